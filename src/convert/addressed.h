@@ -26,9 +26,8 @@ struct addressed_wait;
 
 // Set `put` and `context`; the other members start as zero.
 struct addressed {
-    int (*put)(void *context,
-               // Returns 0, or a negative errno, which ends the conversion.
-               const struct addressed_call *c);
+    // Receives the next call. Returns 0, or a negative errno, which ends the conversion.
+    int (*put)(void *context, const struct addressed_call *c);
     void *context;
     uint64_t broken; // number of inserted frees
 

@@ -390,8 +390,8 @@ static int advance_all(struct converter *c)
     return rc;
 }
 
-// If an event is up to the previous watermark, everything it depends on was published before it,
-// and so is in the previous batch or, if its stream was read earlier, in this batch
+// An event up to the previous watermark depends only on events that were published before it. They
+// are in the previous batch or, if their stream was read earlier, in this batch
 // (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {

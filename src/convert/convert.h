@@ -23,7 +23,8 @@ struct convert_sink {
 };
 
 struct convert_options {
-    // Time that contradictory stamps wait for an event that resolves them; 0: CONVERT_WINDOW_NS.
+    // How long to wait, in recorded time, for an event that resolves contradictory stamps; 0:
+    // CONVERT_WINDOW_NS.
     uint64_t window_ns;
     // Called at the first frame of each process. Returns 1 to convert the process into *sink, 0 to
     // skip it, or a negative errno.
@@ -31,18 +32,18 @@ struct convert_options {
     // Forks of the chosen processes and of their ancestors; the ancestors are then ordered as well.
     // NULL: every process starts with an empty heap. Borrowed.
     const struct trace_forks *forks;
-    // Find forks while reading, instead of using `forks`. A child may appear after ops of its parent
-    // that follow the fork have been emitted.
+    // Find forks while reading, instead of using `forks`. A child may appear after ops of its
+    // parent that follow the fork have been emitted.
     bool find_forks;
-    // With find_forks: how long after a fork the child may appear. If it appears later, it lacks the
-    // blocks that its parent has freed in between and, if the parent has ended, all blocks.
+    // With find_forks: how long after a fork the child may appear. A child that appears later lacks
+    // the blocks that its parent has freed in between and, if the parent has ended, all blocks.
     uint64_t fork_ns;
     bool keep_words; // keep the words of emitted events, see merge_stream.kept
-    // Called repeatedly when a batch is complete. Returns how far to advance now: a stamp above the
-    // previous one and up to `until`. NULL: always `until`.
+    // Called repeatedly when a batch is complete. Returns the stamp to advance to now, which is
+    // above the previously returned stamp and at most `until`. NULL: always `until`.
     uint64_t (*limit)(void *context, uint64_t until);
-    // With find_forks: called when all events of a process that has ended have been emitted. Returns
-    // 0, or a negative errno. May be NULL.
+    // With find_forks: called when a process has ended and all of its events have been emitted.
+    // Returns 0, or a negative errno. May be NULL.
     int (*ended)(void *context, uint32_t process);
     // Called when all events up to `stamp` have been emitted, except those that wait for other
     // events. Returns 1 to have so_far called, 0, or a negative errno, which ends the conversion.
@@ -56,14 +57,15 @@ struct convert_options {
 enum {
     CONVERT_WINDOW_NS = 1000000,
     // The largest reordering measured is 547 ticks of a 2.6 GHz counter, or 210 ns
-    // (docs/design/capture.md). On larger machines, cache lines come from farther away.
+    // (docs/design/capture.md). The limit is higher for larger machines, where cache lines travel
+    // farther.
     CONVERT_SKID_NS = 1000,
 };
 
 struct convert_result {
     bool cut_off;       // the recording is truncated: only its beginning was converted
     struct err cut;     // if cut_off: where the trace ends
-    uint64_t end_stamp; // of the recording or, if it is truncated, the last watermark
+    uint64_t end_stamp; // end of the recording; if it is truncated, the last watermark
 };
 
 // Converts the whole trace. A truncated trace is not an error. Returns 0, or a negative errno with

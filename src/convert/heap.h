@@ -54,7 +54,7 @@ struct heap_frame {
 
 // Empty if all zero. Independent of the order it was copied from.
 struct heap {
-    // Stamp of the fork, and of the latest allocation that counts as before it.
+    // `stamp` is the stamp of the fork. Allocations up to `limit` count as before the fork.
     uint64_t stamp, limit;
     struct heap_block *blocks;
     size_t n_blocks, blocks_capacity;

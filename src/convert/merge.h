@@ -16,14 +16,15 @@ struct merge_stream {
     struct codec_state state; // state before words[head]
     uint64_t *words;
     size_t head, tail, capacity;
-    uint64_t stamp;         // stamp of the next record; valid while in the heap
-    size_t at;              // index in the heap, or MERGE_NOT_IN_HEAP
-    struct codec_state fed; // state after the last queued word
-    uint64_t next_word;     // position in the stream of the next word to be fed
-    size_t ahead; // first word that order_overtakes has not seen; if below head, words[head] is
+    uint64_t stamp;                 // stamp of the next record; valid while in the heap
+    size_t at;                      // index in the heap, or MERGE_NOT_IN_HEAP
+    struct codec_state fed;         // state after the last queued word
+    uint64_t next_word;             // position in the stream of the next word to be fed
+    size_t ahead;                   // order_overtakes has seen the words before max(ahead, head)
     struct codec_state ahead_state; // state before words[ahead]
-    // With merge.keeps: first consumed word that the caller still needs, the codec state before this
-    // word, and the number of words lost in gaps since the caller last reset it.
+    // With merge.keeps: `kept` is the first consumed word that the caller still needs, `kept_state`
+    // is the codec state before this word, and `lost_words` is the number of words lost in gaps
+    // since the caller last reset `lost_words`.
     size_t kept;
     struct codec_state kept_state;
     uint64_t lost_words;

@@ -20,7 +20,7 @@ struct peak {
 struct peaks {
     struct peak *items; // processes with events, highest peak first; owned
     size_t n;
-    size_t with_idle; // n plus the number of processes that have only samples, which follow
+    size_t with_idle; // n plus the number of processes with samples only, which are listed last
     // More than 2^18 blocks were live: small ones were sampled, with an error of 0.5 %.
     bool estimated;
 };

@@ -18,7 +18,7 @@ struct pool {
 
 struct pool_batch {
     struct pool_batch *next;
-    uint32_t thread; // the thread that freed the slots, the last of them in op `op`
+    uint32_t thread; // thread that freed the slots; its op `op` freed the last slot
     uint64_t op;
     size_t n;
     uint32_t slots[];

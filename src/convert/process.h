@@ -11,12 +11,12 @@
 
 // Progress and messages of a conversion.
 struct convert_watch {
-    // Initialized; its `total` is set to the size of the trace; may be NULL.
+    // Initialized by the caller, or NULL. Its `total` is set to the size of the trace.
     struct progress *progress;
     void (*note)(const char *text); // prints a line for the user; may be NULL
-    // Called by convert_one if the trace has several processes: `process`, one of `n`, was
-    // converted. `peaks` lists the candidates, and is empty if there was only one candidate. May be
-    // NULL.
+    // Called by convert_one if the trace has several processes. `process` is the converted process,
+    // and `n` is the number of processes. `peaks` lists the candidates; the list is empty if there
+    // was only one candidate. May be NULL.
     void (*chosen)(const struct trace_reader *r, uint32_t process, size_t n,
                    const struct peaks *peaks);
 };

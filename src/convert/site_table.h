@@ -47,7 +47,8 @@ int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number);
 // Like site_table_resolve, but for all sites.
 int site_table_resolve_all(struct site_table *t);
 
-// In *to, a copy of t->all, sets each stack that is fully defined by now. Returns 0 or -ENOMEM.
+// Sets the stacks that are fully defined by now in *to, which must be a copy of t->all. Returns 0
+// or -ENOMEM.
 int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to);
 
 #endif

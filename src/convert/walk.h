@@ -41,8 +41,8 @@ int walk_feed(struct walk *w, const struct trace_item *item);
 int walk_settle(struct walk *w);
 
 // Visits the whole trace, using memory that does not depend on its length. If the recording is
-// truncated, *cut says where; otherwise, its text is empty. Returns 0, or a negative errno; *e is
-// set unless `call` returned the error.
+// truncated, *cut describes where; otherwise, the message in *cut is empty. Returns 0, or a
+// negative errno; *e is set unless `call` returned the error.
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
              struct err *e);
 

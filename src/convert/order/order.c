@@ -253,8 +253,9 @@ void order_deadline(struct order *o)
     o->disturbed = true;
 }
 
-// Returns how long a stream waits. The library reads the size of a freed block whose allocation may
-// not be in the trace. The allocation of such a block is never late, so a later one is another's.
+// Returns how long a stream waits. If the library recorded the usable size of a freed block, the
+// block's allocation may be missing from the trace, but is never late. An allocation found later
+// would belong to another block, so the stream waits for a shorter time.
 static uint64_t hold_limit(const struct order *o, enum order_hold why)
 {
     enum { SKIDS = 16 };

@@ -48,7 +48,7 @@ struct order_counts {
     uint64_t late;      // block events published after later ones had been emitted
     uint64_t ambiguous; // guesses: a free may be lost, or may have freed either of two blocks
     uint64_t unmatched; // frees of addresses with no recorded allocation
-    // Number written to the workload, and number including implied ones.
+    // Dependencies written to the workload, and all dependencies including implied ones.
     uint64_t dependencies, dependencies_needed;
     uint64_t lost; // words lost during capture
     uint64_t slots;

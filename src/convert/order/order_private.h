@@ -110,9 +110,9 @@ struct order {
     struct names names;         // names in the process's modules, which follow
     uint32_t inherited_modules; // number of modules inherited from the parent
     struct samples_residency residency;
-    struct map
-        // last use of a block by a failed realloc → its use before those reallocs, + 1
-        failed_resizes;
+    // last use of a block by a failed realloc → last use of that block before its failed reallocs,
+    // + 1
+    struct map failed_resizes;
     struct order_held *held;
     size_t n_held, held_capacity;
     struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];
@@ -190,7 +190,8 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
 // Passes all emitted ops to the sink.
 int order_flush(struct order *o);
 
-// Takes a free slot for the thread, which may add a dependency. Returns 0, or a negative errno.
+// Allocates a slot for the thread, which may add a dependency to the current op. Returns 0, or a
+// negative errno.
 int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot);
 
 // Ops on blocks. Each function emits `op`, of which the caller has set everything but the slot.
