@@ -18,9 +18,9 @@
 
 enum {
     TICK_NS = 20000000,
-    // after the second request to end: maximum duration of one write (a second) …
+    // after the second request to end: maximum duration of one write (one second)
     MAX_TICKS_BLOCKED = 50,
-    MAX_TICKS = 1500, // … and of all writes
+    MAX_TICKS = 1500, // after the second request to end: maximum duration of all writes
 };
 
 static _Atomic int signals_seen;

@@ -26,17 +26,17 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    BATCH_WORDS = 1 << 16, // a batch is written when it has this many words …
+    BATCH_WORDS = 1 << 16, // a batch is written when it has this many words
     SAMPLES_AT_ONCE = 256, // per frame
     // A batch may contain records later than its watermark, and a reader can order records only up
     // to the watermark of the batch before the last one (docs/design/convert.md).
     SETTLING_BATCHES = 2,
     // Number of full chunks at which the backup thread drains: half of a program's limit.
     CHUNKS_LATE = 12,
-    RECORDER_NICE = 5,  // the program has priority …
-    BACKUP_UNNICE = 10, // … but must not wait for the recorder
+    RECORDER_NICE = 5,  // lowers the priority of the recorder, so that the program runs first
+    BACKUP_UNNICE = 10, // raises the priority of the backup thread: the program must not wait
 };
-#define BATCH_NS   MS(20)  // … or is this old
+#define BATCH_NS   MS(20)  // a batch is also written when it is this old
 #define SAMPLE_NS  MS(10)  // between RSS samples of each process
 #define CHECK_NS   MS(2)   // between checks for ended processes
 #define BACKUP_NAP 400000u // ns
@@ -73,8 +73,8 @@ struct recorder {
     pthread_t backup;
     struct proc_watch *pages; // NULL: page maps are not read
     bool has_backup, ending;
-    bool visiting;       // attached to a running program …
-    uint64_t visited_ns; // … at this time
+    bool visiting;       // attached to a running program
+    uint64_t visited_ns; // if `visiting`: time of attaching
     bool active;         // the encoder has work, so the backup checks for full chunks
     int backup_failed;   // 0, or a negative errno
     struct err backup_error;
@@ -112,8 +112,8 @@ static int put_process(struct recorder *r, struct drain_spool *s, struct err *e)
                : rc;
 }
 
-// Returns true if the spool belongs to the program that the recorder started. If that ended before
-// its spool was found, only its own pid is known.
+// Returns true if the spool belongs to the program that the recorder started. If the program ended
+// before its spool was found, only the pid in its own namespace is known.
 static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 {
     return s->visible_pid == r->launch.pid ||
@@ -182,7 +182,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     struct trace_process *p = &ended->facts;
     drain_count_unmapped(&r->drain, s);
     r->result->balance.lost_at_least |= s->broken || s->unmapped;
-    // Only the process that heaptape detached from has this, not its children.
+    // `ended_by` is set only in the process that heaptape detached from, not in its children.
     uint32_t ended_by = s->broken ? 0 : atomic_load(&s->header->ended_by);
     r->result->ended_by = ended_by ? ended_by : r->result->ended_by;
     if (facts_process(p, s) < 0)
@@ -264,13 +264,13 @@ static uint64_t epochs_ns(const struct recorder *r, uint64_t epochs)
     return clock_to_ns(epochs << (CODEC_STAMP_BITS + CODEC_STAMP_SHIFT), hz);
 }
 
-// Notices timestamps that are later than now, or earlier than the recording or than the preceding
-// records of their stream. They are exact to an epoch: 262,144 ticks.
+// Records by how much timestamps are later than now, or earlier than the recording or than the
+// preceding records of their stream. The result is exact to an epoch, which is 262,144 ticks.
 static void check_clock(struct recorder *r, const struct drain_spool *s,
                         const struct trace_segment *g)
 {
     struct trace_balance *b = &r->result->balance;
-    // A program that starts its recorder records before that.
+    // A program that starts its own recorder records events before the recorder starts.
     uint64_t now = clock_ticks(r->clock), started = r->launch.attached ? 0 : r->started.ticks,
              latest = codec_epoch_of_ticks(now) + 1, earliest = codec_epoch_of_ticks(started);
     earliest = g->epoch0 > earliest ? g->epoch0 : earliest;
@@ -704,7 +704,8 @@ static void count_losses(struct recorder *r, struct trace_balance *b)
     b->lost_at_least |= r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened;
 }
 
-// Returns the balance up to now: for the trace at its end, for the result at the end of the program.
+// Returns the balance up to now. Called at the end of the trace, and at the end of the program for
+// the result.
 static struct trace_balance current_balance(struct recorder *r)
 {
     const struct record_result *result = r->result;

@@ -19,9 +19,10 @@
 // A program that is already running.
 struct record_attach {
     pid_t pid; // 0: the recorder starts the program
-    // if the program has started the recorder: pipe to report the session to; else -1
+    // Pipe to report the session to if the program has started the recorder, otherwise -1.
     int report;
-    // If `pid` is set and `report` is not: recording ends after this time; 0: on request.
+    // If `pid` is set and `report` is -1: duration of the recording; 0: until it is ended on
+    // request.
     uint64_t duration_ns;
     bool list_blocks;               // record the program's live blocks at the start
     const struct spool_wrap *names; // additional functions to wrap, or NULL
@@ -34,8 +35,8 @@ struct record_settings {
     const char *allocator;  // absolute path of an allocator to preload after the library, or NULL
     char *const *variables; // NAME=VALUE settings for the program's environment
     size_t n_variables;
-    enum frame_codec
-        codec; // best codec; a recorder that falls behind temporarily uses cheaper ones
+    // Best codec. A recorder that falls behind temporarily uses cheaper codecs.
+    enum frame_codec codec;
     int level;
     uint64_t max_bytes; // recording ends at this output size; 0: no limit
     // Children to record: "all", "none", or a glob for the names of their executables.
@@ -49,32 +50,31 @@ struct record_settings {
     bool live; // the output is read while being written: do not delay events until the next batch
     // With `live`: write a batch at least this often, even without events; 0: only with events.
     uint64_t beat_ns;
-    bool
-        // if the recorder falls behind, drop and count events instead of blocking the program
-        lossy;
+    // If the recorder falls behind, drop and count events instead of blocking the program.
+    bool lossy;
 };
 
 struct record_result {
-    // why the program could not be started, in which case the other fields are invalid; 0: it was
-    // started
+    // Reason why the program could not be started; the other fields are then invalid. 0: the
+    // program was started.
     int start_errno;
-    bool exited;     // the program has ended …
-    int wait_status; // … with this status of wait(2)
+    bool exited;     // the program has ended
+    int wait_status; // if `exited`: status of wait(2)
     bool full;       // recording ended at max_bytes, and the program continued
     int stopped_by;  // signal that ended the recording, or 0
-    bool cut_off;    // … while the output accepted no data: the trace is incomplete
+    bool cut_off;    // the signal came while the output accepted no data: the trace is incomplete
     uint32_t processes;
     uint64_t events, waits, wait_ns;
     uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
     uint64_t steps_down;                // changes to a cheaper codec because of the backlog
-    struct trace_losses losses;         // facts of the processes
-    struct trace_balance balance;       // sums that the recorder keeps; `unrecorded` has all
+    struct trace_losses losses;         // losses of the processes
+    struct trace_balance balance;       // part of the sums; unrecorded.balance has all
     struct trace_unrecorded unrecorded; // missed processes, and the balance of the trace; owned
-    struct attach_result visit;         // result for a program that was already running
-    char not_left[600]; // why the library is still active in such a process; "" if it is not
-    bool ended_early;  // an attached process's recording ended early, and the process continues …
-    uint32_t ended_by; // … PID of the heaptape that ended it; 0 if it ended in another way
+    struct attach_result visit;         // result of attaching to a running program
+    char not_left[600]; // why the library is still active in an attached process, or ""
+    bool ended_early;   // the recording of an attached process ended early; the process continues
+    uint32_t ended_by;  // if ended_early: PID of the heaptape that ended it; 0: another cause
 };
 
 // Runs the program, and waits for it and all its descendants. Borrows `out`. The caller releases

@@ -42,8 +42,6 @@ struct aggregate_end {
     enum aggregate_state state;
 };
 
-// Appends a payload, preceded by its frame type, to a buffer. Returns 0, or -ENOMEM.
-//
 // The contents of a process's frames. `facts` is the payload of its PROCESS frame.
 struct aggregate_process {
     const struct buf *facts;
@@ -51,6 +49,8 @@ struct aggregate_process {
     const struct aggregate_counts *counts;
     const struct workload_sites *sites;
 };
+
+// Append payloads to a buffer, each preceded by its frame type. Return 0, or -ENOMEM.
 int aggregate_put_process(struct buf *b, const struct aggregate_process *p);
 int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n);
 int aggregate_put_end(struct buf *b, const struct aggregate_end *end);

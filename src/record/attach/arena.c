@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    FIRST_VERSION = 35, // 2.35 introduced hp_flags …
-    LAST_VERSION = 40,  // … and 2.42 changes the thread caches
+    FIRST_VERSION = 35, // 2.35 introduced hp_flags
+    LAST_VERSION = 40,  // 2.42 changes the thread caches
     CACHED_MAX = 1032,
     MAX_CACHED = 127, // blocks per size
     MAX_DATA = 1 << 20,

@@ -433,8 +433,8 @@ static struct leave_what describe_library(const struct caller *c, uint64_t state
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-// Makes the thread forget its state of the recording, if it is outside the library. Then it uses no
-// memory of the recording any more: the library has ended the recording before.
+// If the thread is outside the library, clears its state of the recording. The library has ended
+// the recording before, so the thread then uses no memory of the recording any more.
 static void release_thread(const struct caller *c, const struct leave_what *in, size_t who)
 {
     struct tracee *it = &c->tracees->all[who];

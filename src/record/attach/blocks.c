@@ -1,4 +1,4 @@
-// Whatever can be verified is verified: sizes, flags, rings, and malloc's own totals.
+// Verifies everything that can be verified: sizes, flags, rings, and malloc's own totals.
 #include "record/attach/blocks.h"
 
 #include "base/buf.h"

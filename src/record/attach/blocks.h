@@ -17,8 +17,8 @@ struct blocks {
 // 0, or -ENOTSUP with `e` set.
 int blocks_check(struct remote *r, const char *version, struct err *e);
 
-// Returns true if the address is in one of the functions from malloc to malloc_info or the internal
-// ones around them.
+// Returns true if the address is in one of the functions from malloc to malloc_info or in one of
+// the internal functions around them.
 bool blocks_is_malloc(struct remote *r, uint64_t address);
 
 // Finds the live blocks. Call after blocks_check, with all threads stopped outside malloc;

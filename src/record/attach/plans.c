@@ -48,8 +48,8 @@ static int open_object(const struct remote *r, const struct remote_object *o, ch
     return o->name[0] == '/' || !o->name[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 }
 
-// Removes the entries of functions that symbols of the program do not lead to: the wrappers call
-// the functions that the loader finds. Returns the number of entries that remain.
+// Keeps only the entries of functions to which the program's symbols resolve, because the wrappers
+// call the functions that the loader finds. Returns the number of entries that remain.
 static uint32_t filter_plan(struct entries_plan *plan, uint64_t base,
                             const struct plans_wanted *wanted)
 {

@@ -27,8 +27,8 @@ struct plans {
     char missing[PLANS_WHY_BYTES];
 };
 
-// Plans for the functions that the program calls. Functions that cannot be redirected are named in
-// `missing`. Returns 0, or -ENOMEM. The caller releases *p in both cases.
+// Makes plans for the functions that the program calls. Functions that cannot be redirected are
+// named in `missing`. Returns 0, or -ENOMEM. The caller releases *p in both cases.
 int plans_find(struct plans *p, const struct remote *r, struct err *e);
 void plans_release(struct plans *p);
 

@@ -47,7 +47,7 @@ struct drain_spool {
     uint32_t fresh_chunks; // number of chunks that have ever been in use
     // The chunks from mapped_chunks on cannot be mapped, and have not been counted yet.
     bool unmapped;
-    bool cut; // there were such chunks: the recording of the process is incomplete
+    bool cut; // some chunks could not be mapped: the recording of the process is incomplete
     char name[64];
     char program[64]; // name of the executable; the program may overwrite that in the header
     unsigned reserve; // number of the reserve that holds the spool, from 1; 0: the spool is a file
@@ -166,15 +166,15 @@ int drain_discover(struct drain *c, struct err *e);
 // their number.
 int drain_check_ends(struct drain *c);
 
-// Returns the number of processes that registered themselves as not recorded, or 0 if it was
-// overwritten. The file describes the first SPOOL_UNTRACED of them.
+// Returns the number of processes that registered themselves as not recorded, or 0 if that number
+// was overwritten. The file describes the first SPOOL_UNTRACED of these processes.
 uint32_t drain_untraced(const struct drain_reserves *r);
 
 // Returns true if `pid` is among the last DRAIN_REFUSED processes that were refused.
 bool drain_has_refused(const struct drain *c, uint32_t pid);
 
 // Counts the calls of refused processes that have ended and, with at_end, the calls so far of live
-// ones. Call from time to time.
+// ones. Call periodically.
 void drain_check_refused(struct drain *c, bool at_end);
 
 // Adds the events in unmapped chunks to lost_words. Call when the process has ended.

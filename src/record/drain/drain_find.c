@@ -262,8 +262,8 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// Ends older images of the process that `found` belongs to, or `found` itself if it is the older
-// one. Only a process that has the new spool mapped can have left the old one.
+// Ends older images of the process that `found` belongs to, or ends `found` if `found` is the older
+// image. Only a process that has the new spool mapped can have left the old one.
 static void end_older_images(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {

@@ -65,13 +65,13 @@ int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct tr
 // not found, keeps the file open for lifetime_is_over. Returns 0, or -EMFILE.
 int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset);
 
-// Returns true if the process has ended, false if it is alive or that is unknown.
+// Returns true if the process has ended, false if it is alive or its state is unknown.
 bool lifetime_is_over(const struct drain_spool *s);
 
 bool lifetime_sees_processes(void);
 
-// Returns true if no other process has the file open or mapped, false if one has or that is
-// unknown.
+// Returns true if no other process has the file open or mapped, false if another process has or if
+// this is unknown.
 bool lifetime_is_unused(int fd);
 
 bool lifetime_has_session(pid_t pid, const char *dir);

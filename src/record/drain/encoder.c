@@ -15,8 +15,8 @@ enum {
     BACKLOG_LZ4 = 25,     // percent of BACKLOG_BUNDLES: at or above this, lz4 at best
     BACKLOG_NONE = 60,    // at or above this, no compression
     BACKLOG_LOW = 4,      // at or below this, try a better codec
-    FAST_NS = 25,         // ns per word: a program that writes faster needs fast compression …
-    LEISURE_NS = 50,      // … until it writes slower than this
+    FAST_NS = 25,         // ns per word: a program that writes faster needs fast compression
+    LEISURE_NS = 50,      // ns per word: a program that writes slower no longer needs it
     // Percent of time in write(2): above this, saving bytes helps more than saving CPU time.
     WRITING_DOMINATES = 60,
 };

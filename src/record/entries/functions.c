@@ -239,8 +239,8 @@ static int add_libc_names(struct functions *f, const struct family *to,
     return rc;
 }
 
-// Adds the names of the user. A name of a known family stays in its family, so that its functions
-// have one heap.
+// Adds the names that the user gave with --wrap. A name of a known family stays in that family, so
+// that the functions of the family share one heap.
 static int add_user_names(struct functions *f, const struct spool_wrap *wrap)
 {
     enum { HT_USABLE_SIZE = USABLE_SIZE };

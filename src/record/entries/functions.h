@@ -11,7 +11,7 @@ struct functions_row {
     enum entries_family family;
     uint16_t function; // as in struct entries_entry, or 0 for malloc_usable_size
     char arguments[7]; // as in struct entries_entry
-    bool is_named;     // by the user
+    bool is_named;     // the user named the function
 };
 
 enum { FUNCTIONS_BEGINNINGS = 4096 };
@@ -21,7 +21,8 @@ struct functions {
     struct functions_row *rows;
     size_t n, capacity;
     struct map by_name; // hash of the name → index + 1
-    // Bits of the beginnings of the names: most symbols need no hash.
+    // Bit set of the first characters of the names. Symbols whose bit is not set are skipped
+    // without computing their hash.
     uint64_t beginnings[FUNCTIONS_BEGINNINGS / 64];
 };
 

@@ -26,7 +26,7 @@ struct entries_image {
 
 // Symbols and their names. Zero-initialized; the caller releases both buffers.
 struct image_symbols {
-    struct buf symbols, names; // Elf64_Sym; behind `names` is a 0
+    struct buf symbols, names; // Elf64_Sym; a 0 byte follows `names`
 };
 
 // Opens an object. Returns 0, or a negative errno: -ENOEXEC if it is not an ELF object of this

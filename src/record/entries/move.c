@@ -340,8 +340,8 @@ static bool is_jump_opcode(const uint8_t *displacement, bool *is_call)
            (displacement[-2] == 0x0f && (displacement[-1] & 0xf0) == JCC_REL32);
 }
 
-// Handles a displacement at `from` that may belong to a jump or call to an entry. Any may lead to
-// the start of the function, except jumps of the function, which are loops.
+// Handles a displacement at `from` that may belong to a jump or call to an entry. Jumps and calls
+// to the start of the function are harmless, except jumps inside the function, which are loops.
 static void check_jump(const struct jump_scan *s, uint64_t from, uint64_t to, bool is_call)
 {
     size_t low = 0, high = s->n;

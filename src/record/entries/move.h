@@ -20,8 +20,9 @@ struct move {
     unsigned n_fixups;
 };
 
-// Moves the instructions that a jump replaces. `m` has the members entry, trampoline and keeps_returns. Returns
-// ENTRIES_REASONS if they were moved, or the reason why they cannot be moved.
+// Moves the instructions that a jump replaces. The caller sets the members entry, trampoline and
+// keeps_returns of *m. Returns ENTRIES_REASONS if they were moved, or the reason why they cannot be
+// moved.
 enum entries_reason move_function(struct move *m, const struct entries_image *i,
                                   const struct find_function *f);
 

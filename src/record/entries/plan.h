@@ -44,10 +44,10 @@ struct entries_names {
     const struct spool_wrap *wrap;
     // Bits 1 << ENTRIES_FAMILY_*. Functions of RUST usually forward to another allocator.
     uint32_t families;
-    // Also functions with other arguments than the event's function, such as
+    // Also find functions whose arguments differ from those of the event's function, such as
     // mi_malloc_aligned(size, align); see `arguments` in struct entries_entry.
     bool reordered;
-    // Also the other functions that the library wraps, such as mmap and pthread_create
+    // Also find the other functions that the library wraps, such as mmap and pthread_create
     // (entries_symbol), if they are dynamic symbols.
     bool wrapped;
     // The process has a shadow stack: refuse functions with a call among the first instructions,

@@ -9,10 +9,10 @@
 // Options that make a converter track live blocks without output.
 extern const struct convert_options part_follow;
 
-// Function of these options that chooses all processes.
+// `choose` callback of part_follow. Chooses all processes.
 int part_choose_process(void *context, const struct trace_process *p, struct convert_sink *sink);
 
-// How long after a fork the child's first call may come. The PROCESS frame precedes this call.
+// Maximum time from a fork to the child's first call. The child's PROCESS frame precedes this call.
 enum { PART_FORK_NS = 500000000 };
 
 struct part_start {
@@ -48,8 +48,9 @@ struct part {
 // on failure. Returns 0, or a negative errno with `e` set.
 int part_begin(struct part *p, const struct part_start *from, struct output *out, struct err *e);
 
-// Writes an item that has the recording's process numbers. A segment's events and PROCESS_END are
-// written by the next two functions instead, and a PROCESS after the converter has read it.
+// Writes an item, whose process numbers are those of the recording. In a segment, do not call this
+// for EVENTS and PROCESS_END frames, which the functions below write instead, and call it for a
+// PROCESS frame only after the converter has read the frame.
 int part_item(struct part *p, const struct trace_item *item);
 
 // Writes the events of a segment that the converter has emitted since the last call, as a batch.

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    END_PART = 20,   // a segment may end this fraction of its size early …
-    PIECE_PART = 64, // … and is written in pieces of at least this fraction
+    END_PART = 20,   // a segment may end early by this fraction of its size
+    PIECE_PART = 64, // a segment is written in pieces of at least this fraction
     WORD_BYTES = 8,  // size of an uncompressed word
     BLOCK_WORDS = 3, // words of a listed block without a call site
     ZOOMS = 3,       // passes over the pending words to split a burst
@@ -93,8 +93,9 @@ static uint64_t expected_list(const struct segments *s)
 }
 
 // Returns the size at which the segment ends, or UINT64_MAX if it has no limit. If lists of live
-// blocks take more than half of that, segments are larger, until all lists and the next one are at
-// most as large as the new data. Otherwise small segments would multiply the size of a recording.
+// blocks take more than half of that size, segments are larger: a segment ends only when all lists,
+// including the next one, are at most as large as the new data. Otherwise small segments would
+// multiply the size of a recording.
 static uint64_t full_bytes(const struct segments *s)
 {
     uint64_t bytes = s->settings->window.bytes, list = bytes ? expected_list(s) : 0;

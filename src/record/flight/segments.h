@@ -14,7 +14,7 @@ struct segments_settings {
     // %n is replaced with the number, from 1; the file is called PATH.part until it is complete
     const char *path;
     bool force; // replace existing files
-    // limits of a segment, which ends with the batch that exceeds one
+    // Limits of a segment. A segment ends with the batch that exceeds a limit.
     struct flight_window window;
     enum frame_codec codec;
     int level;           // zstd level

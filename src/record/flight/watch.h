@@ -5,19 +5,18 @@
 #include "record/processes/cgroup.h"
 #include "trace/trace.h"
 
-// Triggers. All zero: dump only at the end. Numbers that are 0 are not used.
+// Triggers. All zero: dump only at the end. A number of 0 disables its trigger.
 struct flight_triggers {
     bool any;                // a trigger was specified; otherwise a dump is written at the end
     uint64_t rss_bytes;      // RSS of a process exceeds this
-    uint64_t growth_percent; // RSS of a process has grown by this percentage …
-    uint64_t growth_ns;      // … within this time
+    uint64_t growth_percent; // RSS of a process has grown by this percentage within growth_ns
+    uint64_t growth_ns;
     uint64_t cgroup_percent; // the cgroup uses more than this share of its limit
-    uint64_t
-        // tasks of the cgroup wait for memory during more than this share of the time
-        pressure_percent;
-    bool exit,
-        // The recording has ended; the program has failed: signal, or exit status other than 0.
-        failure;
+    // Tasks of the cgroup wait for memory during more than this share of the time.
+    uint64_t pressure_percent;
+    // `exit`: the recording has ended. `failure`: a signal killed the program, or its exit status
+    // is not 0.
+    bool exit, failure;
     bool oom; // the OOM killer killed a process of the cgroup
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-// Maximum number of stored bytes, and maximum duration; 0 and UINT64_MAX mean no limit.
+// Maximum number of stored bytes (0: no limit) and maximum duration (UINT64_MAX: no limit).
 struct flight_window {
     uint64_t bytes, ns;
 };

@@ -59,7 +59,8 @@ struct look_heap {
     uint64_t other_free_bytes;      // resident free memory outside of the main arena
     // Live blocks below 4 KiB in pages that are less than half live.
     uint64_t pinning_blocks, pinning_bytes;
-    // Resident bytes of the arenas: read, and skipped because no valid chunks follow each other.
+    // Resident bytes of the arenas whose chunks were read, and resident bytes that were skipped
+    // because they contain no sequence of valid chunks.
     uint64_t read_bytes, lost_bytes;
     uint64_t trim_threshold, mmap_threshold, arena_max; // malloc's parameters; arena_max 0: default
     uint64_t bad_at, bad_size;                          // the first invalid chunk; 0: all are valid
@@ -95,7 +96,7 @@ struct look {
     uint64_t rss_bytes, peak_rss_bytes, swap_bytes, huge_bytes;
     uint64_t owners[LOOK_OWNERS];
     bool maps_cut;   // the list of mappings was not read whole within the time limit
-    uint32_t stacks; // mappings that are stacks of threads
+    uint32_t stacks; // number of mappings that are thread stacks
     uint64_t stack_bytes;
     // Executable of the language runtime: "java", "node", "python", …; "/": Go, whose executables
     // have any name; NULL: no runtime was recognized
@@ -105,7 +106,7 @@ struct look {
     struct look_heap heap;
     struct look_process largest_child; // pid 0: no child
     uint32_t children;                 // number of descendants
-    uint64_t children_bytes;           // their RSS, shared pages counted in each of them
+    uint64_t children_bytes;           // sum of their RSS; shared pages count in each descendant
     struct look_group group;
 };
 

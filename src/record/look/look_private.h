@@ -75,7 +75,7 @@ const char *look_runtime_name(pid_t pid, const struct look_maps *m);
 // Returns a number that differs for another program in the same process.
 uint64_t look_image(pid_t pid);
 
-// Finds the descendants.
+// Sets the members of *l that describe the descendants.
 void look_children_read(struct look *l);
 
 // Copies the command line with spaces between the arguments, or the name of the process.

@@ -8,8 +8,8 @@
 // cannot be read. Not thread-safe.
 char *build_id_of(const char *path);
 
-// Likewise for the ELF object whose header is at `start` in the descriptor: 0 in a file, an address
-// in the memory of a process. Thread-safe.
+// Like build_id_of, but reads an ELF object from a descriptor. Its header is at offset `start`,
+// which is 0 for a file and an address for the memory of a process. Thread-safe.
 char *build_id_at(int fd, uint64_t start);
 
 #endif

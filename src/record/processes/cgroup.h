@@ -16,7 +16,7 @@ struct proc_cgroup {
     // avg10" of the cgroup (version 2) or the host. https://docs.kernel.org/accounting/psi.html
     uint64_t pressure;
     bool pressure_of_host;
-    uint64_t files; // bytes of the page cache in `used`; only of proc_cgroup_read_files
+    uint64_t files; // bytes of the page cache in `used`; set only by proc_cgroup_read_files
 };
 
 // Reads the counters. `lines` is the contents of /proc/PID/cgroup, `root` the mount point of

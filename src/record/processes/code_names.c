@@ -224,8 +224,8 @@ static int read_map(struct code_names *c)
 enum {
     DUMP_MAGIC = 0x4a695444,
     DUMP_HEADER_BYTES = 40,
-    DUMP_V8 = 0xdeadbeef, // V8 writes this into an unused field of the header …
-    DUMP_V8_SHIFT = 0x40, // … and adds this to the addresses in line tables, like perf inject
+    DUMP_V8 = 0xdeadbeef, // V8 writes this into an unused field of the header
+    DUMP_V8_SHIFT = 0x40, // V8 adds this to addresses in line tables, like perf inject
     DUMP_LOAD = 0,
     DUMP_MOVE = 1,
     DUMP_LINES = 2,

@@ -1,6 +1,6 @@
 // Names of JIT-compiled code that a process writes for perf: lines "START SIZE NAME" in hexadecimal
 // in /tmp/perf-PID.map (tools/perf/Documentation/jit-interface.txt of Linux), and records in a
-// jit-PID.dump that it has mapped (jitdump-specification.txt there).
+// jit-PID.dump that it has mapped (jitdump-specification.txt in the same directory).
 #ifndef HEAPTAPE_RECORD_CODE_NAMES_H
 #define HEAPTAPE_RECORD_CODE_NAMES_H
 
@@ -22,7 +22,7 @@ struct code_names {
     struct code_names_file map, dump;
     bool makes_code;     // the process has executable memory that is not backed by a file
     char *dump_path;     // as the process sees it; NULL: no dump is mapped
-    uint64_t dump_shift; // added to the addresses in its line tables
+    uint64_t dump_shift; // added to the addresses in the line tables of the dump
     struct buf lines;    // line table of the next function
     uint64_t bytes;      // read in total
     struct names names;  // names read but not written yet

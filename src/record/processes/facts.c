@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #define NAMES_NS       500000000u  // between reads of thread names
-#define IDLE_SAMPLE_NS 1000000000u // … of the memory of an idle process
-#define YOUNG_NS       2000000u    // minimum interval of samples of a young recording …
-#define YOUNG_PART     8           // … or this fraction of its age, if longer
+#define IDLE_SAMPLE_NS 1000000000u // between memory samples of an idle process
+#define YOUNG_NS       2000000u    // minimum interval between samples
+#define YOUNG_PART     8           // interval between samples as a fraction of the age, if longer
 
 enum { MIN_TIMED_CALLS = 100 }; // fewer calls are not representative
 

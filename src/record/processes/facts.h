@@ -25,8 +25,8 @@ void facts_window(struct trace_process *p, const struct drain_spool *s);
 // ended keeps its names. Reads frequently at first, for short-lived processes, then twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
-// Returns the interval between samples at this age, at most `most`. Short programs get as many
-// samples as long ones.
+// Returns the interval between samples for a recording of this age, limited to `most`. Short
+// programs get as many samples as long ones.
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most);
 
 // If the memory should be sampled now, restarts the interval and returns true. An idle process is

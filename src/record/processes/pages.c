@@ -119,7 +119,7 @@ static int pass_mapping(const struct pages_reading *r)
 }
 
 // Adds the resident bytes to the name. The names are kept in the order of their bytes; a new name
-// replaces the last one if it has more.
+// replaces the last name if the new name has more bytes.
 static void add_name(struct trace_pages *p, enum trace_memory kind, const char *name, uint64_t rss)
 {
     size_t at = 0;
@@ -187,7 +187,8 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     r->is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
                   kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
     r->any = true;
-    // An allocator can have guards, too: an anonymous stack is listed, so that its blocks are found.
+    // An allocator can have guards, too. A mapping that only looks like a stack is therefore
+    // listed, so that its blocks are found.
     r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS ||
                    (kind == TRACE_MEMORY_STACK && !name[0]);
     r->was_file = kind == TRACE_MEMORY_FILE;

@@ -1,9 +1,9 @@
 // Removes directories left behind by killed recorders.
 //
-// A recorder holds a lock on its session file, which gets its name once it is locked. The next
-// recorder of the same user removes a directory if its session file is unlocked and its spools are
-// unused. It also removes a directory without a session file, unless a recorder may just be
-// starting there. Sessions recorded without a recorder are kept for --collect.
+// A recorder locks its session file before it renames the file to its final name, and keeps the
+// lock. The next recorder of the same user removes a directory if its session file is unlocked and
+// its spools are unused. It also removes a directory without a session file, unless a recorder may
+// just be starting there. Sessions recorded without a recorder are kept for --collect.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>

@@ -18,8 +18,8 @@ struct target {
 int target_open(struct target *a, pid_t pid, struct err *e);
 void target_close(struct target *a);
 
-// Sets the path in /proc of the trace being written, which also works for unnamed files. Returns 0,
-// -ENOENT if there is no file or it is empty, or -EACCES.
+// Sets `path` to the path in /proc of the trace that is being written. This path also works for
+// unnamed files. Returns 0, -ENOENT if the trace has no file or the file is empty, or -EACCES.
 enum { TARGET_PATH_BYTES = 64 };
 int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e);
 

@@ -39,15 +39,15 @@ struct tree_image *tree_next_missed(struct tree *t, size_t *at);
 // `t` may be NULL.
 void tree_free(struct tree *t);
 
-// A program image: from exec on, in the process that called exec and in its forks.
+// A program image. It exists from exec on, in the process that called exec and in its forks.
 struct tree_image {
     pid_t pid;         // the process that called exec
     uint64_t from, to; // stamps; 0: still running
     unsigned live;     // processes that run it now
     unsigned ran;      // processes that ever ran it, except forks that immediately called exec
     bool recorded;
-    bool ended; // `pid` has exited …
-    int status; // … with this wait(2) status
+    bool ended; // `pid` has exited
+    int status; // if `ended`: status of wait(2)
     unsigned settled;
     struct unrecorded_image seen;
 };

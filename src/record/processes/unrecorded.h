@@ -55,7 +55,7 @@ void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, en
 // unknown. `except` is a process to ignore, or 0.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except);
 
-// Searches for descendants of `program` if it is time. Call after each search for spools.
+// Searches for descendants of `program` if a search is due. Call after each search for spools.
 void unrecorded_search(struct unrecorded *u, pid_t program);
 
 void unrecorded_add_spool(struct unrecorded *u, const struct drain_spool *s);

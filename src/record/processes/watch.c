@@ -10,14 +10,16 @@
 #define MS(n) ((n)*1000000ull)
 
 // A process that runs for a day gets about 2,000 maps if its RSS changes little.
-#define FIRST_NS    MS(20)  // minimum age for the first map: short-lived programs are skipped
-#define CHANGED_NS  MS(50)  // minimum time between two maps if RSS changes …
-#define SAME_NS     MS(200) // … and if it does not …
-#define CHANGED_AGE 1024    // … or this fraction of the age, if longer
+#define FIRST_NS   MS(20)  // minimum age for the first map: short-lived programs are skipped
+#define CHANGED_NS MS(50)  // minimum time between two maps if RSS changes
+#define SAME_NS    MS(200) // minimum time between two maps if RSS does not change
+// The minimum times are also at least these fractions of the age.
+#define CHANGED_AGE 1024
 #define SAME_AGE    128
-// Pause after a map, as a multiple of its CPU time: at most 0.5 % of a CPU ….
+// Pause after a map, as multiples of its CPU time (so that maps use at most 0.5 % of a CPU) and of
+// its duration. The longer pause applies.
 #define REST_CPU  200
-#define REST_WALL 20      // … and of its duration
+#define REST_WALL 20
 #define MAX_NS    MS(250) // a map that takes longer is dropped
 
 enum watch_state { WATCH_IDLE, WATCH_REQUESTED, WATCH_DONE, WATCH_ENDING };

@@ -12,7 +12,7 @@
 
 struct proc_watch;
 
-// Times of the first request and of the last map, and RSS then. Initialize to zero.
+// Times of the first request and of the last map, and the RSS at the last map. Initialize to zero.
 struct proc_due {
     uint64_t first_ns, last_ns, rss_bytes;
 };
