@@ -323,7 +323,7 @@ static int hold_op(struct addressed *a, uint32_t number, struct op *op)
     return wanted_address(op) ? add_ticket(a, wanted_address(op), number, op->arrival) : 0;
 }
 
-// Emits held ops of a thread until one has to wait.
+// Emits the held ops of a thread until an op has to wait.
 static int emit_held(struct addressed *a, uint32_t number, uint32_t *ready)
 {
     struct addressed_thread *t = a->threads[number];

@@ -289,8 +289,8 @@ static int process_finish(struct converter *c, struct process *p)
     return rc;
 }
 
-// Finishes the ended processes. If one has to wait for its parent, it becomes due again when the
-// parent has passed the fork.
+// Finishes the ended processes. A process that has to wait for its parent becomes due again when
+// the parent has passed the fork.
 static int finish_due(struct converter *c)
 {
     int rc = 0;

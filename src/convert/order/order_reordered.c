@@ -159,7 +159,7 @@ static bool pair_overtakes(struct order *o, struct pair *p, uint64_t address)
     uint64_t as_stamped = too_early(p->a, p->for_b, p->b);
     if (!as_stamped)
         return false;
-    // Both orders are possible; prefer the one with the smaller stamp error.
+    // Both orders are possible. Prefer the order with the smaller stamp error.
     o->counts.ambiguous++;
     return too_early(p->b, p->for_a, p->a) < as_stamped;
 }
