@@ -237,7 +237,7 @@ static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const
         unsigned tag = codec_tag_of(word);
         if (__builtin_expect(!(hot >> tag & 1), 0))
             break;
-        // Write both and keep one, which is cheaper than a mispredicted branch.
+        // Write to both arrays and advance only one, which is cheaper than a mispredicted branch.
         to_sized[n_sized] = word;
         to_plain[i - n_sized] = word - less;
         n_sized += sized >> tag & 1;

@@ -133,8 +133,8 @@ enum trace_field {
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
     TRACE_F_UNLISTED = 72, // varints: enum trace_memory, and resident bytes in unlisted mappings
     TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
-    // For a process whose inherited blocks are listed in the next batch of the segment: varints with
-    // FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
+    // For a process whose inherited blocks are listed in the next batch of the segment: varints
+    // with FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
     TRACE_F_LISTED = 91,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
     TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)

@@ -1,5 +1,5 @@
 // Merges workloads into one. The threads of all inputs run in parallel, and the inputs share no
-// blocks. Ops are ordered by their time since the first op of their input, plus the offset of the
+// blocks. Each op is ordered by its time since the first op of its input, plus the offset of that
 // input. Memory use depends on the number of slots and threads.
 #ifndef HEAPTAPE_WORKLOAD_MERGED_H
 #define HEAPTAPE_WORKLOAD_MERGED_H
