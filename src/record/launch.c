@@ -52,7 +52,7 @@ static void forward_signal(void)
     }
 }
 
-// Starts the timer at the second request, to limit the time for pending output.
+// Starts the timer at the second request to end, to limit the time for pending output.
 static void start_cancel_timer(void)
 {
     const struct itimerspec tick = {.it_value = {0, TICK_NS}, .it_interval = {0, TICK_NS}};

@@ -91,7 +91,7 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
                    struct record_result *result, struct err *e);
 
 // Returns the reason why the program cannot be recorded ("is statically linked", …), from
-// inspecting the file that execvp(3) finds, or NULL if there is none. The text is static.
+// inspecting the file that execvp(3) finds, or NULL if there is none. The string is static.
 const char *record_explain(const char *program);
 
 #endif

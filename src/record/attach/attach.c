@@ -516,8 +516,8 @@ static int end_recording(struct caller *c, bool *cleared, struct err *e)
     return failed || *cleared ? failed : clear_recording(c, cleared, e);
 }
 
-// Prepares the functions of an object in the process, and writes the code of their stubs. An object
-// that is redirected by another plan already stays as it is.
+// Prepares the functions of an object in the process, and writes the code of their stubs. Leaves an
+// object unchanged if another plan already redirects it.
 static int redirect_object(struct caller *c, struct plans *p, size_t i, struct err *e)
 {
     struct plans_object *o = &p->objects[i];

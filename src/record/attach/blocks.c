@@ -115,8 +115,8 @@ static int add_block(struct heap_walk *w, uint64_t address, uint64_t size)
     return 0;
 }
 
-// Returns true at the end of a heap that is followed by another one: the rest of its top chunk,
-// then a chunk of size 0.
+// Returns true at the end of a heap that is followed by another heap. Such a heap ends with the
+// rest of its top chunk and a chunk of size 0.
 static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t size)
 {
     uint64_t last[2];

@@ -186,7 +186,7 @@ int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t ar
     o->area = area;
     if (!entries_relocate(o->plan, (int64_t)(area - (o->base + (uint64_t)o->plan->place))))
         return -ERANGE;
-    // An area that threads use already is not written to.
+    // Do not write to an area that threads already use.
     if (has_all_jumps(o, r))
         return 0;
     if (!remote_write(r, area, o->plan->code, o->plan->code_bytes))

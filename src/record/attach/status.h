@@ -9,13 +9,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// Return the value of a field such as "Tgid" as a number, or the first letter of its text. 0 if the
-// field is missing.
+// Return the value of a field such as "Tgid" as a number, or the first letter of the value. Return
+// 0 if the field is missing.
 uint64_t status_number(pid_t pid, pid_t tid, const char *field, int base);
 char status_letter(pid_t pid, pid_t tid, const char *field);
 
-// Checks in /proc whether the process can be attached to. Returns 0, or a negative errno: -EAGAIN if
-// the obstacle is expected to end soon.
+// Checks in /proc whether the process can be attached to. Returns 0, or a negative errno: -EAGAIN
+// if the obstacle is expected to end soon.
 int status_check(pid_t pid, struct err *e);
 
 // Sets an error that names the tracer of `pid`. Returns -EBUSY, or -EAGAIN if the tracer has ended

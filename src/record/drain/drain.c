@@ -136,7 +136,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
     if (fresh > s->max_chunks)
         fresh = s->max_chunks;
-    // fresh_chunks only grows, except when we cut it because a mapping failed.
+    // fresh_chunks only grows, unless a mapping has failed.
     if (fresh < s->fresh_chunks)
         spool_break(c, s, OVERWRITTEN);
     s->fresh_chunks = fresh;

@@ -107,8 +107,9 @@ static void copy_next_to_aliases(struct find_list *l)
     }
 }
 
-// Returns the families that the object implements: with a function that allocates and a function
-// that frees. Dynamic symbols with names of libc and names of the user need no further proof.
+// Returns the families that the object implements. The object must define a function of the family
+// that allocates and a function that frees. A dynamic symbol with a name of libc, or a function
+// that the user named, is sufficient.
 static uint32_t find_families(const struct find_list *l)
 {
     uint32_t allocate = 0, release = 0, dynamic = 0, named = 0;
@@ -123,8 +124,9 @@ static uint32_t find_families(const struct find_list *l)
     return (allocate & release) | (dynamic & 1u << ENTRIES_FAMILY_LIBC) | named;
 }
 
-// Returns the families whose blocks come from the heap of libc's names in this object, because two
-// names have one address or because the family always does so.
+// Returns the families whose blocks come from the same heap as blocks of libc's names in this
+// object: families with a function at the address of a function with a libc name, and families that
+// always share the heap (functions_share_heap).
 static uint32_t find_shared(const struct find_list *l, uint32_t present)
 {
     uint32_t shared = 0;

@@ -174,8 +174,8 @@ static uint32_t find_last_chain(const struct entries_image *i, uint64_t at, uint
     return last;
 }
 
-// Returns the number of symbols according to the GNU hash table: up to the end of the last chain,
-// which the lowest bit marks.
+// Returns the number of symbols according to the GNU hash table: up to the end of the last chain.
+// The last hash value of a chain has the lowest bit set.
 static uint64_t count_gnu_hash(const struct entries_image *i, uint64_t at)
 {
     uint32_t header[4], words[CHAIN_WORDS];

@@ -45,7 +45,8 @@ static void add_refusal(struct draft *d, const struct find_function *f, enum ent
     strcpy(r->name, f->row->name);
 }
 
-// Reports the aliases of a refused function, and those that are recorded under another name.
+// Reports the aliases of a function that record another event: as refused like the function or, if
+// the function is redirected, as recorded under another name.
 static void add_aliases(struct draft *d, const struct find_function *f, enum entries_reason reason)
 {
     const struct find_function *end = d->list.functions + d->list.n;

@@ -40,7 +40,7 @@ extern const char *const entries_family_names[ENTRIES_FAMILIES];
 
 // The functions to find.
 struct entries_names {
-    // Functions with names of the user, or NULL. A name of a family below stays in its family.
+    // Functions that the user named, or NULL. A function of a family below stays in its family.
     const struct spool_wrap *wrap;
     // Bits 1 << ENTRIES_FAMILY_*. Functions of RUST usually forward to another allocator.
     uint32_t families;

@@ -240,8 +240,8 @@ bool watch_end(struct watch *w, char *reason)
     int status = (int)w->exit_status;
     if (t->oom && (check_cgroup(w, reason) || (w->killed && check_left_cgroup(w, reason))))
         return true;
-    // The first read may have come after the kill; and if the kernel does not count OOM kills, any
-    // SIGKILL may be one.
+    // The first read may have come after the kill. If the kernel does not count OOM kills, any
+    // SIGKILL may be an OOM kill.
     if (t->oom && w->killed && w->group.oom_kills) {
         snprintf(reason, WATCH_REASON_BYTES,
                  "oom: SIGKILL terminated the program, %sby the OOM killer",

@@ -1,5 +1,5 @@
-// Reads the arenas of glibc's malloc in a running process. Threads allocate and free meanwhile, so a
-// contradiction is retried with fresh memory. If it persists, the walk continues at the next
+// Reads the arenas of glibc's malloc in a running process. Threads allocate and free meanwhile, so
+// a contradiction is retried with fresh memory. If it persists, the walk continues at the next
 // sequence of valid chunks, and the memory between counts as lost.
 #include "base/buf.h"
 #include "base/clock.h"
@@ -186,9 +186,9 @@ static bool is_chain(struct heap_reading *r, const struct segment *s, uint64_t a
     return true;
 }
 
-// Remembers the first invalid chunk: the one at the address or, if only its size is valid, the next.
-// Ignores headers in swapped pages, and the end of a part of the main heap before memory that the
-// program itself obtained by sbrk.
+// Remembers the first invalid chunk: the one at the address or, if only its size is valid, the
+// next. Ignores headers in swapped pages, and the end of a part of the main heap before memory that
+// the program itself obtained by sbrk.
 static void keep_bad(struct heap_reading *r, const struct segment *s, uint64_t at, uint64_t bytes)
 {
     struct look_heap *h = &r->l->heap;
@@ -461,8 +461,8 @@ static int walk_arenas(struct heap_reading *r)
     return 0;
 }
 
-// Returns the size of the mapping if the address is the start of a block's mapping, else 0. Does not
-// find aligned blocks, whose chunk starts later.
+// Returns the size of the mapping if the address is the start of a block's mapping, else 0. Does
+// not find aligned blocks, whose chunk starts later.
 static uint64_t read_mapped(const struct heap_reading *r, uint64_t at, uint64_t end)
 {
     uint64_t head[2] = {0};
@@ -571,7 +571,7 @@ static size_t read_libc(const struct heap_reading *r, char *bytes, size_t room)
     return fd >= 0 && got > 0 ? (size_t)got : n;
 }
 
-// Copies the version from the text "... release version 2.36."
+// Copies the version from the string "... release version 2.36."
 static void read_version(const struct heap_reading *r, char version[16])
 {
     static const char words[] = "release version ";

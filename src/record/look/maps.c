@@ -307,8 +307,8 @@ static void set_names(const struct look_maps *m, struct look *l)
         l->names[l->n_names++] = m->names[i];
 }
 
-// Adds a mapping without the part that belongs to malloc. The heap of another allocator is not
-// known, so the area of brk is then its memory.
+// Adds a mapping without the part that belongs to malloc. The heap of an allocator other than
+// glibc's is unknown, so the rest of the brk area counts as malloc's unread memory.
 static int add_owner(struct look_maps *m, struct look *l, struct look_map *map)
 {
     uint64_t bytes = map->rss_bytes - (map->is_anonymous ? resident_heap_bytes(m, map) : 0);

@@ -51,8 +51,8 @@ static uint64_t read_pressure(const char *folder, const char *name)
     return found ? 100ull * whole + hundredths : UINT64_MAX;
 }
 
-// Reads the counters of a cgroup's directory and its ancestors, the page cache unless c->files is 0.
-// The first root_bytes of `folder` are the mount point.
+// Reads the counters of a cgroup's directory and its ancestors, the page cache unless c->files is
+// 0. The first root_bytes of `folder` are the mount point.
 static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cgroup *c)
 {
     const char *limit_name = v2 ? "memory.max" : "memory.limit_in_bytes";

@@ -87,7 +87,7 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     return -ENOMEM;
 }
 
-// Copies text from a shared header, where it may not be terminated.
+// Copies a string from a shared header, where the string may not be terminated.
 static char *header_string(const char *text, size_t room)
 {
     return strndup(text, room);
@@ -269,7 +269,7 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
     return true;
 }
 
-// Parses the text of statm. Fails for a zombie, which has no memory.
+// Parses the contents of statm. Fails for a zombie, which has no memory.
 static bool read_statm(struct trace_sample *sample, const char *text)
 {
     unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);

@@ -201,7 +201,7 @@ bool lifetime_has_session(pid_t pid, const char *dir)
     while (!found && (got = read(fd, text + have, sizeof text - have)) > 0) {
         have += (size_t)got;
         found = memmem(text, have, want, n) != NULL;
-        // Keep the end of the text, which may be the start of a match.
+        // Keep the last bytes, which may be the start of a match.
         size_t keep = have < n ? have : n;
         memmove(text, text + have - keep, keep);
         have = keep;

@@ -187,8 +187,8 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     r->is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
                   kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
     r->any = true;
-    // An allocator can have guards, too. A mapping that only looks like a stack is therefore
-    // listed, so that its blocks are found.
+    // An allocator can have guards, too, and its memory then looks like a stack. Anonymous stacks
+    // are therefore listed, so that blocks in them are found.
     r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS ||
                    (kind == TRACE_MEMORY_STACK && !name[0]);
     r->was_file = kind == TRACE_MEMORY_FILE;
