@@ -7,13 +7,13 @@
 
 // Op that allocated or resized a block of HT_BIG_BYTES or more.
 struct big_block {
-    uint64_t op, size; // op number in the thread; requested bytes
+    uint64_t op, size; // number of the op in its thread; requested bytes
     uint32_t thread;
     uint32_t site; // 0: unknown
     bool zeroed;
 };
 
-// Ops of one process. Empty if all zero.
+// All such ops of one process. A zeroed struct is empty.
 struct big_blocks {
     struct big_block *items;
     size_t n, capacity;
@@ -32,7 +32,8 @@ struct big_blocks_use {
     uint64_t unused;   // part of `measured` that lies in whole unused pages
 };
 
-// Adds the figures to *all, and the last two also to the sites in `sites`. `known` must be sorted.
+// Adds the figures to *all, and `measured` and `unused` also to the sites in `sites`. `known` must
+// be sorted.
 void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known,
                         struct big_blocks_use *all, struct site_uses *sites);
 

@@ -25,8 +25,8 @@ void by_site_release(struct by_site *b)
 const uint64_t by_site_lives_ns[] = {10000, 1000000, 100000000, 10000000000};
 const uint64_t by_site_lives_events[] = {16, 1 << 10, 1 << 16, 1 << 22};
 
-// Brings the figures at the peak up to date. Call before a site's live blocks change; they have
-// been constant since the last peak.
+// Updates the site's figures at the peak. Call before the site's live blocks change: they have not
+// changed since the last peak.
 static void note_peak(const struct by_site *b, struct by_site_totals *t)
 {
     if (t->seen_peak == b->peaks)

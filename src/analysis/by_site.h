@@ -26,15 +26,15 @@ struct by_site_totals {
     uint64_t peak_blocks,
         peak_bytes;                   // when live bytes peaked across all sites
     uint64_t live_blocks, live_bytes; // at the end of the pass
-    // Excludes resized blocks; if sites are sampled, an estimate that includes them.
+    // Resized blocks are not counted. If sites are sampled, this is an estimate that includes them.
     uint64_t freed_blocks;
-    uint64_t seen_peak;               // which peak peak_blocks and peak_bytes belong to
+    uint64_t seen_peak;               // number of the peak that peak_blocks and peak_bytes describe
     uint64_t span_blocks, span_bytes; // allocated in the span and live at the end of it
     // Steady growth: eight times the median growth over the eighths of the run, or 0 if the site
     // shrank. A burst affects one eighth and leaves the median at 0; a leak affects all eighths.
     uint64_t growth_bytes;
-    // Only if sites are sampled: by_site_finish derives the figures above from these, except those
-    // of the span.
+    // Used only if sites are sampled. by_site_finish then computes the figures above from these
+    // estimates, except span_blocks and span_bytes.
     struct estimate allocated, peak, live;
 };
 
@@ -84,13 +84,13 @@ struct by_site_pools {
 };
 
 // Empty if all zero. If call sites are sampled, set sample_bytes before the first op;
-// by_site_finish then turns all figures into estimates, except for site 0, to which most calls then
-// belong.
+// by_site_finish then replaces the figures by estimates. Site 0, which then counts most of the
+// calls, is not estimated.
 struct by_site {
     uint64_t sample_bytes;
     struct by_site_totals *sites; // by site number; 0: unknown
     size_t n_sites, sites_capacity;
-    struct live_blocks live; // a marked block was allocated in the span
+    struct live_blocks live; // is_marked: the block was allocated in the span
     uint64_t live_bytes, peak_bytes;
     uint64_t peaks; // how often peak_bytes has increased
     struct by_site_span span;
@@ -101,7 +101,7 @@ struct by_site {
     uint64_t events, next_cut; // next_cut: end of the current bin
     uint64_t bin_events;       // bin width; 0 counts as 1
     bool by_time;         // events, next_cut and bin_events count stamps since the start instead
-    uint64_t first_event; // number of events before the first one counted here
+    uint64_t first_event; // number of events before the first counted event
     size_t n_bins;
     uint64_t (*levels)[BY_SITE_BINS]; // by site
     size_t n_levels, levels_capacity;
@@ -126,8 +126,9 @@ static inline uint32_t by_site_of(const struct workload_op *op)
     return site <= BY_SITE_MAX ? (uint32_t)site : 0;
 }
 
-// Building blocks of by_site_op, for callers that track blocks themselves: a block of the site is
-// allocated (`before`: it is preexisting), a block is freed, a bin ends. Return 0 or -ENOMEM.
+// The steps of by_site_op, for callers that track blocks themselves. by_site_add counts an
+// allocated block (`before`: the block is preexisting), by_site_remove counts a freed block, and
+// by_site_cut ends a bin. by_site_add and by_site_cut return 0 or -ENOMEM.
 int by_site_add(struct by_site *b, uint32_t site, uint64_t bytes, bool before);
 void by_site_remove(struct by_site *b, uint32_t site, uint64_t bytes);
 int by_site_cut(struct by_site *b);
@@ -135,16 +136,16 @@ int by_site_cut(struct by_site *b);
 // Counts a thread's op. Returns 0 or -ENOMEM.
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op);
 
-// Starts counting after ops without sites, whose live blocks and peak are in *before; attributes
-// them to site 0. Call once, before the other functions. Returns 0 or -ENOMEM.
+// Continues a count whose first ops had no call sites: attributes the live blocks and the peak of
+// *before to site 0. Call once, before the other functions. Returns 0 or -ENOMEM.
 int by_site_begin(struct by_site *b, const struct usage *before);
 
 // Returns true if the op has a call site.
 bool by_site_known(const struct workload_op *op);
 
-// Rank for finding leaks. A cache grows like a leak until it is full, but a program frees a cache's
-// blocks when entries are replaced or expire, and never frees leaked blocks. The growth of a site
-// that frees blocks still counts, but with a lower weight.
+// Returns the rank of a site in a list of possible leaks. A cache grows like a leak until it is
+// full, but a program frees a cache's blocks when entries are replaced or expire, and never frees
+// leaked blocks. The growth of a site that frees blocks still counts, but with a lower weight.
 static inline double by_site_growth_rank(double growth_bytes, double freed_blocks)
 {
     return freed_blocks > 0 ? growth_bytes / BY_SITE_FREES_WEIGH : growth_bytes;

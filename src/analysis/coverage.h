@@ -10,9 +10,10 @@ struct coverage_bytes {
     uint64_t allocated, at_peak, at_end;
 };
 
-// Object containing the outermost address of stacks that do not reach the program.
+// An object in which stacks end that do not reach the program: the object contains the outermost
+// address of these stacks.
 struct coverage_object {
-    char *path; // owned; text in brackets if the object has no file
+    char *path; // owned; a description in brackets if the object has no file
     struct coverage_bytes bytes;
     uint64_t sites;
 };
@@ -39,8 +40,8 @@ int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes)
 // Sorts the objects by allocated bytes, largest first.
 void coverage_finish(struct coverage *c);
 
-// Returns the share in thousandths, rounded down so that 1000 means all. Returns 1000 if `all` is
-// 0.
+// Returns reached / all in thousandths, rounded down so that 1000 means all. Returns 1000 if `all`
+// is 0.
 unsigned coverage_permille(uint64_t reached, uint64_t all);
 
 #endif

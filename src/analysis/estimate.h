@@ -27,8 +27,8 @@ void estimate_remove(struct estimate *e, uint64_t size, uint64_t sample_bytes);
 void estimate_subtract(struct estimate *e, const struct estimate *part);
 
 // Returns an interval that contains the true number of bytes with a probability of at least 95 %.
-// The sum must contain at least one sampled allocation; the interval corrects for sums without any
-// not being reported.
+// The sum must contain at least one sampled allocation. The interval accounts for the bias that
+// sums without a sampled allocation are not reported.
 struct estimate_range estimate_bytes(const struct estimate *e, uint64_t sample_bytes);
 
 #endif

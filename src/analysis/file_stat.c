@@ -279,8 +279,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
-// Names the threads that had no name at their exit, using names stored by the recorder. This
-// concerns threads that were still running and, in old traces, all threads.
+// Names the threads that had no name at their exit, using names stored by the recorder. These are
+// threads that were still running and, in old traces, all threads.
 static void name_threads(struct file_stat *s)
 {
     const struct trace_process *p =

@@ -34,7 +34,8 @@ struct file_stat_points {
     struct slice_point from, to;
 };
 
-// Live bytes of the kept process at the end of each of several equal periods, from an aggregate.
+// Live bytes of the kept process at the end of each period, from an aggregate. All periods have the
+// same length.
 struct file_stat_periods {
     uint64_t period_ns;
     size_t n;
@@ -53,7 +54,7 @@ struct file_stat {
     struct file_stat_periods periods; // from an aggregate
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
-    struct err cut; // where the file is truncated, or empty
+    struct err cut; // where the file is truncated; empty if it is complete
     // Only part of the run was recorded: blocks live at the end may have been freed later.
     bool partial;
     bool summary_only; // totals are from the file's summary and have not been verified
@@ -62,9 +63,9 @@ struct file_stat {
     // Heap usage.
     struct usage_sums *sums;         // all processes; NULL unless FILE_STAT_ALL
     struct usage usage;              // of the process with the highest peak of live bytes
-    size_t of_usage;                 // index of that process
+    size_t of_usage;                 // index of the process that `usage` describes
     bool kept;                       // of_usage is valid
-    struct workload_sample *samples; // its memory samples
+    struct workload_sample *samples; // memory samples of that process
     size_t n_samples;
     struct by_site by_site;       // of that process; empty if no call sites were recorded
     uint64_t stack_sample_bytes;  // one allocation is sampled per this many bytes; 0: not sampled

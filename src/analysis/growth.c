@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 enum {
-    WINDOWS = 16, // the low level of each window counts, so that bursts do not
+    WINDOWS = 16, // only the low level of each window is used, so bursts have no effect
     MIN_WINDOWS = 4,
     TAUS = 48, // time constants that are tried for a saturating level
 };
@@ -15,10 +15,10 @@ enum {
 #define MISFIT                      0.1 // limit for the residuals of a model, as a share of the growth
 #define SLOWER                      0.88 // growth of the second half over growth of the first half
 #define STEP_SHARE                  0.6  // share of the growth in one window
-#define HALF_RATIO                  0.5  // of the two quarters of the second half
+#define HALF_RATIO                  0.5  // min. ratio of the third and fourth quarter's growth
 #define FALL_SHARE                  0.5  // share of the swing by which a saw-tooth falls back
 #define SAW_SHARE                   0.1 // share of the highest level that the swing of a saw-tooth has
-#define PREDICTED_OFF               0.3 // growth of the second half that the curve may miss, as a share
+#define PREDICTED_OFF               0.3 // max. error of the predicted growth, as a share
 #define ALMOST                      0.005 // additional residual, as a share of the rise, of curves that also fit
 #define TAU_MIN                     0.05 // share of the duration
 #define TAU_MAX                     4.0
@@ -170,7 +170,7 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
     double third = l[quarter].y - l[half].y, fourth = l[n - 1].y - l[quarter].y;
     struct growth_line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
                        second = fit_line(l + half, n - half, 0);
-    // A rise at the start resembles the curve, but not if a slow rise follows.
+    // A steep rise at the start resembles a saturating curve, unless a slow rise follows.
     double predicted =
         curve.b * (transform(l[n - 1].x, curve.tau) - transform(l[half].x, curve.tau));
     double misfit = misfit_of(&line, n, g->grown_bytes),

@@ -1,4 +1,4 @@
-// Model of a level of memory over time: steady, linear, saturating or saw-tooth.
+// Classifies how an amount of memory changes over time: steady, linear, saturating or saw-tooth.
 #ifndef HEAPTAPE_ANALYSIS_GROWTH_H
 #define HEAPTAPE_ANALYSIS_GROWTH_H
 
@@ -23,7 +23,7 @@ enum growth_shape {
         GROWTH_SHAPE_COUNT
 };
 
-// Growth is not judged over a shorter time.
+// Minimum duration for a classification.
 #define GROWTH_MIN_NS 3e9
 
 // Lowest and highest level since the previous point. `ns` is a time, or an event number that is
@@ -39,10 +39,10 @@ struct growth {
     double grown_bytes;             // last_bytes - first_bytes
     double swing_bytes;             // highest level - lowest level
     double bytes_per_s;             // slope of the line through the low levels
-    double bytes_per_s_error;       // half of its 95 % interval
+    double bytes_per_s_error;       // half the width of the slope's 95 % interval
     double misfit; // root mean square of the residuals of the shape, as a share of grown_bytes
-    // SATURATING: the level that the model approaches, and the range of the levels that fit almost as
-    // well.
+    // SATURATING: limit_bytes is the level that the model approaches. Limits from limit_low_bytes
+    // to limit_high_bytes fit almost as well.
     double limit_bytes, limit_low_bytes, limit_high_bytes;
     unsigned teeth; // how often the level rose by most of the swing and fell back
 };

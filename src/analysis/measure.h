@@ -13,11 +13,12 @@ enum {
     MEASURE_MIN_RUNS = 5,
 };
 
-// Returns the median: for even `n`, the mean of the two middle values; for n = 0, 0. `n` must not
-// exceed MEASURE_MAX_RUNS.
+// Returns the median. If `n` is even, this is the mean of the two middle values. Returns 0 if `n`
+// is 0. `n` must not exceed MEASURE_MAX_RUNS.
 double measure_median(const double *values, size_t n);
 
-// Returns the index of the median: for even `n`, of the lower middle value; for n = 0, 0.
+// Returns the index of the median. If `n` is even, this is the index of the lower middle value.
+// Returns 0 if `n` is 0.
 size_t measure_median_index(const double *values, size_t n);
 
 // A ratio and its 95 % confidence interval. low and high are NAN if there is no interval.

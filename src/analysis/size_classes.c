@@ -78,7 +78,7 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     }
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add_class(c, power_above(large_max(i)), s->large[i], 0);
-    // not counted by class
+    // the rounding of large sizes is not part of the classes
     c->internal_fragmentation_bytes += s->large_rounding_bytes;
 }
 

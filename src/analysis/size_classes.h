@@ -4,7 +4,7 @@
 
 #include "analysis/usage.h"
 
-// Sizes from just above the previous class up to max_bytes. Each block takes max_bytes.
+// Sizes from just above the previous class up to max_bytes. Each block occupies max_bytes.
 struct size_class {
     uint64_t max_bytes; // UINT64_MAX: unlimited
     struct usage_count count;
@@ -38,8 +38,8 @@ uint64_t size_classes_four_max(uint64_t size);
 // 128 bytes.
 uint64_t size_classes_above(uint64_t size);
 
-// Counts by powers of two from 8 up (usage_size_class), in all USAGE_CLASSES, without internal
-// fragmentation.
+// Counts the blocks of each power of two from 8 bytes up (usage_size_class). Does not compute
+// internal fragmentation.
 void size_classes_two(const struct usage_sums *s, struct usage_count counts[USAGE_CLASSES]);
 
 // A size and its number of requests.

@@ -395,7 +395,7 @@ static inline int count_op(struct usage *u, uint32_t thread, const struct worklo
         set_start(u, op->stamp);
     if (__builtin_expect(op->kind == HT_PREEXISTING, 0)) {
         int rc = apply_op(u, thread, op, u->events);
-        if (!u->events) // blocks that precede the first event form the initial level
+        if (!u->events) // blocks that exist before the first event form the initial level
             timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
         return rc;
     }

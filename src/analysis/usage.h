@@ -66,7 +66,8 @@ struct usage_sums {
 
 struct usage_thread {
     uint64_t events, allocs, allocated_bytes;
-    // Freed or resized blocks: allocated by this thread; by other threads.
+    // Blocks that this thread freed or resized. local_frees counts blocks that it had allocated,
+    // and remote_frees counts blocks of other threads.
     uint64_t local_frees, remote_frees;
     uint64_t remotely_freed; // this thread's blocks that others freed
     uint64_t live_bytes;     // current
@@ -144,7 +145,8 @@ uint64_t usage_freed_after(const struct usage_sums *s, unsigned span);
 // Returns the class's live blocks at the peak.
 struct usage_count usage_at_peak(const struct usage *u, unsigned class);
 
-// Group that a size class belongs to in timelines, and the largest class of each group.
+// usage_group returns the group of a size class in timelines. usage_group_last holds the largest
+// class of each group.
 unsigned usage_group(unsigned class);
 extern const unsigned usage_group_last[TIMELINE_GROUPS];
 

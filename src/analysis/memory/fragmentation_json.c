@@ -21,7 +21,7 @@ static void put_group_key(struct json *j, enum fragmentation_by grouping, uint64
     }
 }
 
-// Borrowed.
+// All members are borrowed.
 struct fragmentation_names {
     struct symbols *symbols;
     const struct workload_sites *sites;

@@ -19,7 +19,7 @@ enum rss_at {
 
 struct rss_options {
     enum rss_at at;
-    struct slice_point point; // its text is borrowed
+    struct slice_point point; // its string is borrowed
 };
 
 // The parts that RSS is made of.
@@ -60,12 +60,12 @@ struct rss {
     size_t n_processes; // number of processes with a map or sample
     uint64_t time_ns;   // since the start of the process
     size_t maps;        // number of the process's page maps; 0: `pages` holds only an RSS sample
-    bool is_last;       // no map follows the point, so this is the last one
+    bool is_last;       // no map follows the point, so the last map is used
     struct trace_pages pages;
     bool is_glibc, has_usable; // where RSS_ROUNDING comes from
     struct rss_counts all;
-    // In mappings without blocks. If there are no page maps, everything is counted as
-    // TRACE_MEMORY_OTHER, including free pages and the allocator's own memory.
+    // Resident bytes in mappings without blocks. If there are no page maps, everything is counted
+    // as TRACE_MEMORY_OTHER, including free pages and the allocator's own memory.
     uint64_t not_heap[TRACE_MEMORY_KINDS];
     struct rss_arena *arenas; // sorted by address
     size_t n_arenas, arenas_capacity;

@@ -102,7 +102,7 @@ static uint64_t min(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-// Ends the block where the next one begins, so that no byte belongs to two blocks.
+// Ends the extent where the next block begins, so that no byte belongs to two blocks.
 static void clip_extent(struct extent *x, const struct extent *next)
 {
     x->end = min(x->end, next->own_from > x->from ? next->own_from : next->from);
@@ -191,7 +191,7 @@ static uint64_t overlap(uint64_t from, uint64_t to, uint64_t page_from, uint64_t
     return to > from ? to - from : 0;
 }
 
-// Adds up the bytes of live blocks in a page. Returns their sum.
+// Adds and returns the bytes of live blocks in a page.
 static uint64_t add_page_blocks(struct finder *f, uint64_t from, uint64_t to,
                                 uint64_t bytes[RSS_PARTS])
 {

@@ -67,7 +67,8 @@ bool rss_heap_is_glibc_heap(const struct rss_heap *heap, uint64_t address)
     return map_get(&heap->heaps, address / RSS_GLIBC_HEAP_BYTES + 1) != 0;
 }
 
-// Records the heap of a block: blocks that glibc does not map individually lie in a heap.
+// Records the glibc heap that contains a block. Every block that is not mapped individually lies in
+// a heap.
 static int note_heap(struct rss_heap *heap, const struct rss_block *b)
 {
     uint64_t number = b->address / RSS_GLIBC_HEAP_BYTES + 1;
@@ -84,7 +85,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     const struct workload_op *op = &of->op;
     bool before = op->kind == HT_PREEXISTING;
     uint64_t site = format_op_site(op);
-    // The allocating function of a block that is known only by its free is 0.
+    // The allocating function is 0 if only the free of the block was recorded.
     heap->known_before += before && (uint8_t)op->value;
     *b = (struct rss_block){
         .address = before && call->added ? call->ptr : call->result,

@@ -14,9 +14,9 @@ struct rss_history_moment {
     uint64_t time_ns; // since the start of the process
     uint64_t rss_bytes;
     uint64_t not_heap[TRACE_MEMORY_KINDS]; // as in struct rss
-    // Resident pages that have never held a recorded block, in mappings that hold blocks of another
-    // allocator than glibc: its metadata, blocks from before the recording, or the program's own
-    // mappings next to them.
+    // Resident pages that have never held a recorded block, in mappings that hold blocks of an
+    // allocator other than glibc. Such pages hold the allocator's metadata, blocks from before the
+    // recording, or mappings of the program next to the heap.
     uint64_t never_held_bytes;
 };
 
@@ -34,9 +34,9 @@ struct rss_history {
     uint64_t before_blocks;  // live blocks from before the start of the recording
 };
 
-// Reads a process of the trace at `path`: its number, or UINT32_MAX for the process with the
-// highest RSS. Returns 0, or a negative errno like rss_read. In either case, the caller must release
-// *h.
+// Reads process number `process` of the trace at `path`, or the process with the highest RSS if
+// `process` is UINT32_MAX. Returns 0, or a negative errno like rss_read. In either case, the caller
+// must release *h.
 int rss_history_read(struct rss_history *h, const char *path, uint32_t process,
                      const struct convert_watch *watch, struct err *e);
 void rss_history_release(struct rss_history *h);

@@ -10,7 +10,7 @@
 
 static const char dots[] = "…";
 
-// Text of limited length.
+// String buffer of limited length.
 struct text {
     char *to;
     size_t n, max;
@@ -50,7 +50,7 @@ static bool opens(char c)
     return c == '(' || c == '<' || c == '{' || c == '[';
 }
 
-// The '>' of "->" closes nothing.
+// Returns true for a closing bracket. The '>' of "->" does not close a group.
 static bool closes(const char *name, const char *at)
 {
     return *at == ')' || *at == '}' || *at == ']' || (*at == '>' && (at == name || at[-1] != '-'));

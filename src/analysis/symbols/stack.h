@@ -24,8 +24,9 @@ void stack_release(struct stack *to);
 // function; or else 0.
 size_t stack_shown(const struct symbol *functions, size_t n);
 
-// Finds recursion at the start of `n` > 0 functions: the first *period functions occur as often as
-// the return value says, one group after the other. Without recursion, both are 1.
+// Finds recursion at the start of `n` > 0 functions. Sets *period to the length of the sequence of
+// functions that repeats, and returns the number of consecutive repetitions. Without recursion,
+// both are 1.
 size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period);
 
 // Copies the shown function of a call site to *to. Returns false if the site has no stack,
@@ -33,7 +34,7 @@ size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period);
 bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                 struct symbol *to);
 
-// Like stack_site, but returns formatted text that includes the location, or NULL.
+// Like stack_site, but returns a string with the function and its location, or NULL.
 enum { STACK_SITE_BYTES = 200 };
 const char *stack_site_text(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                             char text[STACK_SITE_BYTES]);

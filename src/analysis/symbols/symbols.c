@@ -141,8 +141,8 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-// Takes ownership of an allocated text and returns it. Returns "" if `text` is NULL, or when out of
-// memory.
+// Takes ownership of the allocated string `text` and returns it. Returns "" if `text` is NULL, or
+// when out of memory.
 static const char *keep_text(struct symbols *s, char *text)
 {
     if (!text || HT_GROW(&s->texts, &s->texts_capacity, s->n_texts + 1) < 0) {
@@ -514,7 +514,7 @@ static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t a
     return 1;
 }
 
-// Returns the text, escaping it if it is not printable.
+// Returns the string, or an escaped copy if it is not printable.
 static const char *printable(struct symbols *s, const char *text)
 {
     size_t n = strlen(text), i = 0, length;
@@ -567,7 +567,7 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
     struct module *file = f->module ? &s->modules[f->module - 1] : NULL;
     if (file && !file->opened)
         open_module(file, m);
-    // The return address is the one after the call.
+    // f->address is the return address, which follows the call instruction.
     if (file && file->dwfl)
         return find_in_file(s, file, f->address - 1);
     s->missing++;
@@ -575,8 +575,8 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
     return 0;
 }
 
-// Sets the extent of a function without a name, which the unwind tables have even if a file is
-// stripped.
+// Sets the extent of a function without a name. The unwind tables have this extent even if the file
+// is stripped.
 static void find_extent(struct symbols *s, const struct workload_frame *f, struct symbol *to)
 {
     const struct module *file = f->module ? &s->modules[f->module - 1] : NULL;

@@ -11,8 +11,8 @@
 
 struct symbols;
 
-// The result of a function: unknown; a pointer to memory without a type (void, char); another
-// pointer, a reference or an object; anything else, or a pointer to constants.
+// Type of the result of a function: unknown; a pointer to memory without a type (void, char);
+// another pointer, a reference or an object; anything else, or a pointer to constants.
 enum symbols_result {
     SYMBOLS_RESULT_UNKNOWN,
     SYMBOLS_RESULT_MEMORY,
@@ -30,7 +30,7 @@ struct symbol {
     bool library;         // allocator, language runtime (std::, Rust's alloc) or system library
     bool wrapper;         // allocates for its callers; known after symbols_find_wrappers
     uint32_t code_bytes;  // size of the function's code; 0 if unknown or inlined
-    uint64_t code_offset; // of a function without a name: its start in the file; 0: unknown
+    uint64_t code_offset; // file offset of a function without a name; 0: unknown
     enum symbols_result result;
 };
 
@@ -52,8 +52,9 @@ void symbols_free(struct symbols *s);
 // several if calls were inlined. Returns 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// Sets the size of the code and the result of function number `index` of a frame, if these are
-// unknown because the name is stored in the recording, from the module's file, if it is usable.
+// Sets the code size and the result type of function number `index` of a frame. Both are unknown if
+// the function's name is stored in the recording; they are then read from the module's file, if
+// that file is usable.
 void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t index,
                       struct symbol *to);
 
@@ -62,7 +63,7 @@ void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t 
 // -ENOMEM.
 int symbols_find_wrappers(struct symbols *s, const struct workload_sites *sites);
 
-// Folds the wrappers that were found in another recording, too. Returns 0 or -ENOMEM.
+// Also folds the wrappers that were found in another recording. Returns 0 or -ENOMEM.
 int symbols_add_wrappers(struct symbols *s, const struct symbols *from);
 
 // Returns the wrappers that symbols_find_wrappers found.
@@ -82,8 +83,8 @@ bool symbols_is_own(const struct workload_module *m, const char *exe);
 // are unknown, the source line may belong to them as well.
 bool symbols_is_library(const char *function);
 
-// Returns how many of the frames looked up are in modules without a usable file, and sets *path to
-// the first such module, or to NULL.
+// Returns the number of looked-up frames in modules without a usable file, and sets *path to the
+// first such module, or to NULL.
 uint64_t symbols_missing(const struct symbols *s, const char **path);
 
 // If any file was refused, calls `note` with a line about the first one: a pipe or device named

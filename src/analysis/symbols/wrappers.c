@@ -8,7 +8,7 @@
 
 // Measured in docs/design/call-sites.md.
 enum {
-    ROUNDS = 8,     // wrappers around wrappers
+    ROUNDS = 8,     // maximum depth of wrappers that call wrappers
     MAX_PLACES = 3, // calls in a wrapper, for example of malloc and realloc
     SMALL_BYTES = 200,
     LARGE_BYTES = 2048,
@@ -229,7 +229,7 @@ static bool is_wrapper(const struct wrapper_search *f, const struct wrapping *c)
     if (c->function.result == SYMBOLS_RESULT_MEMORY)
         return is_small(c) ? c->callers >= FEW_CALLERS
                            : many && c->function.code_bytes <= LARGE_BYTES;
-    // A function around a wrapper may as well keep the block.
+    // A function that calls a wrapper may also keep the block for itself.
     if (c->function.result == SYMBOLS_RESULT_UNKNOWN && c->around_wrapper)
         return false;
     return is_small(c) && (many || is_main);
@@ -279,14 +279,16 @@ static int count_stacks(struct wrapper_search *f)
     return rc;
 }
 
-// Stored names have neither sizes nor types. Looks these up in the program's file, if it is there.
+// Reads the function's code size and result type from the program's file, if the file exists.
+// Stored names have neither.
 static void complete_function(struct wrapper_search *f, struct wrapping *c)
 {
     if (may_wrap(c) && c->function.result == SYMBOLS_RESULT_UNKNOWN && !c->function.code_bytes)
         symbols_complete(f->symbols, &c->frame, c->inlined, &c->function);
 }
 
-// Folds the candidates that are wrappers, or may be. Sets *any to whether there are such candidates.
+// Folds the candidates that are wrappers or tentative wrappers. Sets *any if there are such
+// candidates.
 static int fold_candidates(struct wrapper_search *f, struct wrappers *w, bool *any)
 {
     int rc = 0;

@@ -7,9 +7,9 @@
 
 struct wrapper {
     uint64_t key;           // wrappers_key
-    struct symbol function; // in one of the stacks
+    struct symbol function; // as it occurs in one of the stacks
     size_t callers;         // different functions that call it
-    size_t stacks;          // stacks whose innermost functions are it and functions inside it
+    size_t stacks;          // stacks whose innermost functions are this one and its callees
 };
 
 // Empty if all zero.
