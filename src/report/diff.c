@@ -30,7 +30,7 @@ static const struct figure latency_figures[] = {
 
 enum { LATENCY_FIGURES = sizeof latency_figures / sizeof *latency_figures };
 
-// Adds a row, unless neither side has the figure.
+// Adds a row if at least one side has the figure.
 static int add_row(struct document *d, const char *of, const struct diff_row *figure)
 {
     if (isnan(figure->a) && isnan(figure->b))
@@ -62,7 +62,7 @@ static const enum diff_unit diff_units[] = {
     [FIGURE_RATIO] = DIFF_RATIO, [FIGURE_SHARE] = DIFF_RATIO,
 };
 
-// The rows of a pair of results, by the table of figures.
+// Adds the rows of a pair of results, one for each figure of the table.
 static int add_result_rows(struct document *d, const char *of, const struct json_value *sides[2])
 {
     char path[FIGURE_PATH_BYTES];
@@ -92,7 +92,7 @@ static int add_call_rows(struct document *d, const struct document_stat *sides[2
     return rc;
 }
 
-// The rows of a pair of workloads, by the table of figures.
+// Adds the rows of a pair of workloads, one for each figure of the table.
 static int workload_rows(struct document *d)
 {
     const struct document_stat *sides[2] = {NULL, NULL};
@@ -116,8 +116,8 @@ static int workload_rows(struct document *d)
     return rc;
 }
 
-// The name of an allocator with its tunables, "glibc,MALLOC_ARENA_MAX=2"; a name that does not fit
-// ends in "...".
+// Writes the name of an allocator with its tunables, "glibc,MALLOC_ARENA_MAX=2". A name that does
+// not fit is cut and ends in "...".
 static void allocator_name(const struct document_item *item, char name[80])
 {
     const struct json_value *allocator = json_value_get(item->result, "allocator");
@@ -132,8 +132,8 @@ static void allocator_name(const struct document_item *item, char name[80])
         memcpy(name + 76, "...", sizeof "...");
 }
 
-// The first result of side 1 for the same allocator, or for any allocator if `any` is set. NULL if
-// there is no such result.
+// Returns the first result of side 1 for the same allocator, or for any allocator if `any` is set.
+// Returns NULL if there is no such result.
 static const struct document_item *partner(const struct document *d,
                                            const struct document_item *item, bool any)
 {

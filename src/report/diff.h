@@ -16,8 +16,8 @@ struct diff_row {
     double a, b; // NAN: unknown
 };
 
-// Fills d->rows with the figures of side 0 and side 1: the first workload of each side, and the
-// results of allocators with the same name and tunables. Leaves out rows that neither side has.
+// Fills d->rows with the figures of both sides. Compares the first workload of each side, and the
+// results of allocators with the same name and tunables. Omits figures that neither side has.
 // Returns 0, -ENOENT if no row is left, or -ENOMEM.
 int diff_rows(struct document *d);
 

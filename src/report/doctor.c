@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Shares from which a note is added.
+// Minimum shares for a note.
 #define GROUP_FULL_SHARE  0.8  // of the limit of the cgroup
 #define GROUP_FILES_SHARE 0.25 // of the memory of the cgroup
 #define LOST_SHARE        0.1  // of the memory of malloc
 
-// Returns the owner of the verdict for an owner of a look.
+// Converts an owner of a look to an owner of the verdict.
 static enum verdict_owner find_owner(const struct look *l, enum look_owner o)
 {
     switch (o) {
@@ -120,7 +120,7 @@ static enum verdict_allocator find_allocator(const struct look *l)
     return VERDICT_OTHER_ALLOCATOR;
 }
 
-// Returns the resident bytes of a name in an earlier look.
+// Returns the resident bytes of the mappings with this name in an earlier look.
 static double bytes_before(const struct look *before, const struct look_name *n)
 {
     for (size_t i = 0; i < before->n_names; i++) {

@@ -1,5 +1,5 @@
-// The answer of `doctor`: looks at a process become the facts of a verdict, and notes about what the
-// verdict does not cover.
+// The result of `doctor`. Converts samples of a process ("looks") to the facts of a verdict, and
+// adds notes about memory that the verdict does not cover.
 #ifndef HEAPTAPE_REPORT_DOCTOR_H
 #define HEAPTAPE_REPORT_DOCTOR_H
 
@@ -7,7 +7,7 @@
 #include "record/look/look.h"
 #include "report/verdict_facts.h"
 
-// Levels that are followed from look to look.
+// Amounts of memory that are compared between looks.
 enum {
     DOCTOR_RSS,
     DOCTOR_LIVE,
@@ -18,7 +18,7 @@ enum {
 
 enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 200 };
 
-// A call of the remedy in the process.
+// A trial of the remedy: a call of malloc_trim(0) in the process.
 struct doctor_try {
     bool called;
     uint64_t before_bytes, after_bytes; // RSS
@@ -29,7 +29,7 @@ struct doctor_try {
 struct doctor {
     struct look first, last;
     size_t looks;
-    size_t live_looks; // looks that read nearly all of malloc's memory: points of DOCTOR_LIVE
+    size_t live_looks; // number of points[DOCTOR_LIVE]: looks that read nearly all memory
     struct growth_point *points[DOCTOR_LEVELS]; // `looks` points each, except DOCTOR_LIVE; owned
     struct verdict_facts facts;
     struct verdict verdict;
@@ -38,20 +38,20 @@ struct doctor {
     char title[700];  // process, size, threads, allocator
     char next[400];   // the next command, or ""
     bool is_file;     // the facts are from a recording: there are no looks
-    const char *file; // its name; borrowed
+    const char *file; // name of the recording; borrowed
     bool ended;       // the process ended after the last look
     struct doctor_try tried;
 };
 
-// Adds a look, after comparing it with the previous one. `low` and `high` are the lowest and highest
-// RSS in between. Returns 0 or -ENOMEM.
+// Adds a look, after comparing it with the previous one. `low` and `high` are the lowest and
+// highest RSS between both looks. Returns 0 or -ENOMEM.
 int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high);
 
 // Finds the verdict, the notes and the next command from the looks so far.
 void doctor_judge(struct doctor *d);
 
-// Finds the verdict of a recording that was counted whole. `history` may be NULL: the resident memory
-// is not known. Borrows *s.
+// Finds the verdict of a recording whose statistics are complete. `history` is NULL if the resident
+// memory is not known. Borrows *s.
 void doctor_judge_file(struct doctor *d, const struct file_stat *s,
                        const struct rss_history *history);
 

@@ -19,7 +19,7 @@
 #define REMOTE_SHARE       0.05  // share of freed blocks
 #define LARGE_SHARE        0.5   // share of requested bytes
 #define BIG_SHARE          0.1   // share of requested bytes in big blocks whose use was measured
-#define UNUSED_SHARE       0.75  // unused share of these
+#define UNUSED_SHARE       0.75  // unused share of the measured bytes
 #define SMALL_SHARE        0.3   // share of requests
 #define ZEROED_SHARE       0.25  // share of requested bytes
 #define SITE_SHARE         0.2   // share of the peak, of short-lived blocks, of remote frees
@@ -63,10 +63,9 @@ static const union stat_figures *figures_of(const struct findings_input *in)
     return &in->stat->figures;
 }
 
-// A figure of `stat` by its name; NAN if unknown.
+// Value of a figure of `stat` by its name; NAN if unknown.
 #define FIGURE(in, name) stat_figures_value(figures_of(in), STAT_FIGURE_##name)
 
-// A source line, and the growth of all call sites that have it.
 static bool find_verdict(const struct findings_input *in, struct findings_item *f)
 {
     const struct verdict *v = in->verdict;

@@ -78,8 +78,8 @@ struct findings_item {
 
 // ~100 KiB.
 struct findings {
-    // The verdict first, then those with `act`, then the others, each group in the order of the
-    // table.
+    // Order: the verdict, then the findings with `act`, then all others. Each group is in the order
+    // of the table.
     struct findings_item items[FINDING_NAMES];
     size_t n;
     bool has_verdict;
@@ -93,8 +93,9 @@ struct findings {
 void findings_of_file(struct findings *f, const struct file_stat *s,
                       const struct rss_history *history);
 
-// The same for an object of `stat --json`, and for n results, which are objects of replay or
-// allocators of compare. A rule whose figures are missing finds nothing.
+// Like findings_of_file, for an object of `stat --json`, and for n results. A result is an object
+// of `replay --json` or an allocator of `compare --json`. A rule whose figures are missing has no
+// finding.
 void findings_of_json(struct findings *f, const struct json_value *stat);
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
 
@@ -107,20 +108,20 @@ void findings_json(struct json *j, const struct findings *f);
 // Input of the rules.
 struct findings_input {
     const struct verdict *verdict;    // NULL: unknown
-    const struct findings_stat *stat; // all unknown if only results are judged
+    const struct findings_stat *stat; // all members are unknown if the input has only results
     const struct json_value *const *results;
     size_t n_results;
 };
 
-// A rule. Returns true if its condition holds; then the text and the advice, if any, are appended
-// to *f. Rules about results are in findings_results.c.
+// A rule. If its condition holds, appends the text and any advice to *f and returns true. Rules
+// about results are in findings_results.c.
 typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
 findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster,
     findings_leanest, findings_fragmentation, findings_below_live, findings_below_live_cleared,
     findings_below_live_agrees, findings_recorded_more, findings_recorded_more_unmapped,
     findings_kept, findings_calls_matter, findings_calls_hardly_matter;
 
-// Append to the text or to the advice.
+// findings_say appends to the text, findings_advise to the advice.
 void findings_say(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void findings_advise(struct findings_item *f, const char *fmt, ...)

@@ -65,8 +65,9 @@ static bool is_lean(const struct findings_input *in, const struct json_value *re
            MORE_MEMORY * figure(in->results[0], "peak_rss_bytes");
 }
 
-// The fastest allocator that is faster than the first one; if `lean`, of those with at most
-// MORE_MEMORY of its peak RSS. NULL if there is no such allocator.
+// Returns the fastest allocator that is faster than the first one. If `lean`, considers only
+// allocators whose peak RSS is at most MORE_MEMORY times that of the first one. Returns NULL if
+// there is no such allocator.
 static const struct json_value *fastest_result(const struct findings_input *in, bool lean)
 {
     const struct json_value *best = NULL;
@@ -241,14 +242,16 @@ bool findings_below_live_cleared(const struct findings_input *in, struct finding
     return true;
 }
 
-// The result has both figures: RSS below the live bytes, and the heap of the recorded program.
+// Returns true if the RSS of the result is below the live bytes and the heap of the recorded
+// program is known.
 static bool shows_recorded(const struct json_value *r)
 {
     return is_below(r) && !isnan(figure(r, "fidelity.rss.recorded_peak_bytes"));
 }
 
-// The first result with a recorded heap, if that heap was at least BELOW of the live bytes (`more`)
-// or was not (!`more`). NULL if there is no such result.
+// Returns the first result for which shows_recorded is true. Returns NULL if there is no such
+// result, or if `more` does not match: `more` requires a recorded heap of at least BELOW times the
+// live bytes, and !`more` a smaller heap.
 static const struct json_value *recorded_result(const struct findings_input *in, bool more)
 {
     const struct json_value *r = first_that(in, shows_recorded);
@@ -316,7 +319,7 @@ static bool knows_program(const struct json_value *r)
     return !isnan(figure(r, "fidelity.program.calls_share"));
 }
 
-// Uses the lower bound of the time of the calls.
+// Uses the lower bound of the time spent in calls.
 bool findings_calls_matter(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *r = first_that(in, knows_program);
@@ -332,7 +335,8 @@ bool findings_calls_matter(const struct findings_input *in, struct findings_item
     return true;
 }
 
-// Uses the upper bound, which only the recording has: in a replay the caches are warm.
+// Uses the upper bound of the time spent in calls. Only a recording has this bound, because the
+// caches are warm in a replay.
 bool findings_calls_hardly_matter(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *r = first_that(in, knows_program);

@@ -227,7 +227,7 @@ static void read_usage(struct findings_stat *f, const struct json_value *stat)
         f->growths[i] = number_of(json_value_at(factors, i), "count");
 }
 
-// A key that is missing in JSON of an older version counts as 0.
+// JSON of an older version may lack some keys; their values are 0.
 static void read_balance(struct trace_balance *to, const struct json_value *balance)
 {
 #define HT_X(name, tag, meaning) to->name = json_value_u64(json_value_get(balance, #name));

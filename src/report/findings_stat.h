@@ -28,7 +28,8 @@ struct findings_stat_site {
 #undef HT_X
 };
 
-// The first of n processes. Strings are borrowed from the file or the JSON and may be NULL.
+// The first process of a list, and the length n of the list. Strings are borrowed from the file or
+// the JSON and may be NULL.
 struct findings_stat_process {
     size_t n;
     uint64_t pid;
@@ -43,10 +44,11 @@ struct findings_stat {
     double freed_blocks;
     struct findings_stat_size sizes[USAGE_CLASSES];
     size_t n_sizes;
-    double growths[FINDINGS_STAT_GROWTHS]; // calls in the first classes of realloc's factors
+    double growths[FINDINGS_STAT_GROWTHS]; // growing reallocs in each of the first factor classes
     struct findings_stat_site first[SITES_JSON_LIST_COUNT]; // the first site of each list
     struct findings_stat_process turned_off, own_malloc, deepbound;
-    // The process whose malloc had the most bytes in use that recorded blocks do not explain.
+    // The process with the most unexplained bytes: bytes in use in malloc that do not belong to
+    // recorded blocks.
     struct findings_stat_process unexplained;
     double unexplained_bytes, in_use_bytes;
     struct findings_stat_process unrecorded; // the first in the list; `exe` is its name

@@ -66,7 +66,7 @@ static int parse_sites(struct gate *g, const char *text, size_t n, struct err *e
     return err_set(e, -EINVAL, "--fail-on %s: %s", g->text, why);
 }
 
-// Function names may contain ':' and '>', so the last ones are the separators.
+// Function names may contain ':' and '>', so the last ':' and the last '>' are the separators.
 int gate_parse(struct gate *g, const char *text, struct err *e)
 {
     static const char prefix[] = "site:";

@@ -33,11 +33,12 @@ extern const struct gate_metric_info gate_metrics[GATE_METRIC_COUNT];
 struct gate {
     const char *text; // borrowed
     enum gate_metric metric;
-    // is_share: `limit` is a share of a. is_growth: it limits b - a, else b.
+    // is_share: `limit` is a share of `a`. is_growth: `limit` applies to b - a; otherwise it
+    // applies to b.
     bool is_share, is_growth;
     double limit;
     bool has_sites;
-    regex_t sites; // pattern of the functions whose call sites are summed
+    regex_t sites; // the figures of call sites whose function matches are summed
     // Set by gate_check.
     uint64_t a, b;
     bool failed;

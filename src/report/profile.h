@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/map.h"
 
-// Figures that can be the weight of a site in a profile.
+// Figures that can be used as the weight of a call site in a profile.
 enum profile_weight {
     PROFILE_PEAK, // bytes live at the peak of the process
     PROFILE_LIVE, // bytes live at the end of the recording
@@ -20,14 +20,15 @@ enum profile_weight {
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);
 
-// Rank of a site in lists: its weight, except for PROFILE_GROWTH (by_site_growth_rank).
+// Returns the rank of a site in a list. The rank is the weight, except for PROFILE_GROWTH
+// (by_site_growth_rank).
 uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight);
 
-// Returns the numbers of all sites with a rank above 0, the highest rank first, or NULL when out of
-// memory. The caller frees the array.
+// Returns the numbers of all sites with a rank above 0, sorted by descending rank, and sets *n. The
+// caller frees the array. Returns NULL when out of memory.
 uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, size_t *n);
 
-// A stack is a prefix, which is another stack or PROFILE_NO_STACK, and one more frame.
+// A stack consists of a prefix and one more frame. The prefix is another stack or PROFILE_NO_STACK.
 enum { PROFILE_NO_STACK = 0xffffffff };
 struct profile_stack {
     uint32_t prefix, frame;
@@ -38,8 +39,8 @@ struct profile_sample {
     uint32_t stack;
 };
 
-// Stacks as a tree. A prefix has a lower number than the stacks that begin with it. All zero is
-// empty.
+// Stacks as a tree. A prefix has a lower number than the stacks that begin with the prefix. A
+// zeroed struct is empty.
 struct profile_stacks {
     struct symbol *frames; // the strings are borrowed from the symbols
     size_t n_frames, frames_capacity;

@@ -38,8 +38,8 @@ static void add_totals(struct sites_diff_side *to, const struct by_site_totals *
     to->calls += t->calls;
 }
 
-// Folds the wrappers of each file in the other one, too: with fewer callers, a function might be a
-// wrapper in one of them only. Returns 0 or -ENOMEM.
+// Also folds the wrappers of each file in the other file. With fewer callers, a function could be a
+// wrapper in only one of the files. Returns 0 or -ENOMEM.
 static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
 {
     if (!a->symbols || !b->symbols)
@@ -51,7 +51,7 @@ static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
     return symbols_add_wrappers(b->symbols, a->symbols);
 }
 
-// Adds a row for each stack. sites_diff_match joins rows of the same place.
+// Adds a row for each stack. sites_diff_match joins rows with the same function, file and line.
 int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s)
 {
     for (uint32_t i = 0; s->symbols && i < s->by_site.n_sites; i++) {
@@ -125,7 +125,7 @@ static void drop_empty(struct sites_diff *d)
     d->n = n;
 }
 
-// Joins the rows of one side that have the same place.
+// Joins the rows of one side that have the same function, file and line.
 static void join_places(struct sites_diff *d)
 {
     for (size_t i = 0, next; i < d->n; i = next) {

@@ -25,8 +25,8 @@ struct sites_diff {
     size_t n, capacity;
 };
 
-// Reads two traces or workloads and matches their call sites. totals[i].found: the recording has
-// call sites. Returns 0, or a negative errno with the message set. The caller releases *d, even
+// Reads two traces or workloads and matches their call sites. Sets totals[i].found if recording i
+// has call sites. Returns 0, or a negative errno with the message set. The caller releases *d, even
 // after an error.
 int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], char *const paths[2],
                      const struct convert_watch *watch, struct err *e);

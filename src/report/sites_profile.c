@@ -7,7 +7,7 @@
 
 enum { MAX_SITES = 1000, PARTS_A_SITE = 8 };
 
-// The listed sites by ascending number. All others are summed.
+// The listed sites, by ascending number. All other sites are summed.
 struct chosen {
     const struct sites_json *of;
     const struct by_site *totals;
@@ -145,7 +145,7 @@ static void put_totals(struct json *j, const struct chosen *c)
 enum flow { FLOW_LIVE, FLOW_BYTES, FLOW_CALLS, FLOWS };
 static const char *const flow_keys[FLOWS] = {"live_bytes", "allocated_bytes", "allocs"};
 
-// The value of a site at the start of a bin, or at the end of the run for bin == n_bins.
+// Returns the value of a site at the start of a bin, or at the end of the run for bin == n_bins.
 static uint64_t flow_at(const struct by_site *b, enum flow flow, size_t site, size_t bin)
 {
     const struct by_site_totals *t = &b->sites[site];
@@ -168,7 +168,7 @@ static uint64_t flow_of(const struct chosen *c, enum flow flow, size_t i, size_t
     return others;
 }
 
-// Writes differences between bins: most of them are 0 and therefore short.
+// Writes the differences between adjacent bins, because most differences are 0, which is short.
 static void put_flows(struct json *j, const struct chosen *c)
 {
     json_put_object(j, "flow");

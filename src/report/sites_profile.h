@@ -5,9 +5,9 @@
 
 #include "report/json/sites_json.h"
 
-// Returns the object that docs/reference/json/report.schema.json calls "profile", in about
-// `max_bytes`: the lightest sites that do not fit are summed. Requires sites that were counted with
-// by_site.detailed. Returns NULL when out of memory; the caller frees the text.
+// Returns the object that docs/reference/json/report.schema.json calls "profile". The object has
+// about `max_bytes`; the lightest sites, which do not fit, are summed. Requires sites that were
+// counted with by_site.detailed. Returns NULL when out of memory. The caller frees the string.
 char *sites_profile(const struct sites_json *n, size_t max_bytes);
 
 #endif

@@ -54,7 +54,7 @@
 //            number; NULLABLE: a number that is null in the JSON if unknown
 //   group    of STAT_FIGURES_GROUPS
 //   shown    besides text and JSON: DIFF (report --diff), PAGE (table of totals in the HTML report)
-//   when     a figure: the text omits this row if that figure is 0. ALWAYS: no condition
+//   when     name of a figure: the text omits this row if that figure is 0. ALWAYS: no condition
 //   better   for DIFF: LESS, NEITHER
 //   label    in report --diff and the HTML report
 //   text     label in the text of `stat`; NULL: not shown there

@@ -57,7 +57,7 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
 {
     static const enum verdict_owner owners[] = {VERDICT_MAPPINGS, VERDICT_SHARED, VERDICT_FILES};
     enum verdict_owner fastest = VERDICT_OWNERS;
-    // The metadata of an allocator grow with its blocks.
+    // The metadata of an allocator grows with its blocks.
     double rate = f->live.grown_bytes >= VERDICT_GROWN_BYTES ? f->live.bytes_per_s : 0;
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         const struct growth *g = &f->of[owners[i]];
@@ -104,7 +104,7 @@ static double retained_bytes(const struct verdict_facts *f)
     return verdict_free_bytes(f) - (just_freed > 0 ? just_freed : 0);
 }
 
-// Returns the kind of waste with most bytes, or VERDICT_KINDS.
+// Returns the kind of waste with the most bytes, or VERDICT_KINDS.
 static enum verdict_kind waste_kind(const struct verdict_facts *f)
 {
     double stacks = verdict_known(f->resident[VERDICT_STACKS]), bytes = retained_bytes(f);
@@ -234,7 +234,8 @@ const struct verdict_runtime *verdict_runtime_of(const char *exe)
         {"dotnet", ".NET", "see 'dotnet-gcdump collect -p PID'"},
         {"beam.smp", "Erlang", "see erlang:memory()"},
         {"ruby", "Ruby", "see GC.stat"},
-        // Any executable can be a Go program, so no name begins like this.
+        // Any executable can be a Go program. No base name begins with '/', so no name matches this
+        // row.
         {"/", "Go", "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
         {"julia", "Julia", "see Base.summarysize, and limit the heap with --heap-size-hint"},
     };

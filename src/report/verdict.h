@@ -42,9 +42,9 @@ enum verdict_allocator {
 
 // A language runtime whose heap is anonymous memory outside malloc.
 struct verdict_runtime {
-    const char *exe; // its executable begins with this
+    const char *exe; // prefix of the executable's name
     const char *name;
-    const char *remedy; // how to see or limit its heap
+    const char *remedy; // how to examine or limit the heap of the runtime
 };
 
 enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = 300, VERDICT_NAMES = 8 };
@@ -58,11 +58,11 @@ struct verdict_site {
 };
 
 struct verdict_sites {
-    struct verdict_site items[VERDICT_SITES]; // those with most bytes first
+    struct verdict_site items[VERDICT_SITES]; // sorted by descending bytes
     size_t n;
 };
 
-// Mappings outside malloc of one name.
+// All mappings outside malloc that have the same name.
 struct verdict_name {
     char name[VERDICT_PATH_BYTES]; // path or "[anon:NAME]"
     enum verdict_owner owner;
@@ -76,7 +76,7 @@ struct verdict_facts {
     const char *allocator_name; // "glibc", "jemalloc", the name of the library, or NULL: unknown
     const struct verdict_runtime *runtime; // language runtime, or NULL
     bool is_running;                       // a process was sampled from outside, not recorded
-    bool knows_blocks;   // all live blocks are known, also those from before the first sample
+    bool knows_blocks;   // all live blocks are known, including blocks from before the first sample
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own, after the last sample
     bool from_start;     // the samples begin with the process
@@ -84,12 +84,13 @@ struct verdict_facts {
     double live_bytes;   // requested bytes of the live blocks, resident or not
     double live_blocks;
     double peak_live_bytes;
-    // Highest live bytes in the last second: free memory that was in use then is not retained yet.
+    // Highest live bytes in the last second. Memory that was in use in this second does not count
+    // as retained.
     double recent_live_bytes;
     double rss_bytes, swap_bytes;
     double peak_rss_bytes;
     double resident[VERDICT_OWNERS];
-    // Levels over time. Shape UNKNOWN: not known or too short.
+    // Growth over time. The shape is UNKNOWN if the values are not known or the time is too short.
     struct growth live;               // live_bytes
     struct growth heap;               // resident memory of malloc, if the live blocks are not known
     struct growth rss;                // rss_bytes
@@ -102,7 +103,7 @@ struct verdict_facts {
     double shared_free_bytes;
     // Blocks in pages that are less than half live.
     double pinning_blocks, pinning_bytes;
-    double pinning_before_share;              // of these blocks, those from before the recording
+    double pinning_before_share;              // share of pinning_blocks from before the recording
     double stacks;                            // number of thread stacks
     struct verdict_sites growing;             // by growth of live bytes
     struct verdict_sites holding;             // by live bytes
@@ -143,7 +144,7 @@ enum verdict_kind {
         VERDICT_KINDS
 };
 
-// How sure the verdict is. VERDICT_SURENESS(X) calls X(SYMBOL, name in JSON).
+// Confidence in the verdict. VERDICT_SURENESS(X) calls X(SYMBOL, name in JSON).
 #define VERDICT_SURENESS(X) X(SURE, "sure") X(LIKELY, "likely") X(UNSURE, "unsure")
 
 enum verdict_sureness {
@@ -162,7 +163,7 @@ struct verdict {
     char remedy[VERDICT_REMEDY_BYTES]; // "": nothing to do
     double saves_bytes;                // resident bytes that the remedy can save; NAN: unknown
     enum verdict_sureness sure;
-    char because[VERDICT_BECAUSE_BYTES]; // why it is not sure, as a sentence; "" if it is sure
+    char because[VERDICT_BECAUSE_BYTES]; // sentence: why the verdict is not sure; "" if sure
 };
 
 // Sets all figures to unknown.
@@ -178,9 +179,9 @@ void verdict_json(struct json *j, const struct verdict *v, const struct verdict_
 // missing or unknown.
 bool verdict_of_json(struct verdict *v, const struct json_value *verdict);
 
-// Private: thresholds and figures that the choice and the sentences share. verdict_stuck_bytes is
-// the free memory that the allocator cannot return. verdict_known returns 0 for an unknown
-// value; verdict_growing_owner returns the owner outside malloc that grows fastest, or VERDICT_OWNERS.
+// Private: thresholds and figures that verdict.c and verdict_text.c share. verdict_stuck_bytes is
+// the free memory that the allocator cannot return. verdict_known returns 0 for an unknown value;
+// verdict_growing_owner returns the owner outside malloc that grows fastest, or VERDICT_OWNERS.
 #define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
 #define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
 double verdict_known(double value);

@@ -12,7 +12,7 @@
 enum {
     PATH_FUNCTIONS = 3,
     NAME_BYTES = 60,
-    ARENA_BYTES = 256 << 10, // free memory of an arena that counts
+    ARENA_BYTES = 256 << 10, // minimum free memory of a counted arena
     IDLE_POINTS = 8,         // after the last event
 };
 
@@ -133,8 +133,8 @@ static void set_arenas(struct verdict_facts *f, const struct rss *r)
     }
 }
 
-// Distributes RSS among its owners. In pages of the heap without known blocks, blocks from before
-// the recording may lie, unless all blocks are known.
+// Distributes RSS among its owners. Unless all blocks are known, pages of the heap without known
+// blocks may contain blocks from before the recording.
 static void set_resident(struct verdict_facts *f, const struct rss *r)
 {
     double *to = f->resident, own = (double)(r->all.own_pages * r->pages.page_bytes);
@@ -215,7 +215,7 @@ static uint64_t first_bytes_of(const struct rss_history *h, const struct trace_p
     return 0;
 }
 
-// Names the largest mappings that are not code.
+// Adds the names of the largest mappings that are not code.
 static void set_names(struct verdict_facts *f, const struct rss_history *h)
 {
     const struct trace_pages *p = &h->rss.pages;
@@ -231,8 +231,8 @@ static void set_names(struct verdict_facts *f, const struct rss_history *h)
     }
 }
 
-// The last map of pages can be a second old. Memory that went away since then was free: a map from the
-// middle of a burst says nothing about the memory that stays.
+// The last map of pages can be a second old. Subtracts the memory that was released after the map,
+// free memory first. A map from the middle of a burst does not show which memory remains.
 static void subtract_returned(struct verdict_facts *f, const struct file_stat *s)
 {
     static const enum verdict_owner first[] = {VERDICT_FREE,         VERDICT_LIVE,
@@ -277,8 +277,9 @@ static double sample_ns(const struct file_stat *s, size_t i)
     return stamp > start ? (double)(stamp - start) * s->usage.ns_per_stamp : 0;
 }
 
-// Returns the points of a timeline, scaled so that the last event or stamp is at span_ns, with room
-// for another, and their number in *n; NULL when out of memory. The caller frees the array.
+// Returns the points of a timeline, scaled so that the last event or stamp is at span_ns, and sets
+// *n to their number. The array has space for one more point; the caller frees it. Returns NULL
+// when out of memory.
 static struct growth_point *points_of(const struct timeline *t, bool by_time, double span_ns,
                                       size_t *n)
 {
@@ -341,8 +342,8 @@ static void set_recent(struct verdict_facts *f, const struct usage *u, double un
     }
 }
 
-// If the load varies, a leak is linear over events, but not over time. A program that allocates and
-// then sleeps is the opposite: only over time does its growth end.
+// If the load varies, a leak is linear over events, but not over time. For a program that allocates
+// and then sleeps, the growth ends over time, but not over events.
 static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
 {
     const struct usage *u = &s->usage;

@@ -14,7 +14,7 @@
 #define FREED_SHARE         0.1  // freed blocks of a call site that grows
 #define LONG_NS             60e9 // time after which growth is certain
 #define DECAY_NS            15e9
-#define LIMIT_RANGE         1.02 // a smaller range of the limit is one figure
+#define LIMIT_RANGE         1.02 // a limit with a smaller range is printed as one figure
 #define RETURNED            2    // peak RSS as a multiple of RSS
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
@@ -144,7 +144,7 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
         advise(v, " Record with --stacks to see which call path allocates them.");
 }
 
-// Memory of malloc whose blocks are not known, or all anonymous memory.
+// Writes a phrase for the memory of malloc whose blocks are not known, or for all anonymous memory.
 static const char *unread_text(const struct verdict_facts *f, char text[120])
 {
     bool is_malloc = !isnan(f->live_bytes);
@@ -247,7 +247,7 @@ static void tell_arenas(struct verdict *v, const struct verdict_facts *f)
            bytes_text(v->saves_bytes));
 }
 
-// How to make the allocator return whole free pages.
+// Advice on how to make the allocator return whole free pages.
 static const char *const releases[] = {
     [VERDICT_GLIBC] = "call malloc_trim(0) after a burst, or start the program with "
                       "MALLOC_TRIM_THRESHOLD_=131072",
@@ -385,7 +385,7 @@ static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
     advise(v, "For this heap, %s.", f->runtime->remedy);
 }
 
-// How to see the allocator's own statistics.
+// Advice on how to print the allocator's own statistics.
 static const char *const statistics[] = {
     [VERDICT_GLIBC] = "call malloc_stats() or malloc_info(0, stderr)",
     [VERDICT_JEMALLOC] = "call malloc_stats_print(), or start the program with "
@@ -396,7 +396,7 @@ static const char *const statistics[] = {
     [VERDICT_OTHER_ALLOCATOR] = "use the statistics of the allocator",
 };
 
-// Tells how much memory has blocks that cannot be read from outside.
+// Appends how much memory has blocks that cannot be read from outside.
 static void tell_unread(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_UNKNOWN_HEAP];
@@ -434,7 +434,7 @@ static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f
 }
 
 // Appends that the allocator keeps free memory for the next rise, or that RSS fell from a peak.
-// Returns false if neither holds.
+// Returns false if neither is the case.
 static bool say_returned(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = verdict_free_bytes(f);

@@ -119,7 +119,7 @@ int document_add(struct document *d, const char *name, int side, const char *tex
     return rc == -ENOMEM ? err_no_memory(e, name) : rc;
 }
 
-// Limit of a file; heaptape writes no longer JSON.
+// Maximum size of a file. JSON that heaptape writes is smaller.
 enum { MAX_JSON_BYTES = 256 << 20 };
 
 static int add_json(struct document *d, struct input *in, int side, struct err *e)
@@ -350,7 +350,7 @@ static void write_integer(struct json *j, const struct json_value *v)
         json_u64(j, json_value_u64(v));
 }
 
-// Writes a value and shortens what would make a report too long.
+// Writes a value. Shortens long strings, arrays and objects.
 static void write_value(struct json *j, const struct json_value *v)
 {
     switch (json_value_kind(v)) {

@@ -11,7 +11,7 @@ enum {
     DOCUMENT_STATS = 200,                // rows of the allocator's statistics
     DOCUMENT_GROUPS = 100,               // threads or call sites
     DOCUMENT_ITEMS = 2000,               // items of any other array or object
-    DOCUMENT_TEXT_BYTES = 4096,          // length of a string
+    DOCUMENT_TEXT_BYTES = 4096,          // maximum length of a string
     DOCUMENT_PROFILE_BYTES = 1536 << 10, // profiles of all workloads together
 };
 
@@ -66,7 +66,8 @@ int document_add_file(struct document *d, const char *path, int side, struct err
 // or input_open_regular.
 int document_add_result(struct document *d, const char *path, struct err *e);
 
-// Returns the document as one line of JSON, or NULL when out of memory. The caller frees the text.
+// Returns the document as one line of JSON, or NULL when out of memory. The caller frees the
+// string.
 char *document_text(const struct document *d);
 
 #endif

@@ -22,9 +22,9 @@ enum json_value_kind {
 // Opaque, borrowed from the root. NULL is a null or missing value; all functions accept NULL.
 struct json_value;
 
-// Parses a JSON text. Returns 0, -ENODATA if the text is truncated, -EBADMSG if it is not JSON,
-// -EFBIG if it needs far more memory than its size justifies, or -ENOMEM. The text of the error
-// begins with `name`. The caller frees *root.
+// Parses `n` bytes of JSON. Returns 0, -ENODATA if the text is truncated, -EBADMSG if it is not
+// JSON, -EFBIG if it needs far more memory than its size justifies, or -ENOMEM. The text of the
+// error begins with `name`. The caller frees *root.
 int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n,
                      struct err *e);
 void json_value_free(struct json_value *root);
@@ -33,18 +33,18 @@ enum json_value_kind json_value_kind(const struct json_value *v);
 bool json_value_is_array(const struct json_value *v);
 bool json_value_is_object(const struct json_value *v);
 
-// Length and items of an array; 0 and NULL for other values.
+// Return the length of an array, and item `i`. For other values, return 0 and NULL.
 size_t json_value_length(const struct json_value *v);
 const struct json_value *json_value_at(const struct json_value *v, size_t i);
 
-// The value of a key, the value at a path of keys ("peak.bytes"), and the number at a path, NAN if
-// there is no number.
+// json_value_get returns the value of a key. json_value_find returns the value at a path of keys
+// ("peak.bytes"). json_value_number_at returns the number at a path, or NAN if there is no number.
 const struct json_value *json_value_get(const struct json_value *v, const char *key);
 const struct json_value *json_value_find(const struct json_value *v, const char *path);
 double json_value_number_at(const struct json_value *v, const char *path);
 
-// Return NAN, 0, 0, false and NULL for values of another kind. json_value_i64 is for negative
-// integers, json_value_u64 for others.
+// Convert a value. For values of another kind, return NAN, 0, 0, false and NULL, respectively.
+// json_value_i64 is for negative integers, json_value_u64 for other integers.
 double json_value_number(const struct json_value *v);
 int64_t json_value_i64(const struct json_value *v);
 uint64_t json_value_u64(const struct json_value *v);

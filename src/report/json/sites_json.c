@@ -54,8 +54,8 @@ void sites_json_function(struct json *j, const struct symbol *s)
     json_end_object(j);
 }
 
-// Writes the functions of a stack, at most `max`; the last of these is the shown function if it is
-// farther out.
+// Writes the functions of a stack, at most `max`; if the shown function is farther out, it replaces
+// the last of these.
 static void put_functions(struct json *j, const struct sites_json *n,
                           const struct workload_site *site, const struct stack *stack, size_t max)
 {
@@ -202,10 +202,10 @@ void sites_json_wrappers(struct json *j, const struct sites_json *n)
     free(all);
 }
 
-// A weight of profiles, or a count of struct site_use.
+// Key by which call sites are sorted: a profile weight, or a member of struct site_use.
 struct weight {
     enum profile_weight profile;
-    size_t use; // offset in struct site_use + 1; 0: `profile` counts
+    size_t use; // offset of the member in struct site_use, + 1; 0: sort by `profile`
 };
 
 #define PROFILE(weight)                                                                            \

@@ -7,9 +7,9 @@
 #include "report/findings.h"
 #include "report/stat_figures.h"
 
-// Writes the object of `stat --json`. `found` holds the findings of the same file; NULL: omits
-// them. If j->max_items is set, arrays of processes, strings and names are shortened to that many
-// items.
+// Writes the object of `stat --json`. `found` holds the findings of the same file. If it is NULL,
+// the findings are omitted. If j->max_items is set, arrays of processes, strings and names are
+// shortened to that many items.
 void stat_json(struct json *j, const struct file_stat *s, const union stat_figures *f,
                const struct findings *found);
 

@@ -45,7 +45,7 @@ static void add_thread(struct usage_thread *to, const struct usage_thread *t)
     to->live_bytes += t->live_bytes;
 }
 
-// The smallest number of events that fewer than TOP_THREADS threads exceed.
+// Returns the smallest number of events that fewer than TOP_THREADS threads exceed.
 static uint64_t min_events(const struct usage *u)
 {
     uint64_t low = 0, high = UINT64_MAX;
@@ -206,7 +206,7 @@ static void put_axis(struct json *j, const struct usage *u, bool by_time)
     json_end_object(j);
 }
 
-// Samples of one interval, joined.
+// The samples of one interval, combined.
 struct sampled {
     uint64_t n, ns, min, max, sum, anon;
 };

@@ -1,5 +1,5 @@
-// The HTML report: one file with style, scripts and data, and a policy that forbids everything
-// else.
+// The HTML report: one file that contains its styles, scripts and data. A content security policy
+// forbids everything else.
 #ifndef HEAPTAPE_REPORT_PAGE_H
 #define HEAPTAPE_REPORT_PAGE_H
 

@@ -9,7 +9,8 @@
 // Collects the losses of the processes of a trace or aggregate.
 void balance_of_file(struct trace_losses *l, const struct file_stat *s);
 
-// Printable strings of a fact, which come from the traced program. Valid until the next call.
+// Printable forms of the strings of a fact, which come from the traced program. Valid until the
+// next call.
 struct balance_texts {
     char process[4 * sizeof((struct trace_fact *)0)->program + 32]; // "process 12 (NAME)"
     char text[4 * sizeof((struct trace_fact *)0)->text];
@@ -17,8 +18,9 @@ struct balance_texts {
 };
 const struct balance_texts *balance_texts(const struct trace_fact *f);
 
-// Passes each line to `print`, at most `most` of them for unrecorded processes. A clean recording
-// has no lines. `limits`: also a line if unrecorded processes may have remained unknown.
+// Passes each line to `print`, but at most `most` lines about unrecorded processes. A recording
+// without losses has no lines. If `limits` is set, adds a line if heaptape may not know all
+// unrecorded processes.
 struct balance_how {
     void (*print)(const char *line);
     size_t most;

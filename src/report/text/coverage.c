@@ -92,8 +92,8 @@ static void note_reached(const struct coverage *c)
              loading);
 }
 
-// Returns 1000 times the share of bytes whose stacks end early: of allocated bytes, or of bytes
-// live at the peak if that is higher.
+// Returns the share of bytes whose stacks end early, in thousandths. The share refers to the
+// allocated bytes or to the bytes live at the peak, whichever gives the higher share.
 static unsigned gap_permille(const struct coverage *c, const struct coverage_bytes *gaps)
 {
     unsigned permille = coverage_permille(gaps->allocated, c->all.allocated);

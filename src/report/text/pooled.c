@@ -89,8 +89,8 @@ static void name_allocator(const struct json_value *allocator, char name[NAME_BY
     }
 }
 
-// Returns the group of an allocator, or adds one; NULL when out of memory. A second build of an
-// allocator gets its build ID in the name.
+// Finds or adds the group of an allocator. The name of a second build of an allocator includes the
+// build ID. Returns NULL when out of memory.
 static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
 {
     char name[NAME_BYTES];

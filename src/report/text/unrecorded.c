@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Programs choose their names and files may be forged, so only printable characters are written.
+// Programs choose their own names, and files may be forged. Therefore only printable characters are
+// written.
 static void put_text(FILE *to, const char *text)
 {
     printable_print(to, text, strlen(text));

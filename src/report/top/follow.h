@@ -1,5 +1,5 @@
-// Follows a trace while it is recorded, frame by frame, or an aggregate each time it is rewritten,
-// and counts the live blocks of each process.
+// Counts the live blocks of each process while a recording is running. A trace is read frame by
+// frame as it grows. An aggregate is read again each time it is rewritten.
 #ifndef HEAPTAPE_TOP_FOLLOW_H
 #define HEAPTAPE_TOP_FOLLOW_H
 

@@ -283,8 +283,8 @@ void live_cut(struct live *l, double seconds, bool whole)
     }
 }
 
-// Allocation wrappers are found from the stacks of all call sites. As their number grows, names are
-// looked up again: a function of them may be a wrapper.
+// Allocation wrappers are found from the stacks of all call sites. As the number of call sites
+// grows, names are looked up again, because a function that they show may have become a wrapper.
 static int resolve_sites(struct live *l)
 {
     if (l->n_names < 2 * l->sites_resolved)

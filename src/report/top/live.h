@@ -51,7 +51,8 @@ struct live_thread {
     uint32_t tid;
     char name[LIVE_NAME_BYTES]; // as recorded, unfiltered; "": not recorded yet
     bool ended;
-    // Between the two halves of a realloc: the block, if it is known.
+    // Between the two halves of a realloc: whether the block is being resized, and whether it is
+    // known.
     bool resizes, resizes_known;
     uint64_t resized;
     struct live_block resized_block;
@@ -88,7 +89,7 @@ struct live {
 struct live *live_new(const struct trace_session *s, const struct trace_process *p);
 void live_free(struct live *l);
 
-// Counts a call of the process, as walk_options.call with halves. Returns 0 or -ENOMEM.
+// Counts a call of the process, like walk_options.call with `halves`. Returns 0 or -ENOMEM.
 int live_call(struct live *l, const struct walk_call *c);
 
 // Adds the function names in the payload of a NAMES frame. Returns 0, -EBADMSG or -ENOMEM.
@@ -97,12 +98,12 @@ int live_names(struct live *l, const uint8_t *at, size_t n);
 // Frees the addresses of the blocks after the last call of the process. The totals stay.
 void live_end(struct live *l);
 
-// Ends an interval of `seconds` and sets the rates: over this interval, or over the whole count if
-// `whole`. The rates are 0 if `seconds` is 0.
+// Ends an interval of `seconds` and sets the rates. The rates are averages over this interval, or
+// over the whole recording if `whole`. The rates are 0 if `seconds` is 0.
 void live_cut(struct live *l, double seconds, bool whole);
 
-// Returns the printable name of a call site: its place in the source and its function, which is
-// shortened to make the name fit into so many columns; 0: any number. Borrowed until the next call.
+// Returns the printable name of a call site: source location and function. The function is
+// shortened so that the name fits into `columns`; 0: no limit. Borrowed until the next call.
 const char *live_site_name(struct live *l, size_t site, size_t columns);
 
 #endif

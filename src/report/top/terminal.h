@@ -14,17 +14,18 @@ enum terminal_key {
     TERMINAL_RESIZED
 };
 
-// Sets up the terminal until terminal_end or the end of the program. Standard output must be a
-// terminal; if standard input is not, there are no keys. A signal that terminates the program
-// restores the terminal first and then has its usual effect.
+// Sets up the terminal, which stays in this mode until terminal_end or the end of the program.
+// Standard output must be a terminal; if standard input is not, there are no keys. A signal that
+// terminates the program restores the terminal first and then has its usual effect.
 void terminal_begin(void);
 void terminal_end(void);
 
-// Waits for a key and returns its character or an enum terminal_key: TERMINAL_NONE at `until_ns` on
-// the monotonic clock, TERMINAL_RESIZED if the screen has to be drawn again.
+// Waits for a key. Returns the character of the key or an enum terminal_key. Returns TERMINAL_NONE
+// if no key was pressed until `until_ns` on the monotonic clock, and TERMINAL_RESIZED if the screen
+// must be drawn again.
 int terminal_key(uint64_t until_ns);
 
-// Returns the size, 80 columns and 24 rows if unknown.
+// Sets the size of the terminal, or 80 columns and 24 rows if the size is unknown.
 void terminal_size(unsigned *columns, unsigned *rows);
 
 #endif
