@@ -13,13 +13,13 @@ struct allocator_info {
     // File names to look for in the loader's directories, best first. A name with a '/' is a
     // glob(7) pattern. NULL: libc.
     const char *files[4];
-    const char *tunables; // where its environment variables are documented
+    const char *tunables; // where the allocator's environment variables are documented
 };
 
 // The last row has no name.
 extern const struct allocator_info allocator_infos[];
 
-// An allocator to replay on. Valid if all zero.
+// An allocator to replay on. A zeroed struct is valid.
 struct allocator {
     char *name;    // name in the table, or the library's file name
     char *library; // absolute path, NULL: libc

@@ -19,7 +19,8 @@ static bool is_private(const struct stat *st)
     return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-// Returns the cache directory, creating it if necessary, or NULL if others could write to it.
+// Creates the cache directory if necessary, and returns its path. Returns NULL if other users could
+// write to the directory.
 static char *find_folder(void)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

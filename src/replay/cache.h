@@ -13,7 +13,8 @@ enum {
     // Smaller workloads are not cached, because planning takes less than 0.1 s.
     CACHE_MIN_EVENTS = 1 << 20,
 };
-// For all plans together, and at most a quarter of the file system's free space.
+// Limit on the total size of all plans. They also use at most a quarter of the file system's free
+// space.
 #define CACHE_MAX_BYTES (8ull << 30)
 
 struct cache {

@@ -133,7 +133,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     return f;
 }
 
-// Start (+1) or end (-1) of a thread, at a time or at a call.
+// Start (+1) or end (-1) of a thread. The position is a time or a number of calls.
 struct boundary {
     double at;
     int step;
@@ -147,7 +147,8 @@ static int by_place(const void *a, const void *b)
     return x->step - y->step; // ends sort first
 }
 
-// Returns which share of the total with any thread running has at least two threads running.
+// Returns the share with at least two running threads in the total with at least one running
+// thread.
 static double shared_part(struct boundary *boundaries, size_t n)
 {
     double any = 0, several = 0;

@@ -10,21 +10,21 @@ struct fidelity_live {
     uint64_t points, equal;
     uint64_t max_bytes; // largest difference
     double mean_bytes;
-    // Ratio of the peaks: above 1 if threads ran ahead of the threads that free their blocks. NAN:
-    // nothing was live.
+    // Peak of the replay divided by the peak in recorded order. Above 1 if threads ran ahead of the
+    // threads that free their blocks. NAN if no block was live.
     double peak_ratio;
 };
 
 // The replay's heap (RSS above the RSS at load), compared with the program's heap: private memory
-// minus memory outside the heap. The latter is the private memory in excess of live bytes at the
-// first sample, plus the program's own mappings if they were recorded. Other mappings, and stacks,
-// that come into use later count as heap.
+// minus memory outside the heap. Memory outside the heap is the private memory in excess of live
+// bytes at the first sample, plus the program's own mappings if they were recorded. Other mappings
+// and stacks that are first used later count as heap.
 struct fidelity_memory {
     uint64_t samples; // number of samples compared, possibly 0
     uint64_t baseline_bytes, mapped_bytes;
     double recorded_peak_bytes, replayed_peak_bytes;
     double mean_error; // sum of differences divided by the sum of recorded bytes, over the samples
-    double mean_bias;  // same, but signed: above 0 if the replay has more
+    double mean_bias;  // like mean_error, but signed: above 0 if the replay has more
     // Live bytes at the first sample. The larger this is, the less certain is the memory outside
     // the heap.
     uint64_t first_live_bytes;

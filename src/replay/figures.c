@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// Values of the column `shown`.
+// Values that the column `shown` can have.
 enum {
     RUN = FIGURE_IN_RUN,
     TEXT = FIGURE_IN_TEXT,

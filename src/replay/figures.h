@@ -23,7 +23,7 @@ enum figure_group {
     FIGURE_GROUPS,
 };
 
-// Bits: places where a figure is shown in addition to the JSON summary.
+// Places where a figure is shown in addition to the JSON summary. The values are bits.
 enum figure_shown {
     FIGURE_IN_RUN = 1,
     FIGURE_IN_TEXT = 2,
@@ -54,10 +54,11 @@ enum {
 
 extern const struct figure_info figure_infos[FIGURES];
 
-// Name of the JSON object that holds a group's figures; NULL: the result itself.
+// Names of the JSON objects that hold the figures of each group. NULL if the figures are members of
+// the result itself.
 extern const char *const figure_objects[FIGURE_GROUPS];
 
-// Writes the figure's path in a JSON result: "wall_ns", "counters.cycles".
+// Writes the figure's path in a JSON result, such as "wall_ns" or "counters.cycles".
 enum { FIGURE_PATH_BYTES = 64 };
 char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES]);
 
@@ -76,7 +77,7 @@ union figures {
     double values[FIGURES];
 };
 
-// Sets the figures measured by the player, and all others to NAN.
+// Sets the figures that the player measured, and sets all other figures to NAN.
 void figures_set_measured(union figures *f, const struct results_figures *measured);
 
 // Sets the figures of origin PLAN and DERIVED. Requires the player's figures, mean_rss_bytes and

@@ -69,7 +69,8 @@ static void put_figure(struct json *j, const struct figure_info *info, double v)
         json_put_double(j, info->name, v);
 }
 
-// Writes the figures that belong to a JSON object. NULL: the result itself.
+// Writes the figures that belong to a JSON object. If the object is NULL, the figures belong to the
+// result itself.
 static void put_figures(struct json *j, const union figures *f, const char *object)
 {
     for (size_t i = 0; i < FIGURES; i++) {
@@ -176,7 +177,7 @@ static void put_reported(struct json *j, const char *key, uint64_t bytes)
         json_put_u64(j, key, bytes);
 }
 
-// Returns how much memory the allocator holds in addition to live blocks.
+// Returns the amount of memory that the allocator holds in addition to live blocks.
 static uint64_t unused_bytes(const struct results_stats *at)
 {
     if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)

@@ -5,14 +5,14 @@
 #include "base/json.h"
 #include "replay/session.h"
 
-// Writes the `replay --json` document, with or without --verify: the first result.
+// Writes the `replay --json` document, which contains the first result. Also for --verify.
 void replay_json(struct json *j, const struct replay_session *s);
 
-// Writes the `compare --json` document: all results.
+// Writes the `compare --json` document, which contains all results.
 void replay_json_compare(struct json *j, const struct replay_session *s);
 
-// Parts for use in other documents: schema_version, workload and machine; a result's allocator with
-// its runs; a ratio with its interval, `key`_ci95.
+// Write parts of other documents. replay_json_head writes schema_version, workload and machine. The
+// others write a result's allocator with its runs, and a ratio with its interval `key`_ci95.
 void replay_json_head(struct json *j, const struct replay_session *s);
 void replay_json_allocator(struct json *j, const struct replay_result *r);
 void replay_json_ratio(struct json *j, const char *key, const struct measure_ratio *r);

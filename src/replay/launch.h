@@ -15,8 +15,8 @@ struct launch_outcome {
     int output; // the player's output, at offset 0; the caller closes it
 };
 
-// Descriptors that the player gets at the numbers given in results.h (-1: none), and the player's
-// watchdog.
+// Descriptors that the player inherits under the numbers given in results.h (-1: not passed), and
+// the player's watchdog.
 struct launch_files {
     int plan, results, stream;
     struct watchdog *watchdog;
@@ -27,9 +27,9 @@ struct launch_files {
 // last action.
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
-// Returns our environment with the allocator's tunables added. The only preload is the allocator's
-// library or, if it has none, `libc`. Only the first string is allocated. Returns NULL when out of
-// memory.
+// Returns heaptape's environment with the allocator's tunables added. The only preload is the
+// allocator's library or, if it has none, `libc`. Only the first string is allocated. Returns NULL
+// when out of memory.
 char **launch_environment(const struct allocator *a, const char *libc);
 void launch_environment_free(char **environment); // accepts NULL
 

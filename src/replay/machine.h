@@ -16,7 +16,7 @@ struct machine {
     uint64_t memory_bytes;
     uint64_t page_bytes;
     double load;                    // load average over the last minute; negative: unknown
-    char governor[32];              // CPU 0's frequency governor
+    char governor[32];              // frequency governor of CPU 0
     char transparent_hugepages[32]; // always, madvise or never
 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    SPIN_NS = 3000, // less than it takes to go to sleep and wake up, about 5 µs
+    SPIN_NS = 3000, // less than the time to go to sleep and wake up, about 5 µs
     OUTLIER_NS = 10000,
 };
 
@@ -108,7 +108,7 @@ static int check_end(const struct run_explained *w, const struct allocator *a,
     return 0;
 }
 
-// Called first, because other errors may be consequences of the decoder's.
+// Called first, because an error of the decoder may cause the other errors.
 static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
 {
     if (!streaming)

@@ -24,7 +24,7 @@ struct replay_run_settings {
     uint64_t idle_wait_ns;
 };
 
-// Duration of calls of one kind, in nanoseconds, including the stamps.
+// Duration of calls of one kind in nanoseconds, including the cost of reading the clock.
 struct replay_call {
     uint64_t count;
     double mean_ns; // excludes outliers
@@ -39,7 +39,8 @@ struct replay_refused {
     uint64_t bytes, alignment;
 };
 
-// One run. Memory figures are private resident memory in excess of that before the first call.
+// One run. Memory figures are private resident memory, minus the private resident memory before the
+// first call.
 struct replay_run {
     union figures figures;
     struct replay_refused refused;  // the first of figures.refused_calls
@@ -74,13 +75,13 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
 // Measures the clock frequency once. Call before forking processes that replay.
 void replay_run_calibrate(void);
 
-// Copies the memory figures of `memory` to `run`, and swaps the samples. Both must still be
-// released.
+// Copies the memory figures of `memory` to `run`, and swaps the samples of both runs. Both runs
+// must still be released.
 void replay_run_move_memory(struct replay_run *run, struct replay_run *memory);
 void replay_run_release(struct replay_run *run);
 
-// Loads the allocator into the player without replaying anything. Returns 0 with the allocator's
-// version ("": not reported) and library if it provides malloc, or a negative errno.
+// Loads the allocator into the player without a replay. If the allocator provides malloc, returns 0
+// and sets `version` ("": not reported) and *library. Otherwise returns a negative errno.
 int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128],
                  char **library, struct err *e);
 

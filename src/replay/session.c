@@ -73,7 +73,8 @@ static void report_read(void *context, uint64_t ops)
     progress_update(context, ops);
 }
 
-// Returns the expected number of ops, and stores what the summary says about the recorded program.
+// Returns the expected number of ops, and copies the facts about the recorded program from the
+// summary.
 static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
 {
     struct workload_summary summary;
@@ -86,8 +87,8 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     return summary.events;
 }
 
-// Sets the duration of a timestamp unit at the requested speed. At full speed, it is used for the
-// allocator's clock.
+// Sets the duration of a timestamp unit at the requested speed. At full speed, the duration is used
+// for the allocator's clock.
 static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);
@@ -235,7 +236,7 @@ bool replay_session_memory_apart(const struct replay_session *s)
            replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED;
 }
 
-// Repeats a run with coupled threads, and uses its memory figures.
+// Makes another run with coupled threads, and copies the memory figures of that run.
 static int run_for_memory(struct replay_session *s, const struct replay_result *r,
                           struct replay_run_settings settings, struct replay_run *run,
                           struct err *e)

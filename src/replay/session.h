@@ -36,9 +36,9 @@ struct replay_settings {
     uint64_t timeout_ns; // a run fails after this long without progress; 0: never
     uint64_t idle_ns; // measure memory again this long after everything has been freed; 0: do not
     uint64_t memory_bytes;            // larger plans are streamed; 0: plan_default_memory()
-    uint64_t stats_every, trim_every; // number of calls between two; 0: never
+    uint64_t stats_every, trim_every; // interval in calls; 0: never
     bool verify;                      // check the allocator instead of measuring it
-    // Each of the next three adds a run on each allocator, which
+    // Each of the next three members adds a run on each allocator. This run
     bool latency;                // times each call
     bool internal_fragmentation; // reads usable sizes
     bool fragmentation;          // records block addresses
@@ -81,7 +81,7 @@ struct replay_session {
     double ns_per_stamp;      // 0: no timestamps
     bool has_samples;         // there are samples of the recorded program's memory
     uint64_t recorded_cpu_ns; // CPU time of the recorded process; 0: unknown
-    uint64_t recording_ns;    // estimated part of it spent recording
+    uint64_t recording_ns;    // estimated part of recorded_cpu_ns that was spent recording
     uint64_t calls_min_ns,
         calls_max_ns; // bounds on the part spent in allocator functions, as timed; max 0: unknown
     struct plan *plan;
@@ -105,9 +105,9 @@ void replay_session_release(struct replay_session *s);
 // Adds an allocator. Syntax and errors: see allocator_parse().
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e);
 
-// Reads the workload into the plan. The file must be rewindable. If replay_session_needs_input(),
-// the file must stay open until the runs are done. Returns 0, -EINVAL if a speed is set but the
-// workload has no timestamps, or a negative errno of the reader or the plan.
+// Reads the workload into the plan. The file must be rewindable. If replay_session_needs_input()
+// returns true, the file must stay open until the runs are done. Returns 0, -EINVAL if a speed is
+// set but the workload has no timestamps, or a negative errno of the reader or the plan.
 int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w,
                         struct err *e);
 bool replay_session_needs_input(const struct replay_session *s);
@@ -122,8 +122,9 @@ int replay_session_run(struct replay_session *s, struct err *e);
 int replay_session_run_one(struct replay_session *s, size_t i, struct err *e);
 
 // Return the latencies of the calls of a kind or of a size class (results_size_class()), minus the
-// replay overhead. The overhead is the mean of the lowest 99 % of the null allocator's times,
-// because a few interrupts would dominate the mean of all. `count` is 0 if there are no such calls.
+// replay overhead. The overhead is the mean of the lowest 99 % of the null allocator's times. The
+// highest times are excluded, because a few interrupts would dominate the mean. `count` is 0 if
+// there are no such calls.
 struct replay_call replay_session_call(const struct replay_session *s,
                                        const struct replay_result *r, unsigned kind);
 struct replay_call replay_session_size(const struct replay_session *s,
@@ -132,11 +133,11 @@ struct replay_call replay_session_size(const struct replay_session *s,
 // Returns how threads ran when memory was measured; never REPLAY_THREADS_AUTO.
 enum replay_threads replay_session_memory_threads(const struct replay_session *s);
 
-// Returns true if memory is measured in separate runs. With a pace, it is not: threads stay
-// together anyway, and a run takes as long as the program did.
+// Returns true if memory is measured in separate runs. A paced replay measures memory in the same
+// runs, because its threads stay together anyway and a run takes as long as the program did.
 bool replay_session_memory_apart(const struct replay_session *s);
 
-// Returns the ratio of a figure to the first allocator's.
+// Returns the ratio of a figure to the same figure of the first allocator.
 struct measure_ratio replay_session_ratio(const struct replay_session *s,
                                           const struct replay_result *r, size_t figure);
 

@@ -11,7 +11,8 @@ struct watchdog {
     const struct plan *plan;           // NULL: a probe, which has no plan
     const struct streaming *streaming; // NULL: the plan is not streamed
     const struct results *results;
-    // One per thread, and one for the main thread before and after the threads run.
+    // Position of each thread, then the position of the main thread before and after the threads
+    // run.
     const struct results_position *positions;
     uint64_t n_threads;
     uint64_t timeout_ns; // 0: no limit

@@ -106,7 +106,7 @@ static int put_counted(struct pending_op *a, const struct plan_call *c)
     return plan_put_call(a->plan, a->stream, c, a->e);
 }
 
-// Appends an op that makes no call, to preserve the workload's op numbers.
+// Appends an op that makes no call. The op preserves the numbering of the workload's ops.
 static int put_without_call(struct pending_op *a)
 {
     return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_SKIPPED}, a->e);
@@ -228,8 +228,8 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
 }
 
 // Converts a block's measured KiB to the number of KiB to touch. Only whole pages of the block were
-// measured; how many there are depends on the block's address. If all of them were used, the rest
-// of the block was used as well, and on another allocator it may start a new page.
+// measured, and their number depends on the block's address. If all whole pages were used, the rest
+// of the block was used as well. With another allocator, the rest may start a new page.
 static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 {
     uint64_t whole = WORKLOAD_PAGE_BYTES;
@@ -267,8 +267,8 @@ static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
     to->by_part[part].used += used;
 }
 
-// Returns the part that contains byte `number` when blocks are sorted by the share of them that was
-// used.
+// Returns the part that contains byte `number`, with the blocks in ascending order of their used
+// share.
 static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
 {
     unsigned part = 0;
@@ -592,8 +592,8 @@ static int add_by_class(struct pending_op *a)
     return refuse_op(a, "has kind %u, which cannot occur in a workload", a->op->kind);
 }
 
-// If one thread plays all ops, follows the recorded thread. The order of the ops satisfies all
-// dependencies.
+// If one thread plays all ops, appends a SWITCH when the recorded thread changes. The order of the
+// ops satisfies all dependencies.
 static int put_switch(struct pending_op *a, uint32_t thread)
 {
     struct plan *p = a->plan;
@@ -613,7 +613,7 @@ static int put_periodic(struct pending_op *a)
     struct plan *p = a->plan;
     int rc = 0;
     bool is_mark = event_infos[a->op->kind].class == HT_CLASS_MARK;
-    // As the program did.
+    // The recorded program called malloc_stats at this point.
     bool asks = a->op->kind == HT_MALLOC_STATS && p->facts.stats_samples < PLAN_MAX_STATS;
     if (p->settings.trim_every && p->facts.events >= p->next_trim) {
         p->next_trim += p->settings.trim_every;

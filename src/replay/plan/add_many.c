@@ -1,9 +1,9 @@
-// Adds plain calls, which make up most of a workload, many at a time. Equivalent to add_op() in
-// add.c, but keeps the variables in registers.
+// Adds plain calls, which make up most of a workload, many at a time. Has the same effect as
+// add_op() in add.c, but keeps the variables in registers.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-// Fast path for ops of a kind; 0: use add_op().
+// How the fast path adds ops of a kind; 0: use add_op().
 enum { ALLOCATES = 1, FREES, RESIZES };
 
 static const struct {

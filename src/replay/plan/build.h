@@ -14,7 +14,7 @@ struct plan_slot {
     uint8_t free_kind,
         // kind of call that can free the block, and the alignment that the call requires
         align_log2;
-    // Big blocks: share that the program did not use, in units of 1/PLAN_UNUSED_ALL.
+    // For big blocks: share that the program did not use, in units of 1/PLAN_UNUSED_ALL.
     uint16_t unused;
 };
 #define PLAN_UNUSED_ALL UINT16_MAX
@@ -49,7 +49,7 @@ struct plan_window_segment {
     uint64_t thread;
 };
 
-// The call that allocated a slot's block; only with settings.snapshots.
+// The call that allocated a slot's block. Used only with settings.snapshots.
 struct plan_allocation {
     uint64_t at, site;
     uint32_t thread;
@@ -87,11 +87,11 @@ enum {
     PLAN_SECTION_PART = 32,     // and at least this fraction of the peak of live bytes so far
 };
 
-// Keeps threads as close together as they were when recorded; see couple.c.
+// State that keeps threads as close together as they were when recorded; see couple.c.
 struct plan_coupling {
     struct plan_section sections[PLAN_SECTIONS]; // section i is at i % PLAN_SECTIONS
     uint64_t number;                             // number of the current section
-    uint64_t calls, bytes; // of the current section: number of calls, bytes allocated and freed
+    uint64_t calls, bytes; // calls, and bytes allocated and freed, in the current section
 };
 
 struct plan {
@@ -101,8 +101,8 @@ struct plan {
     size_t n_op_numbers, op_numbers_capacity;
     struct plan_use
         uses[2]
-            // Blocks so far, first those not from calloc, then those from calloc, by the power of
-            // two of their size.
+            // Blocks so far by the power of two of their size: [0] for blocks not from calloc, [1]
+            // for blocks from calloc.
             [PLAN_SIZE_CLASSES];
     struct plan_use *site_uses; // same, by call site
     size_t n_site_uses, site_uses_capacity;
@@ -124,8 +124,8 @@ struct plan {
     size_t n_allocations, allocations_capacity;
     struct plan_snapshot snapshots[PLAN_SNAPSHOTS];
     bool has_snapshot;        // the op at snapshot_after_ops has been added
-    uint32_t snapshot_thread; // thread of that op,
-    uint64_t snapshot_op;     // and number of that op, which threads that start later depend on
+    uint32_t snapshot_thread; // thread of that op
+    uint64_t snapshot_op;     // number of that op; threads that start later depend on this op
     uint64_t added;           // number of ops added
     struct slot_table slot_table;
     uint64_t *samples; // word numbers of the SAMPLE ops
@@ -150,8 +150,8 @@ struct plan {
     struct plan_late *lates; // in order of allocation
     size_t n_lates, lates_capacity;
     struct map
-        // By entry of a live block with a TOUCH_LATE: the owner's number, and the number of the
-        // owner's next op, + 1.
+        // By entry of a live block with a TOUCH_LATE: the owner's number and the number of the
+        // owner's next op, plus 1.
         late_uses;
     uint64_t next_step; // timestamp of the next step among these blocks; UINT64_MAX: no step
     uint64_t unused,
@@ -171,13 +171,13 @@ struct plan_call {
     uint64_t entry, size, extra[2];
 };
 
-// Adds with wraparound, because sizes come from a file.
+// Adds with wraparound. Sizes come from a file, so sums can overflow.
 static inline int64_t plan_wrapping_add(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-// Returns n if every n-th SAMPLE is kept.
+// Returns the number n such that every n-th SAMPLE is kept.
 static inline size_t plan_sample_step(const struct plan *p)
 {
     return (p->n_samples + PLAN_SAMPLES_WANTED - 1) / PLAN_SAMPLES_WANTED;
@@ -225,7 +225,7 @@ int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan
 // Appends a PACE: the ops that follow are due `ns` (below 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
 
-// streaming.c: plan_op_at() of a streamed plan.
+// streaming.c: implements plan_op_at() for a streamed plan.
 uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position);
 
 // Reads bytes of one of the plan's files. Returns 0, or a negative errno.
@@ -285,8 +285,8 @@ int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool e
 // Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// Called when no later sample can show when the blocks are used; assumes that they are used soon,
-// up to the next step.
+// Called when no later sample can show the time at which blocks are used. Assumes that the blocks
+// are used soon, up to the next step.
 void plan_late_use_all(struct plan *p);
 
 // Called at the end of the program; appends the touches that are due for all blocks.

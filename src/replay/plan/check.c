@@ -81,7 +81,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
     case PLAN_STOP: // only valid at the end of another kind of stream
     case PLAN_NEXT_SEGMENT:
     case PLAN_SNAPSHOT: // plans with snapshots are not saved
-    case PLAN_JUMP:     // followed by check_stream()
+    case PLAN_JUMP:     // check_stream() handles jumps
     case PLAN_OP_LIMIT:
         return false;
     }

@@ -15,8 +15,8 @@
 
 enum {
     PLAN_MAX_THREADS = 1 << 20,
-    PLAN_SAMPLES_WANTED = 2000, // desired for the whole workload,
-    PLAN_SAMPLE_EVENTS = 4096,  // but at least this many calls of a thread apart
+    PLAN_SAMPLES_WANTED = 2000, // desired number for the whole workload
+    PLAN_SAMPLE_EVENTS = 4096,  // minimum number of calls of a thread between two samples
     PLAN_MAX_STATS = 1 << 20,
     PLAN_UNKNOWN_SIZE = 16,    // assumed for preexisting blocks of unknown size
     PLAN_FILE_STEP = 64 << 10, // alignment of each part of a file; at least a page
@@ -60,11 +60,12 @@ struct plan_settings {
     bool streamed;         // keep the threads' ops in a file; see streaming.h
     struct output *file;   // streamed: file for the ops; borrowed for the lifetime of the plan
     bool one_thread;       // play all ops in one thread, in the order in which they are added
-    // Calls between two STATS ops; marks also get one. 0: only malloc_stats does.
+    // Number of calls between two STATS ops. Marks also get a STATS op. If 0, only calls of
+    // malloc_stats get a STATS op.
     uint64_t stats_every;
     uint64_t trim_every;         // calls between two TRIM ops; 0: no TRIM
-    bool snapshots;              // record the address and call site of each live block, twice:
-    uint64_t snapshot_after_ops; // after this number of ops, and at the end
+    bool snapshots;              // record the address and site of each live block at two points
+    uint64_t snapshot_after_ops; // first point, in ops; the second point is the end
     double ns_per_stamp; // replay time in nanoseconds per unit of a timestamp; 0: no PACE ops
     bool paced;          // insert PACE ops as densely as a thread can sleep
 };
@@ -109,8 +110,8 @@ int plan_windows_fd(const struct plan *p);     // streamed: the file that holds 
 // Returns the word number at which the player maps the ring of a finished streamed plan.
 uint64_t plan_ring_at(const struct plan *p);
 
-// For messages: returns the number of the op of `thread` that contains word number `position` or
-// ends before it, or UINT64_MAX if that is no longer known.
+// For error messages. Returns the number of the op of `thread` that contains word number `position`
+// or ends before it, or UINT64_MAX if that is no longer known.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 
 // The recorded program, for comparison with the replay. Positions count calls in the workload's

@@ -85,9 +85,9 @@ static bool used_its_blocks(const struct plan *p)
     return compared > 0 && missing <= compared / 8;
 }
 
-// Returns true if the program wrote to most of its memory from calloc. This is decided by the big
-// blocks whose use was measured or, if there are none, by private memory, which may also be
-// variables and mappings of the program.
+// Returns true if the program wrote to most of its memory from calloc. Uses the big blocks whose
+// use was measured. Without such blocks, uses private memory, which may also contain variables and
+// mappings of the program.
 static bool used_zeroed(const struct plan *p)
 {
     uint64_t bytes = 0, used = 0;

@@ -14,7 +14,7 @@ enum {
     SLOT_TABLE_SURPLUS = 4 * SLOT_TABLE_BATCH, // a pool of this size or more shares entries
 };
 
-// A thread's free entries. Valid if all zero.
+// A thread's free entries. A zeroed struct is valid.
 struct slot_table_pool {
     uint32_t *free;
     size_t n, capacity;

@@ -12,7 +12,7 @@ enum {
     HISTOGRAM_BUCKETS = (HISTOGRAM_VALUE_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS,
 };
 
-// Empty if all zero.
+// A zeroed struct is empty.
 struct histogram {
     uint64_t count, sum, max;
     uint64_t buckets[HISTOGRAM_BUCKETS];

@@ -75,8 +75,8 @@ ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// Which pages of a block the program used, out of those that belong only to the block: `front`
-// pages at the start, and the rest spread evenly.
+// The pages of a block that the program used, out of the pages that belong only to the block:
+// `front` pages at the start, and the rest spread evenly.
 struct player_use {
     uint64_t used, front, from, to;
     bool zeroed; // from calloc: the program reads these pages before it writes to them
@@ -101,7 +101,7 @@ static __attribute__((noinline)) void touch_used(char *block, size_t size, struc
         ((volatile char *)block)[size - 1] = 1;
 }
 
-// A block allocated by a call of `kind`; `had` of its bytes have already been written.
+// A block that a call of `kind` allocated. The first `had` bytes have already been written.
 struct player_block {
     unsigned kind;
     uint64_t entry;
@@ -142,9 +142,9 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
-// Writes to the block as the program may have done; `had` of its bytes have already been written.
-// Programs may never use most of their memory from calloc; this is true of gcc's tables, for
-// example, but not of redis's.
+// Writes to the block in the way that the program may have done. `had` bytes of the block have
+// already been written. Programs may never use most of their memory from calloc; this is true of
+// gcc's tables, for example, but not of redis's.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had,
                                size_t size)
 {
@@ -160,8 +160,8 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// Touches a big block. This is work of the program rather than of the call, so its time is
-// measured.
+// Touches a big block. The program does this work, not the call, so the time is measured
+// separately.
 static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
                                                 struct player_block b)
 {
@@ -388,7 +388,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
                                 slots[entry], size, EXTRA(0)))
 
-// The call that the program made is unknown.
+// The recording does not contain the call that the program made.
 #define PLAY_PREEXISTING(SYMBOL)                                                                   \
     do {                                                                                           \
         errno = 0;                                                                                 \

@@ -21,8 +21,8 @@ enum {
     REGIONS = 1024,          // any further threads share regions
 };
 
-// Amount of real memory, which libc needs for threads and which is never reused. Smaller where
-// address space is limited.
+// Amount of real memory. libc needs this memory for threads, and it is never reused. The amount is
+// smaller if address space is limited.
 #define REAL_BYTES         ((uint64_t)4 << 30)
 #define REAL_BYTES_LIMITED ((uint64_t)64 << 20)
 
@@ -33,7 +33,7 @@ static _Atomic uint64_t real_used;
 static _Atomic uint32_t next_region;
 static _Atomic bool started; // set by heaptape_null_real(false)
 
-// NULL: real memory, or not assigned yet.
+// NULL if the thread uses real memory or has no region yet.
 static __thread char *region __attribute__((tls_model("initial-exec")));
 static __thread bool wants_real __attribute__((tls_model("initial-exec")));
 

@@ -43,7 +43,7 @@ struct player_latency {
 
 enum { PLAYER_LATENCIES = 256 };
 
-// Number of waits for other threads that blocked, and of those that slept.
+// Number of blocked waits for other threads, and how many of these waits slept.
 struct player_waits {
     uint64_t blocked, sleeps;
 };
@@ -53,7 +53,7 @@ struct player_thread {
     struct player_line *line;
     struct player_latency *latencies; // PLAYER_LATENCIES entries, if calls are timed
     uint32_t n_latencies, number;
-    uint32_t shard; // which histograms they are added to
+    uint32_t shard; // index of the histograms that the latencies are added to
     struct player_waits waits, coupled_waits;
     uint64_t requested_bytes, usable_bytes; // only with RESULTS_TOUCH_USABLE
     bool touches;                           // a TOUCH has set the next three members
@@ -102,8 +102,8 @@ static inline void player_set_pc(struct results_position *at, const uint64_t *pc
     atomic_store_explicit(&at->pc, (uintptr_t)pc, memory_order_relaxed);
 }
 
-// Returns that word's number. In a streamed plan, windows with increasing word numbers share the
-// same memory, so a base is added.
+// Returns the number of the word at player_pc(). In a streamed plan, windows with increasing word
+// numbers share the same memory, so a base is added.
 static inline uint64_t player_position(const struct player_thread *t)
 {
     return t->at->base + (uint64_t)(player_pc(t) - player.words);
@@ -113,8 +113,8 @@ static inline uint64_t player_position(const struct player_thread *t)
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind,
                            uint64_t size, int error);
 
-// The two halves of player_fail(). The first returns in only one thread, which may add details to
-// the reason before calling the second.
+// The two halves of player_fail(). player_claim_failure() returns in only one thread. This thread
+// may add details to the reason before it calls the second half.
 void player_claim_failure(void);
 _Noreturn void player_report_failure(enum results_status why, const struct player_thread *t,
                                      unsigned kind, uint64_t size, int error);
@@ -205,8 +205,8 @@ void player_pace(struct player_thread *t, uint64_t due_ns); // executes PACE
 void player_idle(uint64_t ns);
 
 // clock.c: the clock that the allocator sees. player_clock_set() stops the clock at `ns` after the
-// start of the replay, or at its current time if that is later. player_clock_run() restarts it from
-// there.
+// start of the replay, or at its current time if that is later. player_clock_run() restarts the
+// clock from that time.
 void player_clock_init(void);
 void player_clock_set(uint64_t ns);
 void player_clock_run(void);

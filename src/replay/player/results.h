@@ -51,7 +51,7 @@ enum results_violation {
     RESULTS_UNUSABLE,
 };
 
-// The player's progress, or why it stopped, with details in `failed_*`.
+// The progress of the player, or the reason why it stopped. Details are in `failed_*`.
 enum results_status {
     RESULTS_NOTHING = 0,     // has not started
     RESULTS_STARTED,         // has entered main
@@ -130,7 +130,7 @@ struct results_span {
 // main thread before and after the threads run.
 struct results_position {
     _Atomic uint64_t pc; // address of the word after the first word of the op; 0: not started
-    uint64_t base;       // added to that word's number; see player_position()
+    uint64_t base;       // added to the number of that word; see player_position()
     uint64_t reserved[6];
 };
 

@@ -15,8 +15,8 @@
 
 enum {
     WORKER_BYTES = 4096,
-    // Mapped at a time, because the kernel limits the number of mappings (vm.max_map_count, 65530
-    // by default).
+    // Number of workers mapped at a time, because the kernel limits the number of mappings
+    // (vm.max_map_count, 65530 by default).
     MAPPED_WORKERS = 16,
 };
 
@@ -30,7 +30,8 @@ struct worker {
 };
 _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
 
-// Latencies of several threads together, because the histograms of a single thread would take 3 MB.
+// Latencies of several threads. Threads share histograms, because separate histograms would take 3
+// MB per thread.
 struct shard {
     pthread_mutex_t lock;
     struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
@@ -45,8 +46,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *exited;     // ready to be joined
 static char *unused, *unused_end; // memory mapped for workers; protected by the lock
 static uint32_t mapped;           // number of workers; protected by the lock
-// Both protected by the lock. kept: threads that have made their calls but must not exit before
-// `over`.
+// Both are protected by the lock. kept: number of threads that have made their calls but must not
+// exit before `over`.
 static uint64_t unjoined, kept;
 static _Atomic uint32_t exits;    // futex: incremented when a thread exits or is kept
 static _Atomic bool joining;      // player_join_all() is waiting on `exits`

@@ -103,8 +103,8 @@ void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position
     }
 }
 
-// Approximate time for going to sleep and waking up. A thread that is early by less than this does
-// not sleep.
+// Approximate time for going to sleep and waking up. A thread that is early by less than this time
+// does not sleep.
 enum { WORTH_SLEEPING_NS = 50000 };
 
 static void sleep_until(uint64_t ns)
