@@ -39,7 +39,7 @@ static bool is_present(const struct advise *a, const struct advise_setting *s)
            strcmp(present->name, s->allocator) == 0;
 }
 
-// Returns why a setting is not tried, or NULL if it is.
+// Returns the reason why a setting is not tried, or NULL if it is tried.
 static const char *reason_to_skip(const struct advise *a, const struct advise_setting *s)
 {
     const struct replay_session *session = a->session;
@@ -84,8 +84,8 @@ static int add_allocator(struct advise *a, struct advise_row *r, struct err *e)
     return rc;
 }
 
-// Runs a setting for the first time, if the time left suffices for a run as long as the longest one
-// so far.
+// Runs a setting for the first time, if the remaining time is at least the duration of the longest
+// run so far.
 static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uint64_t longest_ns)
 {
     const char *reason = reason_to_skip(a, r->setting);
@@ -100,8 +100,8 @@ static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uin
     r->first_ns = clock_monotonic_ns() - before_ns;
 }
 
-// Collects the runs to compare. The first run is excluded if there are others, because it selected
-// which settings are repeated.
+// Collects the runs to compare. The first run is excluded if there are repetitions, because the
+// first runs decide which settings are repeated.
 static size_t values_of(const struct advise *a, const struct advise_row *r,
                         enum advise_figure figure, double *values)
 {
@@ -191,9 +191,8 @@ size_t advise_rank(const struct advise *a, enum advise_figure figure,
     return n + 1;
 }
 
-// Chooses the rows to repeat: those that can be repeated ADVISE_MIN_ROUNDS times in `left_ns`,
-// beginning with the best row by each figure, then the second best, and so on. Returns their
-// number.
+// Chooses as many rows as can be repeated ADVISE_MIN_ROUNDS times in `left_ns`: first the best row
+// by each figure, then the second best, and so on. Returns the number of rows.
 static size_t choose_rows(const struct advise *a, uint64_t left_ns, bool *chosen)
 {
     const struct advise_row **order = calloc(a->n_rows * ADVISE_FIGURES, sizeof *order);

@@ -15,9 +15,9 @@ enum {
     ADVISE_MAX_ROUNDS = 9,
 };
 
-// The figures that are compared, in the order of --rank; less is better. X(enumerator, figure of
-// replay/player/figures_table.h, key of its ratio in JSON, head of its column, name).
-// tools/generate makes a schema of the rows.
+// The figures that are compared, in the order of --rank. Lower values are better. X(enumerator,
+// figure of replay/player/figures_table.h, key of its ratio in JSON, head of its column, name).
+// tools/generate derives a schema from the rows.
 // clang-format off
 #define ADVISE_FIGURE_TABLE(X) \
     X(CPU, cpu_ns, "cpu_ratio", "CPU time", "CPU time") \
@@ -57,20 +57,20 @@ struct advise {
     unsigned rounds; // repetitions after the first run
 };
 
-// Returns the latest time after the start at which a setting of the group may be tried first. The
-// first setting of a group may use all of the half of the budget; the others only the share of the
-// groups up to theirs.
+// Returns the time after the start up to which a first replay of a setting of the group may begin.
+// The first setting of a group may use the whole half of the budget. The other settings may use the
+// shares of this group and of the groups before.
 uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first);
 
-// Returns the calls between two trims, for the setting that trims most often: 1, 2 or 5 times a
-// power of 10, or 0 if the workload is too short.
+// Returns the number of calls between two trims for the setting that trims most often. The number
+// is 1, 2 or 5 times a power of 10, or 0 if the workload is too short.
 uint64_t advise_trim_interval(uint64_t events);
 
 // Makes the replays that the budget allows, from `start_ns` of CLOCK_MONOTONIC on. The session must
 // have read its workload, with settings.trim_every of `trim_interval`, and must have one allocator,
-// the present one. A setting whose replay fails gets a reason. Returns 0, or a negative errno if
-// the present setting cannot be replayed. The caller releases *a, even after an error, before the
-// session.
+// the present one. If the replay of a setting fails, sets missing_reason of its row. Returns 0, or
+// a negative errno if the present setting cannot be replayed. The caller releases *a, even after an
+// error, before the session.
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e);
 void advise_release(struct advise *a);
 
@@ -83,19 +83,20 @@ struct measure_ratio advise_ratio(const struct advise *a, const struct advise_ro
                                   enum advise_figure figure);
 
 // Returns -1 if the row is below the present setting by more than noise, 1 if it is above, and 0
-// otherwise. The difference is noise unless the values of both do not overlap and the medians
-// differ by more than the range of either and by at least 1 % of the present median. With six
+// otherwise. A difference is not noise if the values of both rows do not overlap and the medians
+// differ by more than the range of either row and by at least 1 % of the present median. With six
 // repetitions, equal settings appear different in one of a thousand cases.
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 int advise_verdict_of(const double *values, size_t n, const double *present, size_t n_present);
 
 // Returns the row with the lowest value of a figure among those below the present setting by more
-// than noise. If `cheap`, rows that take more CPU time by more than noise are excluded. NULL if no
-// row is left.
+// than noise. If `cheap`, rows that take more CPU time by more than noise are excluded. Returns
+// NULL if no row is left.
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
-// Returns the share that a setting returns of the bytes outside of live blocks that are resident at
-// the end at present. NAN if there are no such bytes.
+// Returns the share of memory that a setting returns to the kernel. The share refers to the bytes
+// that are resident at the end with the present setting and lie outside live blocks. Returns NAN if
+// there are no such bytes.
 double advise_returned_share(const struct advise *a, const struct advise_row *r);
 
 // Sorts the rows that were tried by `figure`, lowest first, with the present setting at the head.
@@ -103,8 +104,8 @@ double advise_returned_share(const struct advise *a, const struct advise_row *r)
 size_t advise_rank(const struct advise *a, enum advise_figure figure,
                    const struct advise_row **order);
 
-// Writes the name of a row: "jemalloc,MALLOC_CONF=narenas:1", "glibc, malloc_trim(0) every 200 000
-// calls".
+// Writes the name of a row, such as "jemalloc,MALLOC_CONF=narenas:1" or "glibc, malloc_trim(0)
+// every 200 000 calls".
 enum { ADVISE_NAME_BYTES = 160, ADVISE_DEPLOY_BYTES = 4600 };
 char *advise_name(const struct advise *a, const struct advise_row *r, char text[ADVISE_NAME_BYTES]);
 
@@ -113,7 +114,8 @@ char *advise_name(const struct advise *a, const struct advise_row *r, char text[
 char *advise_environment(const struct advise *a, const struct advise_row *r,
                          char text[ADVISE_DEPLOY_BYTES]);
 
-// Writes how to deploy the setting, as a sentence without a full stop, or the environment.
+// Writes a sentence without a full stop that describes how to deploy the setting, or writes the
+// environment.
 char *advise_deploy(const struct advise *a, const struct advise_row *r,
                     char text[ADVISE_DEPLOY_BYTES]);
 

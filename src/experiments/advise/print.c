@@ -103,7 +103,8 @@ static void print_best(const struct advise *a, const struct advise_row *r, const
     printf("  deploy: %s\n", cli_text(advise_deploy(a, r, deploy)));
 }
 
-// Prints the best rows; with `cheap`, the best cheap rows that are not the best of all.
+// Prints the best rows. With `cheap`, prints the best cheap rows, except rows that are also the
+// best of all rows.
 static bool print_bests(const struct advise *a, bool cheap)
 {
     bool found = false;
@@ -144,8 +145,8 @@ static void print_not_tried(const struct advise *a)
     }
 }
 
-// Warns if the replay was much faster than the program, because allocators release cached memory
-// after a time.
+// Warns if the replay was much faster than the program. Allocators release cached memory with a
+// delay, so a fast replay shows more memory than the program would use.
 static void print_pace(const struct advise *a)
 {
     const struct replay_session *s = a->session;

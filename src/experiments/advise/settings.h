@@ -12,10 +12,10 @@ enum advise_group {
     ADVISE_GROUPS
 };
 
-// Conditions for an effect, or for measuring the effect; bits.
+// Conditions under which a setting has an effect that can be measured. The values are bits.
 enum advise_needs {
     ADVISE_NEEDS_THREADS = 1, // several threads
-    ADVISE_NEEDS_PACE = 2, // a replay at the recorded pace, because memory is returned after a time
+    ADVISE_NEEDS_PACE = 2, // a replay at the recorded pace, because memory is returned with a delay
     ADVISE_NEEDS_HUGE = 4, // a kernel with transparent huge pages on request (madvise)
     ADVISE_NEEDS_HUGE_ALWAYS = 8, // a kernel with transparent huge pages for all programs (always)
 };
@@ -32,10 +32,10 @@ struct advise_setting {
     int huge_pages_off;
 };
 
-// Ends with a row without an allocator.
+// The last row has no allocator.
 extern const struct advise_setting advise_settings[];
 
-// "allocator", "trim", …
+// Returns the name of a group, such as "allocator" or "trim".
 const char *advise_group_name(enum advise_group group);
 
 #endif

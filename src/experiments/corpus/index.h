@@ -63,7 +63,7 @@ int corpus_index_read(struct corpus_index *x, const char *path, struct err *e);
 // Moves *entry into the index and replaces an entry of the same name. Returns 0 or -ENOMEM.
 int corpus_index_put(struct corpus_index *x, struct corpus_entry *entry);
 
-// Returns NULL if there is no entry of this name.
+// Returns the entry with this name, or NULL.
 const struct corpus_entry *corpus_index_find(const struct corpus_index *x, const char *name);
 
 // Returns true if `name` is one of the n names, or if n is 0.

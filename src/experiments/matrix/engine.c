@@ -26,8 +26,8 @@ static int run_local(const struct matrix *m, const struct matrix_how *how, const
     return 0;
 }
 
-// Runs the command with this text on its standard input. Exit statuses up to `most` are no failure
-// of the engine. Returns 0, or a negative errno with the message set.
+// Runs the command and writes the string to its standard input. Exit statuses up to `most` do not
+// count as a failure of the engine. Returns 0, or a negative errno with the message set.
 static int run_command(char *const *words, const char *text, size_t n, int most, struct err *e)
 {
     int ends[2], status = 0;

@@ -87,7 +87,7 @@ static char *list_path(const struct matrix *m)
     return asprintf(&path, "%s/jobs", m->folder) < 0 ? NULL : path;
 }
 
-// Reads a whole file and appends a NUL that is not counted.
+// Reads a whole file and appends a NUL, which the length does not include.
 static int read_all(const char *path, struct buf *text, struct err *e)
 {
     struct input in;
@@ -103,7 +103,7 @@ static int read_all(const char *path, struct buf *text, struct err *e)
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }
 
-// Writes a temporary file and renames it, so that readers see all of it or nothing.
+// Writes a temporary file and renames it, so that readers never see a partial file.
 static int write_all(const char *path, const char *text, size_t n, struct err *e)
 {
     char *beside = NULL;
@@ -305,8 +305,8 @@ static int finish_job(const struct matrix *m, size_t number, bool failed, const 
     return rc;
 }
 
-// Runs a job. If the workload cannot be opened immediately, writes the error as the replay would.
-// Returns the wait status, or a negative errno with the message set.
+// Runs a job. If the workload cannot be opened, writes the same error as a replay. Returns the wait
+// status, or a negative errno with the message set.
 static int run_job(const char *workload, char **words, const char *out, const char *err,
                    struct err *e)
 {

@@ -1,4 +1,5 @@
-// The blocks of a workload, numbered as in struct slice_choice. A reduction chooses among them.
+// The blocks of a workload, numbered as in struct slice_choice. A reduction chooses a part of these
+// blocks.
 #ifndef HEAPTAPE_REDUCE_BLOCKS_H
 #define HEAPTAPE_REDUCE_BLOCKS_H
 
@@ -19,7 +20,7 @@ struct reduce_blocks {
     size_t n, capacity;
     uint64_t ops;        // all ops, including PREEXISTING
     uint64_t events;     // ops without PREEXISTING
-    uint64_t others;     // ops without a block, other than thread ops
+    uint64_t others;     // ops without a block, except thread ops
     uint64_t thread_ops; // thread creation, start and exit
     uint64_t threads;    // number of thread numbers
 };

@@ -16,7 +16,7 @@
 
 enum { PATH_BYTES = 64 };
 
-// Path under which the file can be opened again, with a separate position.
+// Writes a path through which the file can be opened again with a separate position.
 static void path_of(int fd, char path[PATH_BYTES])
 {
     snprintf(path, PATH_BYTES, "/proc/%d/fd/%d", (int)getpid(), fd);
@@ -122,7 +122,8 @@ int candidates_start(struct candidates *c, const struct slice_options *part, siz
     return 0;
 }
 
-// Kills the process group of a candidate, with all that it started, and waits for the candidate.
+// Kills the process group of a candidate, which includes its child processes, and waits for the
+// candidate.
 static int reap_candidate(struct candidates *c, struct candidate *item)
 {
     int status = 0;

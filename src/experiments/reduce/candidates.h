@@ -9,7 +9,7 @@
 
 enum { CANDIDATES_MAX = 64 }; // running at the same time
 
-// Shared memory with the process of the candidate.
+// Result of a candidate, in memory shared with the candidate's process.
 struct candidate_report {
     struct judge_report judged;
     int rc; // result of writing and judging: 0, or a negative errno with the message set
@@ -29,7 +29,7 @@ struct candidates {
     int source;                // descriptor of the workload from which parts are cut
     unsigned runs;
     int level;               // level of zstd
-    uint64_t max_command_ns; // limit of a command, which then does not hold; 0: no limit
+    uint64_t max_command_ns; // time limit of a command, which then fails; 0: no limit
     struct candidate items[CANDIDATES_MAX];
     struct candidate_report *reports; // one for each item
     size_t n;                         // how many may run at the same time

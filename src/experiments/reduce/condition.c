@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The parser evaluates a comparison while it reads. Without figures it checks the syntax and
-// collects `needs`.
+// The parser evaluates a comparison while it reads the comparison. Without figures, the parser only
+// checks the syntax and collects `needs`.
 struct parser {
     const char *at;
     const struct condition_figures *figures; // NULL: check only
     unsigned needs;
-    double dividend_bytes; // the lowest one
+    double dividend_bytes; // lowest dividend so far
     unsigned depth;
     bool failed;
 };

@@ -22,7 +22,7 @@ enum {
     CONDITION_NEEDS_LATENCY = 4, // timed calls
 };
 
-// The failure of the input, which a reduced workload must show as well.
+// The failure that the input shows. A reduced workload must show the same failure.
 struct condition_expected {
     bool known;
     uint32_t violation; // CONDITION_VERIFY: enum results_violation; else 0
@@ -36,8 +36,8 @@ struct condition {
     const char *comparison; // part of text
     unsigned needs;
     struct condition_expected expected;
-    double floor_bytes; // minimal dividend of a quotient of bytes, in comparisons with > or >=
-    double margin;      // minimal difference of the sides, as a share of the right side
+    double floor_bytes; // minimum dividend of a quotient of bytes, in comparisons with > or >=
+    double margin;      // minimum difference of the sides, as a share of the right side
 };
 
 // Figures of the replays that a comparison uses.

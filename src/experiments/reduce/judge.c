@@ -187,9 +187,10 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
     return j->command ? run_command(j, path, runs, r, e) : 0;
 }
 
-// Margins that a comparison must keep in a candidate if the input has them, as a share of the right
-// side. Without a margin the search would end where one replay in two holds. RSS differs by some
-// pages from run to run.
+// Minimum difference between the sides of a comparison in a candidate, as a share of the right
+// side. The minimum is half the difference of the input if that is less. Without a margin, the
+// search would end at a workload that meets the condition in only half of the replays. RSS differs
+// by a few pages from run to run.
 static const double TIME_MARGIN = 0.1, MEMORY_MARGIN = 0.01;
 
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes)

@@ -1,4 +1,4 @@
-// Judges by replays or by a command whether a workload still meets the conditions of a reduction.
+// Checks by replays or by a command whether a workload still meets the conditions of a reduction.
 #ifndef HEAPTAPE_REDUCE_JUDGE_H
 #define HEAPTAPE_REDUCE_JUDGE_H
 
@@ -29,10 +29,11 @@ struct judge_report {
 int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r,
                    struct err *e);
 
-// Sets what later candidates must keep from the input: the violation or the wait status; in
-// quotients of bytes a dividend of `floor_bytes`, or of half the dividend of the input if that is
-// less; and a difference between the sides of a comparison of 10 % for times and 1 % for memory, or
-// of half the difference of the input if that is less.
+// Sets the requirements on later candidates, from the report on the input. A candidate must show
+// the same violation or wait status. The dividend of a quotient of bytes must be at least
+// `floor_bytes`, or half the dividend of the input if that is less. The sides of a comparison must
+// differ by at least 10 % for times and 1 % for memory, or by half the difference of the input if
+// that is less.
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes);
 
 #endif

@@ -41,11 +41,12 @@ static bool is_stopped(struct reduce *r)
 {
     bool late = r->settings.end_ns && clock_monotonic_ns() >= r->settings.end_ns;
     r->stopped |= late || *r->settings.interrupted;
-    // A part that was found is confirmed even after the budget.
+    // The budget does not apply to the confirmation of a part that was found.
     return *r->settings.interrupted || (r->stopped && !r->is_confirming);
 }
 
-// Waits for a candidate and shows the progress. Returns as candidates_wait, or -ECANCELED to stop.
+// Waits for a candidate and shows the progress. Returns the result of candidates_wait, or
+// -ECANCELED to stop.
 static int wait_for_one(struct reduce *r, const struct candidate_report **report, size_t *tag,
                         struct output *out)
 {
@@ -85,7 +86,7 @@ static int count_blocks(struct reduce *r, struct err *e)
     return rc;
 }
 
-// Makes *in the current part; *in is moved.
+// Makes *in the current part. Takes ownership of *in.
 static int set_part(struct reduce *r, struct input *in, struct err *e)
 {
     input_close(&r->part);

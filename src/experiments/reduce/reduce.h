@@ -42,7 +42,7 @@ struct reduce {
     size_t group_of_capacity;
     struct progress progress;
     char status[128]; // text of the progress line
-    bool stopped;     // by the end of the budget or by `interrupted`
+    bool stopped;     // stopped by the end of the budget or by `interrupted`
     bool is_confirming;
 };
 
@@ -62,16 +62,16 @@ int reduce_search(struct reduce *r, struct err *e);
 // Copies the current part to `out`.
 int reduce_write(struct reduce *r, struct output *out, struct err *e);
 
-// Replays the current part REDUCE_CONFIRMATIONS times. If a replay does not hold, restores the last
-// confirmed part and increases the number of replays of candidates. Returns 1 if the part stays or
-// the search was interrupted, 0 if it was replaced, or a negative errno.
+// Replays the current part REDUCE_CONFIRMATIONS times. If the conditions do not hold in a replay,
+// restores the last confirmed part and increases the number of replays of candidates. Returns 1 if
+// the part stays or the search was interrupted, 0 if it was replaced, or a negative errno.
 int reduce_confirm(struct reduce *r, struct err *e);
 
 // One pass of reduce_search, in search.c. Returns 1 if a smaller part was found, 0 if not, or a
 // negative errno.
 int reduce_pass(struct reduce *r, struct err *e);
 
-// A cut: which ops of the current part a candidate keeps.
+// A cut: selects the ops of the current part that a candidate keeps.
 struct reduce_cut {
     uint64_t to; // the candidate ends before this event; UINT64_MAX: it has all events
     bool others,
@@ -82,9 +82,9 @@ struct reduce_cut {
 // Fills *c with cut number i. Returns false if the cut would remove nothing.
 typedef bool reduce_make(void *context, size_t i, struct reduce_cut *c);
 
-// Judges the cuts [range[0], range[1]), some of them in parallel, until one keeps the condition
-// true and becomes the current part. Returns 1 with its number in *found, 0 if there is no such cut
-// or the search is stopped, or a negative errno.
+// Judges the cuts [range[0], range[1]), several at a time, until a cut meets the conditions and
+// becomes the current part. Returns 1 with the number of this cut in *found, 0 if there is no such
+// cut or the search is stopped, or a negative errno.
 int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t range[2],
                size_t *found, struct err *e);
 

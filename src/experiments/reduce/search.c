@@ -88,7 +88,7 @@ static bool make_chunk(void *context, size_t i, struct reduce_cut *c)
     return chunks->groups > 1;
 }
 
-// Drops ops without a block: with i = 0 also thread ops.
+// Drops ops without a block. With i = 0, also drops thread ops.
 static bool make_without_others(void *context, size_t i, struct reduce_cut *c)
 {
     const struct reduce *r = context;
@@ -104,8 +104,8 @@ static int finish_step(struct reduce *r, int found, struct err *e)
     return rc < 0 ? rc : found || !rc;
 }
 
-// Tries all cuts, again from the first after a success, until none keeps the condition true. Returns
-// 1 if at least one did.
+// Tries all cuts, and starts again with the first cut after each success, until no cut meets the
+// conditions. Returns 1 if at least one cut did.
 static int repeat_cuts(struct reduce *r, reduce_make *make, size_t n, const char *how,
                        struct err *e)
 {
