@@ -206,8 +206,8 @@ static int count_stack(struct wrapper_search *f, const struct wrapping_call *p)
     return c ? 0 : -ENOMEM;
 }
 
-// Returns true if nearly all allocations of the function are made by few calls in it, and if its
-// result can be the new block.
+// Returns true if nearly all allocations of the function are made by few calls in the function, and
+// if the function's result can be the new block.
 static bool may_wrap(const struct wrapping *c)
 {
     bool is_function = c->function.known || c->function.code_offset;
