@@ -33,7 +33,7 @@ struct findings_stat_site {
 struct findings_stat_process {
     size_t n;
     uint64_t pid;
-    const char *exe, *text; // text: the reason or the object
+    const char *exe, *text; // text: a reason, or the path of an object
 };
 
 struct findings_stat {

@@ -12,7 +12,7 @@ struct sites_diff_side {
     uint64_t peak_bytes, end_bytes, bytes, calls;
 };
 
-// All stacks of a side that show the same function, at the same line.
+// All stacks of one side whose shown function and line are the same.
 struct sites_diff_row {
     char *function,
         *file;  // owned; base name of the source file, or of the object if lines are unknown

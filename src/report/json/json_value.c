@@ -17,8 +17,8 @@ enum {
     OBJECT_BYTES = 800,
     ARRAY_BYTES = 160,
     VALUE_BYTES = 96,
-    // Limit of the memory for a text: FIRST_BYTES, and BYTES_FOR_EACH for each byte of the text.
-    // Results and statistics need up to 17.
+    // Limit on the memory for the values of a JSON text: FIRST_BYTES, plus BYTES_FOR_EACH for each
+    // byte of the text. Results and statistics need up to 17.
     BYTES_FOR_EACH = 32,
     FIRST_BYTES = 64 << 20,
 };

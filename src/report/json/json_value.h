@@ -22,9 +22,9 @@ enum json_value_kind {
 // Opaque, borrowed from the root. NULL is a null or missing value; all functions accept NULL.
 struct json_value;
 
-// Parses `n` bytes of JSON. Returns 0, -ENODATA if the text is truncated, -EBADMSG if it is not
-// JSON, -EFBIG if it needs far more memory than its size justifies, or -ENOMEM. The text of the
-// error begins with `name`. The caller frees *root.
+// Parses `n` bytes of JSON. Returns 0, -ENODATA if the JSON is truncated, -EBADMSG if it is not
+// JSON, -EFBIG if it needs far more memory than its size justifies, or -ENOMEM. The error message
+// begins with `name`. The caller frees *root.
 int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n,
                      struct err *e);
 void json_value_free(struct json_value *root);

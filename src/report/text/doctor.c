@@ -256,7 +256,7 @@ static unsigned count_lines(const char *text)
     return n;
 }
 
-// Omits the smallest owners, and then the last notes, until the text is one screen.
+// Omits the smallest owners, and then the last notes, until the text fits on one screen.
 int doctor_print(const struct doctor *d)
 {
     size_t rows = LOOK_OWNERS, notes = d->n_notes;

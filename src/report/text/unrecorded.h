@@ -8,8 +8,8 @@
 // memory. The caller frees it.
 char *unrecorded_line(const struct trace_missed *m);
 
-// Returns a static text about processes that the list may miss, or NULL if it is complete or its
-// completeness is unknown.
+// Returns a static string about processes that the list may miss. Returns NULL if the list is
+// complete or its completeness is unknown.
 const char *unrecorded_limits(const struct trace_unrecorded *u);
 
 #endif
