@@ -38,7 +38,7 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
 double program_ratio(const struct replay_session *s, const struct program_time *t,
                      const struct replay_result *r);
 
-// Returns the reason why the ratio is unknown, or NULL. The text is static.
+// Returns the reason why the ratio is unknown, or NULL. The string is static.
 const char *program_ratio_missing_reason(const struct replay_session *s,
                                          const struct program_time *t,
                                          const struct replay_result *r);

@@ -39,7 +39,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-// Returns how many ops may be added before another op must be inserted.
+// Returns the number of ops that may be added before another op must be inserted.
 static size_t count_before_others(const struct plan *p, const struct plan_stream *s,
                                   uint32_t thread, size_t n)
 {

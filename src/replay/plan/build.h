@@ -55,8 +55,8 @@ struct plan_allocation {
     uint32_t thread;
 };
 
-// Requested and used bytes of the big blocks whose use is known. by_part[i] is for blocks of which
-// i eighths are used.
+// Requested and used bytes of the big blocks whose use is known. by_part[i] counts the blocks that
+// are used to i eighths.
 enum { PLAN_USE_PARTS = 8 };
 struct plan_use {
     struct {
@@ -144,7 +144,7 @@ struct plan {
     uint64_t next_stats, next_trim;   // in calls
     uint64_t first_stamp, last_stamp; // over all ops
     struct plan_recorded_sample *recorded;
-    // Number of samples, and how many of them are older than the ops so far.
+    // Number of samples, and number of samples that are older than the ops so far.
     size_t n_recorded, n_passed;
     uint64_t mapped_bytes;
     struct plan_late *lates; // in order of allocation

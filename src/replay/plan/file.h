@@ -45,7 +45,8 @@ struct plan_thread {
     uint32_t outlives;   // 1: outlives the recording, and so exits after the measured part
 };
 
-// Segments of one thread, that is, its ops in each window. Fills whole cache lines.
+// The segments of one thread. A segment holds the thread's ops in one window. Fills whole cache
+// lines.
 struct plan_streaming_thread {
     _Alignas(64) _Atomic uint32_t filled; // futex: number of segments filled
     _Atomic uint32_t sleeps;              // 1: the thread is sleeping on `filled`

@@ -23,7 +23,8 @@ int streaming_fd(const struct streaming *s);
 // the plan.
 int streaming_stop(struct streaming *s, struct err *e);
 
-// Returns how many nanoseconds the decoder waited for free space. Call after streaming_stop().
+// Returns the time in nanoseconds that the decoder waited for free space. Call after
+// streaming_stop().
 uint64_t streaming_idle_ns(const struct streaming *s);
 
 // Returns true while the decoder is filling a window, and false while it is waiting for free space

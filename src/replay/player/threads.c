@@ -30,8 +30,7 @@ struct worker {
 };
 _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
 
-// Latencies of several threads. Threads share histograms, because separate histograms would take 3
-// MB per thread.
+// Latencies of several threads. Threads share histograms, because the histograms take 3 MB.
 struct shard {
     pthread_mutex_t lock;
     struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
