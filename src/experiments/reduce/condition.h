@@ -33,7 +33,7 @@ struct condition {
     const char *text; // borrowed
     enum condition_kind kind;
     struct allocator allocator;
-    const char *comparison; // part of text
+    const char *comparison; // part of `text`
     unsigned needs;
     struct condition_expected expected;
     double floor_bytes; // minimum dividend of a quotient of bytes, in comparisons with > or >=

@@ -52,7 +52,7 @@ void reduce_init(struct reduce *r, const struct reduce_settings *settings, struc
 void reduce_release(struct reduce *r);
 
 // Judges the input. Returns 0 if the conditions hold, -ENODATA with the measured values in the
-// text, or another negative errno.
+// message, or another negative errno.
 int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e);
 
 // Reduces the current part until no smaller one is found or the search is stopped. Returns 0, or a
