@@ -64,8 +64,8 @@ static void set_path(char path[VERDICT_PATH_BYTES], struct symbols *symbols,
         append_function(path, &found[0]);
 }
 
-// Adds a site, or adds its bytes to the site with the same path. Keeps the sites sorted, with the
-// most important site first.
+// Adds a site, or adds its bytes to the site with the same path. Call for the most important site
+// first.
 static void add_site(struct verdict_sites *to, const struct verdict_site *s)
 {
     size_t at = 0;
