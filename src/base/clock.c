@@ -7,7 +7,7 @@
 
 enum { CLOCKSOURCE_BYTES = 32 };
 
-// Returns true if the kernel's clock source is read.
+// Reads the name of the kernel's clock source. Returns false if that fails.
 static bool read_clocksource(char text[CLOCKSOURCE_BYTES])
 {
     int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",

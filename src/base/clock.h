@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-// Counter that stamps are read from. Wire values of the trace format.
+// Clock that stamps are read from. Trace files contain these values.
 enum clock_kind {
     // CLOCK_MONOTONIC in nanoseconds, used if there is no invariant counter
     CLOCK_KIND_MONOTONIC = 0,
@@ -62,13 +62,13 @@ static inline uint64_t clock_ticks(enum clock_kind kind)
     return kind == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter();
 }
 
-// Returns the counter if the kernel trusts it to be invariant and synchronized between CPUs
-// (/sys/devices/system/clocksource), else CLOCK_KIND_MONOTONIC. HEAPTAPE_CLOCK=monotonic forces the
-// latter, for tests.
+// Returns the kind of this machine's counter if the kernel trusts the counter to be invariant and
+// synchronized between CPUs (/sys/devices/system/clocksource), else CLOCK_KIND_MONOTONIC.
+// HEAPTAPE_CLOCK=monotonic forces the latter, for tests.
 enum clock_kind clock_best(void);
 
-// Returns true if `kind` is the counter and the kernel no longer trusts it, which it checks against
-// another clock. False also if that is unknown.
+// Returns true if `kind` is the TSC but the kernel has replaced the TSC as its clock source,
+// because it deviated from another clock. Returns false if the clock source is unknown.
 bool clock_is_distrusted(enum clock_kind kind);
 
 // Returns the ticks per second of `kind`: reads cntfrq_el0 on aarch64, measures for 20 ms on

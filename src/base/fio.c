@@ -505,7 +505,7 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
     return rc < 0 ? rc : output_close(&out, false, e);
 }
 
-// Formats a path that opens the file again, even without a name.
+// Formats a path through which the file can be opened again, even if it has no name.
 static const char *descriptor_path(const struct output *out, char at[static 64])
 {
     snprintf(at, 64, "/proc/self/fd/%d", out->fd);

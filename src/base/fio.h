@@ -19,7 +19,7 @@ struct input {
     const char *name;    // name for messages, borrowed from the caller of input_open
     uint64_t offset;     // offset of the next byte that input_read returns
     uint64_t size_bytes; // size of a regular file, 0 if unknown (pipe)
-    // bytes read by input_peek; input_read has not yet returned those from ahead_taken on
+    // bytes that input_peek has read; input_read has returned the first ahead_taken of them
     struct buf ahead;
     size_t ahead_taken;
 };
@@ -64,12 +64,12 @@ int input_make_seekable(struct input *in, struct err *e);
 
 enum {
     OUTPUT_FORCE = 1, // replace an existing file, in output_commit or output_close at the earliest
-    // Write an unnamed file, or NAME.tmp-PID if the file system has no unnamed files, and name it
-    // in output_close. For formats that are invalid if truncated. An unnamed file disappears no
-    // matter how the program ends. The file can also be read.
+    // Write to an unnamed file, or to NAME.tmp-PID if the file system has no unnamed files.
+    // output_close gives the file its name. Use this for formats that are invalid if truncated: the
+    // kernel removes an unnamed file, no matter how the program ends. The file can also be read.
     OUTPUT_ASIDE = 2,
-    // Replace an existing file when the first byte is written; if nothing is written, keep it. For
-    // files that others read as they grow.
+    // Replace an existing file when the first byte is written; if nothing is written, keep it. Use
+    // this for files that other programs read while they grow.
     OUTPUT_GROWS = 4,
 };
 
@@ -83,7 +83,7 @@ struct output {
     uint64_t write_ns;   // time spent in output_write_parts
     char *aside;         // temporary path, or NULL if the output is written in place
     bool unnamed;        // the file at `aside` has no name yet
-    bool grows;          // the first byte names the file
+    bool grows;          // the file gets its name when the first byte is written
     bool follows;        // the file is regular and was created by this output
     bool truncated;      // another process truncated the file
     uint64_t left_bytes; // smallest size seen after a truncation
@@ -104,8 +104,8 @@ int output_open_unnamed(struct output *out, struct err *e);
 // borrowed. Closes *out even after an error. Returns 0, or a negative errno.
 int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
 
-// Set by a signal handler: the interrupted write and all later writes of the thread fail with
-// -ECANCELED.
+// A signal handler sets this to make the interrupted write and all later writes of the thread fail
+// with -ECANCELED.
 extern _Thread_local volatile sig_atomic_t output_cancelled;
 
 // output_writing is nonzero while the thread is in a write; output_writes counts its writes that
@@ -119,7 +119,8 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
 // Like output_write, but writes several pieces, with one writev(2) if possible. Modifies the array.
 int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e);
 
-// Names the file now if it replaces an existing one. Returns 0, or a negative errno.
+// Gives the file its final name now instead of in output_close. Does nothing if the output is
+// written in place. Returns 0, or a negative errno.
 int output_commit(struct output *out, struct err *e);
 
 // Truncates a regular file created by this output. Returns 0, or a negative errno: -ESPIPE for
@@ -137,8 +138,8 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
 
 // Closes the output. With `commit`, renames a temporary file; without it, removes that file.
 // Returns 0, -ESTALE if the name no longer refers to the file or some of its bytes are missing, or
-// another negative errno. After -ESTALE, the text contains the path where the data is kept, if it
-// could be kept.
+// another negative errno. After -ESTALE, the message contains the path where the data is kept, if
+// it could be kept.
 int output_close(struct output *out, bool commit, struct err *e);
 
 #endif

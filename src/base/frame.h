@@ -100,7 +100,7 @@ void frame_reader_release(struct frame_reader *r);
 
 // Reads the next frame. Returns 1, or 0 at the end of the file. Errors: -ENODATA if the file ends
 // inside a frame, -EBADMSG if a checksum, a length or a sequence number is wrong, -EPROTO if the
-// file has another type or was written by a newer heaptape, or another negative errno. The text
+// file has another type or was written by a newer heaptape, or another negative errno. The message
 // contains the offset.
 int frame_next(struct frame_reader *r, struct frame *f, struct err *e);
 

@@ -18,8 +18,8 @@ enum {
     // Parts of at least this size are compressed separately, because their statistics differ.
     OWN_PART_BYTES = 8192,
     FAST_LEVEL = 2, // up to this level, prefer speed
-    // Use matches only if they save more than this: where matches are rare, the search takes about
-    // 2 ns per byte, Huffman coding 0.9 ns.
+    // Use matches only if they reduce the Huffman-coded size by more than this percentage. Where
+    // matches are rare, the search takes about 2 ns per byte and Huffman coding 0.9 ns.
     WORTH_PERCENT = 3,
     FAST_PERCENT = 16,
     FAST_RAW_PERCENT = 16, // store the part uncompressed if Huffman coding saves less

@@ -20,7 +20,8 @@ size_t printable_length(const char *text, size_t n);
 // Writes the escaped text, truncated to `room` > 0 bytes including the NUL. Returns the length.
 size_t printable_copy(char *to, size_t room, const char *text, size_t n);
 
-// Returns the largest length up to `max` that does not split a character.
+// Returns the largest length, up to `max`, at which `text` can be cut without splitting a
+// character.
 size_t printable_cut(const char *text, size_t max);
 
 void printable_print(FILE *to, const char *text, size_t n);

@@ -1,5 +1,5 @@
-// Tagged fields: varint tag, varint length, bytes. Frames other than events consist of such fields,
-// and readers skip unknown tags.
+// Tagged fields. A field consists of a tag (varint), a length (varint) and that many bytes. Frames
+// other than events consist of such fields, and readers skip unknown tags.
 #ifndef HEAPTAPE_BASE_TLV_H
 #define HEAPTAPE_BASE_TLV_H
 

@@ -21,7 +21,8 @@ static inline size_t varint_put(uint8_t *out, uint64_t v)
     return n;
 }
 
-// Decodes a number in [in, end). Returns the length, or 0 if the number is truncated or overlong.
+// Decodes the number at `in`, without reading past `end`. Returns its length in bytes, or 0 if the
+// number is truncated or overlong.
 static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t *v)
 {
     uint64_t r = 0;
@@ -40,10 +41,11 @@ static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t 
 // Sequential decoder. Callers can check `bad` once, after the last read or before using a number.
 struct varint_source {
     const uint8_t *at, *end;
-    bool bad; // a number or text was truncated or too long
+    bool bad; // a number or string was truncated or too long
 };
 
-// Returns the next number, or 0 if `bad`.
+// Decodes a number and returns it. If the number is invalid, sets `bad`. If `bad` is set, returns
+// 0.
 static inline uint64_t varint_source_number(struct varint_source *from)
 {
     uint64_t v = 0;
@@ -53,8 +55,9 @@ static inline uint64_t varint_source_number(struct varint_source *from)
     return v;
 }
 
-// Returns the next text: its length, at most `most`, then its bytes. The text is borrowed and has
-// no NUL. *n is 0 if `bad`.
+// Decodes a string: a varint with its length, then its bytes. Returns the bytes, which are borrowed
+// and not NUL-terminated, and stores their number in *n. If the string is longer than `most` bytes
+// or truncated, sets `bad`. If `bad` is set, *n is 0.
 static inline const char *varint_source_text(struct varint_source *from, size_t most, size_t *n)
 {
     uint64_t bytes = varint_source_number(from);
