@@ -40,7 +40,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
-// Likewise, functions that a C library may lack.
+// Functions that are forwarded in the same way, but that a C library may lack.
 struct dl_find_object;
 #define OPTIONAL_TABLE(X)                                                                          \
     X(int, __register_atfork,                                                                      \

@@ -34,13 +34,13 @@ struct producer_stream {
     // Address of the next word. If it is NULL or a multiple of SPOOL_PIECE_BYTES, there may be no
     // space.
     uint64_t *pos;
-    struct codec_state state; // after the words so far
-    // State.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
+    struct codec_state state; // state of the encoder after the words so far
+    // Equals state.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
     uint64_t first_word;       // offset of the chunk's first word in the stream, in words
     uint64_t lost;             // calls dropped since the last record (--lossy)
-    uint64_t last_stamp;       // of the last event on the slow path
+    uint64_t last_stamp;       // stamp of the last event on the slow path
 };
 _Static_assert(sizeof(struct producer_stream) == 64,
                "the fast path touches a single cache line of the thread");
@@ -76,14 +76,14 @@ struct producer_thread {
     bool undefined; // 1: the current event's site was looked up and is not defined
 };
 
-// Bits of producer_tls.busy: what the thread is doing. An event checks them to detect the operation
-// that it interrupted.
+// Bits of producer_tls.busy, which describe what the thread is doing. An event checks the bits to
+// detect the operation that it interrupted.
 enum producer_busy {
-    // Writing a record in stream 0, which must not be touched. Also set by any other code that uses
-    // the state of the thread, process or spool, because detaching does not unmap these while the
-    // bit is set.
+    // The thread is writing a record in stream 0, so nothing else may use that stream. Also set by
+    // any other code that uses the state of the thread, process or spool, because detaching does
+    // not unmap these while the bit is set.
     PRODUCER_WRITING = 1,
-    // Inside a real function; calls made by the allocator's object are not events.
+    // The thread is inside a real function; calls by the allocator's object are not events.
     PRODUCER_IN_ALLOCATOR = 2,
     PRODUCER_IN_OPERATOR = 4, // like PRODUCER_IN_ALLOCATOR, for the C++ operators
     PRODUCER_MUTED = 8,       // inside libc on behalf of heaptape: all calls are ignored
@@ -91,7 +91,7 @@ enum producer_busy {
     // other.
     PRODUCER_IN_RUNTIME = 32,
     PRODUCER_NAMED = 64, // recording a call to a second allocator with its own function names
-    // Writing a record in stream 1; the interrupted record is finished later.
+    // The thread is writing a record in stream 1. The interrupted record is finished later.
     PRODUCER_INTERRUPTING = 16,
 };
 
@@ -115,8 +115,8 @@ enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER
 extern _Thread_local struct producer_tls producer_tls
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
-// The most recent frees, hashed by address: the number of the thread and, in the high bits, the
-// coarse time of the counter.
+// The most recent frees, hashed by address. An entry contains the number of the freeing thread and,
+// in the high bits, the time of the free in coarse units of the counter.
 //
 // The CPU may read the counter before the pointer to the block arrives from another core. A free
 // can then get an earlier stamp than the previous free of the same address by another thread, and
@@ -224,8 +224,8 @@ producer_begin(uint32_t obstacles)
     return stream;
 }
 
-// Completes the record with its word. Returns false, and writes no record, if `odd` is not 0 (the
-// event does not fit in this form) or if the epoch has changed.
+// Writes the word that completes the record. Returns false, and writes no record, if `odd` is not 0
+// (the event does not fit in this form) or if the epoch has changed.
 static inline __attribute__((always_inline)) bool
 producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint64_t word)
 {
@@ -319,9 +319,9 @@ bool producer_put_known(unsigned kind, uint64_t address) __attribute__((visibili
 // fails: does nothing if tracing is off. Preserves errno. May wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
 
-// Counts a call to a real function. Returns true if the call may be timed: then call
-// producer_call_choose, which decides that and selects the next candidate. Pass the ticks of a
-// timed call to producer_call_add.
+// Counts a call to a real function. If this returns true, call producer_call_choose, which decides
+// whether the call is timed and selects the next candidate. Pass the ticks of a timed call to
+// producer_call_add.
 static inline bool producer_call_is_due(void)
 {
     return producer_unlikely(--producer_tls.untimed < 0);
@@ -372,7 +372,8 @@ bool producer_wants_maps(void);
 // are recorded.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 
-// Likewise for blocks of calls recorded under PRODUCER_NAMED; NULL: usable sizes are unknown.
+// Like producer_set_usable, for blocks of calls recorded under PRODUCER_NAMED. If `usable` is NULL,
+// their usable sizes are unknown.
 void producer_set_named_usable(size_t (*usable)(void *block));
 
 // Sets the allocator's path, which is copied to the spool's header. Call before the first event.
@@ -398,11 +399,12 @@ void producer_start(void);
 // the programs that it executes join the session.
 void producer_alone_share(void);
 
-// Call at exit. Waits until that recorder has ended, unless it continues for other processes.
+// Call at exit. If this process started the recorder itself, waits until that recorder has ended,
+// unless it continues for other processes.
 void producer_alone_finish(void);
 
-// Call before producer_attach. Until then, calls are not recorded and do not search for a session.
-// Returns 0 or an errno.
+// Call before producer_attach. Until producer_attach, calls are not recorded and do not search for
+// a session. Returns 0 or an errno.
 int producer_attach_prepare(void);
 
 // Returns the PID of the live recorder of this process, or 0.

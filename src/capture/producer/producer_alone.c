@@ -63,7 +63,7 @@ static bool print_failure(const char *what)
 // Finds the heaptape executable relative to the library, whose path may be a symbolic link.
 static bool find_heaptape(char path[CALLED], const char *library, const char *installed)
 {
-    // The second is for the build directory.
+    // The second path is used in the build directory.
     const char *const places[] = {installed, "../../heaptape"};
     char link[64] = "/proc/self/fd/", real[CALLED];
     struct stat st;
@@ -308,7 +308,7 @@ void producer_alone_finish(void)
     struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     const struct timespec pause = {.tv_nsec = 1000000};
-    // A vfork child shares its parent's memory.
+    // Compare with the real PID, because a vfork child shares its parent's memory.
     if (!p || !p->header || p->pid != in->session.attached ||
         p->pid != (uint32_t)syscall(SYS_getpid))
         return;

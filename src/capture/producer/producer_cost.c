@@ -69,8 +69,8 @@ _Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has m
 bool producer_call_choose(void)
 {
     producer_tls.untimed = MIN_PERIOD;
-    // As on the fast path. If busy, the counter may be disabled, or the call may not be the
-    // program's.
+    // Like the fast path, do nothing while the thread is busy: the counter may be disabled, or the
+    // call may not be the program's.
     if (producer_tls.busy)
         return false;
     uint32_t was = producer_enter(PRODUCER_WRITING);

@@ -37,7 +37,7 @@ static inline void producer_munmap(void *at, size_t bytes)
     syscall(SYS_munmap, at, bytes);
 }
 
-// State of the process image. A fork child starts at NEW again.
+// State of the process image. A fork child starts in state NEW again.
 enum producer_state {
     PRODUCER_NEW = 0,
     PRODUCER_STARTING = 1,
@@ -92,8 +92,8 @@ struct producer_inherited {
     struct spool_reserves *reserves; // mapping; NULL: the user has no reserves
     uint32_t n_reserves;             // reserves that the file has space for
     uint32_t pid;                    // pid of the image that created `spool`
-    uint64_t start_stamp;            // of that image
-    uint64_t fork_stamp;             // stamp of that image's last fork; 0: it has not forked
+    uint64_t start_stamp;            // start of the image that created `spool`
+    uint64_t fork_stamp;             // last fork of that image; 0: it has not forked
     // Mapping of the spool, which a fork child drops: the header, and the chunks in steps of
     // PRODUCER_STEP_CHUNKS. NULL: not mapped.
     struct spool_header *spool;
@@ -127,7 +127,7 @@ void producer_signals_restore(uint64_t mask);
 // text, or NULL if the text did not fit or `at` was NULL.
 char *producer_append(char *at, const char *end, const char *text);
 
-// Likewise appends a decimal number.
+// Like producer_append, for a decimal number.
 char *producer_append_number(char *at, const char *end, uint64_t value);
 
 // Returns the value in an entry NAME=VALUE of the environment, or NULL if it has another name.
@@ -148,8 +148,8 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
-// Likewise maps one of the user's reserves, which needs only memory. PRODUCER_OPEN_CHUNKS chunks
-// are accessible.
+// Like producer_map_first, for one of the user's reserves. Mapping a reserve needs only memory.
+// PRODUCER_OPEN_CHUNKS chunks are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
 // producer_map_release resets the spool but keeps its address range for the next producer_map_first
@@ -287,11 +287,11 @@ void producer_thread_drop_all(struct producer_process *p);
 
 // producer_exit.c
 
-// Creates the key whose destructor detects thread exits. Done once for a process and its fork
+// Creates the key whose destructor detects thread exits. Runs once for a process and its fork
 // children.
 void producer_thread_make_key(void);
 
-// Makes the key's destructor run when the calling thread exits.
+// Ensures that the key's destructor runs when the calling thread exits.
 void producer_thread_arm_key(void);
 
 // Records the exit of listed threads that no longer exist, and returns their states to the pool.

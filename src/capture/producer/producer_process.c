@@ -654,7 +654,7 @@ int producer_attach_prepare(void)
         p = replace_idle();
     if (!p)
         return ENOMEM;
-    // Another thread may already have been here and found no session.
+    // Another thread may already have searched for a session and found none.
     atomic_compare_exchange_strong(&p->state, &new, PRODUCER_OFF);
     return atomic_load(&p->state) == PRODUCER_OFF ? 0 : EALREADY;
 }

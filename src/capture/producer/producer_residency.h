@@ -17,7 +17,8 @@
 #include <stdint.h>
 
 enum {
-    // Size of the filter: one byte for each page of 256 MiB; higher addresses share them.
+    // Size of the filter. Each 4 KiB page of 256 MiB has a byte. Pages whose addresses differ by a
+    // multiple of 256 MiB share a byte.
     RESIDENCY_PLACES = 1 << 16,
     RESIDENCY_PAGE_BITS = 12,
     RESIDENCY_CLASSES = 64, // size classes by power of two
@@ -74,8 +75,8 @@ bool producer_residency_start(void);
 // are known to allow measuring, from the session.
 bool producer_residency_allowed(uint32_t filters);
 
-// Call before and after the record of `ev` is written. `recorded` is false if the event itself is
-// not recorded.
+// Call these functions before and after the record of `ev` is written. `recorded` is false if the
+// event itself is not recorded.
 void producer_residency_before(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream, const struct event *ev,
                                bool recorded);

@@ -133,7 +133,8 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
                              const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
 
-// Likewise for a calloc whose count is not 1, whether or not its stack is recorded.
+// Like producer_put_with_stack, for a calloc whose count is not 1. The stack of the call may be
+// recorded or not.
 bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const void *caller,
                          const void *frame) __attribute__((visibility("hidden")));
 

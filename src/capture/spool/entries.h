@@ -20,7 +20,7 @@
 
 enum {
     ENTRIES_MAX = 96,             // entries of a plan
-    ENTRIES_MAX_FIXUPS = 384,     // displacements in the area's code that lead to the object
+    ENTRIES_MAX_FIXUPS = 384,     // displacements in the area's code that refer to the object
     ENTRIES_MAX_BYTES = 16,       // replaced bytes of a function
     ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the page size
     ENTRIES_JUMP_BYTES = 5,       // jmp rel32
@@ -56,7 +56,7 @@ struct entries_entry {
     // they do not differ. A plan contains functions with letters only on request
     // (`reordered` in struct entries_names).
     char arguments[6];
-    uint8_t was[ENTRIES_MAX_BYTES]; // contents of the replaced bytes; 0 behind them
+    uint8_t was[ENTRIES_MAX_BYTES]; // original contents of the replaced bytes, padded with 0
     // For each replaced byte, the offset of the same instruction from `trampoline`, or
     // ENTRIES_NO_INSTRUCTION. A thread that is stopped at this byte continues there.
     uint8_t moved[ENTRIES_MAX_BYTES];
@@ -65,8 +65,8 @@ struct entries_entry {
 // The area contains the code pages and then the pages with the slots. It is mapped at base + place,
 // or elsewhere within 2 GiB of the object. In an area that is mapped D bytes above base + place,
 // the library decreases the 32-bit displacement at each offset in `fixups` by D. Each displacement
-// leads from the area to the object. The library also initializes the slots with the addresses of
-// the trampolines, and computes the jumps in the object.
+// refers to the object. The library also initializes the slots with the addresses of the
+// trampolines, and computes the jumps in the object.
 struct entries_plan {
     uint64_t magic;
     int64_t place;       // relative to the object's base, a multiple of the page size
@@ -83,7 +83,7 @@ struct entries_plan {
 const char *entries_symbol(unsigned function);
 
 // Returns true if all offsets and counts of the plan are within their limits, no entries overlap,
-// and every slot and stub belongs to one entry. Does not look at the object.
+// and every slot and stub belongs to one entry. Does not read the object.
 bool entries_are_valid(const struct entries_plan *plan);
 
 // Adapts the code of a valid plan to an area at base + place + distance. Returns false if a
@@ -96,8 +96,8 @@ bool entries_make_jump(const struct entries_entry *entry, uint64_t base, uint64_
                        uint8_t to[ENTRIES_MAX_BYTES]);
 
 // Returns the address where a thread that is stopped at `pc` must continue if the bytes of the
-// entry are replaced: `pc` itself if it is not among these bytes or if they stay, else an address
-// in the trampoline. Returns 0 if there is none.
+// entry are replaced: `pc` itself if it is not among these bytes or if the bytes at `pc` stay, else
+// an address in the trampoline. Returns 0 if no instruction starts at `pc`.
 uint64_t entries_move(const struct entries_entry *entry, uint64_t base, uint64_t area, uint64_t pc);
 
 #endif

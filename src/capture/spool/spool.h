@@ -280,18 +280,17 @@ enum spool_session_flags {
     SPOOL_RESIDENCY = 128,   // record how many pages of its big blocks are in use
 };
 
-// Reason why a process has no spool: the errno of the operation that failed, or one of these
-// values.
+// Reason why a process has no spool. A value below 10000 is the errno of the operation that failed.
 enum spool_refusal {
     SPOOL_REFUSED_SECCOMP = 10000, // its system calls are filtered
     SPOOL_REFUSED_COUNTER,         // it may not read the time-stamp counter
     SPOOL_REFUSED_ENDED,           // the recording ended before the process joined
 };
 
-// A robust futex that the recorder holds as long as it is alive. When the recorder dies for any
-// reason, the kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). Checking `owner`
-// requires neither /proc nor a pid, works in every namespace, and is not affected by reuse of the
-// recorder's pid. A recorder that stops draining sets a bit that the kernel does not change.
+// A robust futex that the recorder holds while it is alive. When the recorder dies for any reason,
+// the kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). Checking `owner` requires
+// neither /proc nor a pid, works in every namespace, and is not affected by reuse of the recorder's
+// pid. A recorder that stops draining sets a bit that the kernel does not change.
 #define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
 struct spool_recorder {
     void *next; // the kernel's robust list; an address in the recorder

@@ -34,9 +34,10 @@ struct unwind_window {
     uint64_t words[UNWIND_WINDOW_BYTES / 8];
 };
 
-// A rule packed into 32 bits: how to compute the CFA (the stack pointer before the call), the slot
-// of the caller's frame pointer in words below the CFA (0: unchanged), and an operand in words. The
-// return address is right below the CFA.
+// A rule packed into 32 bits: the way to compute the CFA (the stack pointer before the call), an
+// operand of that computation in words, and the distance of the saved frame pointer of the caller
+// below the CFA, in words (0: the register is unchanged). The return address is right below the
+// CFA.
 enum {
     UNWIND_WAY_BITS = 3,
     UNWIND_SLOT_BITS = 6,
@@ -55,7 +56,7 @@ struct unwind_step {
 // call. A set of two frames is a cache line.
 struct unwind_frame {
     uint64_t pc, sp;
-    uint16_t caller; // guess: the most recent caller, as an offset in `frames` in bytes
+    uint16_t caller; // most recent caller, as a guess: offset in `frames` in bytes
     uint16_t place;  // offset in `path` in bytes; valid if that entry refers back to this frame
     int32_t number;  // number, slot and way are as in unwind_step
     uint16_t slot;
@@ -70,8 +71,8 @@ struct unwind_walked {
     const uint64_t *fp; // where the frame's frame pointer is stored
 };
 
-// A frame of the path. If its n_words words have not changed, neither have any of the frames from
-// here outwards.
+// A frame of the path. If the first n_words of `words` have not changed, this frame and all frames
+// outwards of it have not changed.
 struct unwind_place {
     struct unwind_frame *frame; // NULL: unused
     uint64_t pc, sp, fp, site;
@@ -134,7 +135,7 @@ void unwind_drop_frames(struct unwind_memory *m);
 // Walks outwards from the cursor's frame. Returns between 1 and `max` frames; max <= UNWIND_DEPTH.
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to);
 
-// Returns the site of the stack that unwind_walk would find. The cursor must have a cache
+// Returns the site of the stack that unwind_walk would return. The cursor must have a cache
 // (`memory`) and no window.
 uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
     __attribute__((visibility("hidden")));

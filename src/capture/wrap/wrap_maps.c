@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Also omits libc's own calls, which reach the wrappers if the functions are redirected.
+// Records the event unless the allocator or libc made the call. Calls inside libc reach the
+// wrappers only if the functions are redirected.
 static void record_unless_allocator(const struct event *ev, const void *caller)
 {
     if (!producer_is_allocator(caller) && !next_is_libc(caller))
