@@ -17,12 +17,12 @@ struct export_call {
     bool failed;     // nothing was allocated or freed
     bool earlier;    // ev.ptr was allocated before the recording
     bool glibc;      // recorded on glibc's malloc, or imported with malloc paths
-    bool added;      // a free that was not recorded: its address was allocated again
+    bool added;      // this free was not recorded, but its address was allocated again
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
 };
 
-// Facts that apply to all calls.
+// Facts about all calls of an export.
 struct export_facts {
     bool slots; // the calls come from a workload
     bool has_stamps;

@@ -62,8 +62,8 @@ static struct export_call call_from_walk(const struct trace_session *s, const st
     return c;
 }
 
-// Fills in *c instead of returning a struct. A returned struct would be copied in wider words than
-// it was written with, which stalls.
+// Fills in *c instead of returning a struct. A returned struct would be copied with loads that are
+// wider than the stores that wrote it, which prevents store forwarding.
 static void call_from_op(const struct workload_header *h, uint32_t thread,
                          const struct workload_op *op, struct export_call *c)
 {

@@ -16,9 +16,9 @@ struct export_outputs {
     struct err *e;
 };
 
-// Returns true if each process has its own output. This is also the case while recording a program
-// if the format holds one process and the output is a file: the first process gets the file, and
-// other processes get files with a number appended to the name.
+// Returns true if each process has its own output. This is also true during a recording if the
+// format holds one process and the output is a file. The first process then gets the file, and each
+// other process gets a file with a number appended to the name.
 bool export_outputs_are_many(const struct export_settings *s);
 
 // Opens the output early, so that errors are reported before the recording starts. If the output

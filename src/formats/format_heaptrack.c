@@ -120,7 +120,7 @@ static int read_version(struct import *im, struct text_line *line)
     return 0;
 }
 
-// The command line; heaptrack joins the arguments with spaces.
+// Reads the command line. heaptrack joins the arguments with spaces.
 static int read_command(struct import *im, struct text_line *line)
 {
     if (!text_match(&line->at, ' ') || line->at == line->end)
@@ -174,9 +174,9 @@ static int read_exe(struct import *im, struct text_line *line)
     return expected ? text_bad(im, line, expected) : keep_exe(im, text, n);
 }
 
-// Mapping of a module: its path, or "-" to remove all modules; its load address; the address and
-// size of each segment. File offsets are missing, but a code segment's offset usually equals its
-// address.
+// Reads the mapping of a module: its path, its load address, and the address and size of each
+// segment. The path "-" removes all modules. File offsets are missing, but a code segment's offset
+// usually equals its address.
 static int read_mapping(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -225,8 +225,8 @@ static int name_function(struct import *im, uint64_t address, const uint64_t tri
                           triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
 }
 
-// A frame: its address and module, then function, file and line for the code itself and for each
-// inlined function.
+// Reads a frame: its address and module, then the function, file and line for the code itself and
+// for each inlined function.
 static int read_frame(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -267,7 +267,7 @@ static int read_frame(struct import *im, struct text_line *line)
     return rc;
 }
 
-// A call site: its frame, and its caller's number or 0.
+// Reads a call site: its frame, then the number of its caller, or 0.
 static int read_site(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;

@@ -1,5 +1,5 @@
-// JSON lines, one object per event. In a workload, events have slots (numbers), and threads are
-// numbered from 0. In a raw trace, events have addresses (hex strings) and tids.
+// JSON lines, one object per event. In a workload, blocks are slots (numbers), and threads are
+// numbered from 0. In a raw trace, blocks are addresses (hex strings), and threads have tids.
 #include "formats/format_json.h"
 
 #include "base/bytes.h"

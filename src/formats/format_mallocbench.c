@@ -1,4 +1,4 @@
-// Recordings of WebKit's MallocBench: records of 24 bytes each, in a total order.
+// Recordings of WebKit's MallocBench, which consist of records of 24 bytes in a total order.
 // docs/reference/foreign-formats.md, "mallocbench".
 #include "base/bytes.h"
 #include "formats/import.h"

@@ -151,21 +151,22 @@ static int read_record(struct import *im, const uint8_t *at)
 #define CHUNK_IS_MAPPED 2ull
 
 struct mtrace_export {
-    // By block: size of the chunk that glibc's malloc used or would have used, with
-    // CHUNK_IS_MAPPED.
+    // Maps each block to the size of the chunk that glibc's malloc used or would have used,
+    // including CHUNK_IS_MAPPED.
     struct map chunks;
     bool glibc; // the trace was recorded on glibc's malloc
 };
 
-// Size of glibc's chunk for a request: one additional word, rounded up to a multiple of 16 bytes,
-// at least 32.
+// Returns the size of glibc's chunk for a request: the requested size plus one word, rounded up to
+// a multiple of 16 bytes, and at least 32 bytes.
 static uint64_t chunk_bytes(uint64_t size)
 {
     return size < 24 ? 32 : size > UINT64_MAX - 32 ? size : (size + 8 + 15) & ~15ull;
 }
 
-// Size of a block's chunk, given the block's usable size. A glibc chunk uses the first word of the
-// next chunk, so the usable size is not a multiple of CHUNK_STEP unless the chunk is a mapping.
+// Returns the size of a block's chunk, given the block's usable size. A glibc chunk uses the first
+// word of the next chunk, so the usable size is not a multiple of CHUNK_STEP unless the chunk is a
+// mapping.
 static uint64_t chunk_of_usable(uint64_t usable)
 {
     return usable % CHUNK_STEP ? usable + WORD_BYTES : (usable + 2 * WORD_BYTES) | CHUNK_IS_MAPPED;

@@ -1,5 +1,6 @@
-// Raw traces of gperftools' branch wip-malloc-tracing: buffers that each hold events of one thread,
-// in the order in which they were flushed. docs/reference/foreign-formats.md, "tcmalloc".
+// Raw traces of gperftools' branch wip-malloc-tracing. A trace consists of buffers in the order in
+// which they were flushed. Each buffer holds events of one thread.
+// docs/reference/foreign-formats.md, "tcmalloc".
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/varint.h"
@@ -27,10 +28,10 @@ enum tcmalloc_type {
 };
 
 enum {
-    TCMALLOC_TYPE_BITS = 3,      // in an item's first number
+    TCMALLOC_TYPE_BITS = 3,      // bits of the type in an item's first number
     TCMALLOC_LONG_TYPE_BITS = 8, // for types whose low bits are TCMALLOC_LONG
     TCMALLOC_NUMBER_BYTES = 9,   // maximum length of a varint
-    TCMALLOC_CPU_BITS = 10,      // in ts|cpu
+    TCMALLOC_CPU_BITS = 10,      // low bits of ts|cpu
     TCMALLOC_SIZE_UNIT = 8,
 };
 

@@ -106,7 +106,7 @@ static void put_position(struct export *x, const struct export_call *c)
     uint64_t ts = c->ev.stamp >> CPU_BITS << CPU_BITS;
     if (!r->in_thread || r->thread != c->thread)
         put_instruction(x, INSTRUCTION_SWITCH_THREAD, 0, c->thread, 0);
-    // Readers take a file without a time before its first call as one without times.
+    // If no time precedes the first call, readers assume that the file contains no times.
     if (x->facts.has_stamps && (ts != r->ts || !r->timed))
         put_instruction(x, INSTRUCTION_SET_TS_CPU, 0, ts, 0);
     r->timed = true;

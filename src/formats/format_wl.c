@@ -72,9 +72,9 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
                        (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
-// Makes the other thread post a sync at its current position. This is after the op that is depended
-// on, because calls arrive in a valid order. Does nothing if an earlier sync already implies the
-// dependency.
+// Makes the other thread post a sync at its current position, which is after the op that the
+// dependency names, because calls arrive in a valid order. Does nothing if an earlier sync already
+// implies the dependency.
 static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *d)
 {
     struct wl_export *w = x->state;

@@ -34,7 +34,7 @@ enum format_holds {
 // Reader of a format: `line`, `record` (records of fixed size), or `read`, which reads the whole
 // file. If all three are NULL, the format can only be written.
 struct format_import {
-    // `line` and `record` put the events of one line (formats/text.h) or record (formats/import.h).
+    // `line` and `record` call import_put for each event of one line (formats/text.h) or record.
     int (*line)(struct import *im, struct text_line *line);
     int (*record)(struct import *im, const uint8_t *record);
     int (*read)(struct import *im);
@@ -46,8 +46,9 @@ struct format_import {
     void (*release)(struct import *im); // frees what im->state holds, even after an error
     bool several_processes;             // a file may hold several processes
     bool seeks; // `read` seeks, so pipes are first copied to a temporary file
-    // Time to hold back an event that contradicts earlier ones, waiting for an event that
-    // explains it: in ns, or in events for formats without times. 1 if the file is in call order.
+    // How long the converter holds back an event that contradicts earlier events, while it searches
+    // for an event that explains the contradiction. In ns, or in events for formats without times.
+    // 1 if the file is in call order.
     uint64_t window;
 };
 

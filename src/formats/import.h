@@ -33,15 +33,15 @@ struct import {
     struct import_source source;
     struct err *e;
     bool keep_going;
-    // Set by the importer before its first event. has_times: event.stamp is in ns; otherwise it is
-    // ignored. from_start: times count from the start of the recording rather than from an
-    // arbitrary time.
+    // The importer sets these before its first event. If has_times is set, event.stamp is in ns;
+    // otherwise event.stamp is ignored. If from_start is set, times count from the start of the
+    // recording; otherwise they count from an arbitrary time.
     bool has_times;
     bool from_start;
     void *state;         // format->import.state_bytes bytes
     size_t record_bytes; // initially from the format; `begin` may change it
-    // Facts about the process. Before its first event, the importer sets those that the format
-    // provides. Owned by this struct.
+    // Facts about the process, owned by this struct. The importer sets the facts that the format
+    // provides, before the first event of the process.
     char *exe, *argv;
     uint32_t argv_bytes;            // size of `argv`, a list of NUL-terminated words
     struct names names;             // names of code addresses, for formats that hold one process
@@ -53,7 +53,7 @@ struct import {
     // Invalid records skipped under keep_going. `note` is called for the first IMPORT_NAMED of
     // them.
     uint64_t skipped;
-    struct err first_skipped; // text about the first skipped record
+    struct err first_skipped; // message about the first skipped record
 
     // Private to import.c.
     struct import_sink sink;

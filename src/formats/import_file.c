@@ -194,8 +194,8 @@ static int finish_workload(struct import_job *j)
     return rc < 0 ? rc : convert_process_done(&j->process, &counts, order_sites(j->order));
 }
 
-// Writes the workload of a file with one process. Takes four fifths of the time of importing
-// through a trace.
+// Writes the workload of a file with one process. This takes 80 % of the time of an import through
+// a trace.
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};

@@ -18,11 +18,12 @@ struct unpack;
 // data[at..end) has been read but not consumed.
 struct import_source {
     struct input *in; // borrowed
-    // Set if the input consists of LZ4 or zstd frames; offsets then refer to decompressed bytes.
+    // Not NULL if the input consists of LZ4 or zstd frames. Offsets then refer to decompressed
+    // bytes.
     struct unpack *unpack;
     uint8_t *data;
     size_t at, end, capacity;
-    uint64_t offset; // of data[0] within the input
+    uint64_t offset; // offset of data[0] in the input
     uint64_t line;   // number of the last line, counting from 1
     bool ended;      // the end of the input has been reached
     bool cut_is_end; // treat a truncated last frame as the end of the input

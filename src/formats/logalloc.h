@@ -5,7 +5,7 @@
 #include "formats/text.h"
 #include "trace/event/event.h"
 
-// What an export to raw or munged logalloc holds.
+// The FORMAT_HOLDS_* of raw and munged logalloc.
 #define LOGALLOC_HOLDS                                                                             \
     (FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |            \
      FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES)
@@ -22,7 +22,7 @@ extern const struct text_syntax logalloc_raw, logalloc_munged;
 const char *logalloc_parse(const char **at, const char *end, const struct text_syntax *s,
                            struct text_call *call);
 
-// Writes such a line, including its newline. Returns the end of the text.
+// Writes a line that logalloc_parse accepts, including its newline. Returns the end of the text.
 char *logalloc_put(char *to, const struct text_syntax *s, uint64_t pid, uint64_t tid,
                    const struct event *ev);
 

@@ -144,7 +144,7 @@ int text_next(struct import *im, struct text_line *line);
 // Same results as import_bad.
 int text_bad(struct import *im, const struct text_line *line, const char *expected);
 
-// Values in a line's call.
+// Values that a call in a line can contain.
 enum text_value {
     TEXT_END,
     TEXT_PTR,
