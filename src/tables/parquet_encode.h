@@ -4,14 +4,14 @@
 
 #include "base/buf.h"
 
-// DELTA_BINARY_PACKED. Returns 0 or -ENOMEM.
+// Appends the values in the encoding DELTA_BINARY_PACKED. Returns 0 or -ENOMEM.
 int parquet_encode_delta(struct buf *to, const int64_t *values, size_t n);
 
-// RLE/bit-packing hybrid, as a single run. Requires n ≥ 1, 1 ≤ width ≤ 8, and values below 2^width.
-// Returns 0 or -ENOMEM.
+// Appends the values in the RLE/bit-packing hybrid encoding, as a single run. Requires n ≥ 1, 1 ≤
+// width ≤ 8, and values below 2^width. Returns 0 or -ENOMEM.
 int parquet_encode_hybrid(struct buf *to, const uint8_t *values, size_t n, unsigned width);
 
-// One bit per value, least significant bit first. Returns 0 or -ENOMEM.
+// Appends one bit for each value, least significant bit first. Returns 0 or -ENOMEM.
 int parquet_encode_bits(struct buf *to, const int64_t *values, size_t n);
 
 #endif

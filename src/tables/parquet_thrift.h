@@ -16,8 +16,7 @@ enum parquet_thrift_type {
     PARQUET_THRIFT_STRUCT = 12,
 };
 
-// Writer of a struct. Set `to`; the other members start as zero. `failed` is set when out of
-// memory.
+// Writer of a struct. Set `to` and zero the other members. `failed` is set when out of memory.
 struct parquet_thrift {
     struct buf *to;
     int last_field; // in the current struct

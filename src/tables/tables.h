@@ -193,7 +193,8 @@ struct tables_scan {
     void *context;
     // Receives progress, and a note if the file is truncated. May be NULL.
     const struct convert_watch *watch;
-    // Receives the position where the file is truncated, which is not an error. May be NULL.
+    // Receives a message with the position at which the file is truncated. Truncation is not an
+    // error. May be NULL.
     struct err *cut;
 };
 

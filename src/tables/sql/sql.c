@@ -41,7 +41,8 @@ static int execute_statement(struct sql *q, char *statement)
     return rc == SQLITE_OK ? 0 : set_error(q, -EIO);
 }
 
-// size_class(SIZE): the largest size in the same class, with four classes per power of two.
+// SQL function size_class(SIZE): returns the largest size in the same class. There are four classes
+// per power of two.
 static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
 {
     (void)n;

@@ -11,7 +11,7 @@
 struct sql_virtual {
     const struct sql_settings *settings;
     struct err *e; // error of a failed scan
-    bool *noted;   // by file: notes have been printed
+    bool *noted;   // indexed by file: its notes have been printed
     enum tables_id table;
 };
 
