@@ -1,6 +1,6 @@
-// Connections of a server, with limits on their number, per address and in time. A connection that
-// reaches a limit is shut down, and the server's loop then closes it. All functions are
-// thread-safe.
+// Connections of a server. Limits apply to their number in total and per address, and to the time
+// of each step. A connection that reaches a limit is shut down, and the server's loop then closes
+// it. All functions are thread-safe.
 #ifndef HEAPTAPE_TRANSFER_CONNECTIONS_H
 #define HEAPTAPE_TRANSFER_CONNECTIONS_H
 
@@ -29,7 +29,7 @@ struct connection {
     int fd;
     uint64_t address[2];      // IPv4 address, or network of an IPv6 address
     uint64_t deadline_ns;     // UINT64_MAX: no deadline
-    uint64_t begun_ns, bytes; // of the current upload
+    uint64_t begun_ns, bytes; // start of the current upload and bytes received so far
 };
 
 struct connections_list {

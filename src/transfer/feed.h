@@ -12,10 +12,10 @@ struct feed {
     void (*error)(const char *text); // called at the end if segments were dropped or remain
     uint64_t limit;                  // maximum size of the spool in bytes
     char *spool, *name;              // spool of all recordings, path of this recording in it; owned
-    char *url, *folder;              // of this recording; owned
+    char *url, *folder;              // URL and directory of this recording; owned
     char *pattern;                   // path of segments, DIR/%n.ht; owned
     int lock;                        // lock of the directory, or -1
-    int told;                        // pipe to the process, or -1
+    int told;                        // pipe that notifies the process of new files, or -1
     pid_t pid;                       // 0: not running
     uint64_t added_files, dropped_files, dropped_bytes;
 };
@@ -30,8 +30,8 @@ void feed_release(struct feed *f);
 // Starts the upload process. Returns 0, or a negative errno with the message set.
 int feed_start(struct feed *f, struct err *e);
 
-// Call after a file in the directory was completed. Drops and reports the oldest files if the spool
-// is too large. `feed` is a struct feed.
+// Call after a file in the directory was completed. If the spool is too large, drops the oldest
+// files and reports them. `feed` is a struct feed.
 void feed_added(void *feed);
 
 // Call after the last file. Waits for the upload process to finish, for a limited time. Reports the

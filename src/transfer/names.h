@@ -18,7 +18,7 @@ enum {
 // parts, or -EINVAL.
 int names_check(const char *path);
 
-// True if the name of `n` bytes ends in ".ht" and is longer than that.
+// Returns true if the name of `n` bytes ends in ".ht" and is longer than that.
 bool names_is_trace(const char *part, size_t n);
 
 // Converts `text` to a part of a name in out[0..size). Replaces other characters by "_" and

@@ -110,8 +110,8 @@ int queue_hold(int fd)
     enum { TRIES = 20, WAIT_MS = 10 };
     struct stat st;
     int rc = -EWOULDBLOCK;
-    // The lock is held briefly by a process that drops the file, and for long by a process that
-    // writes it.
+    // Retry, because a process that drops the file holds the lock only briefly. A process that
+    // writes the file holds the lock for long.
     for (int i = 0; i < TRIES && rc == -EWOULDBLOCK; i++) {
         if (i)
             nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000}, NULL);
@@ -157,7 +157,7 @@ static bool drop_left(int fd, const char *spool, const char *path)
     return dropped;
 }
 
-// True for files created by a recording. Other files in the spool must not be dropped.
+// Returns true for files created by a recording. Other files in the spool must not be dropped.
 static bool is_segment(const char *path)
 {
 #define DIGITS_6 "[0-9][0-9][0-9][0-9][0-9][0-9]"

@@ -1,5 +1,5 @@
-// The upload spool: a directory of traces, HOST/PROCESS/NAME.ht or a subtree of that. A trace is
-// removed after its upload.
+// The upload spool: a directory of traces, HOST/PROCESS/NAME.ht, or a subtree of such a directory.
+// A trace is removed after its upload.
 #ifndef HEAPTAPE_TRANSFER_QUEUE_H
 #define HEAPTAPE_TRANSFER_QUEUE_H
 
@@ -45,7 +45,7 @@ int queue_limit(const char *spool, const char *own, uint64_t limit,
                 void (*dropped)(void *context, const char *path, uint64_t bytes), void *context,
                 struct err *e);
 
-// True if the path names an entry of that directory.
+// Returns true if the path names an entry of that directory.
 bool queue_is_in(const char *path, const char *folder);
 
 // Removes the directory of `path` and its parents below `folder`, as long as they are empty.

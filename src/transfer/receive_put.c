@@ -17,7 +17,7 @@ enum { DRAINED_BYTES = 64 << 20, RETRY_S = 5 };
 struct receive_request {
     struct connection *connection;
     struct store_file file;
-    const char *target; // as sent, up to the first NUL
+    const char *target; // as sent by the client, up to the first NUL
     size_t target_bytes;
     bool begun;
     uint64_t body_bytes;
@@ -102,7 +102,8 @@ static bool has_nul(const struct receive_request *q, const char *path, const cha
     return nuls > 1;
 }
 
-// Refuses requests whose length is ambiguous (request smuggling). Returns false for those.
+// Refuses requests whose length is ambiguous (request smuggling). Returns false if the request is
+// refused.
 static bool check_framing(const struct framing *f, const char *version, struct receive_request *q)
 {
     if (f->bad_name)

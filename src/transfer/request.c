@@ -28,8 +28,8 @@ struct request {
     int fd;
     off_t at;
     uint64_t bytes;                                        // size of the file
-    struct digest *digest;                                 // of the bytes up to `at`
-    bool sent_all;                                         // before the response started
+    struct digest *digest;                                 // digest of the bytes sent so far
+    bool sent_all;                                         // all bytes were sent before a response
     bool keyed;                                            // the ETag of S3 is not an MD5
     char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // from the response; empty: not sent
     char body[BODY_BYTES + 1];                             // first bytes of the response
@@ -274,7 +274,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     return rc;
 }
 
-// True if a retry would fail in the same way.
+// Returns true if a retry would fail in the same way.
 static bool is_permanent(CURLcode rc)
 {
     return rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT ||

@@ -27,7 +27,7 @@ struct request_settings {
 
 struct request_result {
     long status;            // HTTP status; 0: no response
-    bool permanent;         // status is 0 and a retry would fail, because of the settings
+    bool permanent;         // no response, and a retry would fail too, because of the settings
     uint32_t retry_after_s; // requested by the server
     char text[200];         // description of the failure; printable
 };

@@ -18,7 +18,7 @@ struct store_file {
     int fd; // -1: no file
     uint64_t bytes;
     struct digest *digest; // digest of the bytes; NULL without a file
-    char name[32];         // in .incoming
+    char name[32];         // name in .incoming
 };
 
 enum store_result {
@@ -32,8 +32,8 @@ enum store_result {
 int store_open(struct store *s, const char *folder, struct err *e);
 void store_close(struct store *s);
 
-// Creates a file and reserves `bytes`, if the file system supports that; 0: unknown size. Returns 0
-// or a negative errno. Threads may call it concurrently with different files.
+// Creates a file and reserves `bytes`, if the file system supports that. Pass 0 if the size is
+// unknown. Returns 0 or a negative errno. Threads may call it concurrently with different files.
 int store_begin(const struct store *s, struct store_file *f, uint64_t bytes);
 
 // Appends to the file. Returns 0 or a negative errno.

@@ -15,12 +15,13 @@ struct tokens {
     char text[TOKENS_FILE_BYTES + 1]; // `n` NUL-terminated strings
 };
 
-// Reads the tokens of a file, of visible ASCII characters. Returns 0, or a negative errno with the
-// message set: -EINVAL for other characters, for no token, and for a file that is not regular,
-// -EACCES if other users have access to the file.
+// Reads the tokens of a file. Tokens consist of visible ASCII characters. Returns 0, or a negative
+// errno with the message set: -EINVAL if the file is not regular, contains other characters or
+// contains no token, -EACCES if other users have access to the file.
 int tokens_read(const char *path, struct tokens *t, struct err *e);
 
-// True if `given` is a token. The time does not depend on the position of the first difference.
+// Returns true if `given` is a token. The time of a call does not depend on the position of the
+// first difference.
 bool tokens_have(const struct tokens *t, const char *given);
 
 #endif

@@ -24,9 +24,9 @@ struct upload {
     const struct upload_settings *settings;
     struct request *request;
     struct upload_result *result;
-    int added;            // as in the settings; -1 after the end
+    int added;            // see struct upload_settings; -1 after the end of the recording
     uint64_t deadline_ns; // UINT64_MAX until the recording ends
-    unsigned failures;    // since the last success
+    unsigned failures;    // failures since the last success
     uint64_t jitter;      // state of the random sequence for delays
     // Last failure that was noted; empty after a success.
     char trouble[sizeof((struct request_result *)0)->text];
@@ -180,7 +180,7 @@ static int add_refused(struct upload *u, const char *path)
     return 0;
 }
 
-// True for failures that concern only this file.
+// Returns true for failures that concern only this file.
 static bool concerns_file(long status)
 {
     return status == 400 || status == 409 || status == 413 || status == 415 || status == 422;

@@ -5,16 +5,16 @@
 #include "transfer/request.h"
 
 struct upload_settings {
-    const char *url;    // from upload_url
+    const char *url;    // result of upload_url
     const char *folder; // the spool; a file is uploaded to URL + its path in the spool
     const char *token_file, *s3_region; // see struct request_settings
     uint32_t timeout_s;                 // see struct request_settings
     const char *timeout_option;         // see struct request_settings
     uint64_t wait_ns;
-    // In `record`: the read end of a pipe that gets a byte for each new file and is closed at the
-    // end of the recording. The caller holds the lock of the directory. After the recording, the
-    // upload runs for at most wait_ns, and a signal ends it. In `upload`: -1. The upload ends after
-    // wait_ns without a success, and immediately if the settings are wrong.
+    // `record` passes the read end of a pipe that receives a byte for each new file and is closed
+    // at the end of the recording. `record` also holds the lock of the directory. After the
+    // recording, the upload runs for at most wait_ns, and a signal ends it. `upload` passes -1. Its
+    // upload ends after wait_ns without a success, or immediately if the settings are wrong.
     int added;
     const struct request_calls *calls;
     void (*note)(const char *text);
@@ -26,7 +26,7 @@ struct upload_result {
     uint64_t left_files, left_bytes; // still in the spool
 };
 
-// True for http:// and https:// URLs.
+// Returns true for http:// and https:// URLs.
 bool upload_is_url(const char *text);
 
 // Returns the URL with a slash appended if necessary, which the caller frees, or NULL with the
