@@ -53,10 +53,10 @@ struct option {
     const char *fallback;
     // One clause without a full stop. If a flag is on by default, the clause describes --no-NAME.
     const char *help;
-    size_t offset; // of the field in the options struct
+    size_t offset; // offset of the field in the options struct
     // Value if the argument is left out; an argument then needs "=". NULL: the argument is required.
     const char *bare;
-    uint64_t min, max; // of numbers and sizes; max 0: no limit
+    uint64_t min, max; // range of a number or size; max 0: no limit
     // For OPTION_PARSED. Returns 0, -EINVAL or -ERANGE.
     int (*parse)(const char *text, void *field);
     const char *shown; // short form of a long `argument` for --help: WHEN, FORMAT; or NULL
@@ -87,16 +87,17 @@ struct command_example {
 
 enum { COMMAND_EXAMPLES = 3, COMMAND_MODES = 2 };
 
-// A mode of a command. The first row that the command line selects is the mode. It rejects an
-// option that other rows accept and its own row does not. An option that no row accepts goes with
-// every mode.
+// A mode of a command. The first row that the command line selects is the mode. A mode rejects the
+// options that only other rows accept. An option that no row accepts can be combined with every
+// mode.
 struct command_mode {
     const char *option; // selects the mode if it is given; accepted by the mode
-    // Selects the mode if `option` is NULL. The last row of a table has neither and is the default.
+    // If `option` is NULL, returns true if the command line selects the mode. The last row of a
+    // table has neither `option` nor `selects` and is the default.
     bool (*selects)(const void *options, int operands);
-    const char *name;    // in messages: "-o URL"; NULL: "--OPTION"
+    const char *name;    // name in messages, such as "-o URL"; NULL: "--OPTION"
     const char *accepts; // names of further options: "keep|trigger"
-    const char *rejects; // name of the operands in messages if the mode has none, or NULL
+    const char *rejects; // word for operands in an error message; NULL: operands are allowed
     // Called by the command itself.
     int (*run)(const void *options, void *context);
 };

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-// Prints text with the characters escaped that scdoc interprets.
+// Prints text, and escapes the characters that scdoc interprets.
 static void put_text(FILE *to, const char *text)
 {
     for (; *text; text++) {

@@ -18,7 +18,8 @@ void help_print_usage(FILE *to, const struct command *c)
     putc('\n', to);
 }
 
-// Prints text wrapped at HELP_WIDTH. The cursor is at `column`; further lines start at `indent`.
+// Prints text wrapped at HELP_WIDTH. The cursor is at `column`. Continuation lines start at
+// `indent`.
 static void print_wrapped(FILE *to, const char *text, size_t n, int indent, int column)
 {
     bool first = true;

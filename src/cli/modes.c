@@ -22,7 +22,7 @@ static bool is_selected(const struct command *c, const struct command_mode *m, c
     return false;
 }
 
-// Messages name a mode by its option or its name.
+// Returns true if a message can name the mode, by its option or by its name.
 static bool has_name(const struct command_mode *m)
 {
     return m->option || m->name;

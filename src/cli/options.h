@@ -8,7 +8,7 @@ enum { OPTIONS_MAX_BYTES = 1024 };
 
 enum options_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-// Values of the options that every command has.
+// Values of the options that all commands share.
 struct options_shared {
     bool help;
     bool quiet;

@@ -14,8 +14,8 @@ struct suggest {
 void suggest_init(struct suggest *s, const char *word, size_t n);
 void suggest_offer(struct suggest *s, const char *known);
 
-// Optimal string alignment distance: insertions, deletions, substitutions and transpositions.
-// Returns UINT_MAX if a word is longer than 63 bytes.
+// Returns the optimal string alignment distance of two words: the number of insertions, deletions,
+// substitutions and transpositions. Returns UINT_MAX if a word is longer than 63 bytes.
 unsigned suggest_distance(const char *a, size_t a_n, const char *b, size_t b_n);
 
 #endif
