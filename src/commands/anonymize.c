@@ -48,9 +48,9 @@ struct anonymizing {
     struct workload_file in;
     struct workload_output to;
     struct workload_sites sites; // call sites of the copy
-    uint64_t start_stamp;        // of the source
+    uint64_t start_stamp;        // start of the source
     uint64_t unit;               // rounding of timestamps
-    uint64_t last_stamp;         // of the copy
+    uint64_t last_stamp;         // last stamp of the copy
     uint64_t marks, names, with_site;
     uint32_t *slots; // slot of the copy + 1 by slot of the source; 0: not seen yet
     size_t n_slots, slots_capacity;

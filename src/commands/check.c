@@ -36,9 +36,9 @@ static const struct option options[] = {
 
 struct totals {
     uint64_t frames, events;
-    uint64_t processes;                 // of an aggregate
+    uint64_t processes;                 // processes of an aggregate
     bool complete;                      // the file was closed by its writer
-    struct trace_unrecorded unrecorded; // of a trace
+    struct trace_unrecorded unrecorded; // processes that a trace lacks
     bool unproved; // proving the order of all ops would take too long for the file's size
     struct progress progress;
 };
@@ -87,7 +87,7 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
     return rc;
 }
 
-// Limit of a document. The largest ones are lists of events.
+// Maximum size of a document. The largest documents are lists of events.
 enum { MAX_TEXT_BYTES = 256 << 20 };
 
 static int check_aggregate(struct input *in, struct totals *t, struct err *e)

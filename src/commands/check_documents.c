@@ -8,8 +8,8 @@
 
 enum { SCHEMA_VERSION = 2, MAX_KEYS = 4 };
 
-// The first kind whose keys are all in a document is the document's kind, so kinds with few keys
-// are last.
+// The kind of a document is the first kind whose keys all occur in the document. Kinds with few
+// keys are therefore last.
 static const struct document_kind {
     const char *kind;
     bool reported; // `report` reads documents of this kind

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct check_documents_found {
-    const char *kind; // for messages, such as "statistics"; static
-    uint64_t lines;   // of JSON Lines, or 0
+    const char *kind; // name for messages, such as "statistics"; static
+    uint64_t lines;   // number of lines of JSON Lines; 0 for other documents
 };
 
 // Parses a document. Returns 0 and fills in *found, or returns a negative errno: -EBADMSG, -ENODATA

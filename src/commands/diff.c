@@ -166,7 +166,7 @@ static void print_json(const struct diff_result *r)
     puts("");
 }
 
-// Prints text with each character of `special` replaced by its entry of `stands_for`, and control
+// Prints text. Replaces each character in `special` by its entry in `stands_for`, and control
 // characters, which XML does not allow, by spaces.
 static void put_escaped(FILE *to, const char *text, const char *special,
                         const char *const stands_for[])

@@ -65,7 +65,7 @@ struct doctor_watch {
     pid_t pid;
     uint64_t start_ns, until_ns;
     uint64_t low, high; // RSS since the previous look; low is UINT64_MAX before the first sample
-    uint64_t cost_ns;   // of the last look
+    uint64_t cost_ns;   // cost of the last look
     bool shows_line;
 };
 
@@ -131,7 +131,7 @@ static void look_first(struct doctor_watch *w)
         die(EXIT_FAILED, "%s", e.text);
 }
 
-// Looks for the rest of the time. If the process ends, the looks so far count.
+// Adds looks until the time is over. If the process ends, the looks so far are used.
 static void look_on(struct doctor_watch *w, uint64_t watch_ns)
 {
     struct err e = {0};

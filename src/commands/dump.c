@@ -118,7 +118,8 @@ static bool has_result(unsigned kind)
     return event_infos[kind].fields & HT_F_RESULT;
 }
 
-// The text of a call site is its frames.
+// Returns the address of frame `i` of a call site. The text of a call site is an array of
+// addresses.
 static uint64_t frame_at(const struct dump_line *l, uint32_t i)
 {
     return get_u64((const uint8_t *)l->text + 8 * (size_t)i);

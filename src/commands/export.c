@@ -70,7 +70,7 @@ static bool is_parquet(const void *fields, int operands)
     return ((const struct export_cli_options *)fields)->format.table == &tables_parquet;
 }
 
-// A table has all processes and columns.
+// A table contains all processes and columns, so --pid and --timestamps are only for other formats.
 static const struct command_mode modes[] = {
     {.selects = is_csv, .name = "--format csv", .accepts = "table|partition|csv-safe"},
     {.selects = is_parquet, .name = "--format parquet", .accepts = "table|partition"},

@@ -46,7 +46,7 @@ static const struct option options[] = {
     {0},
 };
 
-// A trace has all processes.
+// A trace contains all processes, so --pid cannot be combined with --trace.
 static const struct command_mode modes[] = {
     {.option = "trace"},
     {.accepts = "pid"},

@@ -95,7 +95,7 @@ static void show_job(size_t number, size_t left, size_t of)
     note("job %zu: %zu of %zu", number, of - left + 1, of);
 }
 
-// Reads the last line that a failed job wrote, or the reason why it cannot be read.
+// Reads the last line that a failed job wrote. If that fails, stores the reason instead.
 static void read_failure(const char *path, char *text, size_t size)
 {
     enum { LAST_BYTES = 4096 };

@@ -32,7 +32,7 @@ extern const struct command cmd_record;
 
 enum { MAX_LEVEL = 19 }; // zstd's
 
-// Size and duration of an uploaded segment without --segment.
+// Default size and duration of an uploaded segment, if --segment is not given.
 enum { UPLOADED_BYTES = 64 << 20, UPLOADED_S = 600 };
 
 enum record_start { RECORD_NOW, RECORD_PAUSED };

@@ -20,7 +20,7 @@ static const struct option options[] = {
     {0},
 };
 
-// --verify measures nothing.
+// --verify measures nothing, so it cannot be combined with --fragmentation.
 static const struct command_mode modes[] = {
     {.option = "verify"},
     {.accepts = "fragmentation"},

@@ -90,8 +90,8 @@ int replay_parse_idle(const char *text, void *field);
 // `text`.
 int replay_parse_cpus(const char *text, void *field);
 
-// Replays the workload at `path` as the options say and calls `print` with the finished session.
-// Returns EXIT_DONE, or EXIT_USAGE if options contradict each other. Dies on other errors.
+// Replays the workload at `path` according to the options and calls `print` with the finished
+// session. Returns EXIT_DONE, or EXIT_USAGE if options contradict each other. Dies on other errors.
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
 

@@ -90,7 +90,7 @@ static double percent_of(uint64_t n, uint64_t of)
     return of ? 100.0 * (double)n / (double)of : 0;
 }
 
-// The text after a figure in its line.
+// Prints the text that follows a figure on its line.
 static void print_remark(const union stat_figures *f, unsigned figure)
 {
     char text[32];
@@ -299,8 +299,8 @@ static void print_frame(const struct symbol *s, bool first, size_t repeats, cons
     }
 }
 
-// Prints a stack from the shown function on, with the function that it called. Recursive calls are
-// one row.
+// Prints a stack from its shown function outwards, with the function that the shown function
+// called. Recursive calls are one row.
 static void print_stack(const struct file_stat *s, uint32_t number)
 {
     struct stack stack = {0};

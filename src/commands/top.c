@@ -136,8 +136,8 @@ static void run_batch(struct top *t)
         uint64_t now = clock_monotonic_ns(), tick = now + TICK_NS;
         read_on(t, tick);
         bool behind = t->follow.state == FOLLOW_READING;
-        // The first table waits for the last batch, which is counted once no batch follows it, or
-        // for an interval if more data is unread.
+        // If all data has been read, draw the first table after one tick, because the last batch is
+        // counted once no other batch follows. If more data is unread, wait for an interval.
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
         // A complete file has one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {

@@ -42,7 +42,7 @@ static const char *format_commas(char text[32], uint64_t v)
     return text;
 }
 
-// Calls of one of trace_run's four groups.
+// Number and cycles of the calls in one of trace_run's four groups.
 struct sum {
     uint64_t calls;
     double cycles;
