@@ -40,7 +40,8 @@ struct history {
     size_t n_blocks;
 };
 
-// Uses these options of the order: stamps in nanoseconds, a window of 100 µs, a skid of 1 µs.
+// Initializes *h and the order with these options: stamps in nanoseconds, a window of 100 µs, a
+// skid of 1 µs.
 void history_init(struct history *h);
 void history_release(struct history *h);
 
@@ -49,7 +50,7 @@ void history_release(struct history *h);
 void history_put(struct history *h, unsigned thread, const struct event *ev);
 void history_put_in(struct history *h, unsigned thread, unsigned stream, const struct event *ev);
 
-// Shorthands for history_put. Addresses are multiples of 16.
+// Shorthands for history_put, each for one kind of event. Addresses are multiples of 16.
 void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size,
                     uint64_t address);
 void history_free(struct history *h, unsigned thread, uint64_t stamp, uint64_t address);
@@ -59,7 +60,8 @@ void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_
 // Feeds the records added since the last batch and emits the ops up to `watermark`.
 void history_batch(struct history *h, uint64_t watermark);
 
-// The two steps of history_batch: feed one stream, then emit the ops up to the watermark.
+// The two steps of history_batch. history_feed feeds one stream; history_watermark emits the ops up
+// to the watermark.
 void history_feed(struct history *h, unsigned thread, unsigned stream);
 void history_watermark(struct history *h, uint64_t watermark);
 

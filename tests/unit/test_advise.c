@@ -29,7 +29,7 @@ static void overlapping_or_near_values_do_not_differ(void **state)
     assert_int_equal(advise_verdict_of(even, 6, even, 6), 0);
 }
 
-// Run time on a machine that disturbs one run in five.
+// Returns a random run time, as measured on a machine that disturbs one run in five.
 static double draw(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;

@@ -18,7 +18,8 @@ static double uniform(void)
     return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
 }
 
-// Sites with 5 KiB to 500 MiB in total and blocks of 16 bytes to a few MiB.
+// Returns the size of block `i` of a site. Sites have 5 KiB to 500 MiB in total, in blocks of 16
+// bytes to a few MiB.
 static uint64_t size_of(unsigned site, unsigned i)
 {
     uint64_t least = 16ull << (site % 12);

@@ -55,7 +55,8 @@ static void shortening(void **state)
     }
 }
 
-// One function a letter: upper case in a library, 'w' a wrapper.
+// Creates one function for each letter. An upper-case letter is a function of a library, and 'w' is
+// a wrapper.
 static size_t functions_of(const char *letters, struct symbol *functions)
 {
     static char names[128][2];
@@ -142,7 +143,8 @@ static uint64_t address_of(struct stacks *s, const char *word)
     return at;
 }
 
-// words: names separated by spaces, innermost first; "f@2" is a second call in f.
+// Adds a stack. `words` are the names of its functions, separated by spaces, innermost first. "f@2"
+// is a second call in f.
 static void add_stack(struct stacks *s, const char *words)
 {
     struct workload_frame frames[16];
@@ -172,7 +174,7 @@ static void check_shown(struct stacks *s, size_t wrappers, const char *const *na
 
 // A function around the allocator with many callers is a wrapper, and so is the function inside it
 // that only it calls. A function with fewer callers, or around a wrapper, may keep its blocks: only
-// the program's file tells.
+// the program's file shows which of the two it is.
 static void wrappers_in_stacks(void **state)
 {
     static const char *const names[] = {

@@ -64,7 +64,7 @@ static void wait_for_zombie(pid_t pid)
         usleep(1000);
 }
 
-// Root may read these files, so this runs as another user.
+// Runs as another user, because root may read these files.
 static void open_exited(void)
 {
     struct remote r;
@@ -139,8 +139,8 @@ static void *load(const char *name)
     return dlopen(path, RTLD_NOW);
 }
 
-// Both paths have the same length, so the loader reuses the address of the first object's link_map
-// for the second.
+// Loads two objects, one after the other. Their paths have the same length, so the loader reuses
+// the address of the first object's link_map for the second.
 static void load_two(void)
 {
     void *first = load("libservice_library.so");

@@ -285,7 +285,7 @@ void *__wrap_realloc(void *p, size_t size)
     return failing_realloc && --failing_realloc == 0 ? NULL : __real_realloc(p, size);
 }
 
-// Without memory, a frame is rejected or stored uncompressed, but never stored wrong.
+// Fails allocations. A frame must then be rejected or stored uncompressed, but never stored wrong.
 static void short_memory(enum frame_codec codec, unsigned failing)
 {
     uint8_t bytes[600];

@@ -214,7 +214,8 @@ static void threads_with_the_same_entries(void **state)
     }
 }
 
-// Threads that add different addresses to the same entries lose no address.
+// Adds the addresses of one thread. Threads that add different addresses to the same entries must
+// not lose any.
 static void *add_own(void *number)
 {
     for (uint64_t i = 0; i < 100000; i++)
@@ -333,7 +334,7 @@ static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct
 // The functions below run in the attached process, and record like the wrappers.
 static void put_malloc(unsigned i)
 {
-    // Big blocks are in the table of residency.
+    // Big blocks are also in the table of producer_residency.c.
     uint64_t size = i % BIG_EVERY ? 24 : HT_BIG_BYTES;
     const struct event ev = {.kind = HT_MALLOC, .size = size, .count = 1, .result = address_of(i)};
     if (!producer_put_allocated(HT_MALLOC, size, address_of(i)) &&

@@ -24,13 +24,14 @@ struct seen {
 // Shared with the producer: number of events recorded in signal handlers.
 static _Atomic uint64_t *in_handlers;
 
-// Each thread has its own entry; MANY_THREADS maps to the last entry.
+// Returns the index of the thread's entry. MANY_THREADS has the last entry.
 static uint32_t place_of(const struct trace_segment *g)
 {
     return g->thread == MANY_THREADS ? THREADS : g->thread;
 }
 
-// Some addresses are far apart, and some blocks have several elements.
+// Returns the allocation of block `i`. Some addresses are far apart, and some blocks have several
+// elements.
 static struct event block_of(uint64_t i)
 {
     bool counted = i % 5 == 4;
@@ -159,7 +160,7 @@ static uint32_t drain_all(struct drain *c, struct seen *seen, pid_t child)
     return chunks;
 }
 
-// The child must exit successfully; alarm() enforces the deadline.
+// Waits until the child has exited, which must succeed. alarm() enforces the deadline.
 static void wait_for(pid_t child)
 {
     int status;

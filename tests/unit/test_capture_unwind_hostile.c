@@ -1,5 +1,5 @@
-// Walks unwind tables that loop, lie or are damaged: the walk must end without a fault. Also walks
-// libraries that are loaded at the addresses of earlier ones.
+// Walks stacks with unwind tables that loop, contain wrong rules or are damaged. The walk must end
+// without a fault. Also walks libraries that are loaded at the addresses of earlier ones.
 #include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
@@ -113,8 +113,8 @@ static void *call_library(const char *path, bool again)
     return symbol;
 }
 
-// After another library was loaded at the same addresses, the walk must match libgcc and the new
-// library's tables.
+// Call after another library was loaded at the same addresses. Checks that the walk matches libgcc
+// and the new library's tables.
 static void check_truth(void)
 {
     void *theirs[UNWIND_DEPTH];

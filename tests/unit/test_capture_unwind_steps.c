@@ -114,7 +114,8 @@ static uint32_t walk_theirs(ucontext_t *from, uint64_t *codes)
     return n;
 }
 
-// While r10 holds the CFA, the walk must end instead of continuing with a wrong frame.
+// Returns true if the walk may have ended after its first frame, because the interrupted code is in
+// `realigned`. While r10 holds the CFA, the walk must end instead of continuing with a wrong frame.
 static bool may_end(const struct unwind_stack *s)
 {
     return s->n == 1 && s->codes[0] > (uintptr_t)realigned &&
@@ -214,7 +215,8 @@ static void libc_functions(void)
     items[0] += (int)strtol(text, NULL, 10);
 }
 
-// Steps twice, so that the second pass uses the rules cached by the first.
+// Steps through the function twice, so that the second pass uses the rules that the first pass has
+// cached.
 static void step_through(void (*what)(void), unsigned least)
 {
     steps = frames = known = ended = different = 0;

@@ -1,5 +1,6 @@
-// Traces that force each search for the meaning of contradictory stamps to scan all queued records.
-// The words of the trace bound the total search, so the time grows linearly with its length.
+// Tests that the time of a conversion grows linearly with the length of the trace, even if each
+// search for the meaning of contradictory stamps has to scan all queued records. The number of
+// words in the trace limits the total number of search steps.
 #include "convert/addressed.h"
 #include "convert/order/order.h"
 #include "trace/codec.h"

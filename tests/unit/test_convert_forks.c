@@ -1,5 +1,5 @@
-// A fork child starts with the blocks that were live in its parent, wherever the frames of the two
-// are in the trace.
+// Tests that a fork child starts with the blocks that were live in its parent, wherever the frames
+// of the two processes are in the trace.
 #include "convert/process.h"
 #include "trace/codec.h"
 #include "trace/writer.h"
@@ -131,7 +131,8 @@ static void one_is_the_same(uint32_t pid, uint32_t number)
     file_close(&f);
 }
 
-// The first event of the child follows the end of the parent, both in the trace and in time.
+// Writes a trace in which the first event of the child follows the end of the parent, both in the
+// trace and in time.
 static void make_late_child(uint64_t fork_stamp)
 {
     struct output out;

@@ -1,4 +1,4 @@
-// Hand-written histories, each with one difficulty.
+// Tests the order with hand-written histories, each of which has one difficulty.
 #include "convert/order/order_private.h"
 
 #include "history.h"

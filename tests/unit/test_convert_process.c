@@ -87,8 +87,9 @@ static void make_trace(uint64_t freed, bool end)
     notes[0] = written[0] = 0;
 }
 
-// Process 100 allocates 40 blocks of 8 bytes. If `keeps`, all stay live, otherwise one at a time.
-// Process 200 has two blocks of 50 bytes.
+// Writes a trace of two processes. Process 100 allocates 40 blocks of 8 bytes. With `keeps`, all
+// blocks stay live; otherwise, each is freed before the next allocation. Process 200 has two blocks
+// of 50 bytes.
 static void make_unequal_trace(bool keeps)
 {
     struct output out;

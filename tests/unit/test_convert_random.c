@@ -1,6 +1,7 @@
-// Random programs with a known order. Their records are distorted as CPUs and recorders do: stamps
-// of allocations are too early, records are published late, batches are cut anywhere. The order
-// must still identify every block and keep every dependency between threads.
+// Tests the order with random programs, whose correct order is known. Their records are distorted
+// in the ways that CPUs and recorders distort them: stamps of allocations are too early, records
+// are published late, batches are cut anywhere. The order must still identify every block and keep
+// every dependency between threads.
 #include "history.h"
 
 #include <stdio.h>
@@ -241,7 +242,7 @@ static void batch_cut(struct program *p)
             step(p);
         }
     }
-    // Stays one batch behind, like the converter.
+    // Like the converter, the test emits ops one batch later.
     history_watermark(&p->h, p->watermark);
     p->passed = p->watermark;
     p->watermark = watermark;
@@ -294,7 +295,8 @@ static void program_init(struct program *p, const struct disturb *how, uint64_t 
     history_init(&p->h);
     for (unsigned t = 0; t < p->n_threads; t++) {
         p->calls[t] = calloc(STEPS * 4, sizeof *p->calls[t]);
-        // Gives the threads the same numbers in the workload.
+        // These allocations make the numbers of the threads in the workload equal to their numbers
+        // here.
         history_malloc(&p->h, t, 1000 + t, 60000 + t, 0x900000 + 64 * t);
         p->calls[t][p->n_calls[t]++] = (struct call){60000 + t, HT_MALLOC, 0, HISTORY_THREADS, 0};
     }
@@ -329,8 +331,8 @@ static void finish(struct program *p, struct outcome *out)
     assert_int_equal(c.lost > 0, p->lost);
     if (!p->how->loses && !p->how->cut_off)
         assert_int_equal(c.late, p->late);
-    // history.c has already checked every op. If the order reported no doubt, the ops must also be
-    // true.
+    // history.c has already checked every op. If the order reported no ambiguity, the ops must also
+    // match the program.
     if (c.ambiguous || c.unmatched || c.lost)
         out->told++;
     else

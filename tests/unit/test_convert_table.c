@@ -1,5 +1,5 @@
-// Tests the table of live addresses: it finds every inserted address at any size and is empty after
-// all are removed.
+// Tests the table of live addresses: at any size, the table finds every inserted address, and it is
+// empty after all addresses are removed.
 #include "convert/table.h"
 
 #include "unit.h"
@@ -76,7 +76,8 @@ static void it_grows_when_it_is_full(void **state)
     empty(&f);
 }
 
-// With this seed, the hash of an address is the address, in units of 2^-32 of the table.
+// Fills the ends of the table. With this seed, the hash of an address is the address, in units of
+// 2^-32 of the table.
 static void fill_ends(struct filled *f, uint32_t n)
 {
     f->table.seed = 1ull << 32;

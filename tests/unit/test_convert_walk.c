@@ -153,7 +153,8 @@ static uint64_t expect(struct history *h, uint64_t window_ns, const char *want)
     return added;
 }
 
-// Thread 1 allocates the block freed by thread 0, with a stamp that is too early.
+// Adds a history in which thread 1 allocates at the address that thread 0 freed, with a stamp that
+// is too early.
 static void put_early_take(struct history *h)
 {
     begin(h);

@@ -67,8 +67,8 @@ static bool is_same(const struct decoded *a, uint64_t at_a, const struct decoded
     return true;
 }
 
-// Checks the code for a call: the call of a sequence that replaces its return address by the end of
-// the original call, and a jump to the called function. Returns its size.
+// Checks the code that replaces a call. It calls a sequence that replaces the return address by the
+// end of the original call, and then jumps to the called function. Returns the size of the code.
 static unsigned check_call(const struct move *m, unsigned to, const struct decoded *was,
                            uint64_t end)
 {

@@ -1,4 +1,4 @@
-// Plans of entries are executed in this process, on the functions of entries_library.c.
+// Tests plans of entries by applying them in this process, to the functions of entries_library.c.
 #include "record/entries/functions.h"
 #include "record/entries/plan.h"
 #include "trace/event/event.h"
@@ -18,7 +18,7 @@ static const struct spool_wrap user = {.names = {[SPOOL_WRAP_MALLOC] = "entries_
 static const struct entries_names all_names = {
     .wrap = &user, .families = UINT32_MAX, .reordered = true};
 
-// The library, loaded and as a file.
+// The library, as a loaded object and as a file.
 static struct {
     char path[4096];
     uint64_t base;
@@ -463,7 +463,8 @@ static void test_functions_run_at_another_place(void **state)
     run_at(-(int64_t)(64 << 20));
 }
 
-// Runs the instructions from each moved one on in the trampoline, as a thread that was stopped.
+// Starts at each moved instruction and runs the trampoline from there, like a thread that was
+// stopped at this instruction.
 static void test_moved_instructions_have_their_offsets(void **state)
 {
     (void)state;

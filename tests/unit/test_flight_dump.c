@@ -1,5 +1,5 @@
-// Compares dumps of a flight recording, and segments, with the trace of the same events: the listed
-// blocks, and the calls after them.
+// Compares the dumps and segments of a flight recording with a trace of the same events. They must
+// list the same live blocks, followed by the same calls.
 #include "cli/command.h"
 #include "convert/walk.h"
 #include "record/flight/flight.h"

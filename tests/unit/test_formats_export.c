@@ -64,7 +64,7 @@ static int tear_down(void **unused)
     return rmdir(folder);
 }
 
-// Returns the text of a file in the directory and removes the file.
+// Returns the contents of a file in the directory, and removes the file.
 static char *take_file(const char *name)
 {
     static char text[4096];

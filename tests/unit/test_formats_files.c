@@ -1,5 +1,5 @@
-// For every format of the registry: heaptape can read its own output, and other input is counted or
-// rejected with an error text.
+// Tests every format of the registry: heaptape can read its own output, and other input is counted
+// or rejected with an error message.
 #include "formats/export.h"
 #include "formats/import.h"
 
@@ -67,7 +67,7 @@ static int memory_file(const void *bytes, size_t n)
     return fd;
 }
 
-// Imports the bytes. Returns 0, or a negative errno with an error text that names the input.
+// Imports the bytes. Returns 0, or a negative errno with an error message that names the input.
 static int read_bytes(const struct format *f, const void *bytes, size_t n, bool keep_going,
                       struct seen *seen)
 {
@@ -273,7 +273,7 @@ static void test_random(void **unused)
     }
 }
 
-// A short file of every format that is read by lines.
+// A short file in each format that is read line by line.
 static const char *const samples[][2] = {
     {"heaptrack",
      "v 10400 3\nX a b\nI 1000 2\nx 2 /a\ns 2 /a\ni 1000 1 1 1 3\nt 1 0\na 10 1\n+ 0\n- 0\nc a\n"},

@@ -1,5 +1,5 @@
 // Imports files with several processes: to a trace, to the workload of one process, and to one
-// workload per process. Skipped events are noted.
+// workload per process. Also tests the notes on skipped events.
 #include "convert/peaks.h"
 #include "formats/import_file.h"
 

@@ -1,5 +1,5 @@
-// For every format that is read and written: an import of an export contains the calls that the
-// format can hold.
+// Tests every format that can be read and written: an import of an export contains the calls that
+// the format can hold.
 #include "formats/import_file.h"
 
 #include "round_trip.h"

@@ -15,8 +15,8 @@ struct case_of {
     struct workload_residency block;
 };
 
-// Starts a case. The block of thread 0's first op is used completely. The samples (in MiB) have the
-// stamps 10, 20, 30, …
+// Starts a case, in which the block of thread 0's first op is used completely. The samples (in MiB)
+// have the stamps 10, 20, 30, …
 static void begin(struct case_of *c, size_t n, const unsigned *mib, bool one_thread)
 {
     struct workload_sample samples[8];
@@ -124,8 +124,8 @@ static void test_or_before_its_thread_exits(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-16384 SKIPPED ");
 }
 
-// No later sample shows when the rest is used. In a part of a program, the rest may be used after
-// the part.
+// No later sample shows when the rest of the block is used. In a slice of a workload, that may be
+// after the end of the slice.
 static void test_or_after_the_last_sample(void **state)
 {
     (void)state;

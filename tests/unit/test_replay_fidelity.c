@@ -78,7 +78,8 @@ static void test_memory(void **state)
     plan_free(p);
 }
 
-// In `lacking` of 16 samples, the program's memory is only `percent` of its live bytes.
+// Returns true if the plan touches zeroed blocks. In `lacking` of 16 samples, the program's memory
+// is only `percent` of its live bytes.
 static bool is_touched(unsigned lacking, unsigned percent)
 {
     enum { SAMPLES = 16 };

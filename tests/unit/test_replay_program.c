@@ -6,8 +6,8 @@
 
 #define MS 1000000.0
 
-// A session of a program. The CPU time includes the time of recording. Replays take 130 ms on the
-// program's own allocator, 80 ms on another, and 30 ms on the null allocator.
+// A session that replays a program's workload. The CPU time includes the time of recording. Replays
+// take 130 ms on the program's own allocator, 80 ms on another, and 30 ms on the null allocator.
 struct fixture {
     struct replay_session session;
     struct replay_result results[2];

@@ -7,7 +7,7 @@
 
 static struct doctor d;
 
-// A process with 100 MiB of live blocks, no children and no cgroup.
+// Returns a look at a process with 100 MiB of live blocks, no children and no cgroup.
 static struct look make_look(void)
 {
     return (struct look){.pid = 42,

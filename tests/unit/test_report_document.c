@@ -61,7 +61,7 @@ static void other_documents_are_refused(void **state)
     document_release(&d);
 }
 
-// Returns `first`, `n` times `item`, and `last` as one text.
+// Returns `first`, `n` times `item`, and `last` as one string.
 static char *repeat(const char *first, const char *item, const char *last, size_t n)
 {
     char *text = malloc(strlen(first) + n * strlen(item) + strlen(last) + 1), *at;

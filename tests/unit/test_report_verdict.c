@@ -1,4 +1,5 @@
-// Facts for which each verdict applies, and similar facts for which it must not.
+// Tests the verdicts with facts for which each verdict applies, and with similar facts for which it
+// must not.
 #include "report/verdict.h"
 #include "unit.h"
 
@@ -25,7 +26,7 @@ static struct growth level(enum growth_shape shape, double grown_mib)
                            .limit_high_bytes = 70 * MIB};
 }
 
-// A process on glibc with 2 MiB of live blocks that do not grow.
+// Initializes the facts of a process on glibc with 2 MiB of live blocks that do not grow.
 static void init(struct verdict_facts *f)
 {
     verdict_facts_init(f);

@@ -1,5 +1,5 @@
-// Plans for the entries of functions: limits, displacements, jumps, and threads among the replaced
-// bytes.
+// Tests plans for the entries of functions: limits, displacements, jumps, and threads among the
+// replaced bytes.
 #include "capture/spool/entries.h"
 
 #include "trace/event/event.h"

@@ -33,7 +33,7 @@ struct stream {
     bool golden;   // encode like the writer of the golden file
 };
 
-// These kinds had no text when the golden file was written.
+// Returns true for kinds that had no text when the golden file was written.
 static bool had_no_text(unsigned kind)
 {
     return kind == HT_MMAP || kind == HT_THREAD_END;
@@ -645,7 +645,8 @@ static const uint8_t golden_kinds[] = {HT_MALLOC,
                                        HT_LOST,
                                        HT_PREEXISTING};
 
-// The golden file has a batch for each codec with a record of each kind.
+// Returns a batch of the golden file. The file has a batch for each codec, with a record of each
+// kind.
 static struct stream golden_stream(enum frame_codec codec)
 {
     seed = 2026 + codec;
@@ -702,7 +703,7 @@ static const char *name_of(const struct event *ev)
     "The format has changed. If that is intended, give it a new version, keep this file under "    \
     "another name, and run HEAPTAPE_WRITE_GOLDEN=1 tools/test trace_round_trip test_golden"
 
-// Fails with the first record of the file that differs from the stream.
+// Compares a segment of the file with the stream. Fails at the first record that differs.
 static void check_golden(const char *path, unsigned batch, const struct trace_segment *g,
                          const struct stream *s)
 {
@@ -756,7 +757,7 @@ static void test_golden(void **state)
     input_close(&in);
 }
 
-// Reads a trace that has `payload` as its last frame. Returns what the reader says of it.
+// Reads a trace that has `payload` as its last frame. Returns the reader's error message.
 static const char *read_frame(enum trace_frame type, const uint8_t *payload, size_t n)
 {
     static struct err e;
@@ -788,7 +789,7 @@ static void test_bad_payloads(void **state)
                            ": a sample refers to an unknown process, in the frame at byte "));
     assert_non_null(strstr(read_frame(TRACE_SAMPLES, longer, sizeof longer),
                            ": bytes follow the samples, in the frame at byte "));
-    // A segment of more words than the frame has bytes.
+    // The segment claims more words than the frame has bytes.
     uint8_t events[EVENTS_HEADER_BYTES + EVENTS_SEGMENT_BYTES] = {0};
     put_u32(events + 20, 1);
     put_u32(events + EVENTS_HEADER_BYTES + 40, sizeof events + 1);

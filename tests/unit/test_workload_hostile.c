@@ -1,5 +1,6 @@
-// Feeds payloads with correct checksums and wrong contents: each is rejected or is a valid piece of
-// a workload, without out-of-bounds reads or allocations.
+// Decodes payloads that have correct checksums but wrong contents. The decoder must either reject a
+// payload or return a valid piece of a workload, without reading out of bounds or allocating too
+// much.
 #include "base/bytes.h"
 #include "workload/decode.h"
 #include "workload/encode.h"
@@ -84,7 +85,7 @@ static void decode_one(const uint8_t *bytes, size_t n, bool has_stamps, size_t *
 {
     struct decode d = {.has_stamps = has_stamps};
     const char *what = NULL;
-    // Exact size, so that AddressSanitizer detects overreads.
+    // The buffer has the exact size, so that AddressSanitizer detects overreads.
     uint8_t *copy = malloc(n ? n : 1);
     memcpy(copy, bytes, n);
     int rc = decode_frame(&d, copy, n, &what);
@@ -236,8 +237,8 @@ static void two_frames_continue(void **unused)
     (void)unused;
 }
 
-// Reads a workload of these ops. Returns the error text, or "". The summary matches the ops except
-// for the peak.
+// Reads a workload of these ops. Returns the error message, or "". The summary matches the ops
+// except for the peak.
 static const char *read_ops(const struct workload_thread_op *ops, size_t n, uint64_t more_peak)
 {
     static struct err e;

@@ -1,5 +1,5 @@
-// Writes workloads and reads them again with files cut into pieces of any size. Broken files are
-// rejected.
+// Writes workloads and reads them again, from files that are cut into pieces of any size. Also
+// checks that broken files are rejected.
 #include "workload/reader.h"
 #include "workload/summary.h"
 #include "workload/writer.h"
@@ -209,7 +209,7 @@ static void same_op(const struct workload_op *a, const struct workload_op *b, bo
         assert_int_equal(a->stamp, b->stamp);
 }
 
-// Returns the summary of the ops, with counts that do not come from ops.
+// Returns the summary of the ops. Also sets the counts that do not come from ops.
 static struct workload_summary summary_of(const struct history *h)
 {
     struct summary_counter c;

@@ -1,4 +1,5 @@
-// Tests the reduction of samples: few are kept, in order, including all minima and maxima.
+// Tests the reduction of samples: few samples remain, in order, and these include all minima and
+// maxima.
 #include "workload/samples.h"
 
 #include "unit.h"
@@ -36,7 +37,7 @@ static bool has(const struct samples *s, uint64_t stamp)
     return false;
 }
 
-// Noise with a downward spike every 100,000 and an upward spike every 130,000 samples.
+// Returns noise with a downward spike every 100,000 and an upward spike every 130,000 samples.
 static uint64_t spiky(uint64_t i)
 {
     return i % 100000 == 99 ? 1 : i % 130000 == 777 ? 1u << 30 : 1000000 + i * 7919 % 1000;
