@@ -49,7 +49,7 @@ void fuzz_frames(struct input *in, uint32_t magic, const uint8_t *data, size_t n
         n -= HEAD + size;
     }
     frame_writer_release(&w);
-    // The trailer of a workload, in case the last frame is an index.
+    // Append the trailer of a workload, in case the last frame is an index.
     take_file(in, out.fd);
 }
 

@@ -18,8 +18,8 @@
 
 enum { CHUNKS = 8, SPOOL_BYTES = SPOOL_HEADER_BYTES + CHUNKS * SPOOL_CHUNK_BYTES, MAX_DRAINS = 16 };
 
-// Targets of a patch, its first byte. Then follow the number of bytes, the position (2 bytes), and
-// the bytes.
+// Targets of a patch. A patch consists of its target (1 byte), the number of its bytes, the
+// position (2 bytes), and the bytes.
 enum patched {
     PATCH_HEADER,
     PATCH_CHUNK,
@@ -83,7 +83,8 @@ static void program_begin(struct program *p, const struct drain *d)
     need(p->reserves >= 0);
 }
 
-// The program must not access memory that a patch has truncated.
+// Unmaps the memory of the program without accessing it, because a patch may have truncated the
+// files.
 static void program_end(struct program *p)
 {
     munmap(p->spool, SPOOL_BYTES);

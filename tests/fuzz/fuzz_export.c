@@ -1,5 +1,6 @@
 // Fuzzes the export of a trace or a workload with correct checksums: the first byte selects the
-// format, the second the contents. Every format must read its own output, and find the same calls.
+// format, the second the contents. Every format must be able to read its own output, with the same
+// calls.
 #include "base/frame.h"
 #include "formats/export_file.h"
 

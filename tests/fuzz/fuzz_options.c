@@ -13,7 +13,8 @@ static bool has_right_number(const struct command *c, unsigned operands)
     return operands >= c->min_operands && (operands <= c->max_operands || c->runs_program);
 }
 
-// Exact size: spare room would hide writes beyond the fields.
+// The buffer for the fields has the exact size, because spare room would hide writes beyond the
+// fields.
 static void parse(const struct command *c, int argc, char **argv)
 {
     struct options_shared common;

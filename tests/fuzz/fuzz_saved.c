@@ -1,6 +1,6 @@
-// Fuzzes saved plans. The first byte selects the settings. Then follow patches: target (1 byte),
-// number of bytes, position (2 bytes), and the bytes. Checksums are correct unless a patch changes
-// them. Plans that load are played.
+// Fuzzes saved plans. The first byte selects the settings. The rest is a sequence of patches. A
+// patch consists of its target (1 byte), the number of its bytes, the position (2 bytes), and the
+// bytes. Checksums are correct unless a patch changes them. Plans that load are played.
 #include "replay/plan/saved.h"
 
 #include "../unit/trusted_ops.h"

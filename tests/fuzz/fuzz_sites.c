@@ -52,8 +52,8 @@ static void check_round_trip(const struct workload_sites *s)
     buf_release(&b);
 }
 
-// Definitions: target (1 byte), length (1 byte), then the text of a module or the addresses of a
-// site.
+// Adds definitions. Each consists of a target (1 byte), a length (1 byte), and the text of a module
+// or the addresses of a site.
 static void define(struct workload_sites *s, const uint8_t *data, size_t n)
 {
     while (n >= 2) {

@@ -16,7 +16,7 @@ struct totals {
     size_t rows[TABLES_N], text_bytes;
 };
 
-// Values exist only in existing columns; texts are readable.
+// Checks that only existing columns have values, and that all strings are readable.
 static int put_row(void *context, enum tables_id table, const struct tables_row *row)
 {
     struct totals *t = context;

@@ -22,7 +22,7 @@ struct sink {
 
 static struct sink *sinks;
 
-// The order must emit only ops that the writer accepts.
+// Aborts if the writer rejects an op, because the order must emit only valid ops.
 static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct sink *s = context;
@@ -97,7 +97,7 @@ static void walk(struct input *in)
     }
 }
 
-// A process, by addresses.
+// A process and its live blocks, which are identified by address.
 struct lines {
     struct addressed calls;
     struct map live; // live blocks by the printed calls

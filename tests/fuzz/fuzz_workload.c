@@ -48,7 +48,7 @@ static void read_all(struct workload_reader *r)
     summary_release(&stats);
 }
 
-// `how` selects the part.
+// Slices the workload. `how` selects the part that remains.
 static void slice_all(struct workload_reader *r, unsigned how)
 {
     static const struct slice_range threads[] = {{0, 0}, {2, 5}};

@@ -19,14 +19,15 @@ struct played_thread {
     uint64_t progress;
     // Entry of another thread's block that a TOUCH_LATE touched; the next call must free it.
     uint64_t touched;
-    bool started; // by a thread
+    bool started; // a thread has started this thread
 };
 
 struct played {
     const uint64_t *words;
     const struct plan_header *header;
     struct played_thread *threads;
-    // By entry: number of the allocating thread plus OWNER_FIRST, or 0 without a block.
+    // Indexed by entry: number of the allocating thread plus OWNER_FIRST, or 0 if the entry has no
+    // block.
     uint32_t *owners;
     uint64_t left; // remaining words to play
     bool proved; // also check that blocks exist when they are used and that no thread waits forever
@@ -65,7 +66,8 @@ static void use_entry(struct played *p, struct played_thread *t, enum plan_op op
     t->touched = 0;
 }
 
-// Only the thread that allocated a block, or the thread that frees it next, may touch its pages.
+// Checks a touch of a block's pages. Only the thread that allocated the block, or the thread that
+// frees it next, may touch its pages.
 static void touch_entry(struct played *p, struct played_thread *t, uint64_t entry)
 {
     need(entry < p->header->slot_table_entries);
@@ -156,7 +158,7 @@ static void play_in_order(struct played *p, unsigned number)
     }
 }
 
-// `schedule` SCHEDULES plays thread after thread.
+// Plays all threads in order number `schedule`, or thread after thread if `schedule` is SCHEDULES.
 static void play_all(struct played *p, unsigned schedule)
 {
     const struct plan_thread *threads =

@@ -99,7 +99,7 @@ static uint64_t next_time(struct log *l, uint64_t ns)
     return l->last_ns;
 }
 
-// Reduces a call to the data that the format contains.
+// Reduces a call to the data that the format can contain.
 static void reduce(struct step *s, struct log *l, const struct export_call *c)
 {
     const struct format_export *f = &original->export;
@@ -161,7 +161,7 @@ static int put_step(struct export *x, const struct export_call *c)
     if (c->ev.result && (info->class == HT_CLASS_ALLOC || info->class == HT_CLASS_RESIZE) &&
         map_put(&l->blocks, c->ev.result, l->n) < 0)
         return -ENOMEM;
-    // A call that the format drops and reports is not contained.
+    // The output does not contain calls that the format drops and reports.
     uint64_t dropped = x->dropped;
     int rc = f->put(x, c);
     l->n -= x->dropped > dropped;
