@@ -56,6 +56,7 @@ END
 @test "a program under record keeps its recorder, and can get another after that was killed" {
   calls
   kill -9 "$started"
+  rm out
   "$HEAPTAPE" record -q -f -o first.ht -- ./calls >out 3>&- &
   local recorder=$! child
   wait_until grep -qsx ready out

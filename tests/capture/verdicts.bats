@@ -24,6 +24,8 @@ setup_file() {
   local name
   cd "$BATS_FILE_TMPDIR" || return
   skip_without_ptrace
+  # glibc would write to all blocks.
+  unset MALLOC_PERTURB_
   for name in $causes; do
     attached "$name" &
     started "$name" &

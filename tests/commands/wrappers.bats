@@ -152,7 +152,7 @@ int main(void)
 C
   shows leak.ht remember_session
   heaptape stat leak.ht
-  has "$output" "remember_session (<stdin>:22)"
+  has "$(tr -s ' \n' ' ' <<<"$output")" "remember_session (<stdin>:22)"
   [ "$(grep -c "get (" <<<"$output")" -eq 0 ]
   "$HEAPTAPE" stat --json leak.ht >stat.json
   jq -e '.call_sites.by_growth[0] | .frames[.shown_frame].function == "remember_session" and .frames[0].wrapper' stat.json
