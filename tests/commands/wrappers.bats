@@ -92,6 +92,7 @@ C
 }
 
 @test "wrappers: two layers of xmalloc are folded, a function that keeps its blocks is not" {
+  skip_under_sanitizer
   two_layers | build_c two -O1 -g
   [ "$(shown two.ht | tr '\n' ' ')" = "keep_entry load_names load_users load_words load_years " ]
   [ "$(wrapper_names)" = "checked xmalloc xrealloc " ]
@@ -441,6 +442,7 @@ keep get malloc" ]
 }
 
 @test "stacks: without names, functions are relative to their object" {
+  skip_under_sanitizer
   two_layers | build_c bare -O1 -g0 -s
   "$HEAPTAPE" stat --by site --top 0 bare.ht >text
   grep -q 'bare+0x' text

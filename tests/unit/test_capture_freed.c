@@ -18,7 +18,8 @@ enum {
     THREADS = 8,
     DEADLINE_S = 120,
 };
-#define HEAP 0x100000000000u
+// Above the shadow memory of AddressSanitizer.
+#define HEAP 0x200000000000u
 
 static struct spool_header header;
 

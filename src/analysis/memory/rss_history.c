@@ -106,14 +106,11 @@ static int add_moment(void *context, const struct rss *r, const struct rss_heap 
         memcpy(h->first_names, r->pages.names, sizeof h->first_names);
         h->n_first_names = r->pages.n_names;
     }
-    if (at == &h->rss) {
-        rc = find_last(h, heap, time_ns);
-    } else {
-        rc = rss_find_outside(at, heap);
-        free(copy.arenas);
-    }
+    rc = at == &h->rss ? find_last(h, heap, time_ns) : rss_find_outside(at, heap);
     if (rc == 0 && h->n < RSS_MOMENTS)
         set_moment(&h->moments[h->n++], at, time_ns);
+    if (at == &copy)
+        free(copy.arenas);
     return rc;
 }
 
