@@ -65,9 +65,8 @@ static bool is_lean(const struct findings_input *in, const struct json_value *re
            MORE_MEMORY * figure(in->results[0], "peak_rss_bytes");
 }
 
-// Returns the fastest allocator that is faster than the first one. If `lean`, considers only
-// allocators whose peak RSS is at most MORE_MEMORY times that of the first one. Returns NULL if
-// there is no such allocator.
+// Returns the fastest allocator that is faster than the first one, or NULL. If `lean`, allocators
+// whose peak RSS exceeds MORE_MEMORY times the first one's are ignored.
 static const struct json_value *fastest_result(const struct findings_input *in, bool lean)
 {
     const struct json_value *best = NULL;

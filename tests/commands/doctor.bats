@@ -122,8 +122,13 @@ is_verdict() {
 }
 
 @test "doctor: --watch finds a leak" {
+  local i
   cause leak
-  doctor_json --watch 10s
+  # On a busy machine, the program may leak ever more slowly for 10 seconds.
+  for i in 1 2 3; do
+    doctor_json --watch 10s
+    [ "$(json .verdict.kind)" != grows ] || break
+  done
   [ "$(json .verdict.kind)" = grows ]
   holds '.growth.rss == "linear" and .growth.samples > 6'
   has "$(json .next)" "heaptape record --pid $program --stacks"
