@@ -144,7 +144,7 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
         advise(v, " Record with --stacks to see which call path allocates them.");
 }
 
-// Writes a phrase for the memory of malloc whose blocks are not known, or for all anonymous memory.
+// Describes memory whose blocks are unknown: that of malloc, or all anonymous memory.
 static const char *unread_text(const struct verdict_facts *f, char text[120])
 {
     bool is_malloc = !isnan(f->live_bytes);

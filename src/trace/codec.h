@@ -19,7 +19,8 @@
 #include <string.h>
 
 enum codec_tag {
-    CODEC_TAG_HOLE = 0, // word that was never written; ends the words of a killed thread
+    // A word that was never written. It follows the last record of a killed thread.
+    CODEC_TAG_HOLE = 0,
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,

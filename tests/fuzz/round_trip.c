@@ -30,7 +30,7 @@ static const struct contents {
     unsigned keeps;
     unsigned size_unit;   // sizes are rounded up
     unsigned resize_size; // written for a realloc of 0 bytes that returned a block
-    unsigned time_unit;   // times are rounded down; 0: the times of calls are not contained
+    unsigned time_unit;   // times are rounded down to this; 0: the format has no times of calls
     uint64_t max_size;    // larger calls are read as failed; 0: no limit
 } all_contents[] = {
     {"mtrace", KEEPS_FREED | KEEPS_ALIGNMENTS | KEEPS_ORDER, 1, 0, 0, 0},

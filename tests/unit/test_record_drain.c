@@ -52,7 +52,7 @@ static void producer_open(struct producer *p, const char *dir, const char *name)
     wake_recorder(p);
 }
 
-// Pops a free chunk or allocates a fresh one; waits while both are missing.
+// Pops a free chunk or allocates a fresh one. Waits until one of the two is possible.
 static uint32_t take_chunk(struct producer *p)
 {
     struct spool_header *h = p->header;

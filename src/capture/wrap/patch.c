@@ -43,7 +43,7 @@ static _Atomic bool patching;
 static _Atomic uint64_t checked_ns;
 static _Atomic bool patched;
 
-// Returns the function that calls to this name used to reach, or NULL.
+// Returns the function that was called by this name before the patch, or NULL.
 static void *find_real(void *wrapper, const char *name)
 {
     for (size_t i = 0; i < patch.n_wrappers; i++) {

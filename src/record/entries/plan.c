@@ -25,7 +25,7 @@ void entries_result_release(struct entries_result *r)
     *r = (struct entries_result){0};
 }
 
-// The functions of an object while its plan is made.
+// The functions of an object for which the planner makes a plan.
 struct draft {
     struct entries_image image;
     struct find_list list;

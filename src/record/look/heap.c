@@ -235,7 +235,7 @@ static uint64_t skip_bad(struct heap_reading *r, const struct segment *s, uint64
     return 0;
 }
 
-// Counts a block in its pages, at most two.
+// Adds a block to the counts of the pages that contain it, at most two.
 static void count_in_page(struct heap_reading *r, uint64_t at, uint64_t size)
 {
     struct look_heap *h = &r->l->heap;

@@ -43,7 +43,8 @@ struct player_latency {
 
 enum { PLAYER_LATENCIES = 256 };
 
-// Number of blocked waits for other threads, and how many of these waits slept.
+// Number of times that a thread waited for others, and the number of those waits that put it to
+// sleep.
 struct player_waits {
     uint64_t blocked, sleeps;
 };
