@@ -241,10 +241,8 @@ static void check_library(const char *name)
     else
         strncat(path, name, sizeof path - strlen(path) - 1);
     int rc = check_file(path);
-    if (rc == -ENOENT) {
-        print_message("skipped: %s is missing\n", path);
-        skip();
-    }
+    if (rc == -ENOENT)
+        UNIT_SKIP(path);
     assert_int_equal(rc, true);
 }
 
