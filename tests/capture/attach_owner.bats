@@ -48,7 +48,9 @@ END
   for i in 1 2 3 4; do
     [ "$i" -ne "$winner" ] || continue
     expect "refused" [ "$(cat "$i.status")" -eq 125 ]
-    [ "$(cat "$i.err")" = "heaptape: $started: is already recorded by process $(cat "$winner.pid")" ]
+    # On a busy machine, the attempts of the others may last until the last try.
+    cat "$i.err"
+    grep -Eqx "heaptape: $started: (is already recorded by process $(cat "$winner.pid")|process [0-9]+, another heaptape, is attaching to it or detaching; try again)" "$i.err"
     [ ! -e "$i.ht" ]
   done
 }

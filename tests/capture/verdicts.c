@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-__attribute__((noinline, noclone)) static void *get(size_t size)
+__attribute__((noinline)) static void *get(size_t size)
 {
     char *p = malloc(size);
     if (!p)
@@ -51,7 +51,7 @@ struct session {
 };
 static struct session *sessions;
 
-__attribute__((noinline, noclone)) static void remember_session(void)
+__attribute__((noinline)) static void remember_session(void)
 {
     struct session *s = get(sizeof *s);
     s->next = sessions;
@@ -68,7 +68,7 @@ static void leak(void)
     }
 }
 
-__attribute__((noinline, noclone)) static void cache(void)
+__attribute__((noinline)) static void cache(void)
 {
     enum { ENTRIES = 16 << 10 };
     static void *entries[ENTRIES];
