@@ -3,7 +3,6 @@
 #include "capture/libc/objects.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -188,43 +187,6 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
     }
     add_functions(plan, base, *area, &objects.own);
     return 0;
-}
-
-// Writes to code through /proc/self/mem, which needs no mapping that is writable and executable.
-static bool write_code(int memory, uintptr_t at, const void *from, size_t bytes)
-{
-    return syscall(SYS_pwrite64, memory, from, bytes, at) == (long)bytes;
-}
-
-static bool write_jumps(int memory, const struct entries_plan *plan, uintptr_t base, uintptr_t area)
-{
-    for (uint32_t i = 0; i < plan->n_entries; i++) {
-        const struct entries_entry *e = &plan->entries[i];
-        uint8_t jump[ENTRIES_MAX_BYTES];
-        if (!entries_make_jump(e, base, area, jump) ||
-            !write_code(memory, base + e->at, jump, e->bytes))
-            return false;
-    }
-    return true;
-}
-
-int redirect_apply(struct entries_plan *plan, uintptr_t base)
-{
-    uintptr_t area;
-    int error = redirect_map(plan, base, &area);
-    if (error)
-        return error;
-    int memory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
-    if (memory < 0)
-        return errno;
-    // If a jump cannot be written, the trampolines of the others are complete.
-    if (!entries_relocate(plan, (int64_t)(area - (base + (uintptr_t)plan->place))))
-        error = ERANGE;
-    else if (!write_code(memory, area, plan->code, plan->code_bytes) ||
-             !write_jumps(memory, plan, base, area))
-        error = EACCES;
-    syscall(SYS_close, memory);
-    return error;
 }
 
 void redirect_start(void)

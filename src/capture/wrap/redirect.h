@@ -16,10 +16,6 @@
 // space within reach), ENOSPC (too many functions), EPERM or EACCES (the kernel refused).
 int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *area);
 
-// Maps the area of a plan and stores the code and the jumps. No other thread may run the functions.
-// Changes the plan. Returns 0 or an errno as above.
-int redirect_apply(struct entries_plan *plan, uintptr_t base);
-
 // Lets calls of the redirected functions reach the wrappers, or the real functions.
 void redirect_start(void);
 void redirect_stop(void);
