@@ -135,9 +135,8 @@ static bool needs_trap(pid_t pid)
     return needs;
 }
 
-int status_check(pid_t pid, struct err *e)
+int status_ended(pid_t pid, struct err *e)
 {
-    uint64_t tracer = status_number(pid, pid, "TracerPid", 10);
     char state = status_letter(pid, pid, "State");
     if (!state)
         return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
@@ -147,6 +146,16 @@ int status_check(pid_t pid, struct err *e)
                        (long)pid);
     if (state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
+    return 0;
+}
+
+int status_check(pid_t pid, struct err *e)
+{
+    uint64_t tracer = status_number(pid, pid, "TracerPid", 10);
+    int rc = status_ended(pid, e);
+    char state = status_letter(pid, pid, "State");
+    if (rc < 0)
+        return rc;
     // Check the tracer first, because a traced process may be stopped too.
     if (tracer)
         return status_traced(pid, (pid_t)tracer, e);

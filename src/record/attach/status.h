@@ -14,6 +14,10 @@
 uint64_t status_number(pid_t pid, pid_t tid, const char *field, int base);
 char status_letter(pid_t pid, pid_t tid, const char *field);
 
+// Sets an error if the process does not exist, has ended, or has no memory because its main thread
+// has ended. Returns 0, -ESRCH or -ENOTSUP.
+int status_ended(pid_t pid, struct err *e);
+
 // Checks in /proc whether the process can be attached to. Returns 0, or a negative errno: -EAGAIN
 // if the obstacle is expected to end soon.
 int status_check(pid_t pid, struct err *e);

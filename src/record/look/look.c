@@ -33,21 +33,14 @@ const char *look_allocator_name(enum look_allocator a)
 
 static int check_process(struct look *l, struct err *e)
 {
-    long pid = l->pid;
     l->state = status_letter(l->pid, l->pid, "State");
     l->threads = (uint32_t)status_number(l->pid, l->pid, "Threads", 10);
     l->uid = (uint32_t)status_number(l->pid, l->pid, "Uid", 10);
     l->peak_rss_bytes = 1024 * status_number(l->pid, l->pid, "VmHWM", 10);
-    if (!l->state)
-        return err_set(e, -ESRCH, "%ld: no such process", pid);
-    if (status_number(l->pid, l->pid, "Tgid", 10) != (uint64_t)l->pid)
-        return err_set(e, -ESRCH, "%ld: is a thread, not a process", pid);
-    if (l->state == 'Z' && l->threads > 1)
-        return err_set(e, -ENOTSUP,
-                       "%ld: its main thread has ended, so /proc does not show its memory", pid);
-    if (l->state == 'Z' || l->state == 'X')
-        return err_set(e, -ESRCH, "%ld: the process has ended", pid);
-    return 0;
+    uint64_t process = status_number(l->pid, l->pid, "Tgid", 10);
+    if (l->state && process != (uint64_t)l->pid)
+        return err_set(e, -ESRCH, "%ld: is a thread, not a process", (long)l->pid);
+    return status_ended(l->pid, e);
 }
 
 static int explain(const struct look *l, int rc, struct err *e)
