@@ -1,10 +1,10 @@
 // Command lines, language runtimes and descendants of processes.
 #include "record/look/look_private.h"
 #include "record/processes/facts.h"
+#include "record/processes/proc_file.h"
 
 #include <dirent.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,33 +18,16 @@ enum {
     MAX_THREADS = 256,
 };
 
-static int open_file(pid_t pid, const char *name)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
-static size_t read_file(pid_t pid, const char *name, char *to, size_t room)
-{
-    int fd = open_file(pid, name);
-    ssize_t n = fd < 0 ? 0 : read(fd, to, room - 1);
-    if (fd >= 0)
-        close(fd);
-    to[n > 0 ? n : 0] = 0;
-    return n > 0 ? (size_t)n : 0;
-}
-
 void look_command(pid_t pid, char *to, size_t room)
 {
-    size_t n = read_file(pid, "cmdline", to, room);
-    while (n && !to[n - 1])
+    ssize_t n = proc_file_read(pid, "cmdline", to, room);
+    while (n > 0 && !to[n - 1])
         n--;
-    for (size_t i = 0; i < n; i++)
+    for (ssize_t i = 0; i < n; i++)
         to[i] = to[i] ? to[i] : ' ';
-    if (n)
+    if (n > 0)
         return;
-    n = read_file(pid, "comm", to, room);
+    proc_file_read(pid, "comm", to, room);
     to[strcspn(to, "\n")] = 0;
 }
 
@@ -52,7 +35,7 @@ uint64_t look_image(pid_t pid)
 {
     // The values include random addresses of the program and of its stack.
     uint64_t words[64], hash = 0;
-    int fd = open_file(pid, "auxv");
+    int fd = proc_file_open(pid, "auxv");
     ssize_t n = fd < 0 ? 0 : read(fd, words, sizeof words);
     if (fd >= 0)
         close(fd);
@@ -68,7 +51,7 @@ static bool is_go(pid_t pid)
     Elf64_Ehdr h;
     Elf64_Phdr p;
     bool found = false;
-    int fd = open_file(pid, "exe");
+    int fd = proc_file_open(pid, "exe");
     char *bytes = malloc(GO_BYTES);
     bool is_elf = fd >= 0 && bytes && pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
                   memcmp(h.e_ident, ELFMAG, SELFMAG) == 0;

@@ -1,4 +1,5 @@
 // Explains why a program records no events, by inspecting its file or a process that runs it.
+#include "record/processes/proc_file.h"
 #include "record/processes/unrecorded.h"
 #include "record/record.h"
 
@@ -149,21 +150,6 @@ const char *record_explain(const char *program)
     return NULL;
 }
 
-// Reads a file in /proc/PID with one read(2), truncates it to fit, and terminates it. Returns its
-// size, or -1 if it cannot be opened.
-static ssize_t read_proc_file(pid_t pid, const char *name, char *to, size_t room)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = read(fd, to, room - 1);
-    close(fd);
-    to[n > 0 ? n : 0] = 0;
-    return n > 0 ? n : 0;
-}
-
 // Returns 1 in secure mode, where the dynamic linker ignores LD_PRELOAD; -1: unknown.
 static int is_secure(pid_t pid)
 {
@@ -171,7 +157,7 @@ static int is_secure(pid_t pid)
         char text[4096];
         uint64_t pairs[512];
     } auxv;
-    ssize_t n = read_proc_file(pid, "auxv", auxv.text, sizeof auxv.text);
+    ssize_t n = proc_file_read(pid, "auxv", auxv.text, sizeof auxv.text);
     for (ssize_t i = 0; i + 1 < n / (ssize_t)sizeof *auxv.pairs; i += 2) {
         if (auxv.pairs[i] == AT_SECURE)
             return auxv.pairs[i + 1] != 0;
@@ -190,7 +176,7 @@ static bool read_rights(pid_t pid, struct rights *r)
     char text[4096];
     unsigned real[2], effective[2];
     const char *uids, *gids, *caps;
-    if (read_proc_file(pid, "status", text, sizeof text) < 0 || !(uids = strstr(text, "\nUid:")) ||
+    if (proc_file_read(pid, "status", text, sizeof text) < 0 || !(uids = strstr(text, "\nUid:")) ||
         !(gids = strstr(text, "\nGid:")) || !(caps = strstr(text, "\nCapEff:")) ||
         sscanf(uids, "\nUid: %u %u", &real[0], &effective[0]) != 2 ||
         sscanf(gids, "\nGid: %u %u", &real[1], &effective[1]) != 2 ||
@@ -216,9 +202,9 @@ static const char *explain_closed(pid_t pid)
 // mode in parentheses.
 static const char *explain_policy(pid_t pid)
 {
-    char text[256] = "";
-    if (read_proc_file(pid, "attr/apparmor/current", text, sizeof text) <= 0)
-        read_proc_file(pid, "attr/current", text, sizeof text);
+    char text[256];
+    if (proc_file_read(pid, "attr/apparmor/current", text, sizeof text) <= 0)
+        proc_file_read(pid, "attr/current", text, sizeof text);
     if (strstr(text, " ("))
         return "was started in secure mode by its AppArmor profile, which disables LD_PRELOAD";
     if (strchr(text, ':'))
@@ -265,7 +251,7 @@ static bool has_environment(pid_t pid)
         ENV_END = 48
     }; // env_end is field 51 of proc(5); the first field after the name is field 3
     char text[2048];
-    const char *at = read_proc_file(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    const char *at = proc_file_read(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
     for (unsigned i = 0; at && i <= ENV_END; i++)
         at = strchr(at + 1, ' ');
     return at && strtoull(at, NULL, 10) != 0;
@@ -276,7 +262,7 @@ static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // exec accepts 2 MiB by default
     char *text = malloc(most);
-    ssize_t n = text ? read_proc_file(pid, "environ", text, most) : -1;
+    ssize_t n = text ? proc_file_read(pid, "environ", text, most) : -1;
     const char *why = NULL;
     *seen = n > 0;
     if (n > 0 || (n == 0 && has_environment(pid))) {
@@ -367,7 +353,7 @@ static bool is_followed(pid_t pid, const struct unrecorded_how *how)
     if (strcmp(how->follow, "all") == 0)
         return true;
     const char *line =
-        read_proc_file(pid, "status", text, sizeof text) > 0 ? strstr(text, "\nPPid:") : NULL;
+        proc_file_read(pid, "status", text, sizeof text) > 0 ? strstr(text, "\nPPid:") : NULL;
     if (line && sscanf(line, "\nPPid: %ld", &parent) == 1 && parent == getpid())
         return true;
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
@@ -381,7 +367,7 @@ void unrecorded_inspect(struct unrecorded_image *to, pid_t pid, const struct unr
 {
     char name[64];
     *to = (struct unrecorded_image){.followed = true};
-    ssize_t n = read_proc_file(pid, "comm", name, sizeof name);
+    ssize_t n = proc_file_read(pid, "comm", name, sizeof name);
     if (n > 0)
         snprintf(to->name, sizeof to->name, "%.*s", (int)strcspn(name, "\n"), name);
     const char *why = explain_process(to, pid, how);

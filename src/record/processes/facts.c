@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "capture/spool/control.h"
 #include "record/processes/build_id.h"
+#include "record/processes/proc_file.h"
 #include "trace/codec.h"
 
 #include "base/varint.h"
@@ -290,15 +291,8 @@ bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, 
 
 bool facts_memory(struct trace_sample *sample, pid_t pid)
 {
-    char path[64], text[128];
-    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return read_statm(sample, text);
+    char text[128];
+    return proc_file_read(pid, "statm", text, sizeof text) >= 0 && read_statm(sample, text);
 }
 
 // In a container, the process has the same seccomp filters as the recorder. Uses a child to test

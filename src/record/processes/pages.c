@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "record/processes/cgroup.h"
+#include "record/processes/proc_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,24 +42,6 @@ struct pages_reading {
     uint64_t entries[TEXT_BYTES / 8];       // entries of pagemap
     char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
 };
-
-static int open_proc_file(pid_t pid, const char *name)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-static size_t read_text(pid_t pid, const char *name, char *text, size_t room)
-{
-    int fd = open_proc_file(pid, name);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, room - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0 ? (size_t)n : 0;
-}
 
 static enum trace_memory classify_mapping(const char *permissions, const char *name,
                                           const char *recording)
@@ -255,7 +237,7 @@ static void read_faults(struct trace_pages *p, pid_t pid)
 {
     char text[1024];
     unsigned long long minor, major, user, system;
-    read_text(pid, "stat", text, sizeof text);
+    proc_file_read(pid, "stat", text, sizeof text);
     const char *name_end = strrchr(text, ')');
     if (!name_end ||
         sscanf(name_end + 1, " %*c %*s %*s %*s %*s %*s %*s %llu %*s %llu %*s %llu %llu", &minor,
@@ -279,7 +261,7 @@ static void read_cgroup(struct trace_pages *p, pid_t pid)
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how)
 {
     struct pages_reading *r = calloc(1, sizeof *r);
-    int fd = open_proc_file(pid, "smaps"), pagemap = open_proc_file(pid, "pagemap");
+    int fd = proc_file_open(pid, "smaps"), pagemap = proc_file_open(pid, "pagemap");
     int rc = !r ? -ENOMEM : fd < 0 ? fd : pagemap < 0 ? pagemap : 0;
     p->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     if (rc == 0) {

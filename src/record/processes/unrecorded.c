@@ -2,11 +2,11 @@
 
 #include "base/clock.h"
 #include "record/drain/drain_private.h"
+#include "record/processes/proc_file.h"
 #include "record/processes/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,14 +95,9 @@ static struct unrecorded_process *find_process(const struct unrecorded *u, pid_t
 // Reads parent and start time. The name that precedes them may contain any character.
 static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 {
-    char path[64], text[1024];
+    char text[1024];
     int ppid;
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
+    proc_file_read(pid, "stat", text, sizeof text);
     const char *to = strrchr(text, ')');
     if (!to ||
         sscanf(to + 1,
