@@ -227,6 +227,17 @@ is_verdict() {
   usage_fails "--watch"
 }
 
+@test "doctor: the main thread has ended" {
+  printf '%s\n' '#include <pthread.h>' '#include <stdio.h>' '#include <unistd.h>' \
+    'static void *rest(void *a) { puts("ready"); fflush(stdout); pause(); return a; }' \
+    'int main(void) { pthread_t t; pthread_create(&t, NULL, rest, NULL); pthread_exit(NULL); }' >leader.c
+  cc -pthread -o leader leader.c
+  begin ./leader
+  wait_until grep -q '^State:.Z' /proc/"$program"/status
+  heaptape doctor "$program"
+  fails_with 1 "$program: its main thread has ended, so /proc does not show its memory"
+}
+
 @test "doctor: the process of another user" {
   for_other_users tests/verdicts
   cause pinned
