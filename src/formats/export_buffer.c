@@ -1,9 +1,9 @@
 #include "formats/export_buffer.h"
 
 #include "base/ring.h"
+#include "base/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 enum { BUFFERS = 3 };
@@ -45,17 +45,6 @@ static void writer_free(struct export_writer *w)
     free(w);
 }
 
-// Starts the thread with all signals blocked; the thread inherits the signal mask.
-static bool start_thread(struct export_writer *w)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&w->thread, NULL, write_buffers, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc == 0;
-}
-
 // Starts the thread and hands the current buffer over to it. If there is no thread, writes remain
 // synchronous.
 static void start_writer(struct export_buffer *s)
@@ -68,7 +57,7 @@ static void start_writer(struct export_buffer *s)
     bool has_memory = true;
     for (unsigned i = 1; i < BUFFERS; i++)
         has_memory &= (w->buffers[i].data = malloc(EXPORT_BUFFER_BYTES)) != NULL;
-    if (!has_memory || !start_thread(w)) {
+    if (!has_memory || thread_start(&w->thread, 0, write_buffers, w) < 0) {
         writer_free(w);
         return;
     }

@@ -1,5 +1,6 @@
 #include "record/record.h"
 
+#include "base/thread.h"
 #include "capture/spool/control.h"
 #include "record/attach/attach.h"
 #include "record/drain/drain_private.h"
@@ -14,7 +15,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -568,16 +568,10 @@ static void *drain_as_backup(void *arg)
 // thread.
 static int begin_backup(struct recorder *r, struct err *e)
 {
-    // The main thread handles signals.
-    sigset_t all, mask;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &mask);
     r->pages = r->settings->pages ? proc_watch_new("heaptape", r->clock) : NULL;
-    int rc = pthread_create(&r->backup, NULL, drain_as_backup, r);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    int rc = thread_start(&r->backup, 0, drain_as_backup, r);
     r->has_backup = rc == 0;
-    return rc == 0 ? 0 : err_set(e, -rc, "cannot start a thread: %s", strerror(rc));
+    return rc == 0 ? 0 : err_set(e, rc, "cannot start a thread: %s", strerror(-rc));
 }
 
 static void end_backup(struct recorder *r)

@@ -1,10 +1,10 @@
 #include "tables/stream.h"
 
 #include "base/buf.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,17 +134,6 @@ static int copy_wanted(struct tables_stream *s, enum tables_id table)
     return 0;
 }
 
-// Starts the thread with all signals blocked; the thread inherits the signal mask.
-static int start_thread(struct tables_stream *s)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&s->thread, NULL, run_scan, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -rc;
-}
-
 struct tables_stream *tables_stream_start(const char *path, struct file *file,
                                           const struct tables_scan *how)
 {
@@ -159,7 +148,7 @@ struct tables_stream *tables_stream_start(const char *path, struct file *file,
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < TABLES_N; i++)
         rc = copy_wanted(s, (enum tables_id)i);
-    if (rc < 0 || start_thread(s) < 0) {
+    if (rc < 0 || thread_start(&s->thread, 0, run_scan, s) < 0) {
         stream_free(s);
         return NULL;
     }

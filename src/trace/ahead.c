@@ -1,6 +1,7 @@
 #include "trace/ahead.h"
 
 #include "base/ring.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 
@@ -67,7 +68,7 @@ struct trace_ahead *trace_ahead_start(struct trace_reader *r)
         return NULL;
     a->reader = r;
     ring_init(&a->ring, PLACES);
-    if (pthread_create(&a->thread, NULL, read_ahead, a) == 0)
+    if (thread_start(&a->thread, 0, read_ahead, a) == 0)
         return a;
     ring_release(&a->ring);
     free(a);

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/ring.h"
+#include "base/thread.h"
 #include "workload/encode.h"
 #include "workload/format.h"
 #include "workload/samples.h"
@@ -115,7 +116,7 @@ static void thread_begin(struct workload_writer *w)
     if (w->alone)
         return;
     ring_init(&w->ring, FRAMES_BEHIND);
-    w->threaded = pthread_create(&w->thread, NULL, write_full_frames, w) == 0;
+    w->threaded = thread_start(&w->thread, 0, write_full_frames, w) == 0;
     w->alone = !w->threaded;
     if (w->alone)
         ring_release(&w->ring);

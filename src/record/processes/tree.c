@@ -1,5 +1,6 @@
 #include "record/processes/tree.h"
 
+#include "base/thread.h"
 #include "capture/spool/control.h"
 #include "record/drain/drain_private.h"
 
@@ -13,7 +14,6 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,20 +342,6 @@ static void *listen_to_kernel(void *arg)
     }
 }
 
-static bool start_thread(struct tree *t)
-{
-    sigset_t all, mask;
-    pthread_attr_t small;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mask);
-    bool started = pthread_attr_init(&small) == 0 &&
-                   pthread_attr_setstacksize(&small, STACK_BYTES) == 0 &&
-                   pthread_create(&t->thread, &small, listen_to_kernel, t) == 0;
-    pthread_attr_destroy(&small);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    return started;
-}
-
 static bool add_root(struct tree *t, pid_t pid)
 {
     struct tree_image *image =
@@ -375,7 +361,7 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     t->socket = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
     t->stop = eventfd(0, EFD_CLOEXEC);
     if (t->socket >= 0 && t->stop >= 0 && add_root(t, attached) && subscribe(t->socket) &&
-        start_thread(t))
+        thread_start(&t->thread, STACK_BYTES, listen_to_kernel, t) == 0)
         return t;
     if (t->socket >= 0)
         close(t->socket);

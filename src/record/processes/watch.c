@@ -1,5 +1,6 @@
 #include "record/processes/watch.h"
 
+#include "base/thread.h"
 #include "record/processes/pages.h"
 #include "trace/codec.h"
 
@@ -91,7 +92,7 @@ struct proc_watch *proc_watch_new(const char *recording, enum clock_kind clock)
     w->clock = clock;
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->requested, NULL);
-    if (pthread_create(&w->thread, NULL, serve_requests, w) == 0)
+    if (thread_start(&w->thread, 0, serve_requests, w) == 0)
         return w;
     pthread_cond_destroy(&w->requested);
     pthread_mutex_destroy(&w->mutex);

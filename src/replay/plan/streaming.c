@@ -2,13 +2,13 @@
 #include "replay/plan/streaming.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "replay/plan/build.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -213,14 +213,9 @@ static int map_streaming(struct streaming *s, struct err *e)
 
 static int start_thread(struct streaming *s, struct err *e)
 {
-    sigset_t all, old;
-    // Signals are left to the main thread.
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&s->thread, NULL, run_decoder, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (rc)
-        return err_set(e, -rc, "cannot start the thread that streams the plan");
+    int rc = thread_start(&s->thread, 0, run_decoder, s);
+    if (rc < 0)
+        return err_set(e, rc, "cannot start the thread that streams the plan");
     s->started = true;
     return 0;
 }

@@ -1,0 +1,43 @@
+#include "base/thread.h"
+
+#include <semaphore.h>
+#include <signal.h>
+
+struct start {
+    void *(*run)(void *);
+    void *arg;
+    sem_t running;
+};
+
+static void *run_started(void *arg)
+{
+    struct start *s = arg;
+    void *(*run)(void *) = s->run;
+    void *arg_of_run = s->arg;
+    sem_post(&s->running); // from now on, *s may be gone
+    return run(arg_of_run);
+}
+
+int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), void *arg)
+{
+    struct start s = {.run = run, .arg = arg};
+    pthread_attr_t attributes;
+    sigset_t blocked, before;
+    int rc = pthread_attr_init(&attributes);
+    if (rc != 0)
+        return -rc;
+    if (stack_bytes)
+        rc = pthread_attr_setstacksize(&attributes, stack_bytes);
+    sem_init(&s.running, 0, 0);
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    if (rc == 0)
+        rc = pthread_create(thread, &attributes, run_started, &s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    while (rc == 0 && sem_wait(&s.running) < 0)
+        continue;
+    sem_destroy(&s.running);
+    pthread_attr_destroy(&attributes);
+    return -rc;
+}

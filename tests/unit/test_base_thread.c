@@ -1,0 +1,44 @@
+#include "base/thread.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <signal.h>
+
+static void *get_signals(void *blocked)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, blocked);
+    return blocked;
+}
+
+static void runs_with_all_signals_blocked_but_sigbus(void **state)
+{
+    pthread_t thread;
+    sigset_t blocked, before, after;
+    void *result;
+    (void)state;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(thread_start(&thread, 0, get_signals, &blocked), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, &blocked);
+    assert_true(sigismember(&blocked, SIGTERM));
+    assert_false(sigismember(&blocked, SIGBUS));
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+}
+
+static void no_thread_is_an_error(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(thread_start(&thread, 1, get_signals, NULL), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_with_all_signals_blocked_but_sigbus),
+        cmocka_unit_test(no_thread_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
