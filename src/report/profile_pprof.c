@@ -1,14 +1,10 @@
-// An encoder of profile.proto. A message is a sequence of fields; each field begins with a varint
-// of its number and wire type (0: varint, 2: length and bytes).
-#include "base/map.h"
+// An encoder of profile.proto.
+#include "base/intern.h"
 #include "base/printable.h"
-#include "base/seed.h"
-#include "base/varint.h"
+#include "base/protobuf.h"
 #include "report/profile.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
 // Field numbers, by message.
 enum {
@@ -40,10 +36,7 @@ struct writer {
     struct buf *to;
     const struct workload_sites *sites;
     struct symbols *symbols;
-    // hash of a string → number + 1; strings with the same hash follow at the next free keys
-    struct map strings;
-    const char **texts; // by number; borrowed
-    size_t n_texts, texts_capacity;
+    struct intern strings;
     struct map functions; // numbers of name and file → id
     struct map locations; // address → id
     int rc;
@@ -51,47 +44,40 @@ struct writer {
 
 static void put_number(struct writer *w, struct buf *to, unsigned field, uint64_t v)
 {
-    if (buf_put_varint(to, (uint64_t)field << 3) || buf_put_varint(to, v))
+    if (protobuf_put_u64(to, field, v) < 0)
         w->rc = -ENOMEM;
 }
 
 static void put_bytes(struct writer *w, struct buf *to, unsigned field, const void *bytes, size_t n)
 {
-    if (buf_put_varint(to, (uint64_t)field << 3 | 2) || buf_put_varint(to, n) ||
-        buf_put(to, bytes, n))
+    if (protobuf_put_bytes(to, field, bytes, n) < 0)
         w->rc = -ENOMEM;
 }
 
 // Appends the message and clears it.
 static void put_message(struct writer *w, unsigned field, struct buf *message)
 {
-    put_bytes(w, w->to, field, message->data, message->size);
-    message->size = 0;
+    if (protobuf_put_message(w->to, field, message) < 0)
+        w->rc = -ENOMEM;
 }
 
 // Returns the number of a string in the string table, and adds the string if it is new. Number 0 is
 // "".
 static uint64_t string_number(struct writer *w, const char *text)
 {
-    uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), seed_random()), found;
-    // Probes the next keys if two strings have the same hash.
-    while ((found = map_get(&w->strings, hash)) && strcmp(w->texts[found - 1], text) != 0)
-        hash++;
-    if (found)
-        return found - 1;
-    if (w->rc == 0 && (HT_GROW(&w->texts, &w->texts_capacity, w->n_texts + 1) < 0 ||
-                       map_put(&w->strings, hash, w->n_texts + 1) < 0))
+    bool is_new;
+    uint64_t number = w->rc == 0 ? intern_number(&w->strings, text, &is_new) : 0;
+    if (!number)
         w->rc = -ENOMEM;
-    if (w->rc < 0)
-        return 0;
-    w->texts[w->n_texts++] = text;
+    if (!number || !is_new)
+        return number ? number - 1 : 0;
     char *copy = printable_new(text);
     if (copy)
         put_bytes(w, w->to, PROFILE_STRING, copy, strlen(copy));
     else
         w->rc = -ENOMEM;
     free(copy);
-    return w->n_texts - 1;
+    return number - 1;
 }
 
 static uint64_t function_id(struct writer *w, const struct symbol *s)
@@ -204,9 +190,8 @@ int profile_pprof(struct buf *to, const struct by_site *b, const struct workload
     }
     put_number(&w, to, PROFILE_DURATION_NS, duration_ns);
     put_number(&w, to, PROFILE_DEFAULT_TYPE, string_number(&w, "peak_space"));
-    map_release(&w.strings);
+    intern_release(&w.strings);
     map_release(&w.functions);
     map_release(&w.locations);
-    free(w.texts);
     return w.rc;
 }

@@ -1,0 +1,23 @@
+// Numbers for strings, for formats that store each string once.
+#ifndef HEAPTAPE_BASE_INTERN_H
+#define HEAPTAPE_BASE_INTERN_H
+
+#include "base/map.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Empty if all zero. Strings are borrowed until intern_release.
+struct intern {
+    struct map numbers; // hash of a string → number; strings with the same hash use the next keys
+    const char **texts; // string 1 is texts[0]
+    size_t n, capacity;
+};
+
+void intern_release(struct intern *s);
+
+// Returns the number of the string, from 1 in the order of first use, and sets *is_new. Returns 0
+// when out of memory.
+uint64_t intern_number(struct intern *s, const char *text, bool *is_new);
+
+#endif
