@@ -42,7 +42,7 @@ _heaptape_doctor() {
 _heaptape_record() {
   _arguments -s -S : \
     '(-o --output)'{-o+,--output=}'[write the trace to FILE, to standard output (-) or to a server (default\: heaptape.ht)]:FILE|URL|-: _heaptape_words @files' \
-    '(-F --format)'{-F+,--format=}'[write another tool'\''s format instead of a trace]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|c|json: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json' \
+    '(-F --format)'{-F+,--format=}'[write another tool'\''s format instead of a trace]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|dhat|perfetto|c|json: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json' \
     '--log-fd=[write to this inherited file descriptor]:FD: _heaptape_words ' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-z --compress)'{-z+,--compress=}'[compress\: none, lz4, zstd\[\:LEVEL\]]:none|lz4|zstd\[\:LEVEL\]: _heaptape_words none lz4 zstd' \
@@ -332,7 +332,7 @@ _heaptape_import() {
 }
 _heaptape_export() {
   _arguments -s -S : \
-    '(-F --format)'{-F+,--format=}'[write this format (see below)]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json csv parquet' \
+    '(-F --format)'{-F+,--format=}'[write this format (see below)]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|dhat|perfetto|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json csv parquet' \
     '(-t --table)'{-t+,--table=}'[write this table, with --format csv or parquet]:events|blocks|sites|processes|samples: _heaptape_words events blocks sites processes samples' \
     '--partition[with --table, write one file for each process below the directory FILE]' \
     '--csv-safe[with --format csv, mark cells that a spreadsheet would evaluate]' \

@@ -38,8 +38,12 @@ struct export
     const char *folder; // borrowed; for formats that write a directory
     struct err *e;
     void *state;
-    // Called with the description of each call that a format drops with export_drop. May be NULL.
+    // Called with the description of each call that a format drops with export_drop, and of other
+    // losses. May be NULL.
     void (*note)(const char *text);
+    // For `profile`: progress of reading the input, or NULL.
+    struct progress *progress;
+    const struct input *in;
 
     // Calls that were not written unchanged, by kind.
     uint64_t calls;

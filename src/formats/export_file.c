@@ -419,6 +419,13 @@ static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t p
     return rc;
 }
 
+static int write_profile(struct export_job *j, struct export *x, struct workload_reader *r)
+{
+    x->progress = j->settings->watch ? j->settings->watch->progress : NULL;
+    x->in = j->in;
+    return x->format->export.profile(x, r);
+}
+
 // `process` is the process's number among the outputs.
 static int export_workload(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
@@ -430,6 +437,8 @@ static int export_workload(struct export_job *j, struct workload_reader *r, uint
     j->outputs.facts.slots = true;
     j->outputs.facts.has_stamps = j->settings->stamps && h->has_stamps;
     int rc = export_outputs_get(&j->outputs, process, h->pid, &x);
+    if (rc == 0 && x->format->export.profile)
+        return write_profile(j, x, r);
     rc = rc < 0 ? rc : put_sites(j, r, process);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
         call_from_op(h, thread, op, &c);
@@ -477,13 +486,15 @@ static int open_source(const struct export_settings *s, struct file *f, const ch
                        struct err *e)
 {
     bool addresses = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
+    bool profile = s->format->export.profile;
     if (addresses || s->live || (export_outputs_are_many(s) && !s->pid)) {
         bool twice = !s->live && !(s->format->export.holds & FORMAT_HOLDS_PIDS);
-        return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | (twice ? FILE_TRACE_TWICE : 0), e);
+        unsigned copy = !twice ? 0 : profile ? FILE_TWICE : FILE_TRACE_TWICE;
+        return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | copy, e);
     }
     *f = (struct file){.kind = FILE_WORKLOAD, .trace.in.fd = -1, .json.fd = -1};
-    return convert_open(&f->workload, from,
-                        &(struct convert_open_options){.pid = s->pid, .watch = s->watch}, e);
+    const struct convert_open_options how = {.pid = s->pid, .twice = profile, .watch = s->watch};
+    return convert_open(&f->workload, from, &how, e);
 }
 
 int export_file(const char *from, const struct export_settings *s, struct err *e)

@@ -26,5 +26,5 @@ int formats_parse_import(const char *name, void *field)
 int formats_parse_export(const char *name, void *field)
 {
     const struct format *f = *(const struct format **)field = formats_find(name);
-    return f && f->export.put ? 0 : -EINVAL;
+    return f && formats_is_written(f) ? 0 : -EINVAL;
 }

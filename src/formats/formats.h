@@ -13,6 +13,7 @@ struct import;
 struct text_line;
 struct export;
 struct export_call;
+struct workload_reader;
 
 // Call properties that a format can store. Other properties are dropped or replaced by the nearest
 // equivalent, which is then reported.
@@ -52,7 +53,7 @@ struct format_import {
     uint64_t window;
 };
 
-// Writer of a format (formats/export.h). Only `put` and `holds` are required.
+// Writer of a format (formats/export.h). Only `holds` and either `put` or `profile` are required.
 struct format_export {
     unsigned holds; // FORMAT_HOLDS_*
     unsigned notes; // bit set of enum event_note: the notes that can be stored
@@ -61,8 +62,11 @@ struct format_export {
     bool folder;        // the output is a directory, x->directory; x->out is unused
     size_t state_bytes; // size of x->state, which is zeroed before `begin`
     int (*begin)(struct export *x);
-    // NULL if the format can only be read.
+    // Both are NULL if the format can only be read.
     int (*put)(struct export *x, const struct export_call *c);
+    // For formats that store totals instead of calls: reads the workload, which is seekable, to its
+    // end and writes everything. Replaces `put`, `drop` and `end`.
+    int (*profile)(struct export *x, struct workload_reader *r);
     // Called with each call that is not written, before any conversion. May be NULL.
     int (*drop)(struct export *x, const struct export_call *c);
     int (*end)(struct export *x);
@@ -83,6 +87,11 @@ extern const struct format *const formats[];
 static inline bool formats_is_read(const struct format *f)
 {
     return f->import.line || f->import.record || f->import.read;
+}
+
+static inline bool formats_is_written(const struct format *f)
+{
+    return f->export.put || f->export.profile;
 }
 
 // Returns the format with this name, or NULL.

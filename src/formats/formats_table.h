@@ -31,6 +31,10 @@
       "recording (.ops) of WebKit's MallocBench") \
     X(ctf, "ctf", EXPORT, \
       "Common Trace Format 1.8, for babeltrace2 and Trace Compass") \
+    X(dhat, "dhat", EXPORT, \
+      "totals by call stack, for Valgrind's dh_view.html and Firefox's profiler") \
+    X(perfetto, "perfetto", EXPORT, \
+      "heap profile over time, for ui.perfetto.dev") \
     X(c, "c", EXPORT, \
       "C program that makes the calls, to report a problem") \
     X(json, "json", BOTH, \

@@ -116,3 +116,148 @@ END
   run timeout 120 "$HEAPTAPE" stat --by site --format folded --debug-dir d t.htw
   expect "pipe" [ "$status" -eq 0 ]
 }
+
+# Blocks of two call sites and of an unknown site, with known times. Live bytes are highest at 5 ms.
+timed_workload() {
+  python3 - >t.json <<'END'
+import json
+def put(kind, ms, **more):
+    print(json.dumps({'kind': kind, 'pid': 7, 'tid': 7, 'time_ns': ms * 1000000, **more}))
+put('heaptape.module', 0, ptr='0x10000', size=4096, offset=0, text='00aa /home/me/app')
+put('heaptape.stack', 0, site=1, frames=['0x10030', '0x10020', '0x10010'])
+put('heaptape.stack', 0, site=2, frames=['0x10010'])
+put('malloc', 0, size=8, result='0x100')
+put('free', 0, ptr='0x100')
+put('malloc', 1, size=1000, result='0x1000', site=2)
+for i in range(7):
+    put('malloc', 2, size=100, result=hex(0x2000 + 0x100 * i), site=1)
+put('malloc', 5, size=50, result='0x3000')
+for i in range(7):
+    put('free', 10, ptr=hex(0x2000 + 0x100 * i))
+put('malloc', 100, size=300, result='0x4000', site=1)
+put('free', 110, ptr='0x3000')
+END
+  "$HEAPTAPE" import -q --format json -o t.htw t.json
+}
+
+@test "profiles: DHAT's file, with the totals and lifetimes of each call stack" {
+  timed_workload
+  heaptape export -F dhat -o d.json t.htw
+  [ "$status" -eq 0 ]
+  [ "$stderr" = "" ]
+  python3 - <<'END'
+import json
+# Version 2, as described in dhat/dh_main.c of Valgrind.
+d = json.load(open('d.json'))
+assert d['dhatFileVersion'] == 2 and d['mode'] == 'heap' and d['bklt'] is True and d['bkacc'] is False
+assert (d['tu'], d['pid'], d['te'], d['tg']) == ('µs', 7, 110000, 5000), d
+assert d['ftbl'][0] == '[root]' and all(p['fs'] and min(p['fs']) > 0 for p in d['pps'])
+seen = {tuple(d['ftbl'][f] for f in p['fs']): [p[k] for k in 'tb tbk tl mb mbk gb gbk eb ebk'.split()] for p in d['pps']}
+outer = '0x1000F: app+0x10 (in /home/me/app)'
+assert seen == {
+    ('(unknown)',): [58, 2, 105000, 50, 1, 50, 1, 0, 0],
+    ('0x1002F: app+0x30 (in /home/me/app)', '0x1001F: app+0x20 (in /home/me/app)', outer): [1000, 8, 7 * 8000 + 10000, 700, 7, 700, 7, 300, 1],
+    (outer,): [1000, 1, 109000, 1000, 1, 1000, 1, 1000, 1]}, seen
+END
+  # Without timestamps, times count events.
+  "$HEAPTAPE" export -q --no-timestamps -F dhat t.htw >events.json
+  [ "$(jq -c '[.tu, .te, .tg]' events.json)" = '["events",19,10]' ]
+  [ "$(jq '[.pps[].tb] | add' events.json)" -eq 2058 ]
+  # The order of call sites and a pipe make no difference.
+  "$HEAPTAPE" export -q -F dhat - <t.htw | cmp - d.json
+}
+
+@test "profiles: Valgrind's viewer builds its tree of a DHAT file" {
+  viewer=/usr/libexec/valgrind/dh_view.js
+  [ -e "$viewer" ] && command -v node || skip "no dh_view.js or no node"
+  timed_workload
+  "$HEAPTAPE" export -q -F dhat -o d.json t.htw
+  # Bytes, blocks, lifetimes, bytes at the peak, bytes at the end, frames.
+  node "$HEAPTAPE_SOURCE/tests/commands/dh_view.mjs" "$viewer" d.json >tree
+  [ "$(head -1 tree)" = "2058 11 280000 1750 1300 [root]" ]
+  grep -qF " 1000 8 66000 700 300 0x1002F: app+0x30 (in /home/me/app) < 0x1001F: app+0x20 (in /home/me/app) < 0x1000F: app+0x10 (in /home/me/app)" tree
+}
+
+@test "profiles: Perfetto's heap profile, with dumps over time and the peak" {
+  timed_workload
+  heaptape export -F perfetto -o p.pftrace t.htw
+  [ "$status" -eq 0 ]
+  [ "$stderr" = "" ]
+  python3 - <<'END'
+# Fields of protos/perfetto/trace/*.proto in github.com/google/perfetto.
+def number(data, at):
+    v = shift = 0
+    while True:
+        v |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return v, at
+def fields(data):
+    at, out = 0, {}
+    while at < len(data):
+        tag, at = number(data, at)
+        v, at = number(data, at)
+        if tag & 7 == 2:
+            v, at = data[at:at + v], at + v
+        out.setdefault(tag >> 3, []).append(v)
+    return out
+one = lambda f, n: f[n][0] if n in f else 0
+interned, heaps, clocks, command, began = {}, [], {}, None, False
+for data in fields(open('p.pftrace', 'rb').read())[1]:
+    packet = fields(data)
+    for c in fields(one(packet, 6) or b'').get(1, []):
+        clocks[one(fields(c), 1)] = one(fields(c), 2)
+    for p in fields(one(packet, 2) or b'').get(1, []):
+        command = one(fields(p), 1)
+    if 12 in packet or 37 in packet:
+        assert one(packet, 13) == (2 if began else 1), packet
+        began = True
+    for kind, items in fields(one(packet, 12) or b'').items():
+        for item in map(fields, items):
+            assert (kind, one(item, 1)) not in interned
+            interned[kind, one(item, 1)] = item
+    if 37 in packet:
+        profile = fields(packet[37][0])
+        assert one(profile, 7) == len(heaps)
+        heaps.append(fields(profile[5][0]))
+assert clocks[6] == clocks[4] == 0 and command == 7
+def stack(id):
+    out = []
+    for f in interned[7, id][2]:
+        frame = interned[6, f]
+        mapping = interned[19, one(frame, 3)]
+        out.append((one(interned[5, one(frame, 2)], 2).decode(), one(frame, 4), one(interned[17, one(mapping, 7)], 2).decode()))
+    return tuple(out)
+def samples(heap):
+    return {stack(one(s, 1)): tuple(one(s, k) for k in (2, 3, 5, 6)) for s in map(fields, heap.get(2, []))}
+outer, inner = ('app+0x10', 0xf, '/home/me/app'), (('app+0x20', 0x1f, '/home/me/app'), ('app+0x30', 0x2f, '/home/me/app'))
+deep, unknown = (outer, *inner), (('(unknown)', 0, ''),)
+names = [one(h, 11) for h in heaps]
+assert names == [b'libc.malloc'] * (len(heaps) - 1) + [b'malloc at its peak'], names
+# Cumulative totals: allocated bytes, freed bytes, allocations, frees.
+totals, live = {}, {}
+for h in heaps[:-1]:
+    for s, new in samples(h).items():
+        assert new != totals.get(s) and all(a >= b for a, b in zip(new, totals.get(s, (0, 0, 0, 0))))
+        totals[s] = new
+    live[one(h, 9) // 1000000] = sum(t[0] - t[1] for t in totals.values())
+assert totals == {unknown: (58, 58, 2, 2), deep: (1000, 700, 8, 7), (outer,): (1000, 0, 1, 0)}, totals
+assert live[2] in (1100, 1700) and live[5] == 1750 and live[100] == 1350 and live[110] == 1300, live
+assert [(one(h, 15), one(h, 9)) for h in heaps[1:-1]] == [(one(a, 9), one(b, 9)) for a, b in zip(heaps, heaps[1:-1])]
+assert one(heaps[-1], 9) == 5000000
+assert samples(heaps[-1]) == {unknown: (50, 0, 1, 0), deep: (700, 0, 7, 0), (outer,): (1000, 0, 1, 0)}
+END
+}
+
+@test "profiles: an export of a recording without call stacks says that" {
+  printf '%s\n' '{"kind":"malloc","pid":7,"tid":7,"time_ns":2,"size":100,"result":"0xa000"}' >t.json
+  "$HEAPTAPE" import -q --format json -o t.htw t.json
+  for format in dhat perfetto; do
+    heaptape export -f -F $format -o "t.$format" t.htw
+    [ "$status" -eq 0 ]
+    [[ "$stderr" == *"has no call stacks: all blocks have one row (record with --stacks)"* ]]
+    [ -s "t.$format" ]
+  done
+  [ "$(jq -c '[.ftbl[1], .pps[0].eb]' t.dhat)" = '["(unknown)",100]' ]
+}

@@ -154,8 +154,9 @@ static void test_directions(void **unused)
         snprintf(read + strlen(read), sizeof read - strlen(read), "%s|",
                  formats_is_read(*f) ? (*f)->name : "");
         snprintf(written + strlen(written), sizeof written - strlen(written), "%s|",
-                 (*f)->export.put ? (*f)->name : "");
-        assert_true(formats_is_read(*f) || (*f)->export.put);
+                 formats_is_written(*f) ? (*f)->name : "");
+        assert_true(formats_is_read(*f) || formats_is_written(*f));
+        assert_false((*f)->export.put && (*f)->export.profile);
         assert_true(!formats_is_read(*f) || (*f)->import.window);
     }
     assert_string_equal(read, "" FORMATS_TABLE(READ));
