@@ -2,6 +2,7 @@
 
 #include "report/profile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,34 @@ static void put_totals(struct json *j, const struct chosen *c)
     }
 }
 
+// Writes blocks and bytes with a lifetime of the shortest class, as put_totals does, if lifetimes
+// are counted. Returns 0 or -ENOMEM.
+static int put_short_lived(struct json *j, const struct chosen *c)
+{
+    const struct by_site *b = c->totals;
+    if (!b->n_parts)
+        return 0;
+    struct usage_count *all = calloc(c->n + 1, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    for (size_t i = 0; i < b->n_parts; i++) {
+        uint32_t index = c->index[b->parts[i].site];
+        struct usage_count *to = &all[index ? index - 1 : c->n];
+        to->blocks += b->parts[i].freed[0].blocks;
+        to->bytes += b->parts[i].freed[0].bytes;
+    }
+    json_put_array(j, "short_lived_blocks");
+    for (size_t i = 0; i <= c->n; i++)
+        json_u64(j, all[i].blocks);
+    json_end_array(j);
+    json_put_array(j, "short_lived_bytes");
+    for (size_t i = 0; i <= c->n; i++)
+        json_u64(j, all[i].bytes);
+    json_end_array(j);
+    free(all);
+    return 0;
+}
+
 enum flow { FLOW_LIVE, FLOW_BYTES, FLOW_CALLS, FLOWS };
 static const char *const flow_keys[FLOWS] = {"live_bytes", "allocated_bytes", "allocs"};
 
@@ -245,11 +274,12 @@ static char *text_of(const struct chosen *c)
     json_begin_object(&j);
     put_frames(&j, &c->stacks);
     put_totals(&j, c);
+    int rc = put_short_lived(&j, c);
     put_flows(&j, c);
     put_parts(&j, c);
     json_end_object(&j);
     bool bad = ferror(j.to);
-    if (fclose(j.to) == 0 && !bad)
+    if (fclose(j.to) == 0 && !bad && rc == 0)
         return text;
     free(text);
     return NULL;

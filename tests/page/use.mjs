@@ -1,7 +1,7 @@
-// use.mjs CHROMIUM PAGE.html [--axe axe.min.js] [--shots PREFIX]
+// use.mjs CHROMIUM PAGE.html [--axe axe.min.js] [--shots PREFIX] [--compared COMPARED.html]
 // Uses a report of one workload with call sites, with the mouse and with the keyboard alone, and
 // prints a line for each failed expectation. Exits with 1 if there are any. --axe also checks
-// accessibility, --shots takes pictures.
+// accessibility, --shots takes pictures, --compared also checks a report of two workloads.
 import {readFileSync, writeFileSync} from 'node:fs';
 import {resolve} from 'node:path';
 import {pathToFileURL} from 'node:url';
@@ -135,6 +135,63 @@ async function flames() {
   }
 }
 
+const label = (selector) => evaluate(`document.querySelector(${JSON.stringify(selector)}).getAttribute('aria-label').replace(/\\s+/g, ' ')`);
+const tab = () => evaluate("[...document.querySelectorAll('[role=tab][aria-selected=true]')].map((e) => e.dataset.tab).join()");
+const openTable = () => evaluate("document.querySelectorAll('#icicle details').forEach((d) => { d.open = true; })");
+
+async function search(word) {
+  await evaluate(`(() => { const e = document.querySelector('[data-search=icicle]'); e.value = ${JSON.stringify(word)}; e.dispatchEvent(new Event('input')); })()`);
+  return evaluate("document.querySelectorAll('.node.match').length");
+}
+
+async function tabs() {
+  const profile = await evaluate("JSON.parse(document.getElementById('data').textContent).workloads[0].profile");
+  const all = await label('.node');
+  await openTable();
+  const [name, selves] = [(await column('functions', 'function'))[0], await column('functions', 'self')];
+  await focus('[data-tab="down"]');
+  await key('ArrowRight');
+  expect('an arrow opens the next tab', (await tab()) === 'up' && (await evaluate('document.activeElement.dataset.tab')) === 'up', await tab());
+  expect('bottom-up has all bytes', (await label('.node')) === all, [all, await label('.node')]);
+  const innermost = await evaluate("[...document.querySelectorAll('.node[aria-level=\"2\"]')].map((e) => e.getAttribute('aria-label').replace(/\\s+/g, ' '))");
+  const first = selves.map((v, i) => [bytesOf(v), v.replace(/\s+/g, ' ')]).sort((a, b) => b[0] - a[0])[0];
+  expect('its functions have their own bytes', innermost.length > 0 && innermost[0].includes(first[1]), [innermost, first]);
+  await openTable();
+  await click(`[data-function="${name}"]`);
+  expect('a function of the table opens its callers and callees', (await tab()) === 'function' && (await evaluate("document.querySelector('[data-choose]').value")) === name, await tab());
+  const roots = await evaluate("[...document.querySelectorAll('.icicle')].map((e) => e.querySelector('.node').getAttribute('aria-label').split(';')[0])");
+  expect('the function is at the root of both trees', roots.length === 2 && roots[0] === roots[1] && roots[0].startsWith(name), roots);
+  await click('[data-tab="temporary"]');
+  await openTable();
+  const blocks = profile.short_lived_blocks.reduce((a, b) => a + b, 0);
+  const shown = Number((await label('.node')).split(', ')[1].replace(/\D/g, ''));
+  expect('short-lived blocks of all call sites', blocks > 0 && shown === blocks, [shown, blocks]);
+  expect('the table of temporaries', falls((await column('temporaries', 'total')).map((v) => Number(v.replace(/\D/g, '')))), await column('temporaries', 'total'));
+  for (const which of ['down', 'up', 'function', 'temporary']) {
+    await click(`[data-tab="${which}"]`);
+    expect('search finds in the tab ' + which, (await search('main')) > 0, which);
+    expect('search finds nothing else in the tab ' + which, (await search('no such function')) === 0, which);
+    await search('');
+  }
+  await click('[data-tab="down"]');
+  expect('top-down again', (await label('.node')) === all, all);
+}
+
+// The second workload has twice the blocks of app+0x20, and none of app+0x30.
+async function compared(path) {
+  await open(pathToFileURL(resolve(path)).href, 1280, false);
+  await openTable();
+  expect('both values and the change', (await label('.node')) === 'all, 1.07 KiB in the first recording, 2 KiB in the second: +948 B (+86 %)', await label('.node'));
+  const of = (table, key) => column(table, key).then((all) => all.map((v) => v.replace(/\s+/g, ' ')));
+  expect('functions by change', JSON.stringify(await of('changes', 'change')) === JSON.stringify(['+1 KiB (+100 %)', '+948 B (+86 %)', '−76 B (−100 %)']), await of('changes', 'change'));
+  expect('grown and new functions have a colour', (await evaluate("document.querySelectorAll('.node.grew2').length")) === 3, 'other colours');
+  await click('[name^="side"][value="0"]');
+  expect('shrunk functions with the widths of the first', (await evaluate("document.querySelectorAll('.node.shrank2').length")) === 1, 'other colours');
+  await click('[data-tab="up"]');
+  expect('bottom-up', (await search('app+0x30')) === 1, 'not found');
+  expect('the pages complain about nothing', complaints.length === 0, complaints);
+}
+
 async function siteTable() {
   expect('sorted by the peak', falls((await column('sites', 'peak')).map(bytesOf)), await column('sites', 'peak'));
   await click('[data-sort="allocated"]');
@@ -207,6 +264,7 @@ async function main() {
   await fold();
   await selections();
   await flames();
+  await tabs();
   await siteTable();
   await addresses();
   for (const [width, dark] of [[1280, false], [1280, true], [360, false], [360, true]]) {
@@ -221,6 +279,10 @@ async function main() {
     if (option('--axe')) {
       await faults(option('--axe'), name);
     }
+  }
+  if (option('--compared')) {
+    await compared(option('--compared'));
+    requests.splice(0, requests.length, ...requests.filter((r) => r !== pathToFileURL(resolve(option('--compared'))).href));
   }
   expect('complaints', complaints.length === 0, complaints);
   expect('requests', requests.every((r) => r === url), requests);

@@ -1,45 +1,6 @@
-// The stacks of call sites as an icicle: callers above, callees below. The width is the selected
-// weight.
+// A tree of call stacks as an icicle. The width of a node is its value.
 
 const LEAST_WIDTH = 0.0015; // share of the visible width; narrower functions are omitted
-const FUNCTIONS_IN_TABLE = 30;
-
-function node(parent, frame) {
-  return {parent, frame, children: new Map(), depth: parent ? parent.depth + 1 : 0, value: 0, self: 0};
-}
-
-// A node has one child for each function, whatever the line of the call. Allocation wrappers are
-// folded with libraries. If libraries are folded, a stack with library frames only keeps its
-// outermost function.
-function treeOf(sites, fold) {
-  const root = node(null, {function: 'all', file: '', line: 0, module: '', library: false});
-  const leaves = sites.map((site) => {
-    const own = fold ? site.frames.filter((f) => !f.library && !f.wrapper) : site.frames;
-    const frames = own.length ? own : site.frames.slice(-1);
-    return frames.reduceRight((at, f) => {
-      const key = f.function + '\n' + f.module;
-      if (!at.children.has(key)) {
-        at.children.set(key, node(at, f));
-      }
-      return at.children.get(key);
-    }, root);
-  });
-  return {root, leaves};
-}
-
-function setValues(tree, values) {
-  const clear = (n) => {
-    n.value = n.self = 0;
-    n.children.forEach(clear);
-  };
-  clear(tree.root);
-  tree.leaves.forEach((leaf, i) => {
-    leaf.self += Math.max(values[i], 0);
-    for (let n = leaf; n; n = n.parent) {
-      n.value += Math.max(values[i], 0);
-    }
-  });
-}
 
 // A shade from 0 to 4, which is stable for each function.
 function shadeOf(frame) {
@@ -50,55 +11,29 @@ function shadeOf(frame) {
   return hash % 5;
 }
 
+// `owner` has isMatch(frame), classOf(node) and textOf(node), which describe a node.
 class Icicle {
-  constructor(w) {
-    this.w = w;
-    this.weight = 'peak';
-    this.fold = true;
-    this.word = '';
-    this.box = element('div.icicle', {role: 'tree', 'aria-label': 'Call stacks. Arrow keys move, Enter zooms in, Escape zooms out.',
+  constructor(owner, label) {
+    this.owner = owner;
+    this.box = element('div.icicle', {role: 'tree', 'aria-label': `${label}. Arrow keys move, Enter zooms in, Escape zooms out.`,
       onkeydown: (e) => this.key(e)});
     this.detail = element('p.readout', {'aria-live': 'polite'});
-    this.found = element('span.readout', {role: 'status'});
-    this.note = element('p.note');
-    this.tables = element('div');
-    this.grow();
-    followSelection(() => this.draw());
   }
 
   get element() {
-    const weights = element('fieldset.choice', null, element('legend', null, 'Weight'), Object.entries(WEIGHTS).map(([name, c]) =>
-      element('label', null, element('input', {type: 'radio', name: 'weight-' + this.w.name, value: name, checked: name === this.weight,
-        onchange: () => {
-          this.weight = name;
-          this.draw();
-        }}), c.text)));
-    const search = element('label', null, 'Search ', element('input', {type: 'search', placeholder: 'function or file', 'data-search': 'icicle', oninput: (e) => {
-      this.word = e.target.value.toLowerCase();
-      this.draw();
-    }}));
-    const fold = element('label', null, element('input', {type: 'checkbox', checked: this.fold, 'data-fold': '', onchange: (e) => {
-      this.fold = e.target.checked;
-      this.grow();
-      this.draw();
-    }}), 'Fold libraries');
-    const out = element('button', {type: 'button', onclick: () => this.zoom(this.tree.root)}, 'Zoom out');
-    return element('div', null, element('div.tools', null, weights, search, this.found, fold, out), this.note, this.box, this.detail, this.tables);
+    return element('div', null, this.box, this.detail);
   }
 
-  grow() {
-    this.tree = treeOf(sitesOf(this.w.profile), this.fold);
-    this.top = this.focus = this.tree.root;
-  }
-
-  matches(n) {
-    return this.word && (n.frame.function.toLowerCase().includes(this.word) || n.frame.file.toLowerCase().includes(this.word));
+  // The tree has new values, or is a new tree.
+  show(tree) {
+    if (this.tree !== tree) {
+      this.tree = tree;
+      this.top = this.focus = tree.root;
+    }
+    this.draw();
   }
 
   draw() {
-    const values = weigh(this.w, this.weight);
-    setValues(this.tree, values);
-    this.values = values;
     if (!this.top.value) {
       this.top = this.tree.root;
     }
@@ -116,18 +51,6 @@ class Icicle {
       this.focus = this.top;
     }
     this.rove(this.focus, false);
-    this.describe();
-    this.find();
-    this.tables.replaceChildren(details('Show as table', this.asTable()));
-  }
-
-  describe() {
-    const shrunk = sum(this.values.filter((v) => v < 0));
-    const when = {peak: 'Bytes live when most bytes were live, of the whole run.', end: `Bytes live at the end of ${isSelected() ? cutsText(this.w) : 'the run'}.`,
-      allocated: `Bytes allocated in ${isSelected() ? cutsText(this.w) : 'the whole run'}.`, allocs: `Allocations in ${isSelected() ? cutsText(this.w) : 'the whole run'}.`,
-      growth: `Bytes live at the end minus those live at the start of ${isSelected() ? cutsText(this.w) : 'the whole run'}.` +
-      (shrunk < 0 ? ` Call sites that shrank, by ${bytesText(-shrunk)}, are left out.` : '')};
-    this.note.textContent = when[this.weight] + (this.tree.root.value ? '' : ' There are none.');
   }
 
   place(n, left, width) {
@@ -143,10 +66,9 @@ class Icicle {
   }
 
   put(n, left, width, above) {
-    const unit = TEXT_OF[WEIGHTS[this.weight].unit];
     const name = n.frame.function;
-    const e = element('div.node' + (n.frame.library ? '.library' : `.shade${shadeOf(n.frame)}`) + (above ? '.above' : '') + (this.matches(n) ? '.match' : ''),
-      {role: 'treeitem', tabindex: -1, 'aria-level': n.depth + 1, 'aria-label': `${name}, ${unit(n.value)}, ${percentText(share(n.value, this.tree.root.value))}`,
+    const e = element('div.node' + this.owner.classOf(n) + (above ? '.above' : '') + (this.owner.isMatch(n.frame) ? '.match' : ''),
+      {role: 'treeitem', tabindex: -1, 'aria-level': n.depth + 1, 'aria-label': `${name}, ${this.owner.textOf(n)}`,
         'aria-expanded': n.children.size ? 'true' : null, onclick: () => this.zoom(n), onmouseenter: () => this.tell(n), onfocus: () => this.tell(n)},
       element('span', {'aria-hidden': 'true'}, width > 0.02 ? name : ''));
     at(e, left);
@@ -157,17 +79,14 @@ class Icicle {
   }
 
   tell(n) {
-    const unit = TEXT_OF[WEIGHTS[this.weight].unit];
     const place = placeText(n.frame);
-    this.detail.textContent = `${n.frame.function}${place ? ` (${place})` : ''}: ${unit(n.value)}, ` +
-      `${percentText(share(n.value, this.tree.root.value))}${n.self && n.self !== n.value ? `; itself ${unit(n.self)}` : ''}`;
+    this.detail.textContent = `${n.frame.function}${place ? ` (${place})` : ''}: ${this.owner.textOf(n)}`;
   }
 
-  // Sums the stacks that contain a match.
-  find() {
-    const total = (n) => (this.matches(n) ? n.value : sum([...n.children.values()].map(total)));
-    const value = this.word ? total(this.tree.root) : 0;
-    this.found.textContent = !this.word ? '' : `${TEXT_OF[WEIGHTS[this.weight].unit](value)}, ${percentText(share(value, this.tree.root.value))}`;
+  // The value of the stacks that contain a match.
+  found() {
+    const total = (n) => (this.owner.isMatch(n.frame) ? n.value : sum([...n.children.values()].map(total)));
+    return total(this.tree.root);
   }
 
   zoom(n) {
@@ -206,31 +125,4 @@ class Icicle {
     }
     event.preventDefault();
   }
-
-  // Lists functions with their callees. A recursive function counts once.
-  asTable() {
-    const unit = TEXT_OF[WEIGHTS[this.weight].unit];
-    const totals = new Map();
-    this.tree.leaves.forEach((leaf, i) => {
-      const value = Math.max(this.values[i], 0);
-      const seen = new Set();
-      for (let n = leaf; value && n.parent; n = n.parent) {
-        const key = n.frame.function;
-        const t = totals.get(key) || {frame: n.frame, total: 0, self: 0};
-        t.total += seen.has(key) ? 0 : value;
-        t.self += n === leaf ? value : 0;
-        seen.add(key);
-        totals.set(key, t);
-      }
-    });
-    const rows = [...totals.values()].sort((a, b) => b.total - a.total).slice(0, FUNCTIONS_IN_TABLE);
-    return table('functions', `Functions by what they and their callees account for: ${WEIGHTS[this.weight].text.toLowerCase()}`,
-      {function: textColumn('function'), total: 'with callees', self: 'itself', share: 'share', place: textColumn('place')},
-      rows.map((t) => [element('span.frame', null, t.frame.function), unit(t.total), unit(t.self), percentText(share(t.total, this.tree.root.value)),
-        element('span.frame', null, placeText(t.frame))]));
-  }
-}
-
-function icicleSection(w, several) {
-  return section('icicle', 'Flame graph' + (several ? ': ' + w.name : ''), new Icicle(w).element);
 }

@@ -65,7 +65,8 @@ function build(data) {
     ...(single ? [] : [findingsSection(found), diffSection(data)]),
     ...(single ? [] : resultSections(results, workloads, data.figures)),
     single || !chart ? null : section('overview', 'Memory', chart),
-    ...(data.mode === 'diff' && several ? [section('usage', 'Heap usage', pairedSizes(workloads))]
+    ...(data.mode === 'diff' && several ? [workloads.every((w) => w.profile) ? stacksSection(workloads, 'Flame graph of both') : null,
+      section('usage', 'Heap usage', pairedSizes(workloads))]
       : workloads.flatMap((w) => sitesSections(w, several))),
     ...(single ? resultSections(results, workloads, data.figures) : []),
     chart ? memorySection(workloads, results) : null,

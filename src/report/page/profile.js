@@ -61,6 +61,7 @@ const WEIGHTS = {
     (isSelected() ? flowOf(p, 'allocated_bytes')[i][from] : 0)},
   allocs: {text: 'Calls', unit: 'count', of: (p, [from, to]) => (i) => flowOf(p, 'allocs')[i][to] -
     (isSelected() ? flowOf(p, 'allocs')[i][from] : 0)},
+  temporary: {text: 'Short-lived blocks', unit: 'count', of: (p) => (i) => p.short_lived_blocks[i]},
   growth: {text: 'Growth', unit: 'bytes', of: (p, [from, to]) => (i) => flowOf(p, 'live_bytes')[i][to] - flowOf(p, 'live_bytes')[i][from]},
 };
 

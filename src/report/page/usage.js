@@ -297,7 +297,7 @@ function threadsSection(s) {
 }
 
 function sitesSections(w, several) {
-  return [w.profile ? icicleSection(w, several) : null, sitesSection(w)];
+  return [w.profile ? stacksSection([w], 'Flame graph' + (several ? ': ' + w.name : '')) : null, sitesSection(w)];
 }
 
 function usageSections(w, figures) {
