@@ -75,6 +75,72 @@ static bool reaches_program(const struct workload_sites *sites, const struct wor
     return false;
 }
 
+const char *const coverage_runtime_names[] = {
+#define HT_X(number, name) [COVERAGE_##number] = name,
+    COVERAGE_RUNTIME_TABLE(HT_X)
+#undef HT_X
+};
+
+// Returns the interpreter that the object belongs to, or COVERAGE_RUNTIMES.
+static enum coverage_runtime runtime_of(const char *path)
+{
+    static const struct {
+        const char *start; // of the base name
+        enum coverage_runtime runtime;
+    } objects[] = {{"python3", COVERAGE_PYTHON},
+                   {"libpython3", COVERAGE_PYTHON},
+                   {"node", COVERAGE_NODE},
+                   {"libnode.so", COVERAGE_NODE},
+                   {"libjvm.so", COVERAGE_JAVA}};
+    const char *name = basename(path);
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        size_t n = strlen(objects[i].start);
+        // "python3.11" and "libnode.so.108", but not "node_exporter"
+        if (strncmp(name, objects[i].start, n) == 0 && (!name[n] || strchr(".0123456789", name[n])))
+            return objects[i].runtime;
+    }
+    return COVERAGE_RUNTIMES;
+}
+
+// Adds a stack to the interpreter with one of its functions, if any. `runtimes` is by module number.
+static void add_interpreted(struct coverage *c, const struct workload_sites *sites,
+                            const struct workload_site *site, const struct names_index *names,
+                            const enum coverage_runtime *runtimes, uint64_t bytes)
+{
+    enum coverage_runtime runtime = COVERAGE_RUNTIMES;
+    bool named = false;
+    for (uint32_t i = 0; i < site->n; i++) {
+        const struct workload_frame *f = &sites->frames[site->first + i];
+        runtime = runtimes[f->module] < runtime ? runtimes[f->module] : runtime;
+        named |= workload_sites_is_made(sites, f) && workload_sites_made_name(names, f);
+    }
+    if (runtime == COVERAGE_RUNTIMES)
+        return;
+    c->interpreted[runtime].allocated += bytes;
+    c->interpreted[runtime].named += named ? bytes : 0;
+}
+
+// Counts the stacks with functions of interpreters. Returns 0 or -ENOMEM.
+static int find_interpreted(struct coverage *c, const struct by_site *b,
+                            const struct workload_sites *sites)
+{
+    struct names_index names;
+    enum coverage_runtime *runtimes = calloc(sites->n_modules + 1, sizeof *runtimes);
+    int rc = runtimes ? names_index_init(&names, &sites->names) : -ENOMEM;
+    if (rc < 0) {
+        free(runtimes);
+        return rc;
+    }
+    runtimes[0] = COVERAGE_RUNTIMES;
+    for (size_t i = 0; i < sites->n_modules; i++)
+        runtimes[i + 1] = runtime_of(sites->modules[i].path);
+    for (size_t i = 1; i < b->n_sites && i <= sites->n_sites; i++)
+        add_interpreted(c, sites, &sites->sites[i - 1], &names, runtimes, b->sites[i].bytes);
+    names_index_release(&names);
+    free(runtimes);
+    return 0;
+}
+
 int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites,
                  const char *exe)
 {
@@ -102,7 +168,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
     c->known = true;
     c->sample_bytes = b->sample_bytes;
     free(own);
-    return rc;
+    return rc < 0 ? rc : find_interpreted(c, b, sites);
 }
 
 int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes)

@@ -18,12 +18,34 @@ struct coverage_object {
     uint64_t sites;
 };
 
+// Interpreters whose functions have names only if the interpreter writes a perf map. X(enumerator,
+// name in JSON).
+#define COVERAGE_RUNTIME_TABLE(X)                                                                  \
+    X(PYTHON, "python")                                                                            \
+    X(NODE, "node")                                                                                \
+    X(JAVA, "java")
+
+enum coverage_runtime {
+#define HT_X(number, name) COVERAGE_##number,
+    COVERAGE_RUNTIME_TABLE(HT_X)
+#undef HT_X
+        COVERAGE_RUNTIMES
+};
+extern const char *const coverage_runtime_names[COVERAGE_RUNTIMES];
+
+// Allocated bytes of the stacks with functions of an interpreter. `named` counts only stacks that
+// also have a named function in code without a file.
+struct coverage_interpreted {
+    uint64_t allocated, named;
+};
+
 // Empty if all zero.
 struct coverage {
     bool known;            // call sites were recorded
     uint64_t sample_bytes; // one allocation is sampled per this many bytes; 0: all
     struct coverage_bytes all, reached;
-    struct coverage_bytes loading;   // library constructors, before the program's first allocation
+    struct coverage_bytes loading; // library constructors, before the program's first allocation
+    struct coverage_interpreted interpreted[COVERAGE_RUNTIMES];
     struct coverage_object *objects; // sorted by coverage_finish
     size_t n_objects, objects_capacity;
 };

@@ -24,6 +24,7 @@
 #define ZEROED_SHARE       0.25  // share of requested bytes
 #define SITE_SHARE         0.2   // share of the peak, of short-lived blocks, of remote frees
 #define AMBIGUOUS_SHARE    0.001 // share of events
+#define UNNAMED_SHARE      0.5   // share of allocated bytes
 #define SHORT_STACKS_SHARE 0.01  // share of allocated bytes
 enum { REGROWN_BLOCKS = 10, LARGE_REQUESTS = 1000, LARGE_BYTES = 128 << 10, SMALL_BYTES = 16 };
 
@@ -533,6 +534,38 @@ static bool find_short_stacks(const struct findings_input *in, struct findings_i
         f,
         "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.");
     return true;
+}
+
+static bool find_unnamed_code(const struct findings_input *in, struct findings_item *f)
+{
+    static const struct {
+        const char *name, *functions, *advice;
+    } runtimes[] = {
+        [COVERAGE_PYTHON] =
+            {"Python", "a function of the Python program",
+             "Record 'python3 -X perf' (Python 3.12 and later) to see the functions "
+             "of the program, and set PYTHONMALLOC=malloc to record small objects."},
+        [COVERAGE_NODE] = {"Node.js", "a JavaScript function",
+                           "Record 'node --perf-basic-prof --interpreted-frames-native-stack' to "
+                           "see JavaScript functions."},
+        [COVERAGE_JAVA] = {"Java", "a Java method",
+                           "To see Java methods, start the JVM with -XX:+PreserveFramePointer, and "
+                           "have it write /tmp/perf-PID.map before the recording ends: 'jcmd PID "
+                           "Compiler.perfmap' (JDK 17 and later) or perf-map-agent."},
+    };
+    char percent[32];
+    for (unsigned i = 0; i < COVERAGE_RUNTIMES; i++) {
+        double part = in->stat->interpreted_bytes[i] / in->stat->covered_bytes;
+        if (!(part >= UNNAMED_SHARE) || !(in->stat->named_bytes[i] == 0))
+            continue;
+        findings_say(f,
+                     "%s of the allocated bytes are allocated below functions of %s, and no call "
+                     "stack has %s.",
+                     findings_percent(percent, part), runtimes[i].name, runtimes[i].functions);
+        findings_advise(f, "%s", runtimes[i].advice);
+        return true;
+    }
+    return false;
 }
 
 static bool find_ambiguous_order(const struct findings_input *in, struct findings_item *f)

@@ -55,6 +55,7 @@
     X(bypassing_objects, true, "an object was opened with RTLD_DEEPBIND, and calls malloc past the library") \
     X(unexplained_memory, true, "together with bypassing_objects, if malloc had at least 10 % more bytes in use at the end than recorded blocks explain") \
     X(short_stacks, true, "the stacks of at least 1 % of the allocated bytes end before the program's own code") \
+    X(unnamed_code, true, "the stacks of at least half of the allocated bytes have functions of the interpreter of Python, Node.js or Java, and no stack has a function of the interpreted program") \
     X(ambiguous_order, false, "the order of more than 0.1 % of the events is ambiguous") \
     X(cut_off, true, "the file is cut off")
 // clang-format on

@@ -118,6 +118,10 @@ static void set_coverage(struct findings_stat *f, const struct coverage *c)
     for (size_t i = 0; i < c->n_objects && i < SITES_JSON_TOP; i++)
         f->short_stack_bytes += (double)c->objects[i].bytes.allocated;
     f->short_stack_object = c->n_objects ? c->objects[0].path : NULL;
+    for (unsigned i = 0; i < COVERAGE_RUNTIMES; i++) {
+        f->interpreted_bytes[i] = (double)c->interpreted[i].allocated;
+        f->named_bytes[i] = (double)c->interpreted[i].named;
+    }
 }
 
 static void set_unknown(struct findings_stat *f)
@@ -272,4 +276,10 @@ void findings_stat_of_json(struct findings_stat *f, const struct json_value *sta
     f->covered_bytes = json_value_number_at(stat, "stack_coverage.all.allocated_bytes");
     f->short_stack_bytes = sum_of(ends, "allocated_bytes");
     f->short_stack_object = json_value_string(json_value_get(json_value_at(ends, 0), "object"));
+    for (unsigned i = 0; i < COVERAGE_RUNTIMES; i++) {
+        const struct json_value *of = json_value_get(
+            json_value_find(stat, "stack_coverage.interpreted"), coverage_runtime_names[i]);
+        f->interpreted_bytes[i] = number_of(of, "allocated_bytes");
+        f->named_bytes[i] = number_of(of, "named_bytes");
+    }
 }

@@ -56,6 +56,9 @@ struct findings_stat {
     double covered_bytes;           // allocated bytes of all stacks
     double short_stack_bytes;       // allocated bytes of stacks that end too early
     const char *short_stack_object; // where most of these stacks end; NULL: unknown
+    // Allocated bytes of the stacks with functions of each interpreter, and of those with a function
+    // of the interpreted program.
+    double interpreted_bytes[COVERAGE_RUNTIMES], named_bytes[COVERAGE_RUNTIMES];
 };
 
 void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s);

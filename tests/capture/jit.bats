@@ -158,4 +158,8 @@ END
   rm -f "$(cat told)" isolate*.log
   # Not as JSON, because the tests would validate 300,000 frames.
   "$HEAPTAPE" stat -q --by site --format folded t.ht | grep -q makeBuffers
+  # The map named functions, so no finding asks for a map.
+  "$HEAPTAPE" stat -q --json t.ht >stat.json
+  jq -e '.stack_coverage.interpreted.node | .named_bytes > 0 and .named_bytes <= .allocated_bytes' stat.json
+  [ "$(jq '[.findings[] | select(.name == "unnamed_code")] | length' stat.json)" -eq 0 ]
 }

@@ -610,6 +610,47 @@ static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0
   unsaid short_stacks
 }
 
+# interpreted OBJECT: call sites of OBJECT allocate 60 % of the bytes.
+interpreted() {
+  workload "put('heaptape.module', 1, ptr='0x5000', size=4096, offset=0, text='00 $1')
+put('heaptape.module', 1, ptr='0x6000', size=4096, offset=0, text='00 /home/me/app')
+malloc(6000, 5), malloc(4000, 6)"
+}
+
+@test "unnamed_code: yes" {
+  interpreted /usr/bin/python3.12
+  said unnamed_code
+  has "$output" "60 % of the allocated bytes are allocated below functions of Python, and no call stack has a function of the Python program."
+  has "$output" "Record 'python3 -X perf' (Python 3.12 and later)"
+  has "$output" "PYTHONMALLOC=malloc"
+  [ "$(jq -c .stack_coverage.interpreted stat.json)" = '{"python":{"allocated_bytes":6000,"named_bytes":0}}' ]
+  interpreted /usr/lib/libnode.so.108
+  said unnamed_code
+  has "$output" "functions of Node.js, and no call stack has a JavaScript function."
+  has "$output" "--perf-basic-prof"
+  interpreted /usr/lib/jvm/lib/server/libjvm.so
+  said unnamed_code
+  has "$output" "functions of Java, and no call stack has a Java method."
+  has "$output" "-XX:+PreserveFramePointer"
+}
+
+@test "unnamed_code: no" {
+  local object
+  # Not an interpreter, although the names begin like one.
+  for object in /usr/bin/node_exporter /usr/bin/python3-config /home/me/app2; do
+    interpreted $object
+    unsaid unnamed_code
+  done
+  # A perf map named functions of the interpreted program; or most bytes are not the interpreter's.
+  interpreted /usr/bin/python3.12
+  jq '.stack_coverage.interpreted.python.named_bytes = 100' stat.json >named.json
+  "$HEAPTAPE" report -q -f -o e.html named.json
+  unsaid unnamed_code e.html
+  jq '.stack_coverage.interpreted.python.allocated_bytes = 4900' stat.json >less.json
+  "$HEAPTAPE" report -q -f -o e.html less.json
+  unsaid unnamed_code e.html
+}
+
 @test "a clean recording has no findings about missing data" {
   program plain 'for (int i = 0; i < 1000; i++) free(malloc(100));'
   recording --stacks -- sh -c './plain; ./plain; :'

@@ -282,6 +282,24 @@ static void put_bytes(struct json *j, const struct coverage_bytes *b)
     json_put_u64(j, "live_at_end_bytes", b->at_end);
 }
 
+static void put_interpreted(struct json *j, const struct coverage *c)
+{
+    bool begun = false;
+    for (unsigned i = 0; i < COVERAGE_RUNTIMES; i++) {
+        if (!c->interpreted[i].allocated)
+            continue;
+        if (!begun)
+            json_put_object(j, "interpreted");
+        begun = true;
+        json_put_object(j, coverage_runtime_names[i]);
+        json_put_u64(j, "allocated_bytes", c->interpreted[i].allocated);
+        json_put_u64(j, "named_bytes", c->interpreted[i].named);
+        json_end_object(j);
+    }
+    if (begun)
+        json_end_object(j);
+}
+
 void sites_json_coverage(struct json *j, const struct coverage *c)
 {
     if (!c->known)
@@ -298,6 +316,7 @@ void sites_json_coverage(struct json *j, const struct coverage *c)
     json_put_object(j, "loading");
     put_bytes(j, &c->loading);
     json_end_object(j);
+    put_interpreted(j, c);
     json_put_array(j, "ends");
     for (size_t i = 0; i < c->n_objects && i < SITES_JSON_TOP; i++) {
         json_begin_object(j);
