@@ -95,6 +95,102 @@ static void the_table_is_ordered(void **state)
     }
 }
 
+enum { ROWS = 4, RUNS = ADVISE_MIN_ROUNDS + 1 };
+
+// Results of the present setting and three others.
+struct planted {
+    struct replay_run runs[ROWS][RUNS];
+    struct replay_result results[ROWS];
+    struct replay_session session;
+    struct advise_row rows[ROWS];
+    struct advise a;
+};
+
+static void plant(struct planted *p)
+{
+    *p = (struct planted){.session = {.results = p->results, .n_results = ROWS},
+                          .a = {.session = &p->session, .rows = p->rows, .n_rows = ROWS}};
+    for (size_t i = 0; i < ROWS; i++) {
+        p->rows[i] = (struct advise_row){
+            .setting = i ? &advise_settings[i] : NULL, .result = i, .tried = true};
+        p->results[i].runs = p->runs[i];
+        p->results[i].n_runs = RUNS;
+    }
+}
+
+// Sets a figure of all runs of a row to values around `value`: the first and the last differ by
+// `spread`.
+static void set_value(struct planted *p, size_t row, enum advise_figure figure, double value,
+                      double spread)
+{
+    for (size_t i = 0; i < RUNS; i++)
+        p->runs[row][i].figures.values[advise_figures[figure].figure] =
+            value + spread * ((double)i / (RUNS - 1) - 0.5);
+}
+
+// The row that is named has the lowest value of the table, or the headline does not say "least".
+static void the_headline_agrees_with_the_table(void **state)
+{
+    struct planted *p = calloc(1, sizeof *p);
+    char text[ADVISE_HEADLINE_BYTES];
+    (void)state;
+    plant(p);
+    for (size_t i = 0; i < ROWS; i++) {
+        for (unsigned f = 0; f < ADVISE_FIGURES; f++)
+            set_value(p, i, f, 100, 2);
+    }
+    assert_null(advise_best(&p->a, ADVISE_PEAK, false));
+    assert_null(advise_undecided(&p->a, ADVISE_PEAK, false, NULL));
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text), "");
+    set_value(p, 1, ADVISE_PEAK, 80, 2);
+    set_value(p, 1, ADVISE_MEAN, 70, 2);
+    set_value(p, 2, ADVISE_PEAK, 90, 2);
+    assert_ptr_equal(advise_best(&p->a, ADVISE_PEAK, false), &p->rows[1]);
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
+                        "least peak RSS, mean RSS");
+    assert_string_equal(advise_headline(&p->a, &p->rows[2], false, text), "");
+    // A lower value within noise.
+    set_value(p, 3, ADVISE_PEAK, 60, 80);
+    assert_ptr_equal(advise_best(&p->a, ADVISE_PEAK, false), &p->rows[1]);
+    assert_ptr_equal(advise_undecided(&p->a, ADVISE_PEAK, false, &p->rows[1]), &p->rows[3]);
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
+                        "least mean RSS, less peak RSS");
+    // A lower value of one run.
+    set_value(p, 3, ADVISE_PEAK, 50, 2);
+    p->results[3].n_runs = 1;
+    assert_false(advise_is_repeated(&p->a, &p->rows[3]));
+    assert_ptr_equal(advise_undecided(&p->a, ADVISE_PEAK, false, &p->rows[1]), &p->rows[3]);
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
+                        "least mean RSS, less peak RSS");
+    // Repeated, it is named.
+    p->results[3].n_runs = RUNS;
+    assert_ptr_equal(advise_best(&p->a, ADVISE_PEAK, false), &p->rows[3]);
+    assert_string_equal(advise_headline(&p->a, &p->rows[3], false, text), "least peak RSS");
+    // With more CPU time, it is not named among the cheap rows, and does not restrict them.
+    set_value(p, 3, ADVISE_CPU, 200, 2);
+    assert_ptr_equal(advise_best(&p->a, ADVISE_PEAK, true), &p->rows[1]);
+    assert_null(advise_undecided(&p->a, ADVISE_PEAK, true, &p->rows[1]));
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], true, text),
+                        "least peak RSS, mean RSS");
+    free(p);
+}
+
+// No row is better by more than noise, but one may be.
+static void a_row_that_was_not_repeated_is_not_named(void **state)
+{
+    struct planted *p = calloc(1, sizeof *p);
+    (void)state;
+    plant(p);
+    for (size_t i = 0; i < ROWS; i++)
+        set_value(p, i, ADVISE_CPU, i == 2 ? 60 : 100, 2);
+    p->results[2].n_runs = 1;
+    assert_null(advise_best(&p->a, ADVISE_CPU, false));
+    assert_ptr_equal(advise_undecided(&p->a, ADVISE_CPU, false, NULL), &p->rows[2]);
+    p->rows[2].tried = false;
+    assert_null(advise_undecided(&p->a, ADVISE_CPU, false, NULL));
+    free(p);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_clear_difference),
     cmocka_unit_test(overlapping_or_near_values_do_not_differ),
@@ -102,5 +198,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(intervals_of_trims),
     cmocka_unit_test(each_kind_gets_its_turn),
     cmocka_unit_test(the_table_is_ordered),
+    cmocka_unit_test(the_headline_agrees_with_the_table),
+    cmocka_unit_test(a_row_that_was_not_repeated_is_not_named),
 };
 UNIT_MAIN(tests)

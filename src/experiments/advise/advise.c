@@ -298,6 +298,28 @@ const struct advise_row *advise_best(const struct advise *a, enum advise_figure 
     return best;
 }
 
+bool advise_is_repeated(const struct advise *a, const struct advise_row *r)
+{
+    return r->tried && a->session->results[r->result].n_runs > ADVISE_MIN_ROUNDS;
+}
+
+const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
+                                          bool cheap, const struct advise_row *best)
+{
+    double least = 0.99 * advise_value(a, best ? best : &a->rows[0], figure);
+    const struct advise_row *found = NULL;
+    for (size_t i = 1; i < a->n_rows; i++) {
+        const struct advise_row *r = &a->rows[i];
+        bool costs = cheap && advise_verdict(a, r, ADVISE_CPU) > 0;
+        if (!r->tried || costs || advise_verdict(a, r, figure) != 0 ||
+            !(advise_value(a, r, figure) <= least))
+            continue;
+        least = advise_value(a, r, figure);
+        found = r;
+    }
+    return found;
+}
+
 double advise_returned_share(const struct advise *a, const struct advise_row *r)
 {
     double end = advise_value(a, &a->rows[0], ADVISE_END);

@@ -94,6 +94,23 @@ int advise_verdict_of(const double *values, size_t n, const double *present, siz
 // NULL if no row is left.
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
+// Returns the row with the lowest value of a figure, if this value is at least 1 % below the value of
+// `best` (NULL: the present setting), but it is not known whether the row is better than the present
+// setting: the difference is noise, or the row was not repeated. Returns NULL otherwise. `cheap` is
+// as in advise_best.
+const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
+                                          bool cheap, const struct advise_row *best);
+
+// Returns true if the row was repeated, so that it can be compared.
+bool advise_is_repeated(const struct advise *a, const struct advise_row *r);
+
+// Writes the figures for which advise_best returns the row, for example "least CPU time, less peak
+// RSS". A figure for which advise_undecided returns a row follows the word "less". Writes "" if the
+// row is not the best for any figure.
+enum { ADVISE_HEADLINE_BYTES = 128 };
+char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
+                      char text[ADVISE_HEADLINE_BYTES]);
+
 // Returns the share of memory that a setting returns to the kernel. The share refers to the bytes
 // that are resident at the end with the present setting and lie outside live blocks. Returns NAN if
 // there are no such bytes.

@@ -53,20 +53,28 @@ static void print_table(const struct advise *a, enum advise_figure rank)
     free(order);
 }
 
-// Writes the figures from `first` on for which a row is the best: "mean RSS, RSS at the end".
-// Writes "" if a figure before `first` has printed the row.
-static void best_for(const struct advise *a, const struct advise_row *r, bool cheap,
-                     enum advise_figure first, char text[96])
+// Returns true if the row is the best by a figure before `figure`.
+static bool is_best_before(const struct advise *a, const struct advise_row *r, bool cheap,
+                           enum advise_figure figure)
 {
-    size_t n = 0;
-    text[0] = 0;
-    for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
-        bool is_best = advise_best(a, f, cheap) == r;
-        if (is_best && f < first)
-            return;
-        if (is_best)
-            n += (size_t)snprintf(text + n, 96 - n, "%s%s", n ? ", " : "", advise_figures[f].name);
+    for (unsigned f = 0; f < figure; f++) {
+        if (advise_best(a, f, cheap) == r)
+            return true;
     }
+    return false;
+}
+
+// Prints the setting whose value of a figure is lower than `best`, but not known to be.
+static void print_undecided(const struct advise *a, enum advise_figure f, bool cheap,
+                            const struct advise_row *best)
+{
+    const struct advise_row *r = advise_undecided(a, f, cheap, best);
+    char name[ADVISE_NAME_BYTES];
+    if (r)
+        printf("  %s may be lower with %s: ~%.2f, %s\n", advise_figures[f].name,
+               cli_text(advise_name(a, r, name)), advise_ratio(a, r, f).ratio,
+               advise_is_repeated(a, r) ? "within noise"
+                                        : "one run (a larger --budget repeats it)");
 }
 
 static void print_change(const struct advise *a, const struct advise_row *r, enum advise_figure f)
@@ -87,15 +95,17 @@ static void print_change(const struct advise *a, const struct advise_row *r, enu
     printf("\n");
 }
 
-static void print_best(const struct advise *a, const struct advise_row *r, const char *figures,
-                       const char *addition)
+static void print_best(const struct advise *a, const struct advise_row *r, bool cheap)
 {
-    char name[ADVISE_NAME_BYTES], deploy[ADVISE_DEPLOY_BYTES];
-    printf("\n%sleast %s%s: %s%s\n", cli_color(CLI_BOLD), figures, addition,
-           cli_text(advise_name(a, r, name)), cli_color(CLI_PLAIN));
+    char name[ADVISE_NAME_BYTES], deploy[ADVISE_DEPLOY_BYTES], headline[ADVISE_HEADLINE_BYTES];
+    printf("\n%s%s%s: %s%s\n", cli_color(CLI_BOLD), advise_headline(a, r, cheap, headline),
+           cheap ? " without more CPU time" : "", cli_text(advise_name(a, r, name)),
+           cli_color(CLI_PLAIN));
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
         if (has_figure(a, f))
             print_change(a, r, f);
+        if (advise_best(a, f, cheap) == r)
+            print_undecided(a, f, cheap, r);
     }
     const char *environment = advise_environment(a, r, deploy);
     if (environment && *environment)
@@ -110,23 +120,24 @@ static bool print_bests(const struct advise *a, bool cheap)
     bool found = false;
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
         const struct advise_row *best = advise_best(a, f, cheap);
-        char figures[96];
         if (!best || (cheap && best == advise_best(a, f, false)))
             continue;
-        best_for(a, best, cheap, f, figures);
         found = true;
-        if (figures[0])
-            print_best(a, best, figures, cheap ? " without more CPU time" : "");
+        if (!is_best_before(a, best, cheap, f))
+            print_best(a, best, cheap);
     }
     return found;
 }
 
 static void print_advice(const struct advise *a)
 {
-    if (!print_bests(a, false))
+    bool found = print_bests(a, false);
+    if (!found)
         printf("\n%s\n",
                a->rounds ? "no setting tried is better than the present one by more than noise"
                          : "the budget is too small to repeat runs: differences are not judged");
+    for (unsigned f = 0; !found && a->rounds && f < ADVISE_FIGURES; f++)
+        print_undecided(a, f, false, NULL);
     print_bests(a, true);
 }
 

@@ -17,6 +17,25 @@ static size_t append_text(char *text, size_t size, size_t at, const char *fmt, .
     return at + (n > 0 ? (size_t)n : 0);
 }
 
+char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
+                      char text[ADVISE_HEADLINE_BYTES])
+{
+    size_t n = 0;
+    text[0] = 0;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        const char *word = pass == 0 ? "least " : "less ";
+        for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
+            bool is_least = !advise_undecided(a, f, cheap, r);
+            if (advise_best(a, f, cheap) != r || is_least != (pass == 0))
+                continue;
+            n = append_text(text, ADVISE_HEADLINE_BYTES, n, "%s%s%s", n ? ", " : "", word,
+                            advise_figures[f].name);
+            word = "";
+        }
+    }
+    return text;
+}
+
 static uint64_t trim_calls(const struct advise *a, const struct advise_row *r)
 {
     return r->setting ? r->setting->trim_step * a->trim_interval : 0;
