@@ -38,7 +38,7 @@ on_terminal() {
 @test "top: a complete trace has stat's figures at the end" {
   heaptape top "$golden"
   [ "$status" -eq 0 ]
-  has "$output" "(process 28837): ended after 176.2 ms"
+  has "$output" "(process 28837): ended after 176.2 ms (final state)"
   has "$output" "live 4.0 KiB in 1 block, peak 6.8 KiB"
   grep -Eq '^ +4\.0 KiB +1 ' <<<"$output"
   has "$output" "call site"
@@ -58,6 +58,7 @@ on_terminal() {
   shows() { heaptape top -n 1 "${@:2}" && [ "$status" -eq 0 ] && grep -Eq "$1" <<<"$output"; }
   wait_until shows '^ +4\.8 MiB +1 000 .* up to 8\.0 KiB$' --by size t.ht
   grep -Eq '^grows \(process [0-9]+\): recording ' <<<"$output"
+  [ "$(grep -c "final state" <<<"$output")" -eq 0 ]
   has "$output" "RSS "
   [ "$(grep -c "RSS not known" <<<"$output")" -eq 0 ]
   # By default, rows are allocating functions.
@@ -106,7 +107,7 @@ on_terminal() {
   until_table "recording"
   kill -KILL "$recorder"
   wait "$top"
-  grep -q "cut off after" tables
+  grep -q "cut off after .* (final state)" tables
   exec 7>&- 8<&-
   wait "$recorder" || true
 }

@@ -108,7 +108,7 @@ static uint64_t rss_now(const struct trace_process *p)
 static void put_state(const struct screen *s, const struct follow *f, const struct live *l,
                       bool terminal, FILE *to)
 {
-    char program[240] = "", time[32], percent[64] = "";
+    char program[240] = "", time[32], more[64] = "";
     const char *state[] = {"reading", "recording", "ended after", "cut off after"};
     if (l) {
         const struct trace_process *p = l->process;
@@ -120,11 +120,13 @@ static void put_state(const struct screen *s, const struct follow *f, const stru
                  " (process %u): ", p->pid);
     }
     if (f->state == FOLLOW_READING && f->in.size_bytes)
-        snprintf(percent, sizeof percent, ", %.0f %% read%s",
+        snprintf(more, sizeof more, ", %.0f %% read%s",
                  100.0 * (double)f->in.offset / (double)f->in.size_bytes,
                  follow_is_written(f) ? ": behind the recording" : "");
+    else if (f->state == FOLLOW_ENDED || f->state == FOLLOW_CUT_OFF)
+        snprintf(more, sizeof more, " (final state)");
     put_text(s, terminal, to, "%s%s %s%s", program, state[f->state],
-             human_ns(time, (double)follow_time_ns(f)), percent);
+             human_ns(time, (double)follow_time_ns(f)), more);
 }
 
 static void put_head(const struct screen *s, const struct follow *f, const struct live *l,
