@@ -55,7 +55,7 @@ static const char *outermost_path(const struct workload_sites *sites,
 {
     uint32_t module = site->n ? sites->frames[site->first + site->n - 1].module : 0;
     const char *path = module ? sites->modules[module - 1].path : "";
-    return !site->n ? "[no stack]" : *path ? path : "[code without a file]";
+    return !site->n ? "[no stack]" : *path ? path : SYMBOLS_NO_FILE;
 }
 
 // Returns true if the stack begins in the dynamic loader, as in library constructors.

@@ -467,15 +467,16 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
     return n;
 }
 
-// Formats a nameless address as object and file offset, which are the same in every run.
+// Formats a nameless address as object and offset in its file, which are the same in every run, or
+// offset in its mapping.
 static const char *object_offset(struct symbols *s, const struct workload_frame *f)
 {
-    const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
-    const char *path = m ? m->path : "";
-    unsigned long long at = m && path[0] ? f->address - m->start + m->offset : f->address;
+    static const struct workload_module none = {.path = ""};
+    const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : &none;
+    const char *object = m->path[0] ? basename(m->path) : f->module ? SYMBOLS_NO_FILE : "";
     char *text;
-    int n =
-        path[0] ? asprintf(&text, "%s+0x%llx", basename(path), at) : asprintf(&text, "0x%llx", at);
+    int n = asprintf(&text, "%s%s0x%llx", object, object[0] ? "+" : "",
+                     (unsigned long long)(f->address - m->start + m->offset));
     return keep_text(s, n < 0 ? NULL : text);
 }
 

@@ -11,6 +11,9 @@
 
 struct symbols;
 
+// Object of code in a mapping without a file, for example of a JIT compiler.
+#define SYMBOLS_NO_FILE "[code without a file]"
+
 // Type of the result of a function: unknown; a pointer to memory without a type (void, char);
 // another pointer, a reference or an object; anything else, or a pointer to constants.
 enum symbols_result {
@@ -22,8 +25,9 @@ enum symbols_result {
 
 // An address's location. Strings are borrowed until symbols_free.
 struct symbol {
-    const char *function; // demangled; if unknown, OBJECT+0xOFFSET or the address
-    const char *file;     // source file; "" if unknown
+    // Demangled; if unknown, OBJECT+0xOFFSET, or the address if the mapping is unknown.
+    const char *function;
+    const char *file; // source file; "" if unknown
     int line;
     const char *module;   // path; "" if outside all modules
     bool known;           // the function is known
