@@ -16,12 +16,16 @@
 
 enum { TRACE = 1, NO_STAMPS = 2, LIVE = 4 };
 
-// Returns the format with this number among those with an exporter, or NULL.
+// Returns the format with this number among the formats that store calls, followed by those that
+// store totals, or NULL.
 static const struct format *written_format(unsigned number)
 {
-    for (const struct format *const *f = formats; *f; f++) {
-        if ((*f)->export.put && number-- == 0)
-            return *f;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (const struct format *const *f = formats; *f; f++) {
+            if ((pass == 0 ? (*f)->export.put != NULL : (*f)->export.profile != NULL) &&
+                number-- == 0)
+                return *f;
+        }
     }
     return NULL;
 }
