@@ -261,3 +261,17 @@ END
   done
   [ "$(jq -c '[.ftbl[1], .pps[0].eb]' t.dhat)" = '["(unknown)",100]' ]
 }
+
+@test "profiles: recorded as a DHAT file, and a truncated workload is refused" {
+  skip_under_sanitizer
+  heaptape record -q --stacks --format dhat -o live.json -- ls
+  [ "$status" -eq 0 ]
+  jq -e '(.cmd | endswith("ls")) and ([.pps[].tb] | add) > 0 and (.ftbl | length) > 3' live.json
+  timed_workload
+  head -c $(($(stat -c %s t.htw) - 20)) t.htw >cut.htw
+  for format in dhat perfetto; do
+    heaptape export -F $format -o "cut.$format" cut.htw
+    fails_with 1 "cut.htw: "
+    [ ! -e "cut.$format" ]
+  done
+}
