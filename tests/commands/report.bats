@@ -592,6 +592,7 @@ END
     } | "$HEAPTAPE" import -q --format json -o $size.htw -
   done
   "$HEAPTAPE" report -q --diff -o compared.html 1024.htw 2048.htw >/dev/null
+  [ "$(stat -c %s heap.html)" -le 1048576 ]
   run node "$HEAPTAPE_SOURCE/tests/page/use.mjs" "$chromium" heap.html --compared compared.html
   expect "used" [ "$status" -eq 0 ]
   [[ "$output" =~ [5-9][0-9]\ expectations,\ 0\ not\ met ]]
