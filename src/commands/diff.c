@@ -247,6 +247,14 @@ static void write_file(const char *path, const char *mode,
         die(EXIT_FAILED, "%s: cannot write", path);
 }
 
+static void count_site(void *context, unsigned side, const struct stack *stack,
+                       const struct sites_diff_side *totals)
+{
+    struct diff_result *r = context;
+    for (size_t i = 0; i < r->n_gates; i++)
+        gate_count(&r->gates[i], side, stack, totals);
+}
+
 static void check_gates(struct diff_result *r)
 {
     for (size_t i = 0; i < r->n_gates; i++) {
@@ -257,7 +265,7 @@ static void check_gates(struct diff_result *r)
                     "%s: --fail-on %s needs call sites (use 'heaptape record --stacks')",
                     r->names[side], g->text);
         }
-        gate_check(g, r->totals, &r->sites);
+        gate_check(g, r->totals);
         r->n_failed += g->failed;
     }
 }
@@ -284,6 +292,9 @@ static int run_diff(const void *fields, int argc, char **argv)
             return usage_error(&cmd_diff, "%s", e.text);
         }
     }
+    r.sites.context = &r;
+    if (r.n_gates)
+        r.sites.count = count_site;
     if (sites_diff_files(&r.sites, r.totals, argv, watch_begin("diff"), &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     check_gates(&r);

@@ -103,17 +103,21 @@ uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric)
     return values[metric];
 }
 
-void gate_check(struct gate *g, const struct sites_diff_side totals[2],
-                const struct sites_diff *sites)
+void gate_count(struct gate *g, unsigned side, const struct stack *stack,
+                const struct sites_diff_side *totals)
 {
-    g->a = g->has_sites ? 0 : gate_value(&totals[0], g->metric);
-    g->b = g->has_sites ? 0 : gate_value(&totals[1], g->metric);
-    for (size_t i = 0; g->has_sites && i < sites->n; i++) {
-        const struct sites_diff_row *r = &sites->rows[i];
-        if (regexec(&g->sites, r->function, 0, NULL, 0) != 0)
-            continue;
-        g->a += gate_value(&r->sides[0], g->metric);
-        g->b += gate_value(&r->sides[1], g->metric);
+    bool matches = g->has_sites && !stack->n && regexec(&g->sites, "(unknown)", 0, NULL, 0) == 0;
+    for (size_t i = 0; g->has_sites && !matches && i < stack->n && i <= stack->shown; i++)
+        matches = regexec(&g->sites, stack->functions[i].function, 0, NULL, 0) == 0;
+    if (matches)
+        *(side ? &g->b : &g->a) += gate_value(totals, g->metric);
+}
+
+void gate_check(struct gate *g, const struct sites_diff_side totals[2])
+{
+    if (!g->has_sites) {
+        g->a = gate_value(&totals[0], g->metric);
+        g->b = gate_value(&totals[1], g->metric);
     }
     double value = (double)g->b - (g->is_growth ? (double)g->a : 0);
     g->failed = value > g->limit * (g->is_share ? (double)g->a : 1);

@@ -38,9 +38,8 @@ struct gate {
     bool is_share, is_growth;
     double limit;
     bool has_sites;
-    regex_t sites; // the figures of call sites whose function matches are summed
-    // Set by gate_check.
-    uint64_t a, b;
+    regex_t sites; // the figures of the call sites that match are summed
+    uint64_t a, b; // of all matching call sites, or set by gate_check
     bool failed;
 };
 
@@ -51,9 +50,13 @@ void gate_release(struct gate *g);
 
 uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric);
 
-// Sets a, b and `failed`. `totals` describes the whole recordings. If no call site matches, a
-// and b are 0.
-void gate_check(struct gate *g, const struct sites_diff_side totals[2],
-                const struct sites_diff *sites);
+// Adds the figures of a call site to a (side 0) or b (side 1) if the shown function matches, or a
+// function through which the shown function allocates: an allocation wrapper or a library function.
+void gate_count(struct gate *g, unsigned side, const struct stack *stack,
+                const struct sites_diff_side *totals);
+
+// Sets `failed` and, without has_sites, a and b. `totals` describes the whole recordings. Call after
+// all call sites are counted.
+void gate_check(struct gate *g, const struct sites_diff_side totals[2]);
 
 #endif

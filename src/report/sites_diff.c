@@ -1,6 +1,5 @@
 #include "report/sites_diff.h"
 
-#include "analysis/symbols/stack.h"
 #include "base/buf.h"
 #include "report/json/sites_json.h"
 
@@ -51,6 +50,20 @@ static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
     return symbols_add_wrappers(b->symbols, a->symbols);
 }
 
+// Passes a call site to d->count. Returns 0 or -ENOMEM.
+static int count_site(const struct sites_diff *d, unsigned side, const struct file_stat *s,
+                      uint32_t number)
+{
+    struct stack stack = {0};
+    struct sites_diff_side totals = {.found = false};
+    add_totals(&totals, &s->by_site.sites[number]);
+    int rc = stack_read(&stack, s->symbols, &s->sites, number);
+    if (rc == 0)
+        d->count(d->context, side, &stack, &totals);
+    stack_release(&stack);
+    return rc;
+}
+
 // Adds a row for each stack. sites_diff_match joins rows with the same function, file and line.
 int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s)
 {
@@ -69,6 +82,8 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
             return -ENOMEM;
         r->named = is_place && own.known;
         add_totals(&r->sides[side], t);
+        if (d->count && count_site(d, side, s, i) < 0)
+            return -ENOMEM;
     }
     return 0;
 }
@@ -233,7 +248,6 @@ int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], cha
     struct file_stat s[2];
     unsigned n = 0;
     int rc = 0;
-    *d = (struct sites_diff){0};
     for (; n < 2; n++) {
         rc = file_stat(&s[n], paths[n], FILE_STAT_SITES, watch, e);
         if (rc < 0)

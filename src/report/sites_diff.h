@@ -4,6 +4,7 @@
 #define HEAPTAPE_REPORT_SITES_DIFF_H
 
 #include "analysis/file_stat.h"
+#include "analysis/symbols/stack.h"
 #include "base/json.h"
 
 struct sites_diff_side {
@@ -23,9 +24,14 @@ struct sites_diff_row {
 struct sites_diff {
     struct sites_diff_row *rows;
     size_t n, capacity;
+    // Called for each call site, before the call sites of one function are joined. May be NULL.
+    void (*count)(void *context, unsigned side, const struct stack *stack,
+                  const struct sites_diff_side *totals);
+    void *context;
 };
 
-// Reads two traces or workloads and matches their call sites. Sets totals[i].found if recording i
+// Reads two traces or workloads and matches their call sites. *d is all zero, except for `count` and
+// `context`. Sets totals[i].found if recording i
 // has call sites. Returns 0, or a negative errno with the message set. The caller releases *d, even
 // after an error.
 int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], char *const paths[2],
