@@ -245,6 +245,43 @@ static void instances(void **state)
     check_shown(&s, 1, names);
 }
 
+// A call path omits wrappers at its start and the start of the program, and counts recursion.
+static void paths(void **state)
+{
+    static const char *const expected[] = {"keep (prog) < load_0 (a.c:1) < main (prog)",
+                                           "load_3 (prog) < main (prog)",
+                                           "walk (prog) ×4 < main (prog)",
+                                           "a (prog) ×2 < b (prog) ×2 < main (prog)",
+                                           "main (prog)",
+                                           "_start (prog)"};
+    char text[STACK_PATH_BYTES], words[64];
+    struct stacks s;
+    (void)state;
+    begin_stacks(&s);
+    add_stack(&s, "keep load_0@1 main other _start");
+    add_stack(&s, "xmalloc load_3 main _start");
+    add_stack(&s, "walk walk walk walk main");
+    add_stack(&s, "a b a b main");
+    add_stack(&s, "main _start");
+    add_stack(&s, "_start");
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(words, sizeof words, "xmalloc caller_%u main", i);
+        add_stack(&s, words);
+    }
+    struct symbols *symbols = symbols_new(&s.sites, "/app/prog");
+    assert_non_null(symbols);
+    for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
+        stack_path(symbols, &s.sites, i + 1, text);
+        assert_string_equal(text, expected[i]);
+    }
+    // No stack.
+    stack_path(symbols, &s.sites, 0, text);
+    assert_string_equal(text, "");
+    symbols_free(symbols);
+    workload_sites_release(&s.sites);
+    map_release(&s.addresses);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shortening),
     cmocka_unit_test(shown),
@@ -252,6 +289,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wrappers_in_stacks),
     cmocka_unit_test(functions_with_many_calls),
     cmocka_unit_test(instances),
+    cmocka_unit_test(paths),
 };
 
 UNIT_MAIN(tests)

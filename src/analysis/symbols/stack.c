@@ -11,6 +11,8 @@
 
 enum {
     MAX_PERIOD = 8, // functions in a cycle of mutual recursion
+    PATH_FUNCTIONS = 3,
+    PATH_NAME_BYTES = 60,
 };
 
 void stack_release(struct stack *to)
@@ -125,4 +127,48 @@ const char *stack_site_text(struct symbols *s, const struct workload_sites *site
     if (file[0] && n > 0)
         snprintf(text + n, STACK_SITE_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
     return text;
+}
+
+static void append_function(char path[STACK_PATH_BYTES], const struct symbol *s, size_t repeats)
+{
+    char name[SHORTEN_BYTES], place[80] = "", count[24] = "";
+    size_t n = strlen(path);
+    const char *file = basename(symbols_file(s));
+    if (s->file[0])
+        snprintf(place, sizeof place, " (%.*s:%d)", (int)printable_cut(file, 60), file, s->line);
+    else if (file[0])
+        snprintf(place, sizeof place, " (%.*s)", (int)printable_cut(file, 60), file);
+    if (repeats > 1)
+        snprintf(count, sizeof count, " ×%zu", repeats);
+    snprintf(path + n, STACK_PATH_BYTES - n, "%s%s%s%s", n ? " < " : "",
+             shorten_name(s->function, PATH_NAME_BYTES, name), place, count);
+}
+
+// Returns true if the function called main. Its caller has no name in a stripped program.
+static bool is_start(const struct symbol *s)
+{
+    static const char libc[] = "__libc_start";
+    return strcmp(s->function, "_start") == 0 || strncmp(s->function, libc, sizeof libc - 1) == 0;
+}
+
+void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                char text[STACK_PATH_BYTES])
+{
+    struct stack stack = {0};
+    unsigned shown = 0;
+    bool is_read = stack_read(&stack, s, sites, number) == 0;
+    text[0] = 0;
+    for (size_t i = stack.shown, period, repeats;
+         is_read && i < stack.n && shown < PATH_FUNCTIONS &&
+         (!shown || !is_start(&stack.functions[i]));
+         i += period * repeats) {
+        repeats = stack_repeats(stack.functions + i, stack.n - i, &period);
+        for (size_t k = i; k < i + period && shown < PATH_FUNCTIONS; k++) {
+            if (shown && stack.functions[k].library)
+                continue;
+            append_function(text, &stack.functions[k], repeats);
+            shown++;
+        }
+    }
+    stack_release(&stack);
 }

@@ -39,4 +39,11 @@ enum { STACK_SITE_BYTES = 200 };
 const char *stack_site_text(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                             char text[STACK_SITE_BYTES]);
 
+// Writes the shown function of a call site and the functions of the program that called it, at most
+// three functions: "get (a.c:28) < add (a.c:60) ×3 < main (a.c:90)". `text` is empty like stack_site
+// returns false.
+enum { STACK_PATH_BYTES = 300 };
+void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                char text[STACK_PATH_BYTES]);
+
 #endif

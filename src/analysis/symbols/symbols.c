@@ -433,7 +433,7 @@ static enum symbols_result result_of(Dwarf_Die *die)
     if (tag != DW_TAG_pointer_type)
         return SYMBOLS_RESULT_OBJECT;
     if (!type_of(&type, &to))
-        return SYMBOLS_RESULT_MEMORY;
+        return SYMBOLS_RESULT_VOID;
     tag = peel_type(&to, false);
     Dwarf_Attribute size;
     Dwarf_Word bytes = 0;
@@ -441,7 +441,7 @@ static enum symbols_result result_of(Dwarf_Die *die)
         return SYMBOLS_RESULT_OTHER;
     if (tag == DW_TAG_base_type)
         dwarf_formudata(dwarf_attr(&to, DW_AT_byte_size, &size), &bytes);
-    return bytes == 1 ? SYMBOLS_RESULT_MEMORY : SYMBOLS_RESULT_OBJECT;
+    return bytes == 1 ? SYMBOLS_RESULT_BYTES : SYMBOLS_RESULT_OBJECT;
 }
 
 // Collects the functions at an address into s->scratch, innermost first; scratch[0] already has a

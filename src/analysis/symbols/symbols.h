@@ -14,11 +14,12 @@ struct symbols;
 // Object of code in a mapping without a file, for example of a JIT compiler.
 #define SYMBOLS_NO_FILE "[code without a file]"
 
-// Type of the result of a function: unknown; a pointer to memory without a type (void, char);
-// another pointer, a reference or an object; anything else, or a pointer to constants.
+// Type of the result of a function: unknown; a pointer to void; a pointer to bytes (char); another
+// pointer, a reference or an object; anything else, or a pointer to constants.
 enum symbols_result {
     SYMBOLS_RESULT_UNKNOWN,
-    SYMBOLS_RESULT_MEMORY,
+    SYMBOLS_RESULT_VOID,
+    SYMBOLS_RESULT_BYTES,
     SYMBOLS_RESULT_OBJECT,
     SYMBOLS_RESULT_OTHER
 };

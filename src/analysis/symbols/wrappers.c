@@ -29,6 +29,7 @@ struct wrapping {
     size_t outside;              // stacks that call another candidate from the function
     size_t callers;              // different functions
     uint64_t caller;             // key of a caller
+    bool has_outermost_caller;   // a caller is main, a start function of a thread, or a library
     uint64_t places[MAX_PLACES];
     size_t n_places;       // different calls in the function; MAX_PLACES + 1: more
     bool around_tentative; // calls a tentative wrapper in some stack
@@ -96,6 +97,7 @@ uint64_t wrappers_key(const struct symbol *s)
 // The innermost function that is not folded, and its caller.
 struct wrapping_call {
     bool has_function, has_caller, around_tentative, around_wrapper;
+    bool has_outer; // another function of the program calls the caller
     struct symbol function, caller;
     struct workload_frame frame; // an address in the function
     size_t inlined;              // index among the functions of this frame
@@ -113,13 +115,17 @@ static bool add_function(struct wrapper_search *f, struct wrapping_call *p, cons
                          const struct workload_frame *frame, size_t inlined)
 {
     uint64_t key = wrappers_key(s);
+    if (p->has_caller) {
+        p->has_outer = !s->library;
+        return key != p->caller_key;
+    }
     if (p->has_function) {
         if (key == p->key)
             return false;
         p->has_caller = true;
         p->caller = *s;
         p->caller_key = key;
-        return true;
+        return s->library;
     }
     uint64_t fold = s->library ? FOLD_NOT : map_get(&f->folded, key);
     p->around_tentative |= fold == FOLD_TENTATIVE;
@@ -198,6 +204,7 @@ static int count_stack(struct wrapper_search *f, const struct wrapping_call *p)
         if (map_put(&f->pairs, pair, 1) < 0)
             return -ENOMEM;
     }
+    c->has_outermost_caller |= !p->has_outer;
     if (p->caller.library)
         return 0;
     c = candidate_of(f, p->caller_key, &p->caller);
@@ -220,14 +227,22 @@ static bool is_small(const struct wrapping *c)
     return c->function.code_bytes <= SMALL_BYTES;
 }
 
+// A start function of a thread returns a pointer to void, too, and main says less than a function
+// that it calls.
+static bool has_one_caller(const struct wrapping *c)
+{
+    return c->callers == 1 && !c->has_outermost_caller && !c->around_wrapper;
+}
+
 static bool is_wrapper(const struct wrapper_search *f, const struct wrapping *c)
 {
     bool many = c->callers >= MANY_CALLERS,
          is_main = c->callers >= SOME_CALLERS && MAIN_SHARE * c->stacks >= f->stacks;
     if (!may_wrap(c) || c->callers < c->n_places)
         return false;
-    if (c->function.result == SYMBOLS_RESULT_MEMORY)
-        return is_small(c) ? c->callers >= FEW_CALLERS
+    bool is_void = c->function.result == SYMBOLS_RESULT_VOID;
+    if (is_void || c->function.result == SYMBOLS_RESULT_BYTES)
+        return is_small(c) ? c->callers >= FEW_CALLERS || (is_void && has_one_caller(c))
                            : many && c->function.code_bytes <= LARGE_BYTES;
     // A function that calls a wrapper may also keep the block for itself.
     if (c->function.result == SYMBOLS_RESULT_UNKNOWN && c->around_wrapper)
