@@ -31,6 +31,7 @@ struct file_stat_counter {
     struct by_site by_site; // empty until the first op with a call site
     struct workload_sites sites;
     struct big_blocks big_blocks;
+    bool has_history; // the file's `reading` reads this process
 };
 
 static void counter_free(struct file_stat_counter *c)
@@ -65,6 +66,7 @@ void file_stat_release(struct file_stat *s)
     workload_sites_release(&s->sites);
     coverage_release(&s->coverage);
     big_blocks_release(&s->big_blocks);
+    rss_history_release(&s->history);
     *s = (struct file_stat){0};
 }
 
@@ -121,6 +123,14 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     for (size_t i = 0; rc == 0 && c->file->sums && i < n; i++)
         rc = big_blocks_op(&c->big_blocks, ops[i].thread, &ops[i].op);
     return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
+}
+
+static int count_calls(void *context, const struct workload_thread_op *ops,
+                       const struct order_call *calls, size_t n)
+{
+    struct file_stat_counter *c = context;
+    int rc = rss_reading_calls(c->file->reading, ops, calls, n);
+    return rc < 0 ? rc : count_ops(context, ops, n);
 }
 
 static int count_samples(void *context, const struct trace_sample *samples, size_t n)
@@ -196,6 +206,8 @@ static int count_done(void *context, const struct order_counts *counts,
         rc = workload_sites_copy_all(&c->sites, sites);
     if (rc == 0)
         rc = count_coverage(c->file, p, &c->by_site, sites);
+    if (rc == 0 && c->has_history)
+        rc = rss_reading_done(c->file->reading, sites);
     if (rc == 0)
         keep_usage(c->file, c);
     p->counter = NULL;
@@ -226,10 +238,15 @@ static int count_process(void *context, const struct trace_process *p, struct co
     set_span(s, &c->by_site, p->start_stamp, s->clock_hz, s->stamp_shift);
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
+    c->has_history = s->reading && rss_reading_process(s->reading) == p->number;
     *sink = (struct convert_sink){.ops = {.context = c, .ops = count_ops}, .done = count_done};
     if (s->sums)
         sink->samples = count_samples;
-    return 1;
+    if (!c->has_history)
+        return 1;
+    sink->ops.calls = count_calls;
+    rc = rss_reading_begin(s->reading, p);
+    return rc < 0 ? rc : 1;
 }
 
 static void show_progress(void *context, uint64_t offset)
@@ -309,10 +326,40 @@ void file_stat_set_facts(struct workload_summary *s, const struct trace_process 
     s->calls_max_ns = s->cpu_ns ? clock_to_ns(facts->call_max_ticks, clock_hz) : 0;
 }
 
+// Prepares the reading of the history. Faults of the file are reported by the conversion.
+static int begin_history(struct file_stat *s, struct trace_file *t, struct err *e)
+{
+    struct err ignored;
+    int rc = s->sums ? rss_history_begin(&s->history, &s->reading, t, &ignored) : 0;
+    return rc == -ENOMEM ? err_no_memory(e, s->name) : 0;
+}
+
+// Ends the reading of the history. If the history describes another process than the usage, which is
+// possible with several processes, reads the trace again.
+static int finish_history(struct file_stat *s, struct trace_file *t, bool whole)
+{
+    bool has_history = s->reading, is_usage = false;
+    if (has_history && s->of_usage < s->n_processes)
+        is_usage = rss_reading_process(s->reading) == s->processes[s->of_usage].facts.number;
+    int rc = rss_reading_end(s->reading, whole && is_usage);
+    s->reading = NULL;
+    if (rc < 0 || !has_history || is_usage || !whole)
+        return rc;
+    struct err ignored;
+    rss_history_release(&s->history);
+    rc = trace_file_rewind(t, &ignored);
+    if (rc == 0)
+        rc = rss_history_read(&s->history, t, s->processes[s->of_usage].facts.number, NULL,
+                              &ignored);
+    if (rc < 0)
+        s->history.n = 0;
+    return rc == -ENOMEM ? rc : 0;
+}
+
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
-    struct trace_forks forks;
+    struct trace_forks forks = {0};
     struct convert_options how = {
         .choose = count_process, .forks = &forks, .progress = show_progress, .context = s};
     s->in = &t->in;
@@ -320,12 +367,16 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     s->stack_sample_bytes = t->reader.session.stack_sample_bytes;
     s->clock_hz = t->reader.session.clock_hz;
     s->stamp_shift = t->reader.session.stamp_shift;
-    int rc = trace_forks_find(&forks, t, e);
+    int rc = begin_history(s, t, e);
+    if (rc == 0)
+        rc = trace_forks_find(&forks, t, e);
     if (rc == 0)
         rc = convert_run(&t->reader, &how, &result, e);
     trace_forks_release(&forks);
-    if (rc < 0)
+    if (rc < 0) {
+        finish_history(s, t, false);
         return rc;
+    }
     s->cut = result.cut;
     s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);
     for (size_t i = 0; i < s->n_processes; i++)
@@ -334,7 +385,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     keep_facts(s, &t->reader);
     name_threads(s);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;
-    return 0;
+    return finish_history(s, t, true) < 0 ? err_no_memory(e, s->name) : 0;
 }
 
 static int count_all(struct file_stat *s, struct workload_reader *r, struct err *e)

@@ -5,6 +5,7 @@
 #include "analysis/big_blocks.h"
 #include "analysis/by_site.h"
 #include "analysis/coverage.h"
+#include "analysis/memory/rss_history.h"
 #include "analysis/symbols/symbols.h"
 #include "analysis/usage.h"
 #include "convert/process.h"
@@ -73,6 +74,8 @@ struct file_stat {
     struct symbols *symbols;      // names for `sites`, or NULL
     struct coverage coverage;     // of all processes
     struct big_blocks big_blocks; // from a workload
+    // Of that process in a trace, if sums is set; history.n is 0 if the trace has no maps of pages.
+    struct rss_history history;
     // State while reading.
     enum file_stat_part part;
     double ns_per_stamp;
@@ -80,7 +83,8 @@ struct file_stat {
     unsigned stamp_shift;
     const struct file_stat_points *span; // may be NULL
     const struct input *in;
-    struct progress *progress; // may be NULL
+    struct progress *progress;   // may be NULL
+    struct rss_reading *reading; // of `history`; NULL: no maps
 };
 
 // Reads the file. `path` must outlive *s. `watch`, which may be NULL, receives progress and the

@@ -133,6 +133,7 @@ extern const struct command_row cli_command_rows[];
 struct cli_common {
     bool quiet;
     bool color;                                      // standard output may have colours
+    bool is_program;                                 // "--" precedes the first operand
     const struct command_mode *modes[COMMAND_MODES]; // selected rows of the command's tables
 };
 extern struct cli_common cli_common;

@@ -68,6 +68,7 @@ static int run_command(const struct command *c, int argc, char **argv)
         code = EXIT_DONE;
     } else if (n >= 0) {
         cli_common.quiet = common.quiet;
+        cli_common.is_program = common.is_program;
         cli_common.color = use_color(common.color);
         memcpy(cli_common.modes, common.modes, sizeof common.modes);
         if (c->prints_text && !prints_json(c, fields))

@@ -349,6 +349,7 @@ static int parse_words(struct parse *p)
             ended |= p->command->runs_program;
         } else if (strcmp(word, "--") == 0) {
             ended = true;
+            p->common->is_program = !operands;
         } else if ((word[1] == '-' ? parse_long(p, word + 2) : parse_letters(p, word + 1)) < 0) {
             return -1;
         }

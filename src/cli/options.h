@@ -12,6 +12,7 @@ enum options_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct options_shared {
     bool help;
     bool quiet;
+    bool is_program; // "--" precedes the first operand
     enum options_color color;
     const struct command_mode *modes[COMMAND_MODES]; // selected rows of the command's mode tables
 };

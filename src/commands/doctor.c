@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "cli/span.h"
 #include "cli/wrap.h"
+#include "record/aggregate/stat.h"
 #include "record/attach/attach.h"
 #include "record/processes/facts.h"
 #include "report/text/doctor.h"
@@ -12,8 +13,13 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +38,8 @@ enum {
 };
 
 struct doctor_options {
-    bool json, tries, yes;
+    bool json, tries, yes, asks;
+    const char *output;
     uint64_t watch_ns;
 };
 
@@ -47,11 +54,16 @@ static const struct option options[] = {
     {0, "watch", OPTION_PARSED, "TIME", NULL,
      "after the first answer, sample for TIME, such as 60s or 10m, and judge growth",
      offsetof(struct doctor_options, watch_ns), .parse = parse_watch},
+    {0, "allocator-stats", OPTION_FLAG, NULL, NULL,
+     "read the statistics of jemalloc or tcmalloc by calls in the process, which stop a thread",
+     offsetof(struct doctor_options, asks)},
     {0, "try", OPTION_FLAG, NULL, NULL,
-     "if the remedy is malloc_trim(0), ask, call it in the process, and print its effect",
+     "if malloc holds free memory, ask, call its function that returns the memory, and print the effect",
      offsetof(struct doctor_options, tries)},
     {0, "yes", OPTION_FLAG, NULL, NULL, "with --try: do not ask",
      offsetof(struct doctor_options, yes)},
+    {'o', "output", OPTION_STRING, "FILE", NULL, "with -- PROGRAM: keep the recording in FILE",
+     offsetof(struct doctor_options, output)},
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
      offsetof(struct doctor_options, json)},
     {0},
@@ -67,7 +79,24 @@ struct doctor_watch {
     uint64_t low, high; // RSS since the previous look; low is UINT64_MAX before the first sample
     uint64_t cost_ns;   // cost of the last look
     bool shows_line;
+    bool asks; // read the allocator's statistics in each look
 };
+
+// Adds the allocator's statistics to a look of another allocator than glibc's. After a failure,
+// continues without them.
+static void ask_allocator(struct doctor_watch *w, struct look *l)
+{
+    struct attach_result result = {0};
+    struct err e = {0};
+    if (l->heap.is_read || l->heap.allocator == SOFTWARE_GLIBC)
+        return;
+    if (look_ask(l, &result, &e) < 0) {
+        note("the allocator's statistics were not read: %s", e.text);
+        w->asks = false;
+    }
+    if (result.paused_ns > w->doctor.asked_ns)
+        w->doctor.asked_ns = result.paused_ns;
+}
 
 // Adds a look. Returns 0, or a negative errno with *e set.
 static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
@@ -80,6 +109,8 @@ static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
     const struct look *first = &w->doctor.first;
     if (w->doctor.looks && l.image != first->image)
         return err_set(e, -ESRCH, "%ld: the process executed another program", (long)w->pid);
+    if (w->asks)
+        ask_allocator(w, &l);
     w->cost_ns = clock_monotonic_ns() - start;
     w->low = l.rss_bytes < w->low ? l.rss_bytes : w->low;
     w->high = l.rss_bytes > w->high ? l.rss_bytes : w->high;
@@ -170,9 +201,8 @@ static void print_answer(const struct doctor *d, bool as_json)
 static bool ask(const struct doctor_watch *w)
 {
     char answer[16] = "";
-    printf(
-        "\nCall malloc_trim(0) in process %ld? It stops a thread for the time of the call. [y/N] ",
-        (long)w->pid);
+    printf("\nCall %s in process %ld? It stops a thread for the time of the call. [y/N] ",
+           look_purge_text(w->doctor.last.heap.allocator), (long)w->pid);
     fflush(stdout);
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -181,9 +211,9 @@ static void print_try(const struct doctor_try *t)
 {
     char released[32], before[32], after[32], call[32], paused[32];
     uint64_t bytes = t->before_bytes > t->after_bytes ? t->before_bytes - t->after_bytes : 0;
-    printf("\nmalloc_trim(0) returned %s: RSS was %s, and is %s.\nThe call took %s; a thread was "
-           "stopped for %s.\n",
-           human_bytes(released, bytes), human_bytes(before, t->before_bytes),
+    printf("\n%s returned %s: RSS was %s, and is %s.\nThe call took %s; a thread was stopped for "
+           "%s.\n",
+           t->call, human_bytes(released, bytes), human_bytes(before, t->before_bytes),
            human_bytes(after, t->after_bytes), human_ns(call, (double)t->call_ns),
            human_ns(paused, (double)t->paused_ns));
 }
@@ -195,14 +225,16 @@ static void try_remedy(struct doctor_watch *w, const struct doctor_options *o)
     struct attach_result result = {0};
     struct trace_sample s = {0};
     struct err e = {0};
-    if (!doctor_can_trim(&w->doctor))
-        die(EXIT_FAILED, "%ld: the remedy is not a call of malloc_trim(0): nothing was tried",
-            (long)w->pid);
+    const char *call = look_purge_text(w->doctor.last.heap.allocator);
+    if (!doctor_can_try(&w->doctor))
+        die(EXIT_FAILED, "%ld: the remedy is not a call of %s: nothing was tried", (long)w->pid,
+            call ? call : "an allocator's function");
     if (!o->yes && !ask(w))
         return;
-    if (!facts_memory(&s, w->pid) || attach_trim(w->pid, &result, &e) < 0)
+    if (!facts_memory(&s, w->pid) ||
+        look_purge(w->pid, w->doctor.last.heap.allocator, &result, &e) < 0)
         die(EXIT_FAILED, "%s", e.text[0] ? e.text : "the process ended");
-    *t = (struct doctor_try){true, s.rss_bytes, 0, result.call_ns, result.paused_ns};
+    *t = (struct doctor_try){call, s.rss_bytes, 0, result.call_ns, result.paused_ns};
     t->after_bytes = facts_memory(&s, w->pid) ? s.rss_bytes : 0;
 }
 
@@ -227,59 +259,142 @@ static int run_process(struct doctor_watch *w, const struct doctor_options *o)
         try_remedy(w, o);
     if (o->json)
         print_answer(d, true);
-    else if (d->tried.called)
+    else if (d->tried.call)
         print_try(&d->tried);
     doctor_release(d);
     return EXIT_DONE;
 }
 
-static int run_file(const char *path, bool as_json)
+// Creates a directory for a recording and writes the path of the file. Returns the path.
+static const char *make_temporary(char path[PATH_MAX])
 {
-    struct doctor d = {0};
+    const char *parent = getenv("TMPDIR");
+    int n =
+        snprintf(path, PATH_MAX, "%s/heaptape-doctor-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (n >= PATH_MAX - 10 || !mkdtemp(path))
+        die(EXIT_FAILED, "%s: cannot create a directory: %s", path, strerror(errno));
+    strcpy(path + n, "/trace.ht");
+    return path;
+}
+
+static void remove_temporary(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    unlink(path);
+    rmdir(folder);
+}
+
+// Answers from a recording. Without `keeps`, removes the file after reading it.
+static int run_file(struct doctor *d, const char *path, bool keeps, bool as_json)
+{
     struct file_stat s;
-    struct rss_history history;
-    struct err e = {0}, ignored = {0};
-    if (file_stat(&s, path, FILE_STAT_ALL, watch_begin("doctor"), &e) < 0)
+    struct err e = {0};
+    int rc = aggregate_file_stat(&s, path, FILE_STAT_ALL, NULL, watch_begin("doctor"), &e);
+    if (!keeps)
+        remove_temporary(path);
+    if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
-    int rc = verdict_facts_read_history(&history, &s, path, watch_begin("doctor"), &ignored);
-    doctor_judge_file(&d, &s, rc == 0 ? &history : NULL);
-    print_answer(&d, as_json);
-    rss_history_release(&history);
+    d->file = keeps ? path : NULL;
+    doctor_judge_file(d, &s);
+    print_answer(d, as_json);
     file_stat_release(&s);
     return EXIT_DONE;
+}
+
+static pid_t recorder;
+
+static void forward_signal(int sig)
+{
+    if (recorder > 0 && sig != SIGINT)
+        kill(recorder, sig);
+}
+
+// Records the program until it ends or a signal ends the recording. Returns the exit code of the
+// recorder. A terminal sends SIGINT to all processes, so it is not forwarded.
+static int record_program(char **argv, int argc, const char *path)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    char *const first[] = {"heaptape", "record", "-q", "--stacks", "-o", (char *)path, "--"};
+    enum { FIRST = sizeof first / sizeof *first };
+    char **words = calloc((size_t)argc + FIRST + 1, sizeof *words);
+    int status = 0, rc;
+    if (!words)
+        die(EXIT_FAILED, "out of memory");
+    memcpy(words, first, sizeof first);
+    memcpy(words + FIRST, argv, (size_t)argc * sizeof *argv);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &(struct sigaction){.sa_handler = forward_signal}, NULL);
+    rc = posix_spawn(&recorder, "/proc/self/exe", NULL, NULL, words, environ);
+    if (rc)
+        die(EXIT_FAILED, "cannot start the recorder: %s", strerror(rc));
+    while (waitpid(recorder, &status, 0) < 0 && errno == EINTR)
+        continue;
+    recorder = 0;
+    free(words);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Records a program and answers at its end.
+static int run_program(const struct doctor_options *o, int argc, char **argv)
+{
+    struct doctor d = {.argv = argv};
+    char temporary[PATH_MAX];
+    const char *path = o->output ? o->output : make_temporary(temporary);
+    struct stat info;
+    if (o->output && stat(path, &info) == 0)
+        die(EXIT_RECORD, "%s: exists", path);
+    int code = record_program(argv, argc, path);
+    if (stat(path, &info) < 0 || (!info.st_size && S_ISREG(info.st_mode))) {
+        if (!o->output)
+            remove_temporary(path);
+        return code ? code : EXIT_FAILED; // the recorder printed the reason
+    }
+    return run_file(&d, path, o->output, o->json);
 }
 
 static int run_doctor(const void *fields, int argc, char **argv)
 {
     const struct doctor_options *o = fields;
     struct doctor_watch w = {.low = UINT64_MAX};
+    struct doctor d = {0};
     uint64_t pid = 0;
-    (void)argc;
-    bool is_pid = options_parse_number(argv[0], &pid) == 0;
+    bool is_pid = !cli_common.is_program && options_parse_number(argv[0], &pid) == 0;
     if (is_pid && (pid == 0 || pid > INT_MAX))
         return usage_error(&cmd_doctor, "'%s' is not a process ID", argv[0]);
-    if (!is_pid && (o->watch_ns || o->tries))
-        return usage_error(&cmd_doctor, "--%s requires a PID", o->watch_ns ? "watch" : "try");
+    if (!is_pid && (o->watch_ns || o->tries || o->asks))
+        return usage_error(&cmd_doctor, "--%s requires a PID",
+                           o->watch_ns ? "watch"
+                           : o->tries  ? "try"
+                                       : "allocator-stats");
+    if (o->output && !cli_common.is_program)
+        return usage_error(&cmd_doctor, "-o requires -- PROGRAM");
+    if (argc > 1 && !cli_common.is_program)
+        return usage_error(&cmd_doctor, "unexpected operand '%s'; use -- before a PROGRAM",
+                           argv[1]);
     human_ascii = !wrap_is_utf8();
     w.pid = (pid_t)pid;
-    return is_pid ? run_process(&w, o) : run_file(argv[0], o->json);
+    w.asks = o->asks;
+    if (cli_common.is_program)
+        return run_program(o, argc, argv);
+    return is_pid ? run_process(&w, o) : run_file(&d, argv[0], true, o->json);
 }
 
 const struct command cmd_doctor = {
     .name = "doctor",
-    .operands = "PID|FILE",
+    .operands = "PID|FILE | -- PROGRAM [ARG...]",
     .summary = "Explain why a process uses its memory",
     .examples =
         {
             {"Explain the memory of a server within 3 seconds", "heaptape doctor $(pidof server)"},
             {"Find out whether the server leaks", "heaptape doctor --watch 10m $(pidof server)"},
-            {"Print the share of its memory that malloc_trim(0) would return",
-             "heaptape doctor --json $(pidof server) |\n    jq '.resident.free_bytes / .rss_bytes'"},
+            {"Run a program, and explain its memory when it ends",
+             "heaptape doctor -- ./program input"},
         },
     .options = options,
     .options_bytes = sizeof(struct doctor_options),
     .modes = {modes},
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = UINT_MAX,
     .run = run_doctor,
 };

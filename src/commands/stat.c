@@ -17,7 +17,6 @@
 #include "report/text/usage.h"
 #include "report/text/watch.h"
 #include "report/text/wrappers.h"
-#include "report/verdict_facts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -459,22 +458,13 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
             unresolved, missing);
 }
 
-static void find_findings(struct findings *found, const struct file_stat *s)
-{
-    struct rss_history history;
-    struct err e;
-    int rc = verdict_facts_read_history(&history, s, s->name, watch_begin("stat"), &e);
-    findings_of_file(found, s, rc == 0 ? &history : NULL);
-    rss_history_release(&history);
-}
-
 static void print_file(const struct file_stat *s, const struct stat_options *o)
 {
     struct findings found = {.n = 0};
     union stat_figures f;
     stat_figures_of_file(&f, s);
     if (s->sums)
-        find_findings(&found, s);
+        findings_of_file(&found, s);
     if (o->by != STAT_BY_NOTHING)
         print_by_site(s, o);
     else if (o->json)

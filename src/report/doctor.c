@@ -31,7 +31,8 @@ static enum verdict_owner find_owner(const struct look *l, enum look_owner o)
     case LOOK_STACKS:
         return VERDICT_STACKS;
     case LOOK_ANONYMOUS:
-        return l->heap.is_read || l->runtime ? VERDICT_MAPPINGS : VERDICT_UNKNOWN_HEAP;
+        return l->heap.is_read || l->heap.has_statistics || l->runtime ? VERDICT_MAPPINGS
+                                                                       : VERDICT_UNKNOWN_HEAP;
     case LOOK_RUNTIME:
     case LOOK_JIT:
         return VERDICT_MAPPINGS;
@@ -59,6 +60,8 @@ static bool knows_blocks(const struct look *l)
 {
     const struct look_heap *h = &l->heap;
     double unknown = (double)l->owners[LOOK_UNREAD];
+    if (h->has_statistics)
+        return true;
     return h->is_read && !h->is_corrupt &&
            unknown <= LOST_SHARE * (double)(h->read_bytes + l->owners[LOOK_UNREAD]);
 }
@@ -101,23 +104,9 @@ void doctor_release(struct doctor *d)
     *d = (struct doctor){0};
 }
 
-static enum verdict_allocator find_allocator(const struct look *l)
+static bool is_named(const struct look_heap *h)
 {
-    switch (l->heap.allocator) {
-    case LOOK_GLIBC:
-        return VERDICT_GLIBC;
-    case LOOK_JEMALLOC:
-        return VERDICT_JEMALLOC;
-    case LOOK_TCMALLOC:
-        return VERDICT_TCMALLOC;
-    case LOOK_MIMALLOC:
-        return VERDICT_MIMALLOC;
-    case LOOK_OTHER_MALLOC:
-    case LOOK_UNKNOWN_MALLOC:
-    case LOOK_ALLOCATORS:
-        break;
-    }
-    return VERDICT_OTHER_ALLOCATOR;
+    return h->allocator < SOFTWARE_OTHER_ALLOCATOR;
 }
 
 // Returns the resident bytes of the mappings with this name in an earlier look.
@@ -148,9 +137,14 @@ static void set_names(struct verdict_facts *f, const struct doctor *d)
 static void set_heap(struct verdict_facts *f, const struct look *l)
 {
     const struct look_heap *h = &l->heap;
-    if (!h->is_read)
+    if (!h->is_read && !h->has_statistics)
         return;
     f->live_bytes = (double)h->live_bytes;
+    // Free blocks in caches keep their pages.
+    if (h->has_statistics)
+        f->shared_free_bytes = (double)(l->owners[LOOK_PINNED] + l->owners[LOOK_CACHED]);
+    if (!h->is_read)
+        return;
     f->live_blocks = (double)h->blocks;
     f->arenas = h->free_arenas;
     f->arena_free_bytes = (double)h->other_free_bytes;
@@ -164,13 +158,12 @@ static void set_facts(struct doctor *d)
     struct verdict_facts *f = &d->facts;
     const struct look *l = &d->last;
     verdict_facts_init(f);
-    f->allocator = find_allocator(l);
-    f->allocator_name =
-        l->heap.allocator < LOOK_OTHER_MALLOC ? look_allocator_name(l->heap.allocator) : NULL;
+    f->allocator = is_named(&l->heap) ? l->heap.allocator : SOFTWARE_OTHER_ALLOCATOR;
+    f->allocator_name = is_named(&l->heap) ? software_allocators[l->heap.allocator].name : NULL;
     f->knows_blocks = knows_blocks(l);
     f->knows_resident = true;
     f->is_running = true;
-    f->runtime = verdict_runtime_of(l->runtime);
+    f->runtime = l->runtime;
     f->rss_bytes = (double)l->rss_bytes;
     f->swap_bytes = (double)l->swap_bytes;
     f->peak_rss_bytes = (double)l->peak_rss_bytes;
@@ -207,10 +200,12 @@ static void note_heap(struct doctor *d)
                  (unsigned long long)h->bad_at, (unsigned long long)h->bad_size);
     else if (h->why_not[0])
         add_note(d, "The blocks of malloc were not read: %s.", h->why_not);
-    else if (h->allocator != LOOK_GLIBC)
+    else if (h->has_statistics)
+        add_note(d, "The statistics of %s were read by calls, which stopped a thread for %s.",
+                 software_allocators[h->allocator].name, human_ns(a, (double)d->asked_ns));
+    else if (h->allocator != SOFTWARE_GLIBC)
         add_note(d, "The blocks and statistics of %s were not read, only mappings.",
-                 h->allocator == LOOK_OTHER_MALLOC ? "the program's malloc"
-                                                   : look_allocator_name(h->allocator));
+                 is_named(h) ? software_allocators[h->allocator].name : "the program's malloc");
     else if (!knows_blocks(l))
         add_note(d, "Of malloc's memory, %s of %s was not read.",
                  human_bytes(a, l->owners[LOOK_UNREAD]),
@@ -244,6 +239,12 @@ static void note_surroundings(struct doctor *d)
         add_note(d, "The process ended after the last look.");
 }
 
+static bool can_ask(const struct look_heap *h)
+{
+    return !h->has_statistics &&
+           (h->allocator == SOFTWARE_JEMALLOC || h->allocator == SOFTWARE_TCMALLOC);
+}
+
 static void set_next(struct doctor *d)
 {
     const struct look *l = &d->last;
@@ -251,6 +252,8 @@ static void set_next(struct doctor *d)
          grows = d->verdict.kind == VERDICT_KIND_grows || d->verdict.kind == VERDICT_KIND_fills;
     if (l->children_bytes > l->rss_bytes)
         snprintf(d->next, sizeof d->next, "heaptape doctor %ld", (long)l->largest_child.pid);
+    else if (can_ask(&l->heap))
+        snprintf(d->next, sizeof d->next, "heaptape doctor --allocator-stats %ld", (long)l->pid);
     else if (!judged)
         snprintf(d->next, sizeof d->next, "heaptape doctor --watch 60s %ld", (long)l->pid);
     else if (grows || d->verdict.act)
@@ -265,36 +268,46 @@ static void set_title(struct doctor *d)
 {
     const struct look *l = &d->last;
     char rss[32], count[64], allocator[48] = "";
-    if (l->heap.allocator == LOOK_GLIBC)
+    if (l->heap.allocator == SOFTWARE_GLIBC)
         snprintf(allocator, sizeof allocator, ", glibc %s", l->heap.version);
-    else if (l->heap.allocator < LOOK_OTHER_MALLOC)
-        snprintf(allocator, sizeof allocator, ", %s", look_allocator_name(l->heap.allocator));
+    else if (is_named(&l->heap))
+        snprintf(allocator, sizeof allocator, ", %s", software_allocators[l->heap.allocator].name);
     snprintf(d->title, sizeof d->title, "%ld (%.100s): RSS %s, %s%s%s%s", (long)l->pid, l->command,
              human_bytes(rss, l->rss_bytes), human_plural(count, l->threads, "thread", "threads"),
              allocator, d->facts.runtime ? ", " : "",
              d->facts.runtime ? d->facts.runtime->name : "");
 }
 
-void doctor_judge_file(struct doctor *d, const struct file_stat *s,
-                       const struct rss_history *history)
+// Writes the command that keeps a recording of the program.
+static void set_next_program(struct doctor *d)
+{
+    size_t n = (size_t)snprintf(d->next, sizeof d->next, "heaptape doctor -o %.60s.ht --",
+                                basename(d->argv[0]));
+    for (char *const *word = d->argv; *word && n < sizeof d->next; word++)
+        n += (size_t)snprintf(d->next + n, sizeof d->next - n, " %s", *word);
+}
+
+void doctor_judge_file(struct doctor *d, const struct file_stat *s)
 {
     const struct file_stat_process *p =
         s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
     char bytes[32];
     d->is_file = true;
-    d->file = s->name;
-    verdict_facts_of_file(&d->facts, s, history);
+    verdict_facts_of_file(&d->facts, s);
     verdict_find(&d->verdict, &d->facts);
     bool resident = d->facts.knows_resident;
     double size = resident ? d->facts.rss_bytes : d->facts.live_bytes;
-    snprintf(d->title, sizeof d->title, "%.200s, process %u (%.100s): %s %s", s->name,
-             p ? p->pid : 0,
+    snprintf(d->title, sizeof d->title, "%.200s%sprocess %u (%.100s): %s %s",
+             d->file ? d->file : "", d->file ? ", " : "", p ? p->pid : 0,
              p && p->argv_bytes ? p->argv
              : p && p->exe      ? p->exe
                                 : "unknown",
              resident ? "RSS" : "live bytes", human_bytes(bytes, size > 0 ? (uint64_t)size : 0));
-    snprintf(d->next, sizeof d->next, "heaptape stat %s%.300s",
-             s->by_site.n_sites ? "--by site " : "", s->name);
+    if (d->file)
+        snprintf(d->next, sizeof d->next, "heaptape stat %s%.300s",
+                 s->by_site.n_sites ? "--by site " : "", d->file);
+    else
+        set_next_program(d);
 }
 
 void doctor_judge(struct doctor *d)
@@ -308,9 +321,14 @@ void doctor_judge(struct doctor *d)
     set_next(d);
 }
 
-bool doctor_can_trim(const struct doctor *d)
+bool doctor_can_try(const struct doctor *d)
 {
     enum verdict_kind kind = d->verdict.kind;
-    return d->last.heap.is_read && (kind == VERDICT_KIND_pinned || kind == VERDICT_KIND_arenas ||
-                                    kind == VERDICT_KIND_retained);
+    const struct look_heap *h = &d->last.heap;
+    if (!look_purge_text(h->allocator))
+        return false;
+    // Without the blocks, only the call itself shows how much memory is free.
+    bool is_unknown = !h->is_read && !h->has_statistics && h->allocator != SOFTWARE_GLIBC;
+    return kind == VERDICT_KIND_pinned || kind == VERDICT_KIND_arenas ||
+           kind == VERDICT_KIND_retained || (is_unknown && kind == VERDICT_KIND_unknown_blocks);
 }

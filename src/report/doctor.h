@@ -18,9 +18,9 @@ enum {
 
 enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 200 };
 
-// A trial of the remedy: a call of malloc_trim(0) in the process.
+// A trial of the remedy: a call in the process that returns free memory.
 struct doctor_try {
-    bool called;
+    const char *call;                   // NULL: none was made
     uint64_t before_bytes, after_bytes; // RSS
     uint64_t call_ns, paused_ns;        // paused_ns: longest time that a thread was stopped
 };
@@ -35,12 +35,14 @@ struct doctor {
     struct verdict verdict;
     char notes[DOCTOR_NOTES][DOCTOR_NOTE_BYTES];
     size_t n_notes;
-    char title[700];  // process, size, threads, allocator
-    char next[400];   // the next command, or ""
-    bool is_file;     // the facts are from a recording: there are no looks
-    const char *file; // name of the recording; borrowed
-    bool ended;       // the process ended after the last look
+    char title[700];   // process, size, threads, allocator
+    char next[400];    // the next command, or ""
+    bool is_file;      // the facts are from a recording: there are no looks
+    const char *file;  // name of the recording; NULL: it is not kept; borrowed
+    char *const *argv; // program that was recorded for this answer, or NULL; borrowed
+    bool ended;        // the process ended after the last look
     struct doctor_try tried;
+    uint64_t asked_ns; // longest time that a thread was stopped for the allocator's statistics
 };
 
 // Adds a look, after comparing it with the previous one. `low` and `high` are the lowest and
@@ -50,13 +52,12 @@ int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high);
 // Finds the verdict, the notes and the next command from the looks so far.
 void doctor_judge(struct doctor *d);
 
-// Finds the verdict of a recording whose statistics are complete. `history` is NULL if the resident
-// memory is not known. Borrows *s.
-void doctor_judge_file(struct doctor *d, const struct file_stat *s,
-                       const struct rss_history *history);
+// Finds the verdict of a recording whose statistics are complete. d->file and d->argv are set. Borrows
+// *s.
+void doctor_judge_file(struct doctor *d, const struct file_stat *s);
 
-// Returns true if the remedy is a call of malloc_trim(0).
-bool doctor_can_trim(const struct doctor *d);
+// Returns true if the remedy can be a call that makes the allocator return free memory.
+bool doctor_can_try(const struct doctor *d);
 
 void doctor_release(struct doctor *d);
 

@@ -627,12 +627,11 @@ static void apply_rules(struct findings *f, const struct findings_input *in)
     }
 }
 
-void findings_of_file(struct findings *f, const struct file_stat *s,
-                      const struct rss_history *history)
+void findings_of_file(struct findings *f, const struct file_stat *s)
 {
     struct findings_stat stat;
     findings_stat_of_file(&stat, s);
-    verdict_facts_of_file(&f->facts, s, history);
+    verdict_facts_of_file(&f->facts, s);
     verdict_find(&f->verdict, &f->facts);
     f->has_verdict = f->has_facts = s->n_processes > 0;
     apply_rules(f, &(struct findings_input){f->has_verdict ? &f->verdict : NULL, &stat, NULL, 0});

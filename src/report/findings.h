@@ -4,7 +4,6 @@
 #define HEAPTAPE_REPORT_FINDINGS_H
 
 #include "analysis/file_stat.h"
-#include "analysis/memory/rss_history.h"
 #include "base/json.h"
 #include "report/findings_stat.h"
 #include "report/json/json_value.h"
@@ -89,10 +88,9 @@ struct findings {
     struct verdict_facts facts;
 };
 
-// Finds the findings of a file that was counted whole (FILE_STAT_ALL) or is an aggregate. `history`
-// may be NULL, see verdict_facts_of_file.
-void findings_of_file(struct findings *f, const struct file_stat *s,
-                      const struct rss_history *history);
+// Finds the findings of a file that was counted whole (FILE_STAT_ALL or FILE_STAT_REPORT) or is an
+// aggregate.
+void findings_of_file(struct findings *f, const struct file_stat *s);
 
 // Like findings_of_file, for an object of `stat --json`, and for n results. A result is an object
 // of `replay --json` or an allocator of `compare --json`. A rule whose figures are missing has no

@@ -89,12 +89,12 @@ static bool is_reused(const struct verdict_facts *f)
 static enum verdict_kind free_kind(const struct verdict_facts *f)
 {
     double bytes = verdict_free_bytes(f);
-    if (f->allocator == VERDICT_GLIBC && f->arenas >= ARENAS && f->arena_free_bytes >= bytes / 2)
+    if (f->allocator == SOFTWARE_GLIBC && f->arenas >= ARENAS && f->arena_free_bytes >= bytes / 2)
         return VERDICT_KIND_arenas;
-    bool between = f->allocator == VERDICT_GLIBC
+    bool between = f->allocator == SOFTWARE_GLIBC
                        ? verdict_known(f->top_free_bytes) < PINNED_SHARE * bytes
                        : verdict_stuck_bytes(f) > PINNED_SHARE * bytes;
-    return between && f->pinning_blocks > 0 ? VERDICT_KIND_pinned : VERDICT_KIND_retained;
+    return between && f->pinning_blocks != 0 ? VERDICT_KIND_pinned : VERDICT_KIND_retained;
 }
 
 // Returns the free memory that was not in use in the last second.
@@ -175,7 +175,7 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
 
 void verdict_facts_init(struct verdict_facts *f)
 {
-    *f = (struct verdict_facts){.allocator = VERDICT_OTHER_ALLOCATOR,
+    *f = (struct verdict_facts){.allocator = SOFTWARE_OTHER_ALLOCATOR,
                                 .span_ns = NAN,
                                 .live_bytes = NAN,
                                 .live_blocks = NAN,
@@ -219,55 +219,6 @@ void verdict_find(struct verdict *v, const struct verdict_facts *f)
                           .saves_bytes = NAN,
                           .sure = VERDICT_SURE};
     verdict_tell(v, f);
-}
-
-const struct verdict_runtime *verdict_runtime_of(const char *exe)
-{
-    static const struct verdict_runtime runtimes[] = {
-        {"java", "Java", "see 'jcmd PID GC.heap_info', and limit the heap with -Xmx"},
-        {"node", "Node.js",
-         "write a heap snapshot (--heapsnapshot-signal=SIGUSR2), and limit the heap with "
-         "--max-old-space-size"},
-        {"python", "Python",
-         "record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc"},
-        {"php", "PHP", "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc"},
-        {"dotnet", ".NET", "see 'dotnet-gcdump collect -p PID'"},
-        {"beam.smp", "Erlang", "see erlang:memory()"},
-        {"ruby", "Ruby", "see GC.stat"},
-        // Any executable can be a Go program. No base name begins with '/', so no name matches this
-        // row.
-        {"/", "Go", "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
-        {"julia", "Julia", "see Base.summarysize, and limit the heap with --heap-size-hint"},
-    };
-    const char *base = exe && exe[1] ? basename(exe) : exe;
-    for (size_t i = 0; exe && i < sizeof runtimes / sizeof *runtimes; i++) {
-        if (strncmp(base, runtimes[i].exe, strlen(runtimes[i].exe)) == 0)
-            return &runtimes[i];
-    }
-    return NULL;
-}
-
-enum verdict_allocator verdict_allocator_of(const char *library, const char **name)
-{
-    static const struct {
-        const char *part, *name;
-        enum verdict_allocator allocator;
-    } known_names[] = {
-        {"libjemalloc", "jemalloc", VERDICT_JEMALLOC},
-        {"libtcmalloc", "tcmalloc", VERDICT_TCMALLOC},
-        {"libmimalloc", "mimalloc", VERDICT_MIMALLOC},
-        {"libc.so", "glibc", VERDICT_GLIBC},
-        {"libc-2.", "glibc", VERDICT_GLIBC},
-    };
-    const char *base = library ? basename(library) : NULL;
-    *name = base;
-    for (size_t i = 0; base && i < sizeof known_names / sizeof *known_names; i++) {
-        if (strncmp(base, known_names[i].part, strlen(known_names[i].part)) != 0)
-            continue;
-        *name = known_names[i].name;
-        return known_names[i].allocator;
-    }
-    return VERDICT_OTHER_ALLOCATOR;
 }
 
 static void put_growth(struct json *j, const char *key, const struct growth *g)

@@ -5,7 +5,9 @@
 #define HEAPTAPE_REPORT_VERDICT_H
 
 #include "analysis/growth.h"
+#include "analysis/symbols/stack.h"
 #include "base/json.h"
+#include "record/processes/software.h"
 #include "report/json/json_value.h"
 
 #include <stdbool.h>
@@ -31,23 +33,7 @@ enum verdict_owner {
         VERDICT_OWNERS
 };
 
-// Selects the wording of the remedy.
-enum verdict_allocator {
-    VERDICT_GLIBC,
-    VERDICT_JEMALLOC,
-    VERDICT_TCMALLOC,
-    VERDICT_MIMALLOC,
-    VERDICT_OTHER_ALLOCATOR
-};
-
-// A language runtime whose heap is anonymous memory outside malloc.
-struct verdict_runtime {
-    const char *exe; // prefix of the executable's name
-    const char *name;
-    const char *remedy; // how to examine or limit the heap of the runtime
-};
-
-enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = 300, VERDICT_NAMES = 8 };
+enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = STACK_PATH_BYTES, VERDICT_NAMES = 8 };
 
 // Call path, from the function that allocates to its callers: "get (a.c:28) < add (a.c:60)".
 struct verdict_site {
@@ -72,10 +58,10 @@ struct verdict_name {
 
 // Unknown figures are NAN. All zero is not valid: begin with verdict_facts_init.
 struct verdict_facts {
-    enum verdict_allocator allocator;
+    enum software_allocator allocator; // not UNKNOWN; selects the wording of the remedy
     const char *allocator_name; // "glibc", "jemalloc", the name of the library, or NULL: unknown
-    const struct verdict_runtime *runtime; // language runtime, or NULL
-    bool is_running;                       // a process was sampled from outside, not recorded
+    const struct software_runtime *runtime; // language runtime, or NULL
+    bool is_running;                        // a process was sampled from outside, not recorded
     bool knows_blocks;   // all live blocks are known, including blocks from before the first sample
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own, after the last sample
@@ -99,9 +85,10 @@ struct verdict_facts {
     double arenas;           // arenas with at least 256 KiB of free memory
     double arena_free_bytes; // free memory outside the main arena
     double top_free_bytes;   // glibc: free memory above the last block of the main arena
-    // mimalloc: free memory in its pages of 64 KiB that have a live block.
+    // Free memory in the allocator's regions that have a live block: mimalloc's pages of 64 KiB,
+    // tcmalloc's spans of 8 KiB.
     double shared_free_bytes;
-    // Blocks in pages that are less than half live.
+    // Blocks in pages that are less than half live. Unknown with an allocator's own statistics.
     double pinning_blocks, pinning_bytes;
     double pinning_before_share;              // share of pinning_blocks from before the recording
     double stacks;                            // number of thread stacks
@@ -193,11 +180,5 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 
 // Private: writes the sentences, the remedy and the sureness of v->kind.
 void verdict_tell(struct verdict *v, const struct verdict_facts *f);
-
-// Returns the runtime of an executable, or NULL. `exe` may be NULL.
-const struct verdict_runtime *verdict_runtime_of(const char *exe);
-
-// Returns the allocator of a library, and sets *name to the name to print. `library` may be NULL.
-enum verdict_allocator verdict_allocator_of(const char *library, const char **name);
 
 #endif

@@ -1,17 +1,15 @@
 #include "report/verdict_facts.h"
 
+#include "analysis/symbols/stack.h"
 #include "report/json/sites_json.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 enum {
-    PATH_FUNCTIONS = 3,
-    NAME_BYTES = 60,
     ARENA_BYTES = 256 << 10, // minimum free memory of a counted arena
     IDLE_POINTS = 8,         // after the last event
 };
@@ -24,44 +22,6 @@ enum {
 static const struct file_stat_process *process_of(const struct file_stat *s)
 {
     return s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
-}
-
-// Appends " < render (server.cpp:44)". The arguments of a C++ function can be longer than a line.
-static void append_function(char path[VERDICT_PATH_BYTES], const struct symbol *s)
-{
-    size_t n = strlen(path), bytes = strlen(s->function);
-    const char *file = symbols_file(s);
-    if (bytes > NAME_BYTES)
-        bytes = strcspn(s->function, "(<");
-    bytes = bytes && bytes < NAME_BYTES ? bytes : NAME_BYTES;
-    n += (size_t)snprintf(path + n, VERDICT_PATH_BYTES - n, "%s%.*s", n ? " < " : "", (int)bytes,
-                          s->function);
-    if (n < VERDICT_PATH_BYTES && s->file[0])
-        snprintf(path + n, VERDICT_PATH_BYTES - n, " (%.60s:%d)", basename(s->file), s->line);
-    else if (n < VERDICT_PATH_BYTES && file[0])
-        snprintf(path + n, VERDICT_PATH_BYTES - n, " (%.60s)", basename(file));
-}
-
-// Writes the functions outside libraries, from the innermost one outwards. Without such a
-// function, writes the innermost one.
-static void set_path(char path[VERDICT_PATH_BYTES], struct symbols *symbols,
-                     const struct workload_sites *sites, uint32_t number)
-{
-    const struct workload_site *site = sites_json_frames(sites, number);
-    const struct symbol *found = NULL;
-    unsigned shown = 0;
-    for (uint32_t i = 0; symbols && i < site->n && shown < PATH_FUNCTIONS; i++) {
-        size_t n = symbols_of(symbols, &sites->frames[site->first + i], &found);
-        for (size_t k = 0; k < n && shown < PATH_FUNCTIONS; k++) {
-            if (strcmp(found[k].function, "_start") == 0)
-                shown = PATH_FUNCTIONS;
-            else if (!found[k].library)
-                append_function(path, &found[k]), shown++;
-        }
-    }
-    if (!shown && symbols && site->n &&
-        symbols_of(symbols, &sites->frames[site->first], &found) > 0)
-        append_function(path, &found[0]);
 }
 
 // Adds a site, or adds its bytes to the site with the same path. Call for the most important site
@@ -91,7 +51,7 @@ static void set_sites(struct verdict_sites *to, const struct file_stat *s,
         struct verdict_site site = {
             .bytes = (double)(by_growth ? t->growth_bytes : t->live_bytes),
             .freed_share = t->calls ? (double)t->freed_blocks / (double)t->calls : NAN};
-        set_path(site.path, s->symbols, &s->sites, top[i]);
+        stack_path(s->symbols, &s->sites, top[i], site.path);
         add_site(to, &site);
     }
 }
@@ -110,7 +70,7 @@ static void set_pinning(struct verdict_facts *f, const struct rss_history *h)
         struct verdict_site site = {.bytes = (double)sites->groups[i].stranded_bytes,
                                     .freed_share = NAN};
         if (sites->groups[i].key)
-            set_path(site.path, h->rss.symbols, &h->rss.sites, (uint32_t)sites->groups[i].key);
+            stack_path(h->rss.symbols, &h->rss.sites, sites->groups[i].key, site.path);
         add_site(&f->pinning, &site);
     }
     if (h->rss.all.blocks)
@@ -146,9 +106,9 @@ static void set_resident(struct verdict_facts *f, const struct rss *r)
     to[VERDICT_FREE] = (double)r->all.bytes[RSS_WHOLLY_FREE];
     to[f->knows_blocks ? VERDICT_PINNED : VERDICT_UNKNOWN_HEAP] +=
         (double)r->all.bytes[RSS_PARTLY_FREE];
-    to[!f->knows_blocks                ? VERDICT_UNKNOWN_HEAP
-       : f->allocator == VERDICT_GLIBC ? VERDICT_FREE
-                                       : VERDICT_MAPPINGS] += own;
+    to[!f->knows_blocks                 ? VERDICT_UNKNOWN_HEAP
+       : f->allocator == SOFTWARE_GLIBC ? VERDICT_FREE
+                                        : VERDICT_MAPPINGS] += own;
     to[f->knows_blocks ? VERDICT_MAPPINGS : VERDICT_UNKNOWN_HEAP] +=
         (double)(r->not_heap[TRACE_MEMORY_ANONYMOUS] + r->not_heap[TRACE_MEMORY_HEAP]);
     to[VERDICT_STACKS] = (double)r->not_heap[TRACE_MEMORY_STACK];
@@ -249,9 +209,9 @@ static void subtract_returned(struct verdict_facts *f, const struct file_stat *s
     }
 }
 
-static void set_memory(struct verdict_facts *f, const struct file_stat *s,
-                       const struct rss_history *h)
+static void set_memory(struct verdict_facts *f, const struct file_stat *s)
 {
+    const struct rss_history *h = &s->history;
     const struct rss *r = &h->rss;
     f->knows_blocks = f->from_start || h->lists_before;
     f->knows_resident = true;
@@ -260,8 +220,10 @@ static void set_memory(struct verdict_facts *f, const struct file_stat *s,
     for (size_t i = 0; i < h->n; i++)
         f->peak_rss_bytes = fmax(f->peak_rss_bytes, (double)h->moments[i].rss_bytes);
     f->top_free_bytes = (double)h->top_free_bytes;
-    if (f->allocator == VERDICT_MIMALLOC && f->knows_blocks)
-        f->shared_free_bytes = (double)h->region_free_bytes;
+    if (f->allocator == SOFTWARE_MIMALLOC && f->knows_blocks)
+        f->shared_free_bytes = (double)h->region_free_bytes[RSS_HISTORY_MIMALLOC];
+    if (f->allocator == SOFTWARE_TCMALLOC && f->knows_blocks)
+        f->shared_free_bytes = (double)h->region_free_bytes[RSS_HISTORY_TCMALLOC];
     set_resident(f, r);
     subtract_returned(f, s);
     set_arenas(f, r);
@@ -401,8 +363,8 @@ static void set_process(struct verdict_facts *f, const struct file_stat *s,
     // Traces of older versions do not store `attached`.
     bool attached = p->facts.attached || (p->summary.unmatched_frees && !p->facts.forked_from);
     bool whole = !attached && !p->facts.recorded_to && !p->summary.recorded_to && !s->cut.text[0];
-    f->runtime = verdict_runtime_of(p->exe);
-    f->allocator = verdict_allocator_of(p->facts.allocator, &f->allocator_name);
+    f->runtime = software_runtime_of(p->exe);
+    f->allocator = software_allocator_of(p->facts.allocator, &f->allocator_name);
     // Only the recorder's child has an exit status.
     f->exited = whole && p->facts.ended && (!p->facts.has_exit_status || WIFEXITED(status));
     f->from_start = whole && s->kind == FILE_STAT_TRACE;
@@ -411,8 +373,7 @@ static void set_process(struct verdict_facts *f, const struct file_stat *s,
     f->peak_live_bytes = (double)p->summary.peak_live_bytes;
 }
 
-void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s,
-                           const struct rss_history *history)
+void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s)
 {
     const struct file_stat_process *p = process_of(s);
     verdict_facts_init(f);
@@ -429,19 +390,6 @@ void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s,
         set_live_growth(f, s);
     if (s->sums)
         set_rss_growth(f, s);
-    if (history && history->n)
-        set_memory(f, s, history);
-}
-
-int verdict_facts_read_history(struct rss_history *h, const struct file_stat *s, const char *path,
-                               const struct convert_watch *watch, struct err *e)
-{
-    const struct file_stat_process *p = process_of(s);
-    *h = (struct rss_history){.n = 0};
-    struct stat info;
-    // A pipe cannot be read again.
-    if (!p || s->kind != FILE_STAT_TRACE || stat(path, &info) < 0 ||
-        (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
-        return 0;
-    return rss_history_read(h, path, p->facts.number, watch, e);
+    if (s->history.n)
+        set_memory(f, s);
 }

@@ -249,17 +249,17 @@ static void tell_arenas(struct verdict *v, const struct verdict_facts *f)
 
 // Advice on how to make the allocator return whole free pages.
 static const char *const releases[] = {
-    [VERDICT_GLIBC] = "call malloc_trim(0) after a burst, or start the program with "
-                      "MALLOC_TRIM_THRESHOLD_=131072",
-    [VERDICT_JEMALLOC] = "start the program with "
-                         "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0",
+    [SOFTWARE_GLIBC] = "call malloc_trim(0) after a burst, or start the program with "
+                       "MALLOC_TRIM_THRESHOLD_=131072",
+    [SOFTWARE_JEMALLOC] = "start the program with "
+                          "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0",
     // TCMALLOC_RELEASE_RATE has an effect only while the program frees memory.
-    [VERDICT_TCMALLOC] =
+    [SOFTWARE_TCMALLOC] =
         "call MallocExtension_ReleaseFreeMemory() after a burst, or start the program with "
         "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it goes on freeing",
-    [VERDICT_MIMALLOC] = "start the program with MIMALLOC_PURGE_DELAY=0 (before version 2.1: "
-                         "MIMALLOC_DECOMMIT_DELAY=0), or call mi_collect(true) after a burst",
-    [VERDICT_OTHER_ALLOCATOR] =
+    [SOFTWARE_MIMALLOC] = "start the program with MIMALLOC_PURGE_DELAY=0 (before version 2.1: "
+                          "MIMALLOC_DECOMMIT_DELAY=0), or call mi_collect(true) after a burst",
+    [SOFTWARE_OTHER_ALLOCATOR] =
         "call the allocator's function that returns free memory after a burst",
 };
 
@@ -272,8 +272,12 @@ static void tell_pinned(struct verdict *v, const struct verdict_facts *f)
 {
     double stuck = verdict_stuck_bytes(f);
     say_free(v, f);
-    say(v, " %s (%s) lie between the free memory",
-        count_text(f->pinning_blocks, "live block", "live blocks"), bytes_text(f->pinning_bytes));
+    if (isnan(f->pinning_blocks))
+        say(v, " %s of it are in pages with live blocks", bytes_text(stuck));
+    else
+        say(v, " %s (%s) lie between the free memory",
+            count_text(f->pinning_blocks, "live block", "live blocks"),
+            bytes_text(f->pinning_bytes));
     if (f->pinning_before_share > 0.5)
         say(v, ", %s of them from before the recording",
             f->pinning_before_share > 0.995 ? "all" : percent_text(f->pinning_before_share));
@@ -282,8 +286,8 @@ static void tell_pinned(struct verdict *v, const struct verdict_facts *f)
         say_sites(v, &f->pinning, " Free memory in their pages, by call path: ");
     v->saves_bytes = verdict_free_bytes(f) - stuck;
     advise(v, "To return up to %s of whole free pages, %s.", bytes_text(v->saves_bytes),
-           f->allocator == VERDICT_GLIBC ? "call malloc_trim(0) after a burst"
-                                         : releases[f->allocator]);
+           f->allocator == SOFTWARE_GLIBC ? "call malloc_trim(0) after a burst"
+                                          : releases[f->allocator]);
     advise(v,
            " %s are in pages with live blocks: allocate long-lived blocks apart from the burst, "
            "before it or from a pool.",
@@ -298,7 +302,7 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
     say_free(v, f);
     v->saves_bytes = verdict_free_bytes(f) - stuck;
     say(v, " %s of it are whole pages%s", bytes_text(v->saves_bytes),
-        f->allocator == VERDICT_GLIBC && f->top_free_bytes > 0 ? " at the end of the heap" : "");
+        f->allocator == SOFTWARE_GLIBC && f->top_free_bytes > 0 ? " at the end of the heap" : "");
     if (stuck >= VERDICT_GROWN_BYTES)
         say(v, ", and %s are in pages with live blocks", bytes_text(stuck));
     say(v, ".");
@@ -307,7 +311,7 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
     if (f->live.shape == GROWTH_SAWTOOTH)
         say(v, " Live bytes rose by %s and fell back: no leak.", bytes_text(f->live.swing_bytes));
     advise(v, "If the program does not need the memory again soon, %s.", releases[f->allocator]);
-    if (f->allocator != VERDICT_JEMALLOC || !(f->live.span_ns < DECAY_NS))
+    if (f->allocator != SOFTWARE_JEMALLOC || !(f->live.span_ns < DECAY_NS))
         return;
     say(v, " jemalloc returns pages about 10 s after they were freed, if threads of the same arena "
            "make further calls.");
@@ -387,13 +391,13 @@ static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
 
 // Advice on how to print the allocator's own statistics.
 static const char *const statistics[] = {
-    [VERDICT_GLIBC] = "call malloc_stats() or malloc_info(0, stderr)",
-    [VERDICT_JEMALLOC] = "call malloc_stats_print(), or start the program with "
-                         "MALLOC_CONF=stats_print:true",
-    [VERDICT_TCMALLOC] = "call MallocExtension_GetStats(), or start the program with "
-                         "MALLOCSTATS=1",
-    [VERDICT_MIMALLOC] = "call mi_stats_print(), or start the program with MIMALLOC_SHOW_STATS=1",
-    [VERDICT_OTHER_ALLOCATOR] = "use the statistics of the allocator",
+    [SOFTWARE_GLIBC] = "call malloc_stats() or malloc_info(0, stderr)",
+    [SOFTWARE_JEMALLOC] = "call malloc_stats_print(), or start the program with "
+                          "MALLOC_CONF=stats_print:true",
+    [SOFTWARE_TCMALLOC] = "call MallocExtension_GetStats(), or start the program with "
+                          "MALLOCSTATS=1",
+    [SOFTWARE_MIMALLOC] = "call mi_stats_print(), or start the program with MIMALLOC_SHOW_STATS=1",
+    [SOFTWARE_OTHER_ALLOCATOR] = "use the statistics of the allocator",
 };
 
 // Appends how much memory has blocks that cannot be read from outside.
@@ -428,7 +432,7 @@ static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f
         bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
         allocator_text(f));
     set_sure(v, VERDICT_UNSURE, "The blocks from before the recording are not known.");
-    advise(v, f->allocator == VERDICT_GLIBC
+    advise(v, f->allocator == SOFTWARE_GLIBC
                   ? "Record with --walk, or from the start of the program."
                   : "Record from the start of the program.");
 }

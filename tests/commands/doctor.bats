@@ -276,6 +276,33 @@ is_verdict() {
   [ -n "$found" ] || skip "no other allocator is installed"
 }
 
+@test "doctor: the statistics of other allocators, read by calls in the process" {
+  local found=
+  skip_under_sanitizer
+  for library in libjemalloc.so.2 libtcmalloc_minimal.so.4; do
+    path=$(ldconfig -p | awk -v name="$library" '$1 == name { print $NF; exit }')
+    [ -n "$path" ] || continue
+    found=1
+    name=${library#lib} name=${name%%[._]*}
+    under="env LD_PRELOAD=$path" cause pinned
+    heaptape doctor "$program"
+    says "heaptape doctor --allocator-stats $program"
+    doctor_json --allocator-stats --try --yes
+    grep -Eqx 'pinned|retained' <<<"$(json .verdict.kind)"
+    says "The statistics of $name were read by calls"
+    # 1 in 200 of 491,520 blocks of 128 bytes.
+    holds '.malloc.statistics_read and .malloc.live_bytes > 250000 and .malloc.live_bytes < 4000000'
+    holds '.resident.pinned_bytes > 5000000'
+    holds '.rss_bytes as $rss | ([.resident[]] | add) / $rss - 1 | fabs < 0.05'
+    holds '.try.rss_before_bytes - .try.rss_after_bytes > 0.7 * .resident.free_bytes'
+    kill -0 "$program"
+    kill -9 "$program"
+  done
+  [ -n "$found" ] || skip "no other allocator is installed"
+  heaptape doctor --allocator-stats missing.ht
+  usage_fails "--allocator-stats requires a PID"
+}
+
 @test "doctor: --try calls malloc_trim once and prints its effect" {
   skip_under_sanitizer
   cause pinned
@@ -340,4 +367,40 @@ END
   usage_fails "--watch requires a PID"
   heaptape doctor missing.ht
   fails_with 1 "missing.ht"
+}
+
+@test "doctor: a program is recorded, and explained at its end" {
+  skip_under_sanitizer
+  mkdir tmp
+  TMPDIR=$PWD/tmp heaptape doctor -- "$HEAPTAPE_PROGRAMS/verdicts" pinned 3
+  [ "$status" -eq 0 ]
+  says "ready"
+  says "verdicts): RSS"
+  says "freed memory that glibc has not returned"
+  says "in batch (verdicts.c:"
+  says "next heaptape doctor -o verdicts.ht -- $HEAPTAPE_PROGRAMS/verdicts pinned 3"
+  [ -z "$(ls tmp)" ]
+  # Ctrl-C ends the program, too. The recording is kept.
+  set -m
+  "$HEAPTAPE" doctor --json -o kept.ht -- "$HEAPTAPE_PROGRAMS/verdicts" leak >answer 3>&- &
+  program=$!
+  set +m
+  wait_until grep -qsx ready answer
+  kill -INT -- "-$program"
+  wait "$program"
+  program=
+  sed -i '/^ready$/d' answer
+  [ "$(jq -r .file answer)" = kept.ht ]
+  [ "$(jq -r .next answer)" = "heaptape stat --by site kept.ht" ]
+  heaptape stat --json kept.ht
+  [ "$(json .verdict.kind)" = "$(jq -r .verdict.kind answer)" ]
+  heaptape doctor -o kept.ht -- true
+  fails_with 125 "kept.ht"
+  touch plain
+  heaptape doctor -- ./plain
+  fails_with 126 "./plain: Permission denied"
+  heaptape doctor -o x.ht kept.ht
+  usage_fails "-o requires -- PROGRAM"
+  heaptape doctor kept.ht kept.ht
+  usage_fails "unexpected operand 'kept.ht'"
 }

@@ -17,7 +17,7 @@ static struct look make_look(void)
                          .time_ns = 1000000000,
                          .rss_bytes = 100 * MIB,
                          .owners = {[LOOK_LIVE] = 100 * MIB},
-                         .heap = {.allocator = LOOK_GLIBC,
+                         .heap = {.allocator = SOFTWARE_GLIBC,
                                   .version = "2.36",
                                   .is_read = true,
                                   .blocks = 1000,
@@ -110,20 +110,58 @@ static void test_unread(void **state)
     judge(&l, &l);
     assert_true(has_note("Of malloc's memory, 40.0 MiB of 100.0 MiB was not read."));
     assert_false(d.facts.knows_blocks);
-    l.heap = (struct look_heap){.allocator = LOOK_GLIBC, .version = "2.99"};
+    l.heap = (struct look_heap){.allocator = SOFTWARE_GLIBC, .version = "2.99"};
     strcpy(l.heap.why_not, "the layout of glibc 2.99 is unknown");
     judge(&l, &l);
     assert_true(has_note("The blocks of malloc were not read: the layout of glibc 2.99"));
-    l.heap = (struct look_heap){.allocator = LOOK_JEMALLOC};
+    l.heap = (struct look_heap){.allocator = SOFTWARE_JEMALLOC};
     judge(&l, &l);
     assert_true(has_note("The blocks and statistics of jemalloc were not read"));
+}
+
+// With its own statistics, an allocator other than glibc has known blocks.
+static void test_statistics(void **state)
+{
+    struct look l = make_look();
+    (void)state;
+    l.owners[LOOK_LIVE] = 0;
+    l.owners[LOOK_ANONYMOUS] = 100 * MIB;
+    l.heap = (struct look_heap){.allocator = SOFTWARE_JEMALLOC};
+    judge(&l, &l);
+    assert_int_equal(d.verdict.kind, VERDICT_KIND_unknown_blocks);
+    assert_string_equal(d.next, "heaptape doctor --allocator-stats 42");
+    assert_true(doctor_can_try(&d));
+    l.owners[LOOK_LIVE] = 10 * MIB;
+    l.owners[LOOK_FREE] = 85 * MIB;
+    l.owners[LOOK_ANONYMOUS] = 5 * MIB;
+    l.heap.has_statistics = true;
+    l.heap.live_bytes = 10 * MIB;
+    judge(&l, &l);
+    assert_int_equal(d.verdict.kind, VERDICT_KIND_retained);
+    assert_non_null(strstr(d.verdict.text, "85.0 MiB of it are whole pages"));
+    assert_non_null(strstr(d.verdict.remedy, "dirty_decay_ms"));
+    assert_true(has_note("The statistics of jemalloc were read by calls"));
+    assert_false(has_note("were not read"));
+    assert_true(doctor_can_try(&d));
+    assert_null(strstr(d.next, "--allocator-stats"));
+    // Nothing is free.
+    l.owners[LOOK_LIVE] = 95 * MIB;
+    l.owners[LOOK_FREE] = 0;
+    l.heap.live_bytes = 95 * MIB;
+    judge(&l, &l);
+    assert_false(doctor_can_try(&d));
+    // Neither statistics nor a call are known.
+    l.heap = (struct look_heap){.allocator = SOFTWARE_OTHER_ALLOCATOR};
+    judge(&l, &l);
+    assert_false(doctor_can_try(&d));
+    assert_null(strstr(d.next, "--allocator-stats"));
 }
 
 static void test_runtime(void **state)
 {
     struct look l = make_look();
     (void)state;
-    l.runtime = "python";
+    l.runtime = software_runtime_of("python3.11");
     judge(&l, &l);
     assert_null(strstr(d.verdict.text, "Python"));
     l.owners[LOOK_LIVE] = 20 * MIB;
@@ -148,7 +186,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nothing_to_note), cmocka_unit_test(test_children),
     cmocka_unit_test(test_group),           cmocka_unit_test(test_corrupt),
     cmocka_unit_test(test_unread),          cmocka_unit_test(test_runtime),
-    cmocka_unit_test(test_state),
+    cmocka_unit_test(test_state),           cmocka_unit_test(test_statistics),
 };
 
 UNIT_MAIN(tests)

@@ -30,7 +30,7 @@ static struct growth level(enum growth_shape shape, double grown_mib)
 static void init(struct verdict_facts *f)
 {
     verdict_facts_init(f);
-    f->allocator = VERDICT_GLIBC;
+    f->allocator = SOFTWARE_GLIBC;
     f->allocator_name = "glibc";
     f->knows_blocks = f->knows_resident = true;
     f->span_ns = 5e9;
@@ -89,7 +89,7 @@ static const char *yes_heap_grows(struct verdict_facts *f)
     add(f, VERDICT_UNKNOWN_HEAP, 20);
     f->is_running = true;
     f->knows_blocks = false;
-    f->allocator = VERDICT_JEMALLOC;
+    f->allocator = SOFTWARE_JEMALLOC;
     f->allocator_name = "jemalloc";
     f->live = level(GROWTH_UNKNOWN, 0);
     f->live_bytes = NAN;
@@ -180,7 +180,7 @@ static const char *yes_retained(struct verdict_facts *f)
 {
     add(f, VERDICT_FREE, 80);
     f->top_free_bytes = 80 * MIB;
-    f->allocator = VERDICT_JEMALLOC;
+    f->allocator = SOFTWARE_JEMALLOC;
     f->allocator_name = "jemalloc";
     return "is freed memory that jemalloc has not returned to the kernel: live blocks have 2.0 MiB. "
            "80.0 MiB of it are whole pages.";
@@ -224,7 +224,7 @@ static void no_unclear(struct verdict_facts *f)
 static const char *yes_runtime(struct verdict_facts *f)
 {
     add(f, VERDICT_MAPPINGS, 60);
-    f->runtime = verdict_runtime_of("/usr/bin/java");
+    f->runtime = software_runtime_of("/usr/bin/java");
     return "60.0 MiB of 65.0 MiB resident, 92 %, is memory outside malloc, where Java has its own heap.";
 }
 
@@ -383,49 +383,50 @@ static struct verdict find(const char *(*set)(struct verdict_facts *f),
 
 static void use_glibc(struct verdict_facts *f)
 {
-    f->allocator = VERDICT_GLIBC;
+    f->allocator = SOFTWARE_GLIBC;
 }
 
 static void use_jemalloc(struct verdict_facts *f)
 {
-    f->allocator = VERDICT_JEMALLOC;
+    f->allocator = SOFTWARE_JEMALLOC;
 }
 
 static void use_tcmalloc(struct verdict_facts *f)
 {
-    f->allocator = VERDICT_TCMALLOC;
+    f->allocator = SOFTWARE_TCMALLOC;
 }
 
 static void use_mimalloc(struct verdict_facts *f)
 {
-    f->allocator = VERDICT_MIMALLOC;
+    f->allocator = SOFTWARE_MIMALLOC;
 }
 
 static void use_other(struct verdict_facts *f)
 {
-    f->allocator = VERDICT_OTHER_ALLOCATOR;
+    f->allocator = SOFTWARE_OTHER_ALLOCATOR;
 }
 
 static void test_remedies_by_allocator(void **unused)
 {
     static void (*const use[])(struct verdict_facts * f) = {
-        [VERDICT_GLIBC] = use_glibc,           [VERDICT_JEMALLOC] = use_jemalloc,
-        [VERDICT_TCMALLOC] = use_tcmalloc,     [VERDICT_MIMALLOC] = use_mimalloc,
-        [VERDICT_OTHER_ALLOCATOR] = use_other,
+        [SOFTWARE_GLIBC] = use_glibc,           [SOFTWARE_JEMALLOC] = use_jemalloc,
+        [SOFTWARE_TCMALLOC] = use_tcmalloc,     [SOFTWARE_MIMALLOC] = use_mimalloc,
+        [SOFTWARE_OTHER_ALLOCATOR] = use_other,
     };
     static const char *const parts[] = {"malloc_trim(0)", "dirty_decay_ms:1000",
                                         "TCMALLOC_RELEASE_RATE", "MIMALLOC_PURGE_DELAY=0",
                                         "the allocator's function"};
     (void)unused;
-    for (unsigned i = 0; i <= VERDICT_OTHER_ALLOCATOR; i++) {
-        for (unsigned k = 0; k <= VERDICT_OTHER_ALLOCATOR; k++) {
+    for (unsigned i = 0; i <= SOFTWARE_OTHER_ALLOCATOR; i++) {
+        for (unsigned k = 0; k <= SOFTWARE_OTHER_ALLOCATOR; k++) {
             struct verdict v = find(yes_retained, use[i]);
             assert_int_equal(v.kind, VERDICT_KIND_retained);
             assert_true((strstr(v.remedy, parts[k]) != NULL) == (i == k));
             assert_true(v.saves_bytes == 80 * MIB);
         }
         // Arenas of glibc are no verdict on another allocator.
-        assert_true((find(yes_arenas, use[i]).kind == VERDICT_KIND_arenas) == (i == VERDICT_GLIBC));
+        assert_true((find(yes_arenas, use[i]).kind == VERDICT_KIND_arenas) ==
+                    (i == SOFTWARE_GLIBC));
     }
     assert_non_null(strstr(find(yes_arenas, use_glibc).remedy, "MALLOC_ARENA_MAX=2"));
 }
@@ -552,18 +553,49 @@ static void test_pinning_blocks_from_before(void **unused)
     assert_null(strstr(find(yes_pinned, use_glibc).remedy, "Record from the start"));
 }
 
+static void share_regions(struct verdict_facts *f)
+{
+    use_tcmalloc(f);
+    f->shared_free_bytes = 60 * MIB;
+}
+
+static void use_statistics(struct verdict_facts *f)
+{
+    use_jemalloc(f);
+    f->pinning_blocks = f->pinning_bytes = NAN;
+    f->pinning.n = 0;
+    f->resident[VERDICT_PINNED] = 150 * MIB;
+    f->resident[VERDICT_FREE] = 42 * MIB;
+}
+
+// An allocator can only release whole regions, and its statistics do not count blocks.
+static void test_regions(void **unused)
+{
+    (void)unused;
+    assert_true(find(yes_retained, use_tcmalloc).saves_bytes == 80 * MIB);
+    assert_true(find(yes_retained, share_regions).saves_bytes == 20 * MIB);
+    struct verdict v = find(yes_pinned, use_statistics);
+    assert_int_equal(v.kind, VERDICT_KIND_pinned);
+    assert_non_null(strstr(v.text, " 150.0 MiB of it are in pages with live blocks."));
+    assert_null(strstr(v.text, "lie between"));
+    assert_true(v.saves_bytes == 42 * MIB);
+    assert_null(strstr(find(yes_pinned, use_glibc).text, "of it are in pages"));
+}
+
 static void test_allocators(void **unused)
 {
     const char *name;
     (void)unused;
-    assert_int_equal(verdict_allocator_of("/lib/x86_64-linux-gnu/libc.so.6", &name), VERDICT_GLIBC);
+    assert_int_equal(software_allocator_of("/lib/x86_64-linux-gnu/libc.so.6", &name),
+                     SOFTWARE_GLIBC);
     assert_string_equal(name, "glibc");
-    assert_int_equal(verdict_allocator_of("libjemalloc.so.2", &name), VERDICT_JEMALLOC);
-    assert_int_equal(verdict_allocator_of("/x/libtcmalloc_minimal.so.4", &name), VERDICT_TCMALLOC);
-    assert_int_equal(verdict_allocator_of("/x/libmimalloc.so.2.0", &name), VERDICT_MIMALLOC);
-    assert_int_equal(verdict_allocator_of("/x/libother.so", &name), VERDICT_OTHER_ALLOCATOR);
+    assert_int_equal(software_allocator_of("libjemalloc.so.2", &name), SOFTWARE_JEMALLOC);
+    assert_int_equal(software_allocator_of("/x/libtcmalloc_minimal.so.4", &name),
+                     SOFTWARE_TCMALLOC);
+    assert_int_equal(software_allocator_of("/x/libmimalloc.so.2.0", &name), SOFTWARE_MIMALLOC);
+    assert_int_equal(software_allocator_of("/x/libother.so", &name), SOFTWARE_OTHER_ALLOCATOR);
     assert_string_equal(name, "libother.so");
-    assert_int_equal(verdict_allocator_of(NULL, &name), VERDICT_OTHER_ALLOCATOR);
+    assert_int_equal(software_allocator_of(NULL, &name), SOFTWARE_OTHER_ALLOCATOR);
     assert_null(name);
 }
 
@@ -586,9 +618,9 @@ static void test_runtimes(void **unused)
     assert_false(v.act);
     assert_non_null(strstr(v.text, "It grows, by 20.0 MiB"));
     assert_null(strstr(find(yes_runtime, keep_mappings).text, "It grows"));
-    assert_string_equal(verdict_runtime_of("/opt/python3.11")->name, "Python");
-    assert_null(verdict_runtime_of("/usr/bin/redis-server"));
-    assert_null(verdict_runtime_of(NULL));
+    assert_string_equal(software_runtime_of("/opt/python3.11")->name, "Python");
+    assert_null(software_runtime_of("/usr/bin/redis-server"));
+    assert_null(software_runtime_of(NULL));
 }
 
 // Nothing is known.
@@ -613,6 +645,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_running),
     cmocka_unit_test(test_pinning_blocks_from_before),
     cmocka_unit_test(test_recent),
+    cmocka_unit_test(test_regions),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
     cmocka_unit_test(test_no_facts),

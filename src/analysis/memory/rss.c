@@ -22,12 +22,13 @@ struct rss_reading {
     struct rss_heap heap;
     struct moment *moments;
     size_t n, capacity;
-    uint32_t process;         // chosen process
-    struct slice_point point; // a time is converted to a stamp
-    const struct moment *at;  // chosen moment; NULL: the point has not been reached
-    bool over;                // the blocks at the chosen moment are complete
-    uint64_t start_stamp;     // when the process started
-    const struct rss_moments *wanted;
+    uint32_t process;                     // chosen process
+    struct slice_point point;             // a time is converted to a stamp
+    const struct moment *at;              // chosen moment; NULL: the point has not been reached
+    bool over;                            // the blocks at the chosen moment are complete
+    uint64_t start_stamp;                 // when the process started
+    const struct rss_moments *wanted;     // NULL: `options` choose one moment
+    struct rss_moments copied;            // of rss_reading_new
     struct trace_pages kept[RSS_MOMENTS]; // maps for `wanted`
     size_t n_kept, taken;
     struct progress *progress; // may be NULL
@@ -223,10 +224,9 @@ static int pass_moments(struct rss_reading *r, uint64_t stamp)
     return rc;
 }
 
-static int apply_calls(void *context, const struct workload_thread_op *ops,
-                       const struct order_call *calls, size_t n)
+int rss_reading_calls(struct rss_reading *r, const struct workload_thread_op *ops,
+                      const struct order_call *calls, size_t n)
 {
-    struct rss_reading *r = context;
     for (size_t i = 0; i < n && !r->over; i++) {
         if (!r->at && slice_point_reached(&r->point, &ops[i].op, r->heap.events))
             r->at = first_moment_from(r, ops[i].op.stamp);
@@ -240,28 +240,44 @@ static int apply_calls(void *context, const struct workload_thread_op *ops,
     return 0;
 }
 
-static int copy_sites(void *context, const struct order_counts *counts,
-                      const struct workload_sites *sites)
+static int apply_calls(void *context, const struct workload_thread_op *ops,
+                       const struct order_call *calls, size_t n)
 {
-    struct rss_reading *r = context;
-    (void)counts;
+    return rss_reading_calls(context, ops, calls, n);
+}
+
+int rss_reading_done(struct rss_reading *r, const struct workload_sites *sites)
+{
     return workload_sites_copy_all(&r->to->sites, sites);
 }
 
-static int choose_sink(void *context, const struct trace_process *p, struct convert_sink *sink)
+static int copy_sites(void *context, const struct order_counts *counts,
+                      const struct workload_sites *sites)
 {
-    struct rss_reading *r = context;
+    (void)counts;
+    return rss_reading_done(context, sites);
+}
+
+int rss_reading_begin(struct rss_reading *r, const struct trace_process *p)
+{
     const struct trace_session *s = &r->file->reader.session;
-    if (p->number != r->process)
-        return 0;
     r->to->pid = p->pid;
     r->to->exe = p->exe ? strdup(p->exe) : NULL;
     r->to->is_glibc = trace_process_uses_glibc(p);
     r->start_stamp = p->start_stamp;
     slice_point_resolve(&r->point, p->start_stamp, s->clock_hz, s->stamp_shift);
     r->at = choose_moment(r);
+    return p->exe && !r->to->exe ? -ENOMEM : 0;
+}
+
+static int choose_sink(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    struct rss_reading *r = context;
+    if (p->number != r->process)
+        return 0;
     *sink = (struct convert_sink){.ops = {.context = r, .calls = apply_calls}, .done = copy_sites};
-    return p->exe && !r->to->exe ? -ENOMEM : 1;
+    int rc = rss_reading_begin(r, p);
+    return rc < 0 ? rc : 1;
 }
 
 static void show_progress(void *context, uint64_t offset)
@@ -289,18 +305,22 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
     return rc;
 }
 
-static int read_moments(struct rss_reading *r, struct convert_result *result, struct err *e)
+static int keep_moments(struct rss_reading *r, struct err *e)
 {
     int rc = each_map(r, keep_spread, e);
     if (rc == 0 && r->wanted->begin && r->wanted->begin(r->wanted->context, r->kept, r->n_kept) < 0)
         rc = err_no_memory(e, r->file->in.name);
-    return rc < 0 ? rc : read_blocks(r, result, e);
+    return rc;
 }
 
-static int read_all(struct rss_reading *r, struct convert_result *result, struct err *e)
+// Finds the process and its moments, and reads the maps of the wanted moments.
+static int find_moments(struct rss_reading *r, struct err *e)
 {
+    *r->to = (struct rss){.name = r->file->in.name};
     int rc = each_map(r, add_map_moment, e);
     bool has_maps = r->n > 0;
+    if (rc == 0 && !has_maps && r->wanted)
+        return 0;
     if (rc == 0 && !has_maps)
         rc = read_samples(r, e);
     if (rc == 0 && !r->n)
@@ -313,10 +333,18 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     r->to->maps = has_maps ? r->n : 0;
     if (!r->heap.page_bytes)
         r->heap.page_bytes = 4096;
-    if (r->wanted)
-        return has_maps ? read_moments(r, result, e) : 0;
+    return r->wanted && has_maps ? keep_moments(r, e) : 0;
+}
+
+static int read_all(struct rss_reading *r, struct convert_result *result, struct err *e)
+{
+    int rc = find_moments(r, e);
+    if (rc < 0 || (r->wanted && !r->to->maps))
+        return rc;
     rc = read_blocks(r, result, e);
-    if (rc == 0 && has_maps)
+    if (r->wanted)
+        return rc;
+    if (rc == 0 && r->to->maps)
         rc = each_map(r, keep_chosen, e);
     else if (rc == 0)
         r->to->pages = (struct trace_pages){.stamp = r->at->stamp,
@@ -346,10 +374,17 @@ static int finish_reading(struct rss_reading *r, struct err *e)
     return fragmentation_has_sites(&to->pinned.by[FRAGMENTATION_BY_SITE]) ? name_sites(r, e) : 0;
 }
 
+static void release_reading(struct rss_reading *r)
+{
+    for (size_t i = 0; i < r->n_kept; i++)
+        trace_pages_release(&r->kept[i]);
+    rss_heap_release(&r->heap);
+    free(r->moments);
+}
+
 static int read_rss(struct rss_reading *r, const struct convert_watch *watch, struct err *e)
 {
     struct convert_result result = {0};
-    *r->to = (struct rss){.name = r->file->in.name};
     r->progress = watch ? watch->progress : NULL;
     if (r->progress)
         r->progress->total = r->file->in.size_bytes;
@@ -360,10 +395,7 @@ static int read_rss(struct rss_reading *r, const struct convert_watch *watch, st
         progress_clear(r->progress);
     if (rc == 0 && result.cut.text[0] && watch && watch->note)
         watch->note(result.cut.text);
-    for (size_t i = 0; i < r->n_kept; i++)
-        trace_pages_release(&r->kept[i]);
-    rss_heap_release(&r->heap);
-    free(r->moments);
+    release_reading(r);
     return rc;
 }
 
@@ -374,10 +406,50 @@ int rss_read(struct rss *to, struct trace_file *t, const struct rss_options *o,
     return read_rss(&r, watch, e);
 }
 
+static const struct rss_options to_the_end = {.at = RSS_AT_END};
+
 int rss_read_moments(struct rss *to, struct trace_file *t, const struct rss_moments *m,
                      const struct convert_watch *watch, struct err *e)
 {
-    static const struct rss_options to_the_end = {.at = RSS_AT_END};
     struct rss_reading r = {.to = to, .file = t, .options = &to_the_end, .wanted = m};
     return read_rss(&r, watch, e);
+}
+
+int rss_reading_new(struct rss_reading **reading, struct rss *to, struct trace_file *t,
+                    const struct rss_moments *m, struct err *e)
+{
+    struct rss_reading *r = calloc(1, sizeof *r);
+    *reading = NULL;
+    *to = (struct rss){.name = t->in.name};
+    if (!r)
+        return err_no_memory(e, t->in.name);
+    *r = (struct rss_reading){.to = to, .file = t, .options = &to_the_end, .copied = *m};
+    r->wanted = &r->copied;
+    int rc = find_moments(r, e);
+    if (rc == 0 && to->maps) {
+        *reading = r;
+        return 0;
+    }
+    release_reading(r);
+    free(r);
+    return rc == -ENODATA ? 0 : rc;
+}
+
+uint32_t rss_reading_process(const struct rss_reading *r)
+{
+    return r->process;
+}
+
+int rss_reading_end(struct rss_reading *r, bool whole)
+{
+    int rc = 0;
+    if (!r)
+        return 0;
+    if (whole)
+        rc = pass_moments(r, UINT64_MAX);
+    if (rc == 0 && whole)
+        rc = name_sites(r, NULL);
+    release_reading(r);
+    free(r);
+    return rc;
 }

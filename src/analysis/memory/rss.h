@@ -101,6 +101,27 @@ void rss_release(struct rss *r);
 int rss_read_moments(struct rss *r, struct trace_file *t, const struct rss_moments *m,
                      const struct convert_watch *watch, struct err *e);
 
+// The steps of rss_read_moments, for a caller that converts the trace for other figures, too.
+struct rss_reading;
+
+// Reads the maps and restarts at the first frame. Returns 0 with *reading set, or a negative errno
+// with *e set. *reading is NULL if there are no maps or if the process has no maps. `m` is copied,
+// the other arguments are borrowed. In either case, the caller must release *r.
+int rss_reading_new(struct rss_reading **reading, struct rss *r, struct trace_file *t,
+                    const struct rss_moments *m, struct err *e);
+
+// Returns the number of the process.
+uint32_t rss_reading_process(const struct rss_reading *reading);
+
+// Call at the first frame of the process, for each of its calls, and at its end. Return 0 or -ENOMEM.
+int rss_reading_begin(struct rss_reading *reading, const struct trace_process *p);
+int rss_reading_calls(struct rss_reading *reading, const struct workload_thread_op *ops,
+                      const struct order_call *calls, size_t n);
+int rss_reading_done(struct rss_reading *reading, const struct workload_sites *sites);
+
+// Passes the last moments, if `whole`, and frees *reading, which may be NULL. Returns 0 or -ENOMEM.
+int rss_reading_end(struct rss_reading *reading, bool whole);
+
 // Returns the sum of the parts.
 uint64_t rss_sum(const struct rss *r);
 

@@ -1,7 +1,6 @@
 #include "analysis/memory/rss_history.h"
 
 #include "analysis/memory/rss_heap.h"
-#include "workload/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,15 +53,20 @@ static uint64_t find_top(const struct rss *r, const struct rss_heap *heap)
     return free_pages * p->page_bytes;
 }
 
+static const uint64_t region_bytes[RSS_HISTORY_REGIONS] = {
+#define HT_X(symbol, bytes) [RSS_HISTORY_##symbol] = bytes,
+    RSS_HISTORY_REGIONS_TABLE(HT_X)
+#undef HT_X
+};
+
 // Counts the free resident bytes in regions with live blocks, which are sorted by address.
 static uint64_t find_region_free(const struct rss *r, const struct fragmentation_block *blocks,
-                                 size_t n)
+                                 size_t n, uint64_t bytes)
 {
-    uint64_t page = r->pages.page_bytes, per_region = RSS_HISTORY_REGION_BYTES / page,
-             free_bytes = 0;
+    uint64_t page = r->pages.page_bytes, per_region = bytes / page, free_bytes = 0;
     for (size_t i = 0; i < n;) {
-        uint64_t region = blocks[i].address / RSS_HISTORY_REGION_BYTES, used = 0, resident = 0;
-        for (; i < n && blocks[i].address / RSS_HISTORY_REGION_BYTES == region; i++)
+        uint64_t region = blocks[i].address / bytes, used = 0, resident = 0;
+        for (; i < n && blocks[i].address / bytes == region; i++)
             used += blocks[i].bytes;
         for (uint64_t k = 0; k < per_region; k++)
             resident += rss_is_resident(&r->pages, region * per_region + k) ? page : 0;
@@ -91,7 +95,8 @@ static int find_last(struct rss_history *h, const struct rss_heap *heap, uint64_
     h->lists_before = heap->known_before > 0;
     h->before_blocks = count_before(heap);
     h->top_free_bytes = find_top(&h->rss, heap);
-    h->region_free_bytes = find_region_free(&h->rss, blocks, n);
+    for (unsigned i = 0; i < RSS_HISTORY_REGIONS; i++)
+        h->region_free_bytes[i] = find_region_free(&h->rss, blocks, n, region_bytes[i]);
     free(blocks);
     return 0;
 }
@@ -114,22 +119,29 @@ static int add_moment(void *context, const struct rss *r, const struct rss_heap 
     return rc;
 }
 
-int rss_history_read(struct rss_history *h, const char *path, uint32_t process,
+static struct rss_moments moments_for(struct rss_history *h, uint32_t process)
+{
+    return (struct rss_moments){.max = RSS_HISTORY_MOMENTS,
+                                .process = process,
+                                .context = h,
+                                .begin = begin_moments,
+                                .take = add_moment};
+}
+
+int rss_history_read(struct rss_history *h, struct trace_file *t, uint32_t process,
                      const struct convert_watch *watch, struct err *e)
 {
-    const struct rss_moments moments = {.max = RSS_HISTORY_MOMENTS,
-                                        .process = process == UINT32_MAX ? 0 : process + 1,
-                                        .context = h,
-                                        .begin = begin_moments,
-                                        .take = add_moment};
-    struct file f;
     *h = (struct rss_history){.n = 0};
-    int rc = file_open(&f, path, FILE_TRACE | FILE_TRACE_TWICE, e);
-    if (rc == 0)
-        rc = rss_read_moments(&h->rss, &f.trace, &moments, watch, e);
-    h->rss.name = path;
-    file_close(&f);
-    return rc;
+    const struct rss_moments moments = moments_for(h, process + 1);
+    return rss_read_moments(&h->rss, t, &moments, watch, e);
+}
+
+int rss_history_begin(struct rss_history *h, struct rss_reading **reading, struct trace_file *t,
+                      struct err *e)
+{
+    *h = (struct rss_history){.n = 0};
+    const struct rss_moments moments = moments_for(h, 0);
+    return rss_reading_new(reading, &h->rss, t, &moments, e);
 }
 
 void rss_history_release(struct rss_history *h)

@@ -7,8 +7,18 @@
 // More moments than this cost time and hardly improve the model of the growth.
 enum { RSS_HISTORY_MOMENTS = 18 };
 
-// mimalloc's pages for small blocks: MI_SMALL_PAGE_SIZE.
-#define RSS_HISTORY_REGION_BYTES (64u << 10)
+// Aligned regions that an allocator divides into blocks of one size class and can only release as a
+// whole. X(SYMBOL, bytes).
+#define RSS_HISTORY_REGIONS_TABLE(X)                                                               \
+    X(TCMALLOC, 8u << 10)  /* kPageSize: the smallest span */                                      \
+    X(MIMALLOC, 64u << 10) /* MI_SMALL_PAGE_SIZE */
+
+enum rss_history_region {
+#define HT_X(symbol, bytes) RSS_HISTORY_##symbol,
+    RSS_HISTORY_REGIONS_TABLE(HT_X)
+#undef HT_X
+        RSS_HISTORY_REGIONS
+};
 
 struct rss_history_moment {
     uint64_t time_ns; // since the start of the process
@@ -28,17 +38,21 @@ struct rss_history {
     size_t n_first_names;
     // At the last moment.
     bool lists_before; // the trace lists blocks from before the start of the recording
-    // Free resident bytes in regions of RSS_HISTORY_REGION_BYTES with a live block.
-    uint64_t region_free_bytes;
+    // Free resident bytes in regions of each size with a live block.
+    uint64_t region_free_bytes[RSS_HISTORY_REGIONS];
     uint64_t top_free_bytes; // resident bytes of the brk area above its last block
     uint64_t before_blocks;  // live blocks from before the start of the recording
 };
 
-// Reads process number `process` of the trace at `path`, or the process with the highest RSS if
-// `process` is UINT32_MAX. Returns 0, or a negative errno like rss_read. In either case, the caller
-// must release *h.
-int rss_history_read(struct rss_history *h, const char *path, uint32_t process,
+// Reads process number `process` of a trace that was opened for reading twice. Returns 0, or a
+// negative errno like rss_read. In either case, the caller must release *h.
+int rss_history_read(struct rss_history *h, struct trace_file *t, uint32_t process,
                      const struct convert_watch *watch, struct err *e);
 void rss_history_release(struct rss_history *h);
+
+// Like rss_reading_new, for the process with the highest RSS. Call the functions for struct
+// rss_reading while converting the trace.
+int rss_history_begin(struct rss_history *h, struct rss_reading **reading, struct trace_file *t,
+                      struct err *e);
 
 #endif

@@ -53,6 +53,8 @@ struct attach_shared {
     struct attach_result result;
     struct err error;
     int rc;
+    struct attach_call calls[ATTACH_CALLS];
+    size_t n_calls;
 };
 
 static const uint64_t no_arguments[6];
@@ -802,29 +804,56 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     return rc;
 }
 
-// Checks that malloc_trim can be called.
-static int check_trim(struct remote *r, struct err *e)
+// Checks that the functions can be called.
+static int check_calls(struct remote *r, const struct attach_shared *s, struct err *e)
 {
-    if (!remote_is_libc(r, remote_function(r, "malloc")) || !remote_function(r, "malloc_trim"))
-        return err_set(e, -ENOTSUP, "%ld: its malloc is not glibc's", (long)r->pid);
+    for (size_t i = 0; i < s->n_calls; i++) {
+        if (!remote_function(r, s->calls[i].function))
+            return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)r->pid,
+                           s->calls[i].function);
+    }
     // A filter may kill the process for a system call that it does not make itself.
     if (status_number(r->pid, r->pid, "Seccomp", 10))
         return err_set(e, -ENOTSUP, "%ld: its seccomp filter may forbid the call", (long)r->pid);
     return 0;
 }
 
-static int call_trim(struct caller *c, struct attach_result *result, struct err *e)
+// Calls a function. The value and its size are above the text, on the separate stack.
+static int make_call(struct caller *c, struct attach_call *call, struct err *e)
 {
-    uint64_t start = clock_monotonic_ns(), released = 0;
-    c->call_ns = TRIM_NS;
-    int rc = call_by_name(c, "malloc_trim", no_arguments, &released, e);
-    c->call_ns = CALL_NS;
-    result->call_ns = clock_monotonic_ns() - start;
+    uint64_t words[2] = {call->form == ATTACH_WRITE ? call->number : 0, sizeof call->value},
+             value = c->text + ATTACH_TEXT_BYTES, size = value + sizeof *words;
+    const uint64_t arguments[][6] = {
+        [ATTACH_NUMBER] = {call->number},
+        [ATTACH_PROPERTY] = {c->text, value},
+        [ATTACH_READ] = {c->text, value, size, 0, 0},
+        [ATTACH_WRITE] = {c->text, 0, 0, value, sizeof call->value},
+        [ATTACH_RUN] = {c->text, 0, 0, 0, 0},
+    };
+    int rc = write_text(c, call->text, e);
+    if (rc == 0 && !remote_write(c->tracees->remote, value, words, sizeof words))
+        rc = set_gone(c, e);
+    if (rc == 0)
+        rc = call_by_name(c, call->function, arguments[call->form], &call->result, e);
+    if (rc == 0 && !remote_read(c->tracees->remote, value, &call->value, sizeof call->value))
+        rc = set_gone(c, e);
     return rc;
 }
 
-// Runs in the child. Calls malloc_trim(0).
-static int run_trim(pid_t pid, struct attach_shared *s)
+static int make_calls(struct caller *c, struct attach_shared *s)
+{
+    uint64_t start = clock_monotonic_ns();
+    int rc = 0;
+    c->call_ns = TRIM_NS;
+    for (size_t i = 0; rc == 0 && i < s->n_calls; i++)
+        rc = make_call(c, &s->calls[i], &s->error);
+    c->call_ns = CALL_NS;
+    s->result.call_ns = clock_monotonic_ns() - start;
+    return rc;
+}
+
+// Runs in the child. Makes the calls.
+static int run_calls(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
@@ -834,7 +863,7 @@ static int run_trim(pid_t pid, struct attach_shared *s)
         rc = remote_open(&r, pid, &s->error);
     if (rc < 0)
         return rc;
-    rc = check_trim(&r, &s->error);
+    rc = check_calls(&r, s, &s->error);
     if (rc == 0) {
         find_functions(&r);
         rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
@@ -842,7 +871,7 @@ static int run_trim(pid_t pid, struct attach_shared *s)
         if (rc == 0)
             rc = find_caller(&c, &t, &s->result, &s->error);
         if (rc == 0) {
-            rc = call_trim(&c, &s->result, &s->error);
+            rc = make_calls(&c, s);
             restore_caller(&c, &s->result);
         }
         tracees_release(&t);
@@ -853,12 +882,13 @@ static int run_trim(pid_t pid, struct attach_shared *s)
     return rc;
 }
 
-// A recording to start or, without `how`, to end, or a call of malloc_trim.
+// A recording to start or, without `how`, to end, or calls.
 struct attach_task {
     pid_t pid;
     const struct attach_how *how;
     pid_t owner;
-    bool trims;
+    struct attach_call *calls; // NULL: a recording
+    size_t n_calls;
 };
 
 // Like run_task, but waits while another heaptape is attaching or detaching.
@@ -866,7 +896,7 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
 {
     uint64_t start = clock_monotonic_ns();
     int rc;
-    while ((rc = task->trims ? run_trim(task->pid, s)
+    while ((rc = task->calls ? run_calls(task->pid, s)
                              : run_task(task->pid, task->how, task->owner, s)) == -EAGAIN &&
            clock_monotonic_ns() - start < BUSY_NS) {
         s->error = (struct err){0};
@@ -900,6 +930,9 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     int status;
     if (s == MAP_FAILED)
         return err_no_memory(e, NULL);
+    s->n_calls = task->n_calls < ATTACH_CALLS ? task->n_calls : ATTACH_CALLS;
+    if (task->calls)
+        memcpy(s->calls, task->calls, s->n_calls * sizeof *s->calls);
     pid_t child = fork();
     if (child == 0) {
         // SIGCHLD is not delivered if it is ignored.
@@ -928,6 +961,8 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     result->paused_ns =
         s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
     result->call_ns = s->result.call_ns;
+    if (task->calls)
+        memcpy(task->calls, s->calls, s->n_calls * sizeof *s->calls);
     if (how && how->list_blocks) {
         result->listed_blocks = s->result.listed_blocks;
         result->listed_bytes = s->result.listed_bytes;
@@ -951,7 +986,9 @@ int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
     return run_in_child(&(struct attach_task){.pid = pid, .owner = owner}, meanwhile, result, e);
 }
 
-int attach_trim(pid_t pid, struct attach_result *result, struct err *e)
+int attach_call(pid_t pid, struct attach_call *calls, size_t n, struct attach_result *result,
+                struct err *e)
 {
-    return run_in_child(&(struct attach_task){.pid = pid, .trims = true}, NULL, result, e);
+    return run_in_child(&(struct attach_task){.pid = pid, .calls = calls, .n_calls = n}, NULL,
+                        result, e);
 }

@@ -12,6 +12,7 @@
 #include "capture/spool/attach.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -19,7 +20,7 @@ struct attach_result {
     uint32_t threads;
     uint64_t paused_ns; // longest time that a thread was stopped
     uint64_t listed_blocks, listed_bytes;
-    uint64_t call_ns;     // time of the call of attach_trim
+    uint64_t call_ns;     // time of the calls of attach_call
     char not_listed[200]; // why the blocks are not listed; "" if they are, or were not requested
     // Why some functions are recorded through the loader's tables; "" if all are redirected.
     char not_redirected[200];
@@ -52,9 +53,29 @@ int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_me
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
                struct attach_result *result, struct err *e);
 
-// Calls malloc_trim(0) of glibc in a thread of the process, which is stopped for the time of the
-// call; the other threads run. Returns 0, or a negative errno with the process unchanged: like
-// attach_begin, or -ENOTSUP if the process has another malloc or a seccomp filter.
-int attach_trim(pid_t pid, struct attach_result *result, struct err *e);
+// Arguments of a function. `value` is a word in the process.
+enum attach_form {
+    ATTACH_NUMBER,   // f(number)
+    ATTACH_PROPERTY, // f(text, &value)
+    ATTACH_READ,     // f(text, &value, &size, NULL, 0), like mallctl
+    ATTACH_WRITE,    // f(text, NULL, NULL, &value, size)
+    ATTACH_RUN       // f(text, NULL, NULL, NULL, 0)
+};
+
+enum { ATTACH_CALLS = 12, ATTACH_TEXT_BYTES = 64 };
+
+struct attach_call {
+    const char *function;
+    enum attach_form form;
+    uint64_t number; // argument, or the value to write
+    char text[ATTACH_TEXT_BYTES];
+    uint64_t result, value; // the result, and the value afterwards
+};
+
+// Calls up to ATTACH_CALLS functions in a thread of the process, which is stopped for the time of the
+// calls; the other threads run. Returns 0, or a negative errno with the process unchanged: like
+// attach_begin, or -ENOTSUP if the process does not have a function or has a seccomp filter.
+int attach_call(pid_t pid, struct attach_call *calls, size_t n, struct attach_result *result,
+                struct err *e);
 
 #endif

@@ -17,8 +17,9 @@ int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
     return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
 }
 
-int attach_trim(pid_t pid, struct attach_result *result, struct err *e)
+int attach_call(pid_t pid, struct attach_call *calls, size_t n, struct attach_result *result,
+                struct err *e)
 {
-    (void)result;
+    (void)calls, (void)n, (void)result;
     return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
 }

@@ -589,26 +589,19 @@ static void read_version(const struct heap_reading *r, char version[16])
     free(bytes);
 }
 
-static enum look_allocator find_allocator(struct remote *r)
+static enum software_allocator find_allocator(struct remote *r)
 {
-    static const struct {
-        const char *function;
-        enum look_allocator allocator;
-    } signs[] = {
-        {"mallctl", LOOK_JEMALLOC},
-        {"je_mallctl", LOOK_JEMALLOC},
-        {"tc_malloc", LOOK_TCMALLOC},
-        {"MallocExtension_Internal_GetNumericProperty", LOOK_TCMALLOC},
-        {"mi_malloc", LOOK_MIMALLOC},
-    };
     uint64_t at = remote_function(r, "malloc");
     if (at && remote_is_libc(r, at))
-        return LOOK_GLIBC;
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        if (remote_function(r, signs[i].function))
-            return signs[i].allocator;
+        return SOFTWARE_GLIBC;
+    for (unsigned i = 0; i < SOFTWARE_ALLOCATORS; i++) {
+        for (unsigned k = 0; k < 2; k++) {
+            const char *function = software_allocators[i].functions[k];
+            if (function && remote_function(r, function))
+                return i;
+        }
     }
-    return LOOK_OTHER_MALLOC;
+    return SOFTWARE_OTHER_ALLOCATOR;
 }
 
 static int read_arenas(struct heap_reading *r)
@@ -636,7 +629,7 @@ static int read_malloc(struct heap_reading *r)
 {
     struct look_heap *h = &r->l->heap;
     h->allocator = find_allocator(r->remote);
-    if (h->allocator != LOOK_GLIBC)
+    if (h->allocator != SOFTWARE_GLIBC)
         return 0;
     read_version(r, h->version);
     if (!arena_is_known(h->version)) {
@@ -657,7 +650,7 @@ int look_heap_read(struct look *l, struct look_maps *m, uint64_t until_ns, struc
     struct heap_reading r = {.l = l, .maps = m, .remote = &remote, .until_ns = until_ns};
     struct err why = {0};
     int rc = remote_open(&remote, l->pid, &why);
-    l->heap.allocator = LOOK_UNKNOWN_MALLOC;
+    l->heap.allocator = SOFTWARE_UNKNOWN_ALLOCATOR;
     if (rc == -ESRCH || rc == -ENOMEM)
         return err_set(e, rc, "%s", why.text);
     if (rc < 0) {

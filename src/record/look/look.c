@@ -16,19 +16,9 @@ static const char *const owner_names[LOOK_OWNERS] = {
     [LOOK_OTHER] = "other",
 };
 
-static const char *const allocator_names[LOOK_ALLOCATORS] = {
-    [LOOK_GLIBC] = "glibc",       [LOOK_JEMALLOC] = "jemalloc",  [LOOK_TCMALLOC] = "tcmalloc",
-    [LOOK_MIMALLOC] = "mimalloc", [LOOK_OTHER_MALLOC] = "other", [LOOK_UNKNOWN_MALLOC] = "unknown",
-};
-
 const char *look_owner_name(enum look_owner o)
 {
     return owner_names[o];
-}
-
-const char *look_allocator_name(enum look_allocator a)
-{
-    return allocator_names[a];
 }
 
 static int check_process(struct look *l, struct err *e)
@@ -75,7 +65,7 @@ static int read_memory(struct look *l, struct look_maps *m, uint64_t until_ns, s
     l->rss_bytes = m->pages.rss_bytes;
     l->swap_bytes = m->pages.swap_bytes;
     l->huge_bytes = m->pages.huge_bytes;
-    l->runtime = look_runtime_name(l->pid, m);
+    l->runtime = look_runtime(l->pid, m);
     look_maps_find_stacks(m, l->pid);
     rc = look_heap_read(l, m, until_ns, e);
     if (rc == 0 && look_maps_finish(m, l) < 0)

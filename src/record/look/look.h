@@ -7,6 +7,7 @@
 #define HEAPTAPE_LOOK_LOOK_H
 
 #include "base/err.h"
+#include "record/processes/software.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,21 +32,14 @@ enum look_owner {
     LOOK_OWNERS
 };
 
-enum look_allocator {
-    LOOK_GLIBC,
-    LOOK_JEMALLOC,
-    LOOK_TCMALLOC,
-    LOOK_MIMALLOC,
-    LOOK_OTHER_MALLOC,   // defined by the program or another library
-    LOOK_UNKNOWN_MALLOC, // the process cannot be read, is statically linked, or has no glibc
-    LOOK_ALLOCATORS
-};
-
 struct look_heap {
-    enum look_allocator allocator;
+    enum software_allocator allocator;
     char version[16]; // of glibc; "" if unknown
     // The state of glibc's arenas was read. Otherwise, `why_not` is the reason.
     bool is_read;
+    // The figures are the allocator's own statistics, see look_ask. Then only live_bytes and the
+    // owners are known.
+    bool has_statistics;
     bool is_corrupt; // the same contradiction was found twice
     char why_not[200];
     uint32_t arenas, heaps;
@@ -98,10 +92,8 @@ struct look {
     bool maps_cut;   // the list of mappings was not read whole within the time limit
     uint32_t stacks; // number of mappings that are thread stacks
     uint64_t stack_bytes;
-    // Executable of the language runtime: "java", "node", "python", …; "/": Go, whose executables
-    // have any name; NULL: no runtime was recognized
-    const char *runtime;
-    struct look_name names[LOOK_NAMES]; // those with the most resident memory first
+    const struct software_runtime *runtime; // NULL: no language runtime was recognized
+    struct look_name names[LOOK_NAMES];     // those with the most resident memory first
     size_t n_names;
     struct look_heap heap;
     struct look_process largest_child; // pid 0: no child
@@ -119,7 +111,20 @@ int look_take(struct look *l, pid_t pid, uint64_t max_ns, struct err *e);
 // is_corrupt.
 void look_compare(struct look *now, const struct look *before);
 
-const char *look_owner_name(enum look_owner o);       // "live"
-const char *look_allocator_name(enum look_allocator); // "glibc"
+const char *look_owner_name(enum look_owner o); // "live"
+
+struct attach_result;
+
+// Reads the statistics of jemalloc or tcmalloc by calls in the process, which stop a thread, and adds
+// them to *l. Returns 0, or a negative errno like attach_call with *e set, or -ENOTSUP for another
+// allocator and for one without statistics.
+int look_ask(struct look *l, struct attach_result *result, struct err *e);
+
+// Makes the allocator return free memory to the kernel, by a call in the process. Returns 0, or a
+// negative errno like attach_call with *e set.
+int look_purge(pid_t pid, enum software_allocator a, struct attach_result *result, struct err *e);
+
+// Returns the call that look_purge makes, such as "malloc_trim(0)", or NULL if there is none.
+const char *look_purge_text(enum software_allocator a);
 
 #endif

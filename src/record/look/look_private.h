@@ -70,7 +70,7 @@ uint64_t look_resident_bytes(const struct look_resident *r, uint64_t from, uint6
 int look_heap_read(struct look *l, struct look_maps *m, uint64_t until_ns, struct err *e);
 
 // Returns the runtime as in struct look.
-const char *look_runtime_name(pid_t pid, const struct look_maps *m);
+const struct software_runtime *look_runtime(pid_t pid, const struct look_maps *m);
 
 // Returns a number that differs for another program in the same process.
 uint64_t look_image(pid_t pid);

@@ -68,40 +68,20 @@ static bool is_go(pid_t pid)
     return found;
 }
 
-const char *look_runtime_name(pid_t pid, const struct look_maps *m)
+const struct software_runtime *look_runtime(pid_t pid, const struct look_maps *m)
 {
-    // Starts of file names, and the executable of the runtime.
-    static const struct {
-        const char *file, *runtime;
-    } signs[] = {
-        {"libjvm.so", "java"},
-        {"java", "java"},
-        {"libnode.so", "node"},
-        {"node", "node"},
-        {"libpython", "python"},
-        {"python", "python"},
-        {"libcoreclr.so", "dotnet"},
-        {"libruby", "ruby"},
-        {"ruby", "ruby"},
-        {"php", "php"},
-        {"beam.smp", "beam.smp"},
-        {"julia", "julia"},
-    };
     char exe[PATH_MAX], path[64];
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
     ssize_t n = readlink(path, exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = 0;
-    const char *program = basename(exe);
-    for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
-        size_t length = strlen(signs[k].file);
-        if (strncmp(program, signs[k].file, length) == 0)
-            return signs[k].runtime;
-        for (size_t i = 0; strncmp(signs[k].file, "lib", 3) == 0 && i < m->n_names; i++) {
-            if (strncmp(basename(m->names[i].name), signs[k].file, length) == 0)
-                return signs[k].runtime;
+    const struct software_runtime *found = software_runtime_of(exe);
+    for (unsigned k = 0; !found && k < SOFTWARE_RUNTIMES; k++) {
+        for (size_t i = 0; !found && i < m->n_names; i++) {
+            if (software_is_library(&software_runtimes[k], m->names[i].name))
+                found = &software_runtimes[k];
         }
     }
-    return is_go(pid) ? "/" : NULL;
+    return found ? found : is_go(pid) ? software_go() : NULL;
 }
 
 // Appends the children of a process, which /proc lists for each thread. Returns the new number of

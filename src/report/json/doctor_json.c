@@ -3,10 +3,15 @@
 static void put_heap(struct json *j, const struct look_heap *h)
 {
     json_put_object(j, "malloc");
-    json_put_string(j, "allocator", look_allocator_name(h->allocator));
+    json_put_string(j, "allocator", software_allocators[h->allocator].name);
     if (h->version[0])
         json_put_string(j, "version", h->version);
     json_put_bool(j, "blocks_read", h->is_read);
+    if (h->has_statistics) {
+        json_put_bool(j, "statistics_read", true);
+        json_put_u64(j, "live_bytes", h->live_bytes);
+        json_put_u64(j, "free_bytes", h->free_bytes);
+    }
     if (h->why_not[0])
         json_put_string(j, "missing_reason", h->why_not);
     if (h->is_read) {
@@ -79,7 +84,7 @@ static void put_growth(struct json *j, const struct doctor *d)
     json_put_u64(j, "samples", d->looks);
     json_put_string(j, "rss", growth_shape_name(d->facts.rss.shape));
     json_put_u64(j, "first_rss_bytes", d->first.rss_bytes);
-    if (d->last.heap.is_read)
+    if (d->last.heap.is_read || d->last.heap.has_statistics)
         json_put_string(j, "live", growth_shape_name(d->facts.live.shape));
     json_end_object(j);
 }
@@ -97,7 +102,7 @@ static void put_notes(struct json *j, const struct doctor *d)
 static void put_try(struct json *j, const struct doctor_try *t)
 {
     json_put_object(j, "try");
-    json_put_string(j, "call", "malloc_trim(0)");
+    json_put_string(j, "call", t->call);
     json_put_u64(j, "rss_before_bytes", t->before_bytes);
     json_put_u64(j, "rss_after_bytes", t->after_bytes);
     json_put_u64(j, "call_ns", t->call_ns);
@@ -109,7 +114,8 @@ static void put_file(struct json *j, const struct doctor *d)
 {
     json_begin_object(j);
     json_put_u64(j, "schema_version", 2);
-    json_put_string(j, "file", d->file);
+    if (d->file)
+        json_put_string(j, "file", d->file);
     verdict_json(j, &d->verdict, &d->facts);
     json_put_string(j, "next", d->next);
     json_end_object(j);
@@ -148,7 +154,7 @@ void doctor_json(struct json *j, const struct doctor *d)
     put_surroundings(j, l);
     put_growth(j, d);
     put_notes(j, d);
-    if (d->tried.called)
+    if (d->tried.call)
         put_try(j, &d->tried);
     json_end_object(j);
 }

@@ -176,21 +176,17 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
     return rc;
 }
 
-// Computes the figures and findings of *s, the file at `path`, and its JSON.
-static int set_counted(struct document *d, const char *path, const struct file_stat *s)
+// Computes the figures and findings of *s, and its JSON.
+static int set_counted(struct document *d, const struct file_stat *s)
 {
     struct document_stat *to = d->items[d->n_items - 1].stat;
-    struct rss_history history;
-    struct err ignored; // file_stat has already reported faults of the file
     size_t n = 0;
     FILE *f = open_memstream(&to->text, &n);
     if (!f)
         return -ENOMEM;
     bool is_aggregate = s->kind == FILE_STAT_AGGREGATE;
     stat_figures_of_file(&to->figures, s);
-    int rc = verdict_facts_read_history(&history, s, path, d->watch, &ignored);
-    findings_of_file(&to->found, s, rc == 0 ? &history : NULL);
-    rss_history_release(&history);
+    findings_of_file(&to->found, s);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         to->calls[kind] =
             s->sums && s->sums->kinds[kind].calls ? (double)s->sums->kinds[kind].calls : NAN;
@@ -217,7 +213,7 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     }
     rc = add_workload(d, path, side, NULL);
     if (rc == 0)
-        rc = set_counted(d, path, &s);
+        rc = set_counted(d, &s);
     if (rc < 0)
         err_no_memory(e, path);
     if (rc == 0 && !aggregate)

@@ -120,7 +120,7 @@ static void note_gaps(const struct coverage *c, const char *path)
     if (gap_permille(c, &gaps) < NOTED_PERMILLE)
         return;
     add_shares(shares, sizeof shares, &gaps, &c->all);
-    note("stacks of %s end before the program's own code%s: in %s%s (try 'heaptape stat %s')",
+    note("stacks of %s end before the program's own code%s: in %s%s (try 'heaptape stat -v %s')",
          shares, c->sample_bytes ? " (estimated from sampled stacks)" : "", text,
          c->n_objects > NOTED_OBJECTS ? " and others" : "", path);
 }
@@ -133,7 +133,8 @@ void coverage_note(const char *path, bool verbose)
     if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return;
     if (st.st_size > MAX_NOTED_BYTES) {
-        note("run 'heaptape stat %s' for the coverage of stacks: the trace exceeds 256 MiB", path);
+        note("run 'heaptape stat -v %s' for the coverage of stacks: the trace exceeds 256 MiB",
+             path);
         return;
     }
     if (file_stat(&s, path, FILE_STAT_SITES, watch_begin("stacks"), &e) < 0) {

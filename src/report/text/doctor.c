@@ -3,46 +3,24 @@
 #include "base/printable.h"
 #include "cli/bar.h"
 #include "cli/human.h"
+#include "report/text/words.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    COLUMNS = 80,
-    MAX_LINES = 25,
-    BAR_CELLS = 16,
-    LABEL_BYTES = 160,
-    LABEL_COLUMNS = 40,
-    MIN_ROWS = 3
-};
+enum { MAX_LINES = 25, BAR_CELLS = 16, LABEL_BYTES = 160, LABEL_COLUMNS = 40, MIN_ROWS = 3 };
 
 struct owner_row {
     char label[LABEL_BYTES];
     uint64_t bytes;
 };
 
-// Prints words in lines of 80 columns. Continued lines are indented by `indent`, and the first line
-// continues at this column.
+// Prints a line or paragraph whose first line continues at column `indent`.
 static void print_words(FILE *to, const char *text, size_t indent)
 {
-    size_t column = indent;
-    while (*text) {
-        size_t n = strcspn(text, " "), columns = 0;
-        for (size_t i = 0; i < n; i++)
-            columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-        bool first = column == indent;
-        if (!first && column + 1 + columns > COLUMNS) {
-            fprintf(to, "\n%*s", (int)indent, "");
-            column = indent;
-            first = true;
-        }
-        fputs(first ? "" : " ", to);
-        printable_print(to, text, n);
-        column += columns + !first;
-        text += n + (text[n] == ' ');
-    }
+    words_print(to, text, indent, indent, NULL);
     putc('\n', to);
 }
 
@@ -82,11 +60,15 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
     char count[64];
     const char *name = o == LOOK_SHARED || o == LOOK_FILES ? largest_name(l, o) : NULL;
     const char *text = labels[o];
-    if (o == LOOK_LIVE)
+    if (o == LOOK_LIVE && l->heap.has_statistics)
+        text = "live blocks";
+    else if (o == LOOK_FREE && l->heap.has_statistics)
+        text = "free pages of the allocator";
+    else if (o == LOOK_LIVE)
         text = human_plural(count, l->heap.blocks, "live block", "live blocks");
     else if (o == LOOK_STACKS)
         text = human_plural(count, l->stacks, "thread stack", "thread stacks");
-    else if (o == LOOK_ANONYMOUS && !l->heap.is_read)
+    else if (o == LOOK_ANONYMOUS && !l->heap.is_read && !l->heap.has_statistics)
         text = "anonymous mappings, with malloc's memory";
     snprintf(row->label, LABEL_BYTES, "%s%s%s", text, name ? ": most of it " : "",
              name ? name : "");

@@ -1,0 +1,177 @@
+// Calls of the allocator's own functions in the process: statistics, and the return of free memory.
+#include "record/attach/attach.h"
+#include "record/look/look.h"
+
+#include <errno.h>
+#include <string.h>
+
+// MALLCTL_ARENAS_ALL of jemalloc: the sum of all arenas.
+#define ALL_ARENAS "4096"
+
+// Statistics. The names are those of the calls.
+enum {
+    JEMALLOC_EPOCH,
+    JEMALLOC_PAGE,
+    JEMALLOC_ALLOCATED,
+    JEMALLOC_ACTIVE,
+    JEMALLOC_METADATA,
+    JEMALLOC_DIRTY,
+    JEMALLOC_MUZZY,
+    JEMALLOC_CACHED,
+    JEMALLOC_CALLS
+};
+static const char *const jemalloc_names[JEMALLOC_CALLS] = {
+    [JEMALLOC_EPOCH] = "epoch",
+    [JEMALLOC_PAGE] = "arenas.page",
+    [JEMALLOC_ALLOCATED] = "stats.allocated",
+    [JEMALLOC_ACTIVE] = "stats.active",
+    [JEMALLOC_METADATA] = "stats.metadata",
+    [JEMALLOC_DIRTY] = "stats.arenas." ALL_ARENAS ".pdirty",
+    [JEMALLOC_MUZZY] = "stats.arenas." ALL_ARENAS ".pmuzzy",
+    [JEMALLOC_CACHED] = "stats.arenas." ALL_ARENAS ".tcache_bytes",
+};
+
+enum {
+    TCMALLOC_ALLOCATED,
+    TCMALLOC_FREE,
+    TCMALLOC_CENTRAL,
+    TCMALLOC_TRANSFER,
+    TCMALLOC_CACHED,
+    TCMALLOC_CALLS
+};
+static const char *const tcmalloc_names[TCMALLOC_CALLS] = {
+    [TCMALLOC_ALLOCATED] = "generic.current_allocated_bytes",
+    [TCMALLOC_FREE] = "tcmalloc.pageheap_free_bytes",
+    [TCMALLOC_CENTRAL] = "tcmalloc.central_cache_free_bytes",
+    [TCMALLOC_TRANSFER] = "tcmalloc.transfer_cache_free_bytes",
+    [TCMALLOC_CACHED] = "tcmalloc.thread_cache_free_bytes",
+};
+
+// Bytes of the allocator, resident or not.
+struct statistics {
+    uint64_t live, metadata, is_free, cached, pinned;
+};
+
+static uint64_t subtract(uint64_t from, uint64_t bytes)
+{
+    return from > bytes ? from - bytes : 0;
+}
+
+static int ask_jemalloc(pid_t pid, struct statistics *to, struct attach_result *result,
+                        struct err *e)
+{
+    struct attach_call calls[JEMALLOC_CALLS];
+    uint64_t values[JEMALLOC_CALLS];
+    for (unsigned i = 0; i < JEMALLOC_CALLS; i++) {
+        calls[i] = (struct attach_call){.function = "mallctl", .form = ATTACH_READ};
+        strcpy(calls[i].text, jemalloc_names[i]);
+    }
+    // Writing any epoch updates the statistics.
+    calls[JEMALLOC_EPOCH].form = ATTACH_WRITE;
+    calls[JEMALLOC_EPOCH].number = 1;
+    int rc = attach_call(pid, calls, JEMALLOC_CALLS, result, e);
+    if (rc < 0)
+        return rc;
+    for (unsigned i = 0; i < JEMALLOC_CALLS; i++)
+        values[i] = (int)calls[i].result == 0 ? calls[i].value : 0;
+    if (!values[JEMALLOC_ACTIVE])
+        return err_set(e, -ENOTSUP, "%ld: its jemalloc has no statistics", (long)pid);
+    *to = (struct statistics){
+        .live = subtract(values[JEMALLOC_ALLOCATED], values[JEMALLOC_CACHED]),
+        .metadata = values[JEMALLOC_METADATA],
+        .is_free = (values[JEMALLOC_DIRTY] + values[JEMALLOC_MUZZY]) * values[JEMALLOC_PAGE],
+        .cached = values[JEMALLOC_CACHED],
+        .pinned = subtract(values[JEMALLOC_ACTIVE], values[JEMALLOC_ALLOCATED]),
+    };
+    return 0;
+}
+
+static int ask_tcmalloc(pid_t pid, struct statistics *to, struct attach_result *result,
+                        struct err *e)
+{
+    struct attach_call calls[TCMALLOC_CALLS];
+    for (unsigned i = 0; i < TCMALLOC_CALLS; i++) {
+        calls[i] = (struct attach_call){.function = "MallocExtension_GetNumericProperty",
+                                        .form = ATTACH_PROPERTY};
+        strcpy(calls[i].text, tcmalloc_names[i]);
+    }
+    int rc = attach_call(pid, calls, TCMALLOC_CALLS, result, e);
+    if (rc < 0)
+        return rc;
+    *to = (struct statistics){
+        .live = calls[TCMALLOC_ALLOCATED].value,
+        .is_free = calls[TCMALLOC_FREE].value,
+        .cached = calls[TCMALLOC_CACHED].value,
+        .pinned = calls[TCMALLOC_CENTRAL].value + calls[TCMALLOC_TRANSFER].value,
+    };
+    return 0;
+}
+
+// Moves up to `bytes` from the memory whose owner is unknown to another owner.
+static void move_bytes(struct look *l, enum look_owner to, uint64_t bytes)
+{
+    static const enum look_owner unknown[] = {LOOK_UNREAD, LOOK_ANONYMOUS, LOOK_RUNTIME};
+    for (unsigned i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        uint64_t *from = &l->owners[unknown[i]], n = bytes < *from ? bytes : *from;
+        *from -= n;
+        l->owners[to] += n;
+        bytes -= n;
+    }
+}
+
+// Pages of live blocks may not be resident, so they come last.
+static void add_statistics(struct look *l, const struct statistics *s)
+{
+    struct look_heap *h = &l->heap;
+    h->has_statistics = true;
+    h->live_bytes = s->live;
+    h->free_bytes = s->is_free + s->cached + s->pinned;
+    move_bytes(l, LOOK_OTHER, s->metadata);
+    move_bytes(l, LOOK_FREE, s->is_free);
+    move_bytes(l, LOOK_PINNED, s->pinned);
+    move_bytes(l, LOOK_CACHED, s->cached);
+    move_bytes(l, LOOK_LIVE, s->live);
+    move_bytes(l, LOOK_OTHER, l->owners[LOOK_UNREAD]);
+}
+
+int look_ask(struct look *l, struct attach_result *result, struct err *e)
+{
+    struct statistics s;
+    int rc;
+    if (l->heap.allocator == SOFTWARE_JEMALLOC)
+        rc = ask_jemalloc(l->pid, &s, result, e);
+    else if (l->heap.allocator == SOFTWARE_TCMALLOC)
+        rc = ask_tcmalloc(l->pid, &s, result, e);
+    else
+        return err_set(e, -ENOTSUP, "%ld: no statistics of its malloc can be read", (long)l->pid);
+    if (rc == 0)
+        add_statistics(l, &s);
+    return rc;
+}
+
+static const struct {
+    const char *text;
+    struct attach_call call;
+} purges[SOFTWARE_ALLOCATORS] = {
+    [SOFTWARE_GLIBC] = {"malloc_trim(0)", {"malloc_trim", ATTACH_NUMBER, 0, "", 0, 0}},
+    [SOFTWARE_JEMALLOC] = {"mallctl(\"arena.4096.purge\")",
+                           {"mallctl", ATTACH_RUN, 0, "arena." ALL_ARENAS ".purge", 0, 0}},
+    [SOFTWARE_TCMALLOC] = {"MallocExtension_ReleaseFreeMemory()",
+                           {"MallocExtension_ReleaseFreeMemory", ATTACH_NUMBER, 0, "", 0, 0}},
+    [SOFTWARE_MIMALLOC] = {"mi_collect(true)", {"mi_collect", ATTACH_NUMBER, 1, "", 0, 0}},
+};
+
+int look_purge(pid_t pid, enum software_allocator a, struct attach_result *result, struct err *e)
+{
+    struct attach_call call = purges[a].call;
+    int rc = attach_call(pid, &call, 1, result, e);
+    if (rc == 0 && call.form == ATTACH_RUN && (int)call.result != 0)
+        return err_set(e, -EIO, "%ld: %s failed: %s", (long)pid, purges[a].text,
+                       strerror((int)call.result));
+    return rc;
+}
+
+const char *look_purge_text(enum software_allocator a)
+{
+    return purges[a].text;
+}

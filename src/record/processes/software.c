@@ -1,0 +1,70 @@
+#include "record/processes/software.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct software_allocator_info software_allocators[SOFTWARE_ALLOCATORS] = {
+    [SOFTWARE_GLIBC] = {"glibc", {"libc.so", "libc-2."}, {NULL}},
+    [SOFTWARE_JEMALLOC] = {"jemalloc", {"libjemalloc"}, {"mallctl", "je_mallctl"}},
+    [SOFTWARE_TCMALLOC] = {"tcmalloc",
+                           {"libtcmalloc"},
+                           {"tc_malloc", "MallocExtension_Internal_GetNumericProperty"}},
+    [SOFTWARE_MIMALLOC] = {"mimalloc", {"libmimalloc"}, {"mi_malloc"}},
+    [SOFTWARE_OTHER_ALLOCATOR] = {"other", {NULL}, {NULL}},
+    [SOFTWARE_UNKNOWN_ALLOCATOR] = {"unknown", {NULL}, {NULL}},
+};
+
+const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES] = {
+    // No base name begins with '/', so no executable has the name of this row.
+    {"Go", "/", NULL, "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
+    {"Java", "java", "libjvm.so", "see 'jcmd PID GC.heap_info', and limit the heap with -Xmx"},
+    {"Node.js", "node", "libnode.so",
+     "write a heap snapshot (--heapsnapshot-signal=SIGUSR2), and limit the heap with "
+     "--max-old-space-size"},
+    {"Python", "python", "libpython",
+     "record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc"},
+    {".NET", "dotnet", "libcoreclr.so", "see 'dotnet-gcdump collect -p PID'"},
+    {"Ruby", "ruby", "libruby", "see GC.stat"},
+    {"PHP", "php", NULL, "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc"},
+    {"Erlang", "beam.smp", NULL, "see erlang:memory()"},
+    {"Julia", "julia", NULL, "see Base.summarysize, and limit the heap with --heap-size-hint"},
+};
+
+static bool starts_with(const char *text, const char *start)
+{
+    return start && strncmp(text, start, strlen(start)) == 0;
+}
+
+enum software_allocator software_allocator_of(const char *library, const char **name)
+{
+    const char *base = library ? basename(library) : NULL;
+    *name = base;
+    for (unsigned i = 0; base && i < SOFTWARE_ALLOCATORS; i++) {
+        const struct software_allocator_info *a = &software_allocators[i];
+        if (!starts_with(base, a->libraries[0]) && !starts_with(base, a->libraries[1]))
+            continue;
+        *name = a->name;
+        return i;
+    }
+    return SOFTWARE_OTHER_ALLOCATOR;
+}
+
+const struct software_runtime *software_go(void)
+{
+    return &software_runtimes[0];
+}
+
+const struct software_runtime *software_runtime_of(const char *path)
+{
+    const char *base = path ? basename(path) : NULL;
+    for (unsigned i = 0; base && i < SOFTWARE_RUNTIMES; i++) {
+        if (starts_with(base, software_runtimes[i].program))
+            return &software_runtimes[i];
+    }
+    return NULL;
+}
+
+bool software_is_library(const struct software_runtime *r, const char *path)
+{
+    return starts_with(basename(path), r->library);
+}

@@ -1,0 +1,49 @@
+// Allocators and language runtimes that heaptape recognizes in a process or in a recording.
+#ifndef HEAPTAPE_PROCESSES_SOFTWARE_H
+#define HEAPTAPE_PROCESSES_SOFTWARE_H
+
+#include <stdbool.h>
+
+enum software_allocator {
+    SOFTWARE_GLIBC,
+    SOFTWARE_JEMALLOC,
+    SOFTWARE_TCMALLOC,
+    SOFTWARE_MIMALLOC,
+    SOFTWARE_OTHER_ALLOCATOR,   // defined by the program or another library
+    SOFTWARE_UNKNOWN_ALLOCATOR, // the process cannot be read, is statically linked, or has no glibc
+    SOFTWARE_ALLOCATORS
+};
+
+struct software_allocator_info {
+    const char *name;
+    const char *libraries[2]; // starts of file names; NULL: none
+    const char *functions[2]; // functions that only this allocator defines
+};
+
+extern const struct software_allocator_info software_allocators[SOFTWARE_ALLOCATORS];
+
+// Returns the allocator of a library, and sets *name to the name to print: that of the library if the
+// allocator is not in the table. `library` may be NULL.
+enum software_allocator software_allocator_of(const char *library, const char **name);
+
+// A language runtime whose heap is anonymous memory outside malloc.
+struct software_runtime {
+    const char *name;
+    const char *program; // start of the executable's name
+    const char *library; // start of the name of a library of the runtime, or NULL
+    const char *remedy;  // how to examine or limit the heap of the runtime
+};
+
+enum { SOFTWARE_RUNTIMES = 9 };
+extern const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES];
+
+// Go, whose executables have any name.
+const struct software_runtime *software_go(void);
+
+// Returns the runtime of an executable, or NULL. `path` may be NULL.
+const struct software_runtime *software_runtime_of(const char *path);
+
+// Returns true if a file name starts as the name of the runtime's library.
+bool software_is_library(const struct software_runtime *r, const char *path);
+
+#endif

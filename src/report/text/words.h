@@ -1,0 +1,17 @@
+// Paragraphs of text.
+#ifndef HEAPTAPE_TEXT_WORDS_H
+#define HEAPTAPE_TEXT_WORDS_H
+
+#include <stdio.h>
+
+enum { WORDS_COLUMNS = 80 };
+
+// Prints words in lines of WORDS_COLUMNS from `column` on, and escapes characters that are not
+// printable. Further lines begin at column `indent`. Returns the next column. If `to` is NULL, prints
+// nothing. Adds the number of line breaks to *breaks, which may be NULL.
+size_t words_print(FILE *to, const char *text, size_t column, size_t indent, unsigned *breaks);
+
+// Returns the number of columns of a line.
+size_t words_columns(const char *text);
+
+#endif
