@@ -1,7 +1,7 @@
 declare -gA _heaptape_options=(
-  [doctor]=' --watch= --try --yes --json --help -h --quiet -q --color='
+  [doctor]=' --watch= --allocator-stats --try --yes --output= -o --json --help -h --quiet -q --color='
   [record]=' --output= -o --format= -F --log-fd= --force -f --compress= -z --max-size= --start= --follow= --allocator= -a --stacks= --usable --maps --no-residency --no-pages --lossy --aggregate= --period= --flight= --trigger= --on-dump= --segment= --on-segment= --keep= --spool= --spool-limit= --upload-wait= --upload-timeout= --upload-token-file= --s3= --pid= -p --duration= --walk --wrap= --collect= --verbose -v --help -h --quiet -q --color='
-  [stat]=' --json --brief --by= --format= --weight= --from= --to= --rss --at= --top= --wrappers --debug-dir= --help -h --quiet -q --color='
+  [stat]=' --json --brief --verbose -v --by= --format= --weight= --from= --to= --rss --at= --top= --wrappers --debug-dir= --help -h --quiet -q --color='
   [top]=' --batch -b --iterations= -n --interval= -d --by= --sort= --top= --pid= -p --help -h --quiet -q --color='
   [report]=' --output= -o --force -f --open --diff -d --pool --across-machines --help -h --quiet -q --color='
   [compare]=' --allocator= -a --sweep= --output= -o --force -f --real --runs= -r --touch= --threads= --speed= --idle= --cpus= --timeout= --internal-fragmentation --stats-every= --trim-every= --no-latency --memory= --no-cache --json --help -h --quiet -q --color='
@@ -30,6 +30,8 @@ declare -gA _heaptape_options=(
 # Values of options: words, or @ and a kind of value.
 declare -gA _heaptape_values=(
   ['doctor --watch']=''
+  ['doctor --output']='@files'
+  ['doctor -o']='@files'
   ['doctor --color']='auto always never'
   ['record --output']='@files'
   ['record -o']='@files'

@@ -31,8 +31,10 @@ _heaptape_commands=(
 _heaptape_doctor() {
   _arguments -s -S : \
     '--watch=[after the first answer, sample for TIME, such as 60s or 10m, and judge growth]:TIME: _heaptape_words ' \
-    '--try[if the remedy is malloc_trim(0), ask, call it in the process, and print its effect]' \
+    '--allocator-stats[read the statistics of jemalloc or tcmalloc by calls in the process, which stop a thread]' \
+    '--try[if malloc holds free memory, ask, call its function that returns the memory, and print the effect]' \
     '--yes[with --try\: do not ask]' \
+    '(-o --output)'{-o+,--output=}'[with -- PROGRAM\: keep the recording in FILE]:FILE: _heaptape_words @files' \
     '--json[print one JSON object]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
     '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
@@ -85,6 +87,7 @@ _heaptape_stat() {
   _arguments -s -S : \
     '--json[print one JSON object for each FILE]' \
     '--brief[print only the totals]' \
+    '(-v --verbose)'{-v,--verbose}'[print all tables\: requests, sizes, lifetimes, threads]' \
     '--by=[print a table by call site, of malloc (site) or of the program'\''s own pools (pool)]:site|pool: _heaptape_words site pool' \
     '--format=[with --by\: print text, JSON, or a profile for another viewer]:text|json|folded|pprof|speedscope|firefox: _heaptape_words text json folded pprof speedscope firefox' \
     '--weight=[with --by\: sort by this \[peak, or span with --from or --to\]]:peak|end|bytes|allocs|growth|span: _heaptape_words peak end bytes allocs growth span' \

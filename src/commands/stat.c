@@ -12,7 +12,9 @@
 #include "report/profile.h"
 #include "report/text/balance.h"
 #include "report/text/coverage.h"
+#include "report/text/figures.h"
 #include "report/text/findings.h"
+#include "report/text/overview.h"
 #include "report/text/rss.h"
 #include "report/text/usage.h"
 #include "report/text/watch.h"
@@ -30,7 +32,7 @@ enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE, STAT_BY_POOL };
 enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF, STAT_SPEEDSCOPE, STAT_FIREFOX };
 
 struct stat_options {
-    bool json, brief, rss, wrappers;
+    bool json, brief, rss, verbose, wrappers;
     enum stat_by by;
     enum stat_format format;
     enum profile_weight weight; // -1: not given
@@ -44,6 +46,9 @@ static const struct option options[] = {
      offsetof(struct stat_options, json)},
     {0, "brief", OPTION_FLAG, NULL, NULL, "print only the totals",
      offsetof(struct stat_options, brief)},
+    {'v', "verbose", OPTION_FLAG, NULL, NULL,
+     "print all tables: requests, sizes, lifetimes, threads",
+     offsetof(struct stat_options, verbose)},
     {0, "by", OPTION_CHOICE, "site|pool", NULL,
      "print a table by call site, of malloc (site) or of the program's own pools (pool)",
      offsetof(struct stat_options, by)},
@@ -75,7 +80,7 @@ static const struct option options[] = {
 
 static const struct command_mode modes[] = {
     {.option = "rss", .accepts = "at"},
-    {.accepts = "by|brief|wrappers"},
+    {.accepts = "by|brief|verbose|wrappers"},
 };
 
 static void print_count(const char *what, uint64_t n)
@@ -84,53 +89,11 @@ static void print_count(const char *what, uint64_t n)
     printf("%-22s %15s\n", what, human_count(text, n));
 }
 
-static double percent_of(uint64_t n, uint64_t of)
-{
-    return of ? 100.0 * (double)n / (double)of : 0;
-}
-
-// Prints the text that follows a figure on its line.
-static void print_remark(const union stat_figures *f, unsigned figure)
-{
-    char text[32];
-    if (figure == STAT_FIGURE_usable_bytes)
-        printf("  %5.1f %% over requested",
-               100.0 * ((double)f->usable_bytes / (double)f->usable_requested_bytes - 1));
-    else if (figure == STAT_FIGURE_big_block_bytes)
-        printf("  %5.1f %% with their use measured",
-               percent_of(f->big_block_measured_bytes, f->big_block_bytes));
-    else if (figure == STAT_FIGURE_big_block_unused_bytes)
-        printf("  %5.1f %% of these",
-               percent_of(f->big_block_unused_bytes, f->big_block_measured_bytes));
-    else if (figure == STAT_FIGURE_calls_min_cpu_ns)
-        printf("  to %s", human_ns(text, f->calls_max_cpu_ns));
-}
-
-static void print_figure(const union stat_figures *f, unsigned figure)
-{
-    const struct stat_figures_info *info = &stat_figures_infos[figure];
-    double value = stat_figures_value(f, figure);
-    char text[32];
-    if (!info->text || isnan(value) ||
-        (info->when != STAT_FIGURE_ALWAYS && !(stat_figures_value(f, info->when) > 0)))
-        return;
-    if (info->unit == FIGURE_COUNT)
-        human_count(text, f->integers[figure]);
-    else if (info->unit == FIGURE_BYTES)
-        human_bytes(text, f->integers[figure]);
-    else if (info->unit == FIGURE_NS)
-        human_ns(text, value);
-    else
-        snprintf(text, sizeof text, "%.2f", value);
-    printf("%-22s %15s", info->text, text);
-    print_remark(f, figure);
-    putchar('\n');
-}
-
 static void print_share(const char *what, uint64_t n, uint64_t of)
 {
     char text[32];
-    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n), percent_of(n, of));
+    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n),
+           of ? 100.0 * (double)n / (double)of : 0);
 }
 
 // Prints the start of the command line. Arguments end with NUL.
@@ -232,18 +195,18 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
     const struct workload_summary *t = &s->total;
     print_text_of_file(s->name);
     printf(": %s%s\n\n", file_stat_kind_name(s), s->under_way ? ", recording in progress" : "");
-    print_figure(f, STAT_FIGURE_events);
+    figures_print(f, STAT_FIGURE_events);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (t->by_kind[kind] && event_infos[kind].name)
             print_share(event_infos[kind].name, t->by_kind[kind], t->events);
     }
-    print_figure(f, STAT_FIGURE_threads);
+    figures_print(f, STAT_FIGURE_threads);
     print_count("processes", s->n_processes + s->others);
-    print_figure(f, STAT_FIGURE_other_processes);
+    figures_print(f, STAT_FIGURE_other_processes);
     if (s->unrecorded.by)
         print_count("  not recorded", s->unrecorded.processes);
     for (unsigned i = STAT_FIGURE_other_processes + 1; i < STAT_FIGURES; i++)
-        print_figure(f, i);
+        figures_print(f, i);
     if (s->summary_only)
         printf("%-22s %15s  (omit --brief to compare)\n", "compared with events", "no");
     if (s->kind != FILE_STAT_WORKLOAD)
@@ -463,14 +426,17 @@ static void print_file(const struct file_stat *s, const struct stat_options *o)
     struct findings found = {.n = 0};
     union stat_figures f;
     stat_figures_of_file(&f, s);
-    if (s->sums)
+    bool is_short = !o->brief && !o->verbose && !o->json && o->by == STAT_BY_NOTHING;
+    if (s->sums || (is_short && s->kind == FILE_STAT_AGGREGATE))
         findings_of_file(&found, s);
     if (o->by != STAT_BY_NOTHING)
         print_by_site(s, o);
     else if (o->json)
         stat_json(&(struct json){.to = stdout, .pretty = true}, s, &f, s->sums ? &found : NULL);
-    else
+    else if (!is_short)
         print_text(s, &f), findings_print(&found);
+    else if (overview_print(s, &found) < 0)
+        die(EXIT_FAILED, "%s: out of memory", s->name);
 }
 
 static int print_rss(const struct stat_options *o, const char *path)
@@ -580,7 +546,8 @@ const struct command cmd_stat = {
     .words = command_points,
     .examples =
         {
-            {"Print how a program uses its heap", "heaptape stat program.ht"},
+            {"Print one screen: the verdict, the peak, the largest call paths",
+             "heaptape stat program.ht"},
             {"List the call sites that own the most memory at the peak",
              "heaptape stat --by site program.ht"},
             {"Draw a flame graph of the memory that was never freed",

@@ -57,7 +57,7 @@ live_is() {
   skip_under_sanitizer
   begin --period 1
   wait_until live_is 5000000
-  heaptape stat a.hta
+  heaptape stat -v a.hta
   has "$output" "a.hta: aggregate, recording in progress"
   heaptape top -n 1 a.hta
   grep -Eq '^grows \(process [0-9]+\): recording ' <<<"$output"

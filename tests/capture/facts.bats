@@ -32,7 +32,7 @@ json() {
   "$HEAPTAPE" dump -k thread.end t.ht | grep -q 'thread.end("short-lived")$'
   json t.ht "[t['name'] for t in s['processes'][0]['thread_names']]" | grep -q long-lived
   [ "$(json t.ht "[t['name'] for t in s['by_thread']]")" = "['names', 'short-lived', 'long-lived']" ]
-  "$HEAPTAPE" stat t.ht | grep -Eq "^ +1 .* short-lived$"
+  "$HEAPTAPE" stat -v t.ht | grep -Eq "^ +1 .* short-lived$"
   # Thread starts and exits, also in the workload.
   "$HEAPTAPE" convert -q -o t.htw t.ht
   [ "$("$HEAPTAPE" dump -k thread.create t.htw | wc -l)" -eq 2 ]

@@ -61,7 +61,7 @@ is_between() {
   is_between "$(live d.1.ht | cut -d' ' -f1)" 500000 600000
   is_between "$(live d.2.ht | cut -d' ' -f1)" 1200000 1300000
   [ "$("$HEAPTAPE" stat --json d.1.ht | jq -r .recorded.dumped_because)" = "requested" ]
-  "$HEAPTAPE" stat d.3.ht | grep -q '^dumped because  *exit: the program exited with status 0$'
+  "$HEAPTAPE" stat -v d.3.ht | grep -q '^dumped because  *exit: the program exited with status 0$'
   grep -q '^heaptape: wrote d.1.ht: the last ' err
 }
 
@@ -90,7 +90,7 @@ is_between() {
   sleep 0.5
   finish
   [ ! -e d.2.ht ]
-  "$HEAPTAPE" stat d.1.ht | grep -qE "^dumped because +rss>64.0 MiB: process $program has [0-9.]+ MiB$"
+  "$HEAPTAPE" stat -v d.1.ht | grep -qE "^dumped because +rss>64.0 MiB: process $program has [0-9.]+ MiB$"
 }
 
 @test "flight: a failure causes a dump, success does not" {

@@ -163,7 +163,7 @@ shares() {
   unused=$("$HEAPTAPE" dump -F json -k heaptape.residency t.ht | jq -s '[.[] | [.size - .used_bytes - 8192, 0] | max] | add')
   [ "$unused" -gt 16000000 ]
   [ "$("$HEAPTAPE" stat --json t.ht | jq .big_block_unused_bytes)" -eq "$unused" ]
-  "$HEAPTAPE" stat t.ht >text
+  "$HEAPTAPE" stat -v t.ht >text
   grep -q '  not used .* % of these' text
 }
 
@@ -181,7 +181,7 @@ shares() {
     [ "$(shares t.ht | jq '.[1] > 0')" = true ]
     between 0.97 1.03 "$(jq -n "$(peak t.htw) / $(peak u.htw)")"
   done
-  "$HEAPTAPE" stat t.ht >text
+  "$HEAPTAPE" stat -v t.ht >text
   grep -q 'blocks from 16 KiB .* % with their use measured' text
   record_options=--no-residency record "$HEAPTAPE_PROGRAMS/residency" malloc
   [ "$(shares t.ht | jq '.[0] > 0 and .[1] == 0')" = true ]

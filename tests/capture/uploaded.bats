@@ -156,7 +156,7 @@ children() {
   done
   run "$HEAPTAPE" check up/*/*
   [[ "$output" == *"cut off"* ]]
-  "$HEAPTAPE" stat up/*/* >figures
+  "$HEAPTAPE" stat -v up/*/* >figures
   stop_receiver
 }
 

@@ -42,7 +42,7 @@ END
   busy t.ht
   "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <t.ht
   same_totals t.ht
-  heaptape stat a.hta
+  heaptape stat -v a.hta
   has "$output" "a.hta: aggregate"
   has "$(tr -s ' ' <<<"$output")" "live at end 462 B"
 }
@@ -75,7 +75,7 @@ END
   heaptape stat --json a.hta
   [ "$(jq -c .growth.live_bytes <<<"$output")" = '[0,450,70462,462]' ]
   [ "$(jq -c .growth.period_ns <<<"$output")" = 1000000000 ]
-  heaptape stat a.hta
+  heaptape stat -v a.hta
   has "$(tr -s ' ' <<<"$output")" "2.00 s 68.8 KiB +68.4 KiB"
   has "$(tr -s ' ' <<<"$output")" "3.00 s 462 B -68.4 KiB"
 }
@@ -95,7 +95,7 @@ END
   busy t.ht
   head -c $(($(stat -c %s t.ht) - 1)) t.ht >cut.ht
   "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <cut.ht
-  heaptape stat a.hta
+  heaptape stat -v a.hta
   [ "$status" -eq 0 ]
   has "$(tr -s ' ' <<<"$output")" "live at end 462 B"
   has "$stderr" "a.hta: the recorder was killed before the recording ended"
@@ -151,13 +151,13 @@ END
   size=$(stat -c %s a.hta)
   for n in 1 20 40 41 100 $((size / 2)) $((size - 41)) $((size - 40)) $((size - 1)); do
     head -c $n a.hta >b.hta
-    heaptape stat b.hta
+    heaptape stat -v b.hta
     fails_with 1 "b.hta: "
   done
   for n in 0 5 30 60 $((size / 2)) $((size - 1)); do
     cp a.hta b.hta
     printf '\377' | dd of=b.hta bs=1 seek=$n conv=notrunc status=none
-    heaptape stat b.hta
+    heaptape stat -v b.hta
     fails_with 1 "b.hta: "
   done
 }

@@ -58,7 +58,7 @@ thread.end()" ]
   [ "$(cat a.htw)" = precious ]
   heaptape convert -f a.ht
   [ "$status" -eq 0 ]
-  heaptape stat a.htw
+  heaptape stat -v a.htw
   [ "$status" -eq 0 ]
 }
 

@@ -24,7 +24,7 @@ import() {
 
 @test "stat: the share of each, and where the other stacks end" {
   import 2000
-  "$HEAPTAPE" stat t.htw >text
+  "$HEAPTAPE" stat -v t.htw >text
   grep -q "^bytes whose stack reaches the program's own code$" text
   grep -qE '^  allocated +5\.9 KiB +75\.0 %$' text
   grep -qE '^  live at peak +5\.9 KiB +75\.0 %$' text
@@ -48,7 +48,7 @@ END
     json 2000 | sed -n -e 7p -e 5,6p | sort -r
   } >t.json
   "$HEAPTAPE" import -q -f --format json -o t.htw t.json
-  "$HEAPTAPE" stat t.htw >text
+  "$HEAPTAPE" stat -v t.htw >text
   grep -q '^bytes that constructors of libraries allocated, before the program' text
   [ "$(grep -cE '^  live at end +5\.9 KiB +75\.0 %$' text)" -eq 1 ]
   [ "$(grep -cE '^  live at end +2\.0 KiB +25\.0 %$' text)" -eq 1 ]
@@ -58,13 +58,13 @@ END
 
 @test "stat: no line about other stacks without such stacks, none about stacks without call sites" {
   import 0
-  "$HEAPTAPE" stat t.htw >text
+  "$HEAPTAPE" stat -v t.htw >text
   grep -qE '^  allocated +5\.9 KiB +100\.0 %$' text
   run grep -e 'other stacks' text
   expect "no other stacks" [ "$status" -eq 1 ]
   grep -v heaptape t.json | sed 's/,"site":1//' >none.json
   "$HEAPTAPE" import -q -f --format json -o none.htw none.json
-  "$HEAPTAPE" stat none.htw >text
+  "$HEAPTAPE" stat -v none.htw >text
   run grep -e 'stack reaches' text
   expect "no line about stacks" [ "$status" -eq 1 ]
   [ "$("$HEAPTAPE" stat --json none.htw | jq 'has("stack_coverage")')" = false ]
@@ -87,8 +87,8 @@ END
   [[ "$stderr" == *"stacks reach the program's own code for "*" (estimated from sampled stacks)"* ]]
   heaptape record -v --stacks -o full.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
   [[ "$stderr" == *"stacks reach the program's own code for "* && "$stderr" != *estimate* ]]
-  "$HEAPTAPE" stat t.ht | grep -q "^bytes whose stack reaches the program's own code (estimated from sampled stacks)$"
-  "$HEAPTAPE" stat full.ht | grep -q "^bytes whose stack reaches the program's own code$"
+  "$HEAPTAPE" stat -v t.ht | grep -q "^bytes whose stack reaches the program's own code (estimated from sampled stacks)$"
+  "$HEAPTAPE" stat -v full.ht | grep -q "^bytes whose stack reaches the program's own code$"
   [ "$("$HEAPTAPE" stat --json t.ht | jq .stack_coverage.stack_sample_bytes)" -eq 64 ]
   [ "$("$HEAPTAPE" stat --json full.ht | jq '.stack_coverage | has("stack_sample_bytes")')" = false ]
 }
@@ -148,7 +148,7 @@ int main(void)
 END
   gcc -fno-builtin -o ends ends.c
   heaptape record --stacks -o t.ht -- ./ends
-  has "$stderr" "heaptape: stacks of 25.0 % of allocated bytes, 0.0 % of bytes live at the peak end before the program's own code: in [code without a file] (4.9 KiB allocated) (try 'heaptape stat t.ht')"
+  has "$stderr" "heaptape: stacks of 25.0 % of allocated bytes, 0.0 % of bytes live at the peak end before the program's own code: in [code without a file] (4.9 KiB allocated) (try 'heaptape stat -v t.ht')"
   [ "${#stderr_lines[@]}" -eq 2 ]
   # Few of the allocated bytes, but most bytes at the peak.
   sed 's/free(malloc(15000));/for (int i = 0; i < 2000; i++) free(malloc(1000));/; s/free(((void \*(\*)(void \*(\*)(size_t)))at)(malloc));/((void *(*)(void *(*)(size_t)))at)(malloc);/' ends.c >peak.c

@@ -866,7 +866,7 @@ calls() {
 for i in range(2000):
     malloc(2000, 7)
     free(malloc(200, 8), tid=2)'
-  heaptape stat w.htw
+  heaptape stat -v w.htw
   sed -n '/^findings/,/^$/p' <<<"$output" >found
   cat found
   [ "$(sed -n 2p found | cut -c 1-30)" = "* Live bytes grow linearly, by" ]

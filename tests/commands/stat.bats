@@ -52,7 +52,7 @@ json() {
 
 @test "stat: text" {
   make_trace
-  heaptape stat a.ht
+  heaptape stat -v a.ht
   [ "$status" -eq 0 ]
   has "$output" "a.ht: trace"
   has "$output" "prog -x"
@@ -69,7 +69,7 @@ json() {
   has "$output" '"cut_off": true'
   has "$output" '"events": 6'
   head -c -5 a.ht > b.ht
-  heaptape stat b.ht
+  heaptape stat -v b.ht
   [ "$status" -eq 0 ]
   has "$stderr" "b.ht: cut off"
 }
@@ -156,8 +156,8 @@ END
 
 @test "stat on a terminal: bars of ASCII in locales without other characters" {
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw kinds 1 3000 >/dev/null
-  LC_ALL=C "$HEAPTAPE" stat a.htw >ascii
-  LC_ALL=C.UTF-8 "$HEAPTAPE" stat a.htw >utf8
+  LC_ALL=C "$HEAPTAPE" stat -v a.htw >ascii
+  LC_ALL=C.UTF-8 "$HEAPTAPE" stat -v a.htw >utf8
   grep -q '####' ascii
   run env LC_ALL=C grep -n "$(printf '[\200-\377]')" ascii
   expect "only ASCII" [ "$status" -eq 1 ]
@@ -171,12 +171,12 @@ END
   [ "$(widest whole)" -gt 100 ]
   [ "$(widest narrow)" -le 80 ]
   grep -q "^    a_function_with_a_name_that_is_so_long" narrow
-  COLUMNS=80 "$HEAPTAPE" stat long.ht >narrow
-  "$HEAPTAPE" stat long.ht >whole
+  COLUMNS=80 "$HEAPTAPE" stat -v long.ht >narrow
+  "$HEAPTAPE" stat -v long.ht >whole
   [ "$(widest narrow)" -le 80 ]
   # No text is lost.
   diff <(tr -d ' \n' <narrow) <(tr -d ' \n' <whole)
-  COLUMNS=400 "$HEAPTAPE" stat long.ht | cmp - whole
+  COLUMNS=400 "$HEAPTAPE" stat -v long.ht | cmp - whole
   COLUMNS=40 "$HEAPTAPE" stat --color=always long.ht >narrow
   [ "$(widest narrow)" -le 40 ]
   # The width comes from the terminal.

@@ -43,7 +43,7 @@ on_terminal() {
   grep -Eq '^ +4\.0 KiB +1 ' <<<"$output"
   has "$output" "call site"
   [ "$(grep -c $'\033' <<<"$output")" -eq 0 ]
-  heaptape stat "$golden"
+  heaptape stat -v "$golden"
   has "$(tr -s ' ' <<<"$output")" "live at end 4.0 KiB"
   has "$(tr -s ' ' <<<"$output")" "peak live 6.8 KiB"
   heaptape top -n 5 --by thread "$golden"

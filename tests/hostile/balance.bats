@@ -82,7 +82,7 @@ number='[0-9][0-9 ]*'
     eval "records $program"
     echo "$program: $stderr"
     expect "one line" [ "$(grep -c '^heaptape: ' <<<"$stderr")" -eq 1 ]
-    "$HEAPTAPE" stat t.ht >text
+    "$HEAPTAPE" stat -v t.ht >text
     expect "no section" [ "$(grep -c '^missing from the recording' text)" -eq 0 ]
     "$HEAPTAPE" stat --json --brief t.ht | jq -e '.balance | del(.clock_pid) | all(.[]; . == 0)'
   done

@@ -28,7 +28,7 @@ need_root() {
 says() {
   expect "a process $1" grep -q "^heaptape: process [0-9]* ($1) was not recorded: $2" <<<"$stderr"
   expect "check" grep -q "^heaptape: t.ht: process [0-9]* ($1) was not recorded: $2" <("$HEAPTAPE" check t.ht 2>&1)
-  expect "stat" grep -q "^process [0-9]* ($1) was not recorded: $2" <("$HEAPTAPE" stat t.ht)
+  expect "stat" grep -q "^process [0-9]* ($1) was not recorded: $2" <("$HEAPTAPE" stat -v t.ht)
   "$HEAPTAPE" stat --json t.ht | jq -e --arg name "$1" --arg why "$2" \
     'any(.unrecorded.list[]; .name == $name and (.reason | startswith($why)))'
 }

@@ -101,7 +101,7 @@ refused() {
   "$PROGRAMS/liar" none w.htw
   heaptape stat --json w.htw
   expect "summary_only is false" [ "$(jq .summary_only <<< "$output")" = false ]
-  heaptape stat w.htw
+  heaptape stat -v w.htw
   expect "no such note" [ "${output/compared with events/}" = "$output" ]
 }
 

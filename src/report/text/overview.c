@@ -1,0 +1,207 @@
+#include "report/text/overview.h"
+
+#include "analysis/symbols/stack.h"
+#include "base/printable.h"
+#include "cli/command.h"
+#include "cli/wrap.h"
+#include "report/profile.h"
+#include "report/text/figures.h"
+#include "report/text/findings.h"
+#include "report/text/words.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_LINES = 40,
+    PATHS = 5,
+    MAX_SITES = 200, // call sites that are searched for different paths
+    PATH_COLUMNS = WORDS_COLUMNS - 28,
+    COMMAND_BYTES = 60,
+    TITLE_BYTES = 400,
+};
+
+// Call sites with the same path.
+struct path {
+    char text[STACK_PATH_BYTES];
+    uint64_t peak_bytes, live_bytes;
+};
+
+struct paths {
+    struct path items[PATHS];
+    size_t n;
+};
+
+// Removes the outermost functions until the path fits in a line.
+static void cut_path(char text[STACK_PATH_BYTES])
+{
+    static const char between[] = " < ";
+    while (words_columns(text) > PATH_COLUMNS) {
+        char *last = NULL;
+        for (char *at = text; (at = strstr(at, between)); at++)
+            last = at;
+        if (!last)
+            break;
+        *last = 0;
+    }
+    while (words_columns(text) > PATH_COLUMNS)
+        text[printable_cut(text, strlen(text) - 1)] = 0;
+}
+
+static void add_path(struct paths *to, const struct path *p)
+{
+    size_t at = 0;
+    while (at < to->n && strcmp(to->items[at].text, p->text) != 0)
+        at++;
+    if (at == PATHS)
+        return;
+    if (at == to->n) {
+        to->items[to->n++] = *p;
+        return;
+    }
+    to->items[at].peak_bytes += p->peak_bytes;
+    to->items[at].live_bytes += p->live_bytes;
+}
+
+// Finds the paths with the most bytes at the peak. Returns 0 or -ENOMEM.
+static int find_paths(struct paths *to, const struct file_stat *s)
+{
+    size_t n = 0;
+    to->n = 0;
+    if (!s->symbols)
+        return 0;
+    uint32_t *order = profile_order(&s->by_site, PROFILE_PEAK, &n);
+    if (!order)
+        return -ENOMEM;
+    for (size_t i = 0; i < n && i < MAX_SITES; i++) {
+        const struct by_site_totals *t = &s->by_site.sites[order[i]];
+        struct path p = {.peak_bytes = t->peak_bytes, .live_bytes = t->live_bytes};
+        if (!p.peak_bytes && !p.live_bytes)
+            continue;
+        stack_path(s->symbols, &s->sites, order[i], p.text);
+        if (!p.text[0])
+            strcpy(p.text, "(unknown)");
+        cut_path(p.text);
+        add_path(to, &p);
+    }
+    free(order);
+    return 0;
+}
+
+// Prints the name of the file and of the process that the figures describe. Returns the number of
+// lines.
+static unsigned print_title(const struct file_stat *s)
+{
+    char title[TITLE_BYTES], command[COMMAND_BYTES + 1], many[64] = "", count[64];
+    const struct file_stat_process *p = &s->processes[s->of_usage];
+    uint32_t bytes = p->argv_bytes ? p->argv_bytes - 1 : 0;
+    size_t n = printable_cut(p->argv, bytes < COMMAND_BYTES ? bytes : COMMAND_BYTES);
+    unsigned lines = 1;
+    for (size_t i = 0; i < n; i++)
+        command[i] = p->argv[i] ? p->argv[i] : ' ';
+    command[n] = 0;
+    if (s->n_processes + s->others > 1)
+        snprintf(many, sizeof many, ", one of %s",
+                 human_plural(count, s->n_processes + s->others, "process", "processes"));
+    snprintf(title, sizeof title, "%.200s: %s%s of process %u (%s%s)%s", s->name,
+             file_stat_kind_name(s), s->under_way ? ", recording in progress," : "", p->pid,
+             n ? command : "unknown program", n < bytes ? "..." : "", many);
+    words_print(stdout, title, 0, 0, &lines);
+    putchar('\n');
+    return lines;
+}
+
+static void print_bytes(const char *what, uint64_t bytes, uint64_t blocks)
+{
+    char size[32], count[64];
+    printf("%-22s %15s  in %s\n", what, human_bytes(size, bytes),
+           human_plural(count, blocks, "block", "blocks"));
+}
+
+static uint64_t find_peak_rss(const struct file_stat *s)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < s->n_samples; i++)
+        most = s->samples[i].rss_bytes > most ? s->samples[i].rss_bytes : most;
+    return most;
+}
+
+// Prints the peak, the end and the totals.
+static void print_figures(const struct file_stat *s)
+{
+    static const unsigned shown[] = {STAT_FIGURE_requested_bytes, STAT_FIGURE_events,
+                                     STAT_FIGURE_threads, STAT_FIGURE_duration_ns};
+    const struct workload_summary *p = &s->processes[s->of_usage].summary;
+    union stat_figures f;
+    char text[32];
+    uint64_t rss = find_peak_rss(s);
+    stat_figures_of_file(&f, s);
+    if (s->sums)
+        print_bytes("peak live", s->usage.peak.bytes, s->usage.peak.blocks);
+    else
+        printf("%-22s %15s\n", "peak live", human_bytes(text, p->peak_live_bytes));
+    if (s->sums && s->usage.ns_per_stamp > 0)
+        printf("%-22s %15s  after the start of the process\n", "  time of the peak",
+               human_ns(text, (double)s->usage.peak.stamp * s->usage.ns_per_stamp));
+    if (rss)
+        printf("%-22s %15s\n", "peak RSS", human_bytes(text, rss));
+    print_bytes("live at end", p->live_at_end_bytes, p->live_at_end_blocks);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        figures_print(&f, shown[i]);
+}
+
+static void print_paths(const struct paths *paths, size_t n)
+{
+    char peak[32], end[32];
+    cli_table_head("\n%13s%13s  %s", "live at peak", "live at end", "call path");
+    for (size_t i = 0; i < n; i++) {
+        const struct path *p = &paths->items[i];
+        printf("%13s%13s  ", human_bytes(peak, p->peak_bytes), human_bytes(end, p->live_bytes));
+        printable_print(stdout, p->text, strlen(p->text));
+        putchar('\n');
+    }
+}
+
+// Prints the findings that fit in `max` lines, always the first one, the verdict. Returns the number
+// of lines.
+static unsigned print_findings(const struct findings *found, unsigned max)
+{
+    char more[64];
+    size_t n = 0;
+    unsigned lines = 0;
+    for (; n < found->n; n++) {
+        unsigned last = n + 1 < found->n, next = findings_lines(found, n);
+        if (n && lines + next + last > max)
+            break;
+        lines += next;
+    }
+    findings_print_some(found, n);
+    if (n == found->n)
+        return lines;
+    printf("... %s\n", human_plural(more, found->n - n, "more finding", "more findings"));
+    return lines + 1;
+}
+
+int overview_print(const struct file_stat *s, const struct findings *found)
+{
+    enum { FIGURE_LINES = 8, BLANK_LINES = 4, HEAD_LINES = 1, NEXT_LINES = 1 };
+    struct paths paths;
+    if (!s->n_processes) {
+        printf("%s: %s without events\n", cli_text(s->name), file_stat_kind_name(s));
+        return 0;
+    }
+    if (find_paths(&paths, s) < 0)
+        return -ENOMEM;
+    unsigned lines = print_title(s) + FIGURE_LINES + BLANK_LINES + HEAD_LINES + NEXT_LINES;
+    putchar('\n');
+    lines += print_findings(found, MAX_LINES - lines - (unsigned)paths.n);
+    putchar('\n');
+    print_figures(s);
+    size_t left = lines < MAX_LINES ? MAX_LINES - lines : 0;
+    if (paths.n && left)
+        print_paths(&paths, paths.n < left ? paths.n : left);
+    wrap_keep_line();
+    printf("\nAll tables: heaptape stat --verbose %s\n", cli_text(s->name));
+    return 0;
+}
