@@ -334,25 +334,28 @@ static int begin_history(struct file_stat *s, struct trace_file *t, struct err *
     return rc == -ENOMEM ? err_no_memory(e, s->name) : 0;
 }
 
-// Ends the reading of the history. If the history describes another process than the usage, which is
-// possible with several processes, reads the trace again.
-static int finish_history(struct file_stat *s, struct trace_file *t, bool whole)
+// Ends the reading of the history. Sets *other if the history describes another process than the
+// usage, which is possible with several processes. Returns 0 or -ENOMEM.
+static int end_history(struct file_stat *s, const struct trace_reader *r, bool *other)
 {
-    bool has_history = s->reading, is_usage = false;
-    if (has_history && s->of_usage < s->n_processes)
-        is_usage = rss_reading_process(s->reading) == s->processes[s->of_usage].facts.number;
-    int rc = rss_reading_end(s->reading, whole && is_usage);
+    bool has_usage = s->reading && s->of_usage < s->n_processes;
+    *other = has_usage && rss_reading_process(s->reading) != r->processes[s->of_usage]->number;
+    int rc = rss_reading_end(s->reading, has_usage && !*other);
     s->reading = NULL;
-    if (rc < 0 || !has_history || is_usage || !whole)
-        return rc;
-    struct err ignored;
+    return rc;
+}
+
+// Reads the trace again, for the history of the process that the usage describes.
+static int read_history(struct file_stat *s, struct trace_file *t)
+{
+    struct err ignored; // the conversion has reported faults of the file
     rss_history_release(&s->history);
-    rc = trace_file_rewind(t, &ignored);
+    s->history = (struct rss_history){.n = 0};
+    int rc = trace_file_rewind(t, &ignored);
     if (rc == 0)
         rc = rss_history_read(&s->history, t, s->processes[s->of_usage].facts.number, NULL,
                               &ignored);
-    if (rc < 0)
-        s->history.n = 0;
+    s->history.n = rc < 0 ? 0 : s->history.n;
     return rc == -ENOMEM ? rc : 0;
 }
 
@@ -360,6 +363,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
     struct trace_forks forks = {0};
+    bool reads_again;
     struct convert_options how = {
         .choose = count_process, .forks = &forks, .progress = show_progress, .context = s};
     s->in = &t->in;
@@ -374,9 +378,11 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
         rc = convert_run(&t->reader, &how, &result, e);
     trace_forks_release(&forks);
     if (rc < 0) {
-        finish_history(s, t, false);
+        rss_reading_end(s->reading, false);
         return rc;
     }
+    // The reader's session is necessary for this.
+    rc = end_history(s, &t->reader, &reads_again);
     s->cut = result.cut;
     s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);
     for (size_t i = 0; i < s->n_processes; i++)
@@ -385,7 +391,9 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     keep_facts(s, &t->reader);
     name_threads(s);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;
-    return finish_history(s, t, true) < 0 ? err_no_memory(e, s->name) : 0;
+    if (rc == 0 && reads_again)
+        rc = read_history(s, t);
+    return rc < 0 ? err_no_memory(e, s->name) : 0;
 }
 
 static int count_all(struct file_stat *s, struct workload_reader *r, struct err *e)
