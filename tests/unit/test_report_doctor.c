@@ -137,6 +137,9 @@ static void test_statistics(void **state)
     l.heap.has_statistics = true;
     l.heap.live_bytes = 10 * MIB;
     judge(&l, &l);
+    assert_int_equal(d.n_notes, 0);
+    d.asked_ns = 5000000;
+    doctor_judge(&d);
     assert_int_equal(d.verdict.kind, VERDICT_KIND_retained);
     assert_non_null(strstr(d.verdict.text, "85.0 MiB of it are whole pages"));
     assert_non_null(strstr(d.verdict.remedy, "dirty_decay_ms"));

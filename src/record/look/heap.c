@@ -629,6 +629,8 @@ static int read_malloc(struct heap_reading *r)
 {
     struct look_heap *h = &r->l->heap;
     h->allocator = find_allocator(r->remote);
+    if (h->allocator == SOFTWARE_MIMALLOC)
+        return look_mimalloc_read(r->l, r->maps, r->remote, r->until_ns);
     if (h->allocator != SOFTWARE_GLIBC)
         return 0;
     read_version(r, h->version);

@@ -37,8 +37,8 @@ struct look_heap {
     char version[16]; // of glibc; "" if unknown
     // The state of glibc's arenas was read. Otherwise, `why_not` is the reason.
     bool is_read;
-    // The figures are the allocator's own statistics, see look_ask. Then only live_bytes and the
-    // owners are known.
+    // live_bytes, free_bytes and the owners are known: from the allocator's own statistics, see
+    // look_ask, or from the segments of mimalloc.
     bool has_statistics;
     bool is_corrupt; // the same contradiction was found twice
     char why_not[200];

@@ -69,6 +69,13 @@ uint64_t look_resident_bytes(const struct look_resident *r, uint64_t from, uint6
 // to *m. Without the permission to read memory, sets why_not. Returns 0, -ENOMEM or -ESRCH.
 int look_heap_read(struct look *l, struct look_maps *m, uint64_t until_ns, struct err *e);
 
+struct remote;
+
+// Reads the segments of mimalloc. Sets l->heap, unless no segment was recognized, and the owners that
+// belong to mimalloc. Returns 0 or -ENOMEM.
+int look_mimalloc_read(struct look *l, struct look_maps *m, const struct remote *remote,
+                       uint64_t until_ns);
+
 // Returns the runtime as in struct look.
 const struct software_runtime *look_runtime(pid_t pid, const struct look_maps *m);
 
