@@ -88,7 +88,7 @@ static void ask_allocator(struct doctor_watch *w, struct look *l)
 {
     struct attach_result result = {0};
     struct err e = {0};
-    if (l->heap.is_read || l->heap.allocator == SOFTWARE_GLIBC)
+    if (l->heap.is_read || l->heap.has_statistics || l->heap.allocator == SOFTWARE_GLIBC)
         return;
     if (look_ask(l, &result, &e) < 0) {
         note("the allocator's statistics were not read: %s", e.text);
@@ -109,9 +109,10 @@ static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
     const struct look *first = &w->doctor.first;
     if (w->doctor.looks && l.image != first->image)
         return err_set(e, -ESRCH, "%ld: the process executed another program", (long)w->pid);
+    // Waiting for a thread that can make the calls costs nothing.
+    w->cost_ns = clock_monotonic_ns() - start;
     if (w->asks)
         ask_allocator(w, &l);
-    w->cost_ns = clock_monotonic_ns() - start;
     w->low = l.rss_bytes < w->low ? l.rss_bytes : w->low;
     w->high = l.rss_bytes > w->high ? l.rss_bytes : w->high;
     if (doctor_add(&w->doctor, &l, w->low, w->high) < 0)
