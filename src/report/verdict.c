@@ -73,8 +73,8 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
 static bool is_unwritten(const struct verdict_facts *f)
 {
     double bytes = verdict_unwritten_bytes(f);
-    bool rss_grows = f->live.grown_bytes >= VERDICT_GROWN_BYTES &&
-                     f->rss.grown_bytes > HARDLY_SHARE * f->live.grown_bytes;
+    bool rss_grows =
+        is_growing(&f->live) && f->rss.grown_bytes > HARDLY_SHARE * f->live.grown_bytes;
     return f->knows_resident && bytes >= VERDICT_MANY_BYTES &&
            bytes >= UNWRITTEN_SHARE * f->live_bytes && bytes > f->rss_bytes && !rss_grows;
 }

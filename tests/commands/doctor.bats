@@ -191,6 +191,21 @@ is_verdict() {
   says_not corrupt
 }
 
+@test "doctor: the heap of a forked process that has grown is not corrupt" {
+  printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <sys/wait.h>' '#include <unistd.h>' \
+    'static void fill(void) { for (int i = 0; i < 5000; i++) { char *p = malloc(400); p[0] = 1; } }' \
+    'int main(void) { fill(); if (fork()) { pause(); } fill(); puts("ready"); fflush(stdout); pause(); return 0; }' >forks.c
+  cc -o forks forks.c
+  begin ./forks
+  parent=$program
+  program=$(pgrep -P "$parent")
+  doctor_json
+  holds '.malloc.corrupt_chunk == null and .malloc.lost_bytes == 0'
+  holds '.malloc.live_bytes > 4000000 and .malloc.live_blocks >= 10000 and .resident.unread_bytes == 0'
+  [ "$(grep -c '\[heap\]' "/proc/$program/maps")" -eq 2 ]
+  kill -9 "$parent"
+}
+
 @test "doctor: stopped and traced processes are sampled as they are" {
   cause pinned
   kill -STOP "$program"

@@ -436,6 +436,26 @@ static void free_recently(struct verdict_facts *f)
     f->recent_live_bytes = 90 * MIB;
 }
 
+static void fill_with_rss(struct verdict_facts *f)
+{
+    f->live = level(GROWTH_SATURATING, 200);
+    f->rss = level(GROWTH_SATURATING, 30);
+}
+
+static void grow_with_rss(struct verdict_facts *f)
+{
+    f->live = level(GROWTH_LINEAR, 200);
+    f->rss = level(GROWTH_LINEAR, 30);
+}
+
+// Blocks that were not written are not the growth of RSS.
+static void test_unwritten_growth(void **unused)
+{
+    (void)unused;
+    assert_int_equal(find(yes_unwritten, fill_with_rss).kind, VERDICT_KIND_unwritten);
+    assert_int_equal(find(yes_unwritten, grow_with_rss).kind, VERDICT_KIND_grows);
+}
+
 // Memory that was in use a moment ago is not retained.
 static void test_recent(void **unused)
 {
@@ -644,6 +664,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
     cmocka_unit_test(test_pinning_blocks_from_before),
+    cmocka_unit_test(test_unwritten_growth),
     cmocka_unit_test(test_recent),
     cmocka_unit_test(test_regions),
     cmocka_unit_test(test_allocators),

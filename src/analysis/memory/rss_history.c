@@ -31,22 +31,30 @@ static void set_moment(struct rss_history_moment *m, const struct rss *r, uint64
         m->not_heap[kind] = r->not_heap[kind];
 }
 
-// Counts the resident pages of the brk area above its last block.
+static bool is_in(const struct trace_mapping *m, uint64_t address)
+{
+    return m->kind == TRACE_MEMORY_HEAP && address >= m->start && address < m->start + m->bytes;
+}
+
+// Counts the resident pages of the brk area above its last block. The area of a forked process that
+// has grown its heap consists of two mappings.
 static uint64_t find_top(const struct rss *r, const struct rss_heap *heap)
 {
     const struct trace_pages *p = &r->pages;
-    uint64_t free_pages = 0;
+    uint64_t free_pages = 0, end_of_blocks = 0;
     for (size_t i = 0; i < p->n_mappings; i++) {
-        const struct trace_mapping *m = &p->mappings[i];
-        uint64_t last = 0;
-        for (size_t k = 0; m->kind == TRACE_MEMORY_HEAP && k < heap->n_blocks; k++) {
+        for (size_t k = 0; p->mappings[i].kind == TRACE_MEMORY_HEAP && k < heap->n_blocks; k++) {
             const struct rss_block *b = &heap->blocks[k];
-            if (b->address >= m->start && b->address < m->start + m->bytes)
-                last = b->address + b->size > last ? b->address + b->size : last;
+            if (is_in(&p->mappings[i], b->address) && b->address + b->size > end_of_blocks)
+                end_of_blocks = b->address + b->size;
         }
-        for (size_t k = m->first_run; last && k < m->first_run + m->n_runs; k++) {
+    }
+    uint64_t from = end_of_blocks / p->page_bytes + 1;
+    for (size_t i = 0; end_of_blocks && i < p->n_mappings; i++) {
+        const struct trace_mapping *m = &p->mappings[i];
+        for (size_t k = m->first_run; m->kind == TRACE_MEMORY_HEAP && k < m->first_run + m->n_runs;
+             k++) {
             uint64_t first = p->runs[k].first, end = first + p->runs[k].n;
-            uint64_t from = last / p->page_bytes + 1;
             free_pages += end > from ? end - (first > from ? first : from) : 0;
         }
     }

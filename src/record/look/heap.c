@@ -340,23 +340,28 @@ static int walk_range(struct heap_reading *r, const struct segment *s, uint64_t 
     return look_maps_add_heap(r->maps, from, s->end);
 }
 
-static const struct look_map *find_brk(const struct look_maps *m)
+// Finds the brk area. In a forked process that has grown its heap, the area consists of two mappings.
+// The end is 0 if there is no such area.
+static struct look_range find_brk(const struct look_maps *m)
 {
+    struct look_range brk = {0, 0};
     for (size_t i = 0; i < m->n; i++) {
-        if (m->all[i].is_brk)
-            return &m->all[i];
+        if (!m->all[i].is_brk)
+            continue;
+        brk.start = brk.end ? brk.start : m->all[i].start;
+        brk.end = m->all[i].end;
     }
-    return NULL;
+    return brk;
 }
 
 static int walk_main(struct heap_reading *r, const struct arena *a)
 {
-    const struct look_map *brk = find_brk(r->maps);
-    if (a->top == arena_bin(r->main_arena, 0) || !brk) // never used
+    struct look_range brk = find_brk(r->maps);
+    if (a->top == arena_bin(r->main_arena, 0) || !brk.end) // never used
         return 0;
-    struct segment s = {.start = brk->start, .end = brk->end, .is_last = true};
-    if (r->has_parameters && r->parameters.sbrk_base >= brk->start &&
-        r->parameters.sbrk_base < brk->end)
+    struct segment s = {.start = brk.start, .end = brk.end, .is_last = true};
+    if (r->has_parameters && r->parameters.sbrk_base >= brk.start &&
+        r->parameters.sbrk_base < brk.end)
         s.start = (r->parameters.sbrk_base + 15) & ~15ull;
     // After a failed sbrk, the main arena continues in mappings.
     s.is_last = a->top >= s.start && a->top < s.end;
