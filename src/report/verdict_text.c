@@ -12,6 +12,7 @@
 #define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
 #define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
 #define FREED_SHARE         0.1  // freed blocks of a call site that grows
+#define EXPLAINED_SHARE     0.1  // growth of the first call path, as a share of that of live bytes
 #define LONG_NS             60e9 // time after which growth is certain
 #define DECAY_NS            15e9
 #define LIMIT_RANGE         1.02 // a limit with a smaller range is printed as one figure
@@ -318,6 +319,19 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
     set_sure(v, VERDICT_LIKELY, "A longer recording shows whether jemalloc returns the memory.");
 }
 
+// Appends the call paths that grow or, if these do not explain the growth, those with the most live
+// bytes. The growth of a call path is the median over parts of the recording, which is low for growth
+// that ended early.
+static void say_growing(struct verdict *v, const struct verdict_facts *f)
+{
+    bool explained =
+        f->growing.n && f->growing.items[0].bytes >= EXPLAINED_SHARE * f->live.grown_bytes;
+    if (explained || !has_path(&f->holding))
+        say_sites(v, &f->growing, " Call paths that grow: ");
+    else
+        say_sites(v, &f->holding, " Largest call paths: ");
+}
+
 static void tell_fills(struct verdict *v, const struct verdict_facts *f)
 {
     say(v, "Live bytes grow more and more slowly, ");
@@ -326,7 +340,7 @@ static void tell_fills(struct verdict *v, const struct verdict_facts *f)
     if (f->live.limit_high_bytes > LIMIT_RANGE * f->live.limit_low_bytes)
         say(v, " to %s", bytes_text(f->live.limit_high_bytes));
     say(v, ": a cache or table that fills, not a leak.");
-    say_sites(v, &f->growing, " Call paths that grow: ");
+    say_growing(v, f);
     set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.",
              seconds_text(f->live.span_ns));
 }
@@ -337,7 +351,7 @@ static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
         "Live bytes grew by %s in %s, but not at a constant rate: whether they go on growing "
         "cannot be judged.",
         bytes_text(f->live.grown_bytes), seconds_text(f->live.span_ns));
-    say_sites(v, &f->growing, " Call paths that grow: ");
+    say_growing(v, f);
     set_sure(v, VERDICT_UNSURE, "A longer %s is necessary.", f->is_running ? "time" : "recording");
     if (!f->exited)
         advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");

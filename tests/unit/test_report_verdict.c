@@ -436,6 +436,29 @@ static void free_recently(struct verdict_facts *f)
     f->recent_live_bytes = 90 * MIB;
 }
 
+static void fill_early(struct verdict_facts *f)
+{
+    f->growing.items[0].bytes = 0.1 * MIB;
+    add_site(&f->holding, "keep (a.c:12)", 18, 0.1);
+}
+
+static void fill_evenly(struct verdict_facts *f)
+{
+    add_site(&f->holding, "keep (a.c:12)", 18, 0.1);
+}
+
+// The call paths of growth that ended early are those with the most live bytes.
+static void test_growing_paths(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_fills, fill_early);
+    assert_non_null(strstr(v.text, "Largest call paths: 18.0 MiB in keep (a.c:12)."));
+    assert_null(strstr(v.text, "that grow"));
+    v = find(yes_fills, fill_evenly);
+    assert_non_null(strstr(v.text, "Call paths that grow: 20.0 MiB in put (a.c:9)."));
+    assert_null(strstr(v.text, "Largest"));
+}
+
 static void fill_with_rss(struct verdict_facts *f)
 {
     f->live = level(GROWTH_SATURATING, 200);
@@ -664,6 +687,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
     cmocka_unit_test(test_pinning_blocks_from_before),
+    cmocka_unit_test(test_growing_paths),
     cmocka_unit_test(test_unwritten_growth),
     cmocka_unit_test(test_recent),
     cmocka_unit_test(test_regions),
