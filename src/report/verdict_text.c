@@ -121,13 +121,31 @@ static void set_growth_sure(struct verdict *v, const struct growth *g)
                  seconds_text(g->span_ns));
 }
 
+// Returns true if the call path that grows most has a part of the growth that is worth naming. The
+// growth of a call path is the median over parts of the recording, which is low for growth that ended
+// early or moves from one call path to another.
+static bool is_explained(const struct verdict_facts *f)
+{
+    return f->growing.n && f->growing.items[0].bytes >= EXPLAINED_SHARE * f->live.grown_bytes;
+}
+
+// Appends the call paths that grow or, if these do not explain the growth, those with the most live
+// bytes.
+static void say_growing(struct verdict *v, const struct verdict_facts *f)
+{
+    if (is_explained(f) || !has_path(&f->holding))
+        say_sites(v, &f->growing, " Call paths that grow: ");
+    else
+        say_sites(v, &f->holding, " Largest call paths: ");
+}
+
 static void tell_grows(struct verdict *v, const struct verdict_facts *f)
 {
-    const struct verdict_site *first = f->growing.n ? &f->growing.items[0] : NULL;
+    const struct verdict_site *first = is_explained(f) ? &f->growing.items[0] : NULL;
     say(v, "Live bytes grow linearly, ");
     say_rate(v, &f->live);
     say(v, f->exited ? ", until the process exits." : ".");
-    say_sites(v, &f->growing, " Call paths that grow: ");
+    say_growing(v, f);
     set_growth_sure(v, &f->live);
     if (first && first->freed_share > FREED_SHARE) {
         say(v, " The first of them frees %s of its blocks.", percent_text(first->freed_share));
@@ -140,7 +158,7 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
         set_sure(v, VERDICT_UNSURE,
                  "The process exited: growth is a fault only in a process that runs on.");
     advise(v, "Free the blocks%s when they are no longer used, or limit their number.",
-           has_path(&f->growing) ? " of these call paths" : "");
+           first && first->path[0] ? " of these call paths" : "");
     if (!has_path(&f->growing))
         advise(v, " Record with --stacks to see which call path allocates them.");
 }
@@ -317,19 +335,6 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
     say(v, " jemalloc returns pages about 10 s after they were freed, if threads of the same arena "
            "make further calls.");
     set_sure(v, VERDICT_LIKELY, "A longer recording shows whether jemalloc returns the memory.");
-}
-
-// Appends the call paths that grow or, if these do not explain the growth, those with the most live
-// bytes. The growth of a call path is the median over parts of the recording, which is low for growth
-// that ended early.
-static void say_growing(struct verdict *v, const struct verdict_facts *f)
-{
-    bool explained =
-        f->growing.n && f->growing.items[0].bytes >= EXPLAINED_SHARE * f->live.grown_bytes;
-    if (explained || !has_path(&f->holding))
-        say_sites(v, &f->growing, " Call paths that grow: ");
-    else
-        say_sites(v, &f->holding, " Largest call paths: ");
 }
 
 static void tell_fills(struct verdict *v, const struct verdict_facts *f)

@@ -454,6 +454,12 @@ static void test_growing_paths(void **unused)
     struct verdict v = find(yes_fills, fill_early);
     assert_non_null(strstr(v.text, "Largest call paths: 18.0 MiB in keep (a.c:12)."));
     assert_null(strstr(v.text, "that grow"));
+    v = find(yes_grows, fill_early);
+    assert_int_equal(v.kind, VERDICT_KIND_grows);
+    assert_non_null(strstr(v.text, "Largest call paths: 18.0 MiB in keep (a.c:12)."));
+    assert_null(strstr(v.text, "The first of them"));
+    assert_null(strstr(v.remedy, "of these call paths"));
+    assert_non_null(strstr(find(yes_grows, fill_evenly).remedy, "of these call paths"));
     v = find(yes_fills, fill_evenly);
     assert_non_null(strstr(v.text, "Call paths that grow: 20.0 MiB in put (a.c:9)."));
     assert_null(strstr(v.text, "Largest"));
