@@ -312,11 +312,14 @@ static void forward_signal(int sig)
 }
 
 // Records the program until it ends or a signal ends the recording. Returns the exit code of the
-// recorder. A terminal sends SIGINT to all processes, so it is not forwarded.
-static int record_program(char **argv, int argc, const char *path)
+// recorder. A terminal sends SIGINT to all processes, so it is not forwarded. A temporary file must not
+// fill the disk.
+static int record_program(char **argv, int argc, const char *path, bool keeps)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    char *const first[] = {"heaptape", "record", "-q", "--stacks", "-o", (char *)path, "--"};
+    char *const first[] = {
+        "heaptape", "record",     "-q", "--stacks", keeps ? "--max-size=0" : "--max-size=2G",
+        "-o",       (char *)path, "--"};
     enum { FIRST = sizeof first / sizeof *first };
     char **words = calloc((size_t)argc + FIRST + 1, sizeof *words);
     int status = 0, rc;
@@ -345,7 +348,7 @@ static int run_program(const struct doctor_options *o, int argc, char **argv)
     struct stat info;
     if (o->output && stat(path, &info) == 0)
         die(EXIT_RECORD, "%s: exists", path);
-    int code = record_program(argv, argc, path);
+    int code = record_program(argv, argc, path, o->output);
     if (stat(path, &info) < 0 || (!info.st_size && S_ISREG(info.st_mode))) {
         if (!o->output)
             remove_temporary(path);
