@@ -21,7 +21,7 @@ enum {
 };
 
 // mi_page_t of version 2.0.
-struct slice {
+struct mimalloc_slice {
     uint32_t count, offset;
     uint8_t bits;
     uint16_t capacity, reserved;
@@ -30,9 +30,9 @@ struct slice {
     uint32_t used, block_bytes;
     uint64_t local_free, thread_free, heap, next, previous, padding;
 };
-_Static_assert(sizeof(struct slice) == 80, "mi_page_t has 80 bytes");
+_Static_assert(sizeof(struct mimalloc_slice) == 80, "mi_page_t has 80 bytes");
 
-enum { TABLE_BYTES = MAX_OFFSET + SLICES * (int)sizeof(struct slice) };
+enum { TABLE_BYTES = MAX_OFFSET + SLICES * (int)sizeof(struct mimalloc_slice) };
 
 struct mimalloc_reading {
     struct look *l;
@@ -42,9 +42,9 @@ struct mimalloc_reading {
     uint8_t table[(TABLE_BYTES + PAGE - 1) / PAGE * PAGE];
 };
 
-static struct slice slice_of(const struct mimalloc_reading *r, uint64_t offset, unsigned i)
+static struct mimalloc_slice slice_of(const struct mimalloc_reading *r, uint64_t offset, unsigned i)
 {
-    struct slice s;
+    struct mimalloc_slice s;
     memcpy(&s, r->table + offset + i * sizeof s, sizeof s);
     return s;
 }
@@ -61,7 +61,7 @@ static bool read_table(struct mimalloc_reading *r, uint64_t at)
     return true;
 }
 
-static bool is_page(const struct slice *s)
+static bool is_page(const struct mimalloc_slice *s)
 {
     return s->block_bytes > 0 && s->reserved > 0;
 }
@@ -69,7 +69,7 @@ static bool is_page(const struct slice *s)
 // Returns true if the table at this offset is a sequence of pages and free slices.
 static bool is_table(const struct mimalloc_reading *r, uint64_t offset)
 {
-    struct slice s = slice_of(r, offset, 0);
+    struct mimalloc_slice s = slice_of(r, offset, 0);
     unsigned i = s.count, pages = 0;
     if (!i || i > MAX_INFO_SLICES || s.offset)
         return false;
@@ -100,7 +100,7 @@ static bool find_table(struct mimalloc_reading *r)
 }
 
 // Counts the resident bytes of a page or of free slices. Returns their end.
-static uint64_t count_span(struct mimalloc_reading *r, const struct slice *s, uint64_t at)
+static uint64_t count_span(struct mimalloc_reading *r, const struct mimalloc_slice *s, uint64_t at)
 {
     struct look_heap *h = &r->l->heap;
     uint64_t *owners = r->l->owners, bytes = (uint64_t)s->count * SLICE_BYTES,
@@ -125,7 +125,7 @@ static uint64_t count_span(struct mimalloc_reading *r, const struct slice *s, ui
 // Counts a segment whose table was read. Sets *end to the end of the segment.
 static int count_segment(struct mimalloc_reading *r, uint64_t at, uint64_t *end)
 {
-    struct slice s = slice_of(r, r->offset, 0);
+    struct mimalloc_slice s = slice_of(r, r->offset, 0);
     unsigned i = s.count;
     uint64_t next = at + (uint64_t)i * SLICE_BYTES;
     r->l->owners[LOOK_OTHER] += look_resident_bytes(&r->maps->resident, at, next);
