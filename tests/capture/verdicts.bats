@@ -30,7 +30,7 @@ setup_file() {
     attached "$name" &
     started "$name" &
   done
-  "$HEAPTAPE" record -q -f -o two.ht -- sh -c "\"$HEAPTAPE_PROGRAMS/verdicts\" stacks 5 & exec \"$HEAPTAPE_PROGRAMS/verdicts\" reserve 5" >/dev/null 3>&- &
+  "$HEAPTAPE" record -q -f -o two.ht -- sh -c "\"$HEAPTAPE_PROGRAMS/verdicts\" mapping 5 & exec \"$HEAPTAPE_PROGRAMS/verdicts\" reserve 5" >/dev/null 3>&- &
   wait
 }
 
