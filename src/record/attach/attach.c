@@ -71,8 +71,10 @@ struct caller {
     uint64_t errno_at;
     int saved_errno;
     uint64_t taken_ns;
-    uint64_t call_ns; // time limit of a call
+    uint64_t call_ns; // time limit of a call that waits for a lock
 };
+
+uint64_t attach_call_ns = CALL_NS;
 
 static int set_gone(const struct caller *c, struct err *e)
 {
@@ -87,23 +89,43 @@ static size_t find_index(const struct tracees *t, pid_t tid)
     return i;
 }
 
+// Returns true if the stopped thread was waiting for a lock.
+static bool is_locked_out(pid_t tid)
+{
+    struct user_regs_struct r;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) == 0 && (long)r.orig_rax == SYS_futex;
+}
+
 // Waits until the called function returns. Other threads run in the meantime, unless they are
-// stopped.
+// stopped. A thread that waits too long for a lock is left stopped: the owner of the lock may be
+// waiting for this thread. A thread that is running cannot be stopped in the function, because it
+// may hold locks, and cannot be left there, because the function would return to the breakpoint.
 static int await_return(struct caller *c, struct err *e)
 {
     struct tracees *t = c->tracees;
     uint64_t start = clock_monotonic_ns();
-    while (clock_monotonic_ns() - start < c->call_ns) {
+    bool is_late = false;
+    for (;;) {
         size_t who;
         enum tracees_event event = tracees_next(t, &who);
         if (t->gone || find_index(t, c->tid) == t->n)
             return set_gone(c, e);
-        if (event == TRACEES_AT_TRAP && t->all[who].tid == c->tid)
+        bool is_caller = event != TRACEES_NOTHING && t->all[who].tid == c->tid;
+        if (is_caller && event == TRACEES_AT_TRAP)
             return 0;
+        if (is_caller && is_late && is_locked_out(c->tid))
+            break;
+        is_late &= !is_caller;
         if (event != TRACEES_NOTHING)
             tracees_continue(t, who);
+        if (is_late || clock_monotonic_ns() - start < c->call_ns)
+            continue;
+        is_late = true;
+        start = clock_monotonic_ns();
+        tracees_interrupt(t, find_index(t, c->tid));
     }
-    return err_set(e, -EIO, "%ld: a call in the process did not return in time",
+    c->stack = 0; // keep the stack mapped: the function may have stored its address
+    return err_set(e, -EIO, "%ld: a call in the process waited for a lock for too long (try again)",
                    (long)t->remote->pid);
 }
 
@@ -207,8 +229,10 @@ static void restore_caller(struct caller *c, struct attach_result *result)
 static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
                           struct attach_result *result, struct err *e)
 {
-    *c = (struct caller){
-        .tracees = t, .tid = t->all[who].tid, .taken_ns = clock_monotonic_ns(), .call_ns = CALL_NS};
+    *c = (struct caller){.tracees = t,
+                         .tid = t->all[who].tid,
+                         .taken_ns = clock_monotonic_ns(),
+                         .call_ns = attach_call_ns};
     c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
     if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
         ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0)
@@ -847,7 +871,7 @@ static int make_calls(struct caller *c, struct attach_shared *s)
     c->call_ns = TRIM_NS;
     for (size_t i = 0; rc == 0 && i < s->n_calls; i++)
         rc = make_call(c, &s->calls[i], &s->error);
-    c->call_ns = CALL_NS;
+    c->call_ns = attach_call_ns;
     s->result.call_ns = clock_monotonic_ns() - start;
     return rc;
 }

@@ -39,10 +39,13 @@ struct attach_meanwhile {
     void *context;
 };
 
+// Time limit of a call that waits for a lock in the process. Tests shorten it.
+extern uint64_t attach_call_ns;
+
 // Starts recording into a session, after ending a recording whose recorder has died. Returns 0, or
 // a negative errno with the process unchanged: -ESRCH, -EPERM, -EACCES, -ENOTSUP (cannot be
-// attached to), -EBUSY (no thread reached a safe place in time), -EIO, -EPROTO (the library could
-// not join the session).
+// attached to), -EBUSY (no thread reached a safe place in time), -EIO (a called function waited for
+// a lock for too long), -EPROTO (the library could not join the session).
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 

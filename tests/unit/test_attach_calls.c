@@ -1,0 +1,137 @@
+// Checks the calls of functions in another process. The process is a copy of this program, whose
+// functions replace those of libheaptape.so.
+#include "unit.h"
+
+#include "record/attach/attach.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct shared {
+    _Atomic uint32_t recorder; // result of heaptape_recorder
+    _Atomic uint32_t ended_by; // argument of heaptape_end
+    _Atomic bool blocks;       // heaptape_recorder waits for a lock
+    _Atomic bool ends;         // the process exits
+} * shared;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+__attribute__((visibility("default"))) uint32_t heaptape_recorder(void);
+uint32_t heaptape_recorder(void)
+{
+    if (shared->blocks)
+        pthread_mutex_lock(&lock);
+    return shared->recorder;
+}
+
+__attribute__((visibility("default"))) int heaptape_end(uint32_t by);
+int heaptape_end(uint32_t by)
+{
+    shared->ended_by = by;
+    return EALREADY;
+}
+
+// Calls malloc until it must exit. Holds the lock.
+static void work(void)
+{
+    alarm(300);
+    pthread_mutex_lock(&lock);
+    while (!shared->ends) {
+        void *volatile block = malloc(100);
+        free(block);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    _exit(42);
+}
+
+static pid_t start(void)
+{
+    *shared = (struct shared){0};
+    pid_t child = fork();
+    if (child == 0)
+        work();
+    assert_true(child > 0);
+    return child;
+}
+
+// Checks that the process still executes its own code.
+static void end(pid_t child)
+{
+    int status;
+    shared->ends = true;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+static int end_recording(pid_t child, pid_t owner, struct err *e)
+{
+    struct attach_result result = {0};
+    *e = (struct err){0};
+    return attach_end(child, owner, NULL, &result, e);
+}
+
+static void test_the_recording_of_another_recorder_is_not_ended(void **state)
+{
+    (void)state;
+    struct err e;
+    char text[100];
+    pid_t child = start(), owner = getpid();
+    shared->recorder = 7;
+    assert_int_equal(end_recording(child, owner, &e), -ENOENT);
+    snprintf(text, sizeof text, "%ld: is being recorded by process 7", (long)child);
+    assert_string_equal(e.text, text);
+    assert_int_equal(shared->ended_by, 0);
+    // Its own recording, that of a dead recorder, and any recording.
+    const uint32_t recorders[] = {(uint32_t)owner, 0, 7};
+    for (unsigned i = 0; i < 3; i++) {
+        shared->recorder = recorders[i];
+        shared->ended_by = 0;
+        assert_int_equal(end_recording(child, i < 2 ? owner : 0, &e), 0);
+        assert_int_equal(shared->ended_by, owner);
+    }
+    end(child);
+}
+
+// The owner of the lock may wait for the thread that makes the call.
+static void test_a_call_that_waits_for_a_lock_is_abandoned(void **state)
+{
+    (void)state;
+    struct err e;
+    char text[100];
+    uint64_t before = attach_call_ns;
+    pid_t child = start();
+    shared->blocks = true;
+    attach_call_ns = 100000000;
+    assert_int_equal(end_recording(child, getpid(), &e), -EIO);
+    attach_call_ns = before;
+    snprintf(text, sizeof text,
+             "%ld: a call in the process waited for a lock for too long (try again)", (long)child);
+    assert_string_equal(e.text, text);
+    assert_int_equal(shared->ended_by, 0);
+    // The remedy.
+    shared->blocks = false;
+    assert_int_equal(end_recording(child, getpid(), &e), 0);
+    assert_int_not_equal(shared->ended_by, 0);
+    end(child);
+}
+
+static int map_shared(void **state)
+{
+    (void)state;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return shared == MAP_FAILED;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(test_the_recording_of_another_recorder_is_not_ended, map_shared),
+    cmocka_unit_test_setup(test_a_call_that_waits_for_a_lock_is_abandoned, map_shared),
+};
+
+UNIT_MAIN(tests)
