@@ -27,7 +27,7 @@ static void print_attached(const struct record_result *r)
             r->visit.not_listed);
     if (r->visit.not_redirected[0])
         note(
-            "some functions are recorded through the loader's tables, so calls through stored pointers are not recorded: %s",
+            "some functions are recorded through the loader's tables, so calls through stored pointers are not recorded: %s (to record all calls, start the program with 'heaptape record')",
             r->visit.not_redirected);
     if (r->not_left[0])
         note("libheaptape.so remains in the process: %s (try 'heaptape ctl PID detach')",

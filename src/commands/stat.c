@@ -395,7 +395,8 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
             s->name);
     if (s->n_processes > 1)
         note("call sites of process %u (%s), one of %zu processes", s->processes[s->of_usage].pid,
-             s->processes[s->of_usage].argv ? s->processes[s->of_usage].argv : "unknown program",
+             s->processes[s->of_usage].argv_bytes ? s->processes[s->of_usage].argv
+                                                  : "unknown program",
              s->n_processes);
     if (o->from && !s->by_site.span.begun)
         die(EXIT_FAILED, "%s: --from %s: the recording ends before this point", s->name, o->from);
@@ -417,7 +418,7 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     if (missing)
         note(
             "%" PRIu64
-            " addresses could not be resolved: %s (and possibly other files) differs from the recorded file",
+            " addresses could not be resolved: %s (and possibly other files) is missing or differs from the recorded file (try --debug-dir)",
             unresolved, missing);
 }
 

@@ -80,6 +80,11 @@ events() {
   expect "status 0" [ "$status" -eq 0 ]
   has "$stderr" "the session frame is lost"
   expect "events" [ "$(events first.ht)" -eq 2 ]
+  damage a.ht "$(grep -abo prog a.ht | head -n 1 | cut -d: -f1)"
+  heaptape check --salvage -o process.ht bad
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "bad: the descriptions of 1 process are lost; their events are kept"
+  expect "events" [ "$(events process.ht)" -eq 2 ]
   head -c $((size - 10)) a.ht >bad
   heaptape check --salvage -o last.ht bad
   has "$stderr" "the end is missing"
@@ -204,4 +209,17 @@ END
   sed 's/id="data">{/id="data">{,/' report.html >bad
   heaptape check bad
   fails_with 1 "bad: invalid JSON at byte"
+  head -c -3 dump.json >bad
+  heaptape check bad
+  fails_with 1 "bad: cut off in the line at byte $(head -n -1 dump.json | wc -c)"
+  head -c -1 report.html >bad
+  heaptape check bad
+  fails_with 1 "bad: cut off at byte $(wc -c <bad)"
+  sed 's/id="data"/id="other"/' report.html >bad
+  heaptape check bad
+  fails_with 1 "bad: is HTML, but not a report of heaptape"
+  python3 -c 'import re, sys
+print(re.sub(r"(id=\"data\">).*?(</script>)", lambda m: m[1] + open("brief.json").read() + m[2], open("report.html").read(), flags=re.S), end="")' >bad
+  heaptape check bad
+  fails_with 1 "bad: contains a brief statistics instead of a report"
 }

@@ -275,3 +275,17 @@ END
     [ ! -e "cut.$format" ]
   done
 }
+
+@test "stat --by site: one of several processes is named, and the call sites of a truncated file are lost" {
+  workload
+  echo '{"kind":"malloc","pid":8,"tid":8,"time_ns":5,"size":1,"result":"0xa1000"}' >>t.json
+  "$HEAPTAPE" import -q --format json --trace -o t.ht t.json
+  heaptape stat --by site t.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  grep -qx 'heaptape: call sites of process 7 (unknown program), one of 2 processes' <<<"$stderr"
+  heaptape stat --by site t.htw
+  expect "one process" [ "${stderr#*call sites of process}" = "$stderr" ]
+  head -c -20 t.htw >cut.htw
+  heaptape stat --by site cut.htw
+  fails_with 1 "cut.htw: the call sites are lost: the end of the file is cut off"
+}

@@ -321,5 +321,13 @@ os.kill(os.getpid(), signal.SIGKILL)'
 --spool d ls: --spool requires -o URL
 --trigger exit ls: --trigger requires --flight
 --keep 3 ls: --keep requires --flight or --segment
+-o a.ht --segment 1M ls: --segment requires %n in FILE for the number of the segment
+-o http://h/ --spool d%n ls: --spool names a directory: 'd%n' must not contain %n
 END
+  for line in '' "$(printf '%0256d' 0)"; do
+    heaptape record --follow "$line" ls
+    usage_fails "--follow must be all, none or a pattern of at most 255 bytes"
+  done
+  MALLOC_LOG=log heaptape record --max-size 1M ls
+  usage_fails "--max-size applies to traces, not to format logalloc"
 }

@@ -123,6 +123,13 @@ number='[0-9][0-9 ]*'
   has_finding missing_spools
 }
 
+@test "balance: a program that overwrites its records" {
+  # shellcheck disable=SC2016 # the inner shell's
+  records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & evil records 0 1; ./plain; :'
+  same "$number records were lost: the program overwrote them, or the recording was cut off \(record again\)"
+  has_finding lost_records
+}
+
 @test "balance: a program that overwrites the session" {
   records sh -c 'evil truncsession 0.2 1; ./plain; :'
   has "$stderr" "a program overwrote the memory that it shares with the recorder: the recording may be incomplete (correct its"

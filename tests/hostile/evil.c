@@ -95,6 +95,15 @@ int main(int n, char **v)
         usleep(secs * 1000000);
         _exit(0);
     }
+    if (!strcmp(mode, "records")) { /* of each chunk, while the recorder is stopped */
+        stop = 1;
+        pthread_join(t, 0);
+        for (int c = 0; c < 64; c++) {
+            if (*(unsigned *)(W + 65536 * (1 + c) + 4))
+                memset(W + 65536 * (1 + c) + 64 + 160, 0xff, 80);
+        }
+        _exit(0);
+    }
     if (!strcmp(mode, "trunclive")) {
         for (int i = 0; i < secs * 100; i++) {
             ftruncate(fd, rnd() % 2 ? 0 : st.st_size);
