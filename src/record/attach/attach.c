@@ -257,8 +257,9 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 }
 
 // Returns true if the thread is in a blocking system call that the kernel restarts after an
-// interruption.
-static bool is_waiting(pid_t tid)
+// interruption. A thread that waits in the library uses the memory that a detach unmaps, so it does
+// not count as waiting.
+static bool is_waiting(pid_t tid, struct remote_range library)
 {
     static const long calls[] = {
         SYS_read,       SYS_poll,          SYS_select,          SYS_pselect6,        SYS_ppoll,
@@ -266,7 +267,7 @@ static bool is_waiting(pid_t tid)
         SYS_wait4,      SYS_waitid,        SYS_accept,          SYS_accept4,         SYS_recvfrom,
         SYS_recvmsg,    SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_restart_syscall};
     struct user_regs_struct r;
-    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
+    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 || (r.rip >= library.start && r.rip < library.end))
         return false;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if ((long)r.orig_rax == calls[i])
@@ -292,17 +293,18 @@ static bool find_entering(struct tracees *t, size_t *who)
 }
 
 // Finds a thread that is waiting in the kernel, preferably the main thread. Stops all threads.
-static bool find_waiting_now(struct tracees *t, size_t *who)
+static bool find_waiting_now(struct tracees *t, struct remote_range library, size_t *who)
 {
     if (!tracees_stop_all(t, STOP_NS))
         return false;
     size_t leader = find_index(t, t->remote->pid);
-    if (leader < t->n && t->all[leader].state == TRACEE_STOPPED && is_waiting(t->remote->pid)) {
+    if (leader < t->n && t->all[leader].state == TRACEE_STOPPED &&
+        is_waiting(t->remote->pid, library)) {
         *who = leader;
         return true;
     }
     for (*who = 0; *who < t->n; ++*who) {
-        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t->all[*who].tid))
+        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t->all[*who].tid, library))
             return true;
     }
     return false;
@@ -311,8 +313,10 @@ static bool find_waiting_now(struct tracees *t, size_t *who)
 // Repeats find_waiting_now, for a program that is mostly busy and rarely calls malloc.
 static bool find_waiting(struct tracees *t, size_t *who)
 {
+    uint64_t function = remote_last_function(t->remote, "heaptape_thread");
+    struct remote_range library = remote_object_of(t->remote, function);
     for (unsigned i = 0; i < WAITING_TRIES && !t->gone; i++) {
-        if (find_waiting_now(t, who))
+        if (find_waiting_now(t, library, who))
             return true;
         tracees_continue_all(t, SIZE_MAX);
         nanosleep(&(struct timespec){.tv_nsec = MS(10)}, NULL);
