@@ -21,6 +21,7 @@ enum {
     KEEPS_ORDER = 16,          // between threads; otherwise only the order that blocks require
     KEEPS_VALUES = 32,         // all other numbers of a call
     KEEPS_FREED = 64,          // reallocs that free; otherwise each is a free
+    KEEPS_PIDS = 128,          // otherwise processes are numbered from 1, by first call
 };
 
 // Contents of the formats in addition to their `holds`, `kinds` and `notes`; see
@@ -38,8 +39,9 @@ static const struct contents {
     {"tcmalloc", KEEPS_ORDER, 8, 8, 0, (1ull << 47) - 8},
     {"tcmalloc-replay", KEEPS_ORDER, 1, 1, 1024, 0},
     {"logalloc",
-     KEEPS_FREED | KEEPS_REALLOC_OF_NULL | KEEPS_COUNTS | KEEPS_ALIGNMENTS | KEEPS_ORDER, 1, 0, 0,
-     0},
+     KEEPS_FREED | KEEPS_REALLOC_OF_NULL | KEEPS_COUNTS | KEEPS_ALIGNMENTS | KEEPS_ORDER |
+         KEEPS_PIDS,
+     1, 0, 0, 0},
     {"logalloc-munged", KEEPS_REALLOC_OF_NULL | KEEPS_COUNTS | KEEPS_ALIGNMENTS | KEEPS_ORDER, 1, 0,
      0, 0},
     {"android", KEEPS_FREED | KEEPS_REALLOC_OF_NULL | KEEPS_COUNTS | KEEPS_ALIGNMENTS | KEEPS_ORDER,
@@ -61,7 +63,8 @@ struct log {
     struct step *steps;
     size_t n, capacity;
     struct map threads, blocks; // tid + 1 → number + 1; block → 1 + index of its step
-    uint32_t pid, n_threads;
+    struct map processes;       // pid → number by first call, from 1
+    uint32_t pid, n_threads, n_processes;
     uint64_t last_ns;
     bool several_processes;
     bool derived; // a block of unknown size will be derived from its first use
@@ -152,6 +155,8 @@ static int put_step(struct export *x, const struct export_call *c)
     if (s->ev.kind == HT_THREAD_END)
         map_remove(&l->threads, c->tid + 1ull);
     l->several_processes |= l->n && c->pid != l->pid;
+    if (!map_get(&l->processes, c->pid) && map_put(&l->processes, c->pid, ++l->n_processes) < 0)
+        return -ENOMEM;
     l->pid = c->pid;
     l->slots = x->facts.slots;
     l->n++;
@@ -186,9 +191,11 @@ static int export_calls(const char *from, const struct format *f, bool stamps, s
     return rc < 0 ? rc : fd;
 }
 
-static int import_back(int fd, const struct format *f, struct output *out, struct err *e)
+// Imports the process `pid`, or the process with the highest peak if `pid` is 0.
+static int import_back(int fd, const struct format *f, uint32_t pid, struct output *out,
+                       struct err *e)
 {
-    const struct import_settings s = {.format = f, .convert = {.level = 1}};
+    const struct import_settings s = {.format = f, .convert = {.pid = pid, .level = 1}};
     struct workload_summary summary;
     off_t size = lseek(fd, 0, SEEK_END);
     struct input in = {.fd = fd, .owns_fd = true, .name = "exported", .size_bytes = (uint64_t)size};
@@ -302,34 +309,71 @@ static void release_log(struct log *l)
     free(l->steps);
     map_release(&l->threads);
     map_release(&l->blocks);
+    map_release(&l->processes);
 }
 
-int round_trip(const char *from, const struct format *f, bool stamps, struct err *e)
+// Returns 0 if the format has a row.
+static int find_contents(const struct format *f, struct err *e)
 {
-    struct log a = {0}, b = {.rounded = true};
-    struct output out = {.fd = memfd_create("imported", MFD_CLOEXEC), .name = "imported"};
-    char path[32];
     for (contents = all_contents; contents->name && strcmp(contents->name, f->name) != 0;)
         contents++;
-    if (!contents->name)
-        return err_set(e, -ENOENT, "%s: has no row in tests/fuzz/round_trip.c", f->name);
-    int fd = export_calls(from, f, stamps, &a, e);
-    int rc = fd < 0 ? fd : a.n ? 0 : -ENODATA;
-    if (rc == 0) {
-        rc = import_back(fd, f, &out, e);
-        // A file may hold no events.
-        rc = rc < 0 && rc != -ENODATA && rc != -ENOMEM ? 1 : rc;
-    } else if (fd >= 0) {
-        close(fd);
-    }
+    return contents->name
+               ? 0
+               : err_set(e, -ENOENT, "%s: has no row in tests/fuzz/round_trip.c", f->name);
+}
+
+// Imports the file, exports the workload, and compares the calls with `a`. Closes `fd`.
+static int compare_import(int fd, const struct format *f, uint32_t pid, const struct log *a,
+                          bool stamps, struct err *e)
+{
+    struct log b = {.rounded = true};
+    struct output out = {.fd = memfd_create("imported", MFD_CLOEXEC), .name = "imported"};
+    char path[32];
+    int rc = import_back(fd, f, pid, &out, e);
+    // A file may hold no events.
+    rc = rc < 0 && rc != -ENODATA && rc != -ENOMEM ? 1 : rc;
     snprintf(path, sizeof path, "/proc/self/fd/%d", out.fd);
     fd = rc == 0 ? export_calls(path, f, stamps, &b, e) : -1;
     if (fd >= 0)
         close(fd);
     if (rc == 0)
-        rc = fd < 0 ? 1 : compare(e, f, &a, &b);
+        rc = fd < 0 ? 1 : compare(e, f, a, &b);
     close(out.fd);
-    release_log(&a);
     release_log(&b);
+    return rc;
+}
+
+int round_trip(const char *from, const struct format *f, bool stamps, struct err *e)
+{
+    struct log a = {0};
+    int rc = find_contents(f, e);
+    if (rc < 0)
+        return rc;
+    int fd = export_calls(from, f, stamps, &a, e);
+    rc = fd < 0 ? fd : a.n ? 0 : -ENODATA;
+    if (rc == 0)
+        rc = compare_import(fd, f, 0, &a, stamps, e);
+    else if (fd >= 0)
+        close(fd);
+    release_log(&a);
+    return rc;
+}
+
+int round_trip_process(const char *trace, const char *workload, uint32_t pid,
+                       const struct format *f, struct err *e)
+{
+    struct log all = {0}, a = {0};
+    int rc = find_contents(f, e), fd = -1;
+    if (rc == 0)
+        rc = fd = export_calls(workload, f, true, &a, e);
+    if (fd >= 0)
+        close(fd);
+    if (rc >= 0)
+        rc = fd = export_calls(trace, f, true, &all, e);
+    uint32_t number = contents->keeps & KEEPS_PIDS ? pid : (uint32_t)map_get(&all.processes, pid);
+    if (rc >= 0)
+        rc = all.several_processes ? compare_import(fd, f, number, &a, true, e) : -ENOTSUP;
+    release_log(&all);
+    release_log(&a);
     return rc;
 }

@@ -25,22 +25,30 @@ static void check_formats(const char *path, const char *name)
     assert_int_equal(failed, 0);
 }
 
-static void check_trace(const char *trace, const char *name)
+// Converts the process `pid`, or the process with the highest peak if `pid` is 0. Returns a file
+// descriptor.
+static int convert(const char *trace, uint32_t pid)
 {
     struct err e = {0};
     struct input in;
     struct trace_file t;
     struct workload_summary summary;
     struct output out = {.fd = memfd_create("converted", MFD_CLOEXEC), .name = "converted"};
-    const struct convert_settings s = {.level = 1};
-    char path[64];
+    const struct convert_settings s = {.pid = pid, .level = 1};
     assert_int_equal(input_open(&in, trace, &e), 0);
     assert_int_equal(trace_file_adopt(&t, &in, true, &e), 0);
     assert_int_equal(convert_one(&t, &out, &s, &summary, &e), 0);
     trace_file_close(&t);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", out.fd);
+    return out.fd;
+}
+
+static void check_trace(const char *trace, const char *name)
+{
+    char path[64];
+    int fd = convert(trace, 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     check_formats(path, name);
-    close(out.fd);
+    close(fd);
 }
 
 static void test_golden(void **unused)
@@ -91,9 +99,72 @@ static void test_foreign(void **unused)
     }
 }
 
+enum { PROCESSES = 3, THREADS = 2, BLOCKS = 8, CALLS = 3000 };
+
+// Writes random calls of several processes, which use the same addresses.
+static void write_calls(FILE *to)
+{
+    static bool live[PROCESSES][BLOCKS];
+    uint64_t seed = 1;
+    for (unsigned i = 0; i < CALLS; i++) {
+        uint64_t number = unit_random(&seed);
+        unsigned p = number % PROCESSES, thread = number >> 8 & 1, k = number >> 16 & (BLOCKS - 1);
+        unsigned size = number >> 24 & 0xffff, address = 0x10000 + (k << 8);
+        fprintf(to, "{\"pid\":%u,\"tid\":%u,\"time_ns\":%u,", 10 + p, 10 + p + 100 * thread,
+                1000 + 100 * i);
+        if (live[p][k] && number >> 40 & 1)
+            fprintf(to, "\"kind\":\"realloc\",\"ptr\":\"%#x\",\"size\":%u,\"result\":\"%#x\"}\n",
+                    address, size + 1, address);
+        else if (live[p][k])
+            fprintf(to, "\"kind\":\"free\",\"ptr\":\"%#x\"}\n", address);
+        else if (number >> 40 & 1)
+            fprintf(to, "\"kind\":\"calloc\",\"count\":3,\"size\":%u,\"result\":\"%#x\"}\n", size,
+                    address);
+        else
+            fprintf(to, "\"kind\":\"malloc\",\"size\":%u,\"result\":\"%#x\"}\n", size, address);
+        live[p][k] = !live[p][k] || (number >> 40 & 1);
+    }
+}
+
+static void test_several_processes(void **unused)
+{
+    (void)unused;
+    struct err e = {0};
+    struct input in = {.fd = memfd_create("json", MFD_CLOEXEC), .owns_fd = true, .name = "json"};
+    struct output out = {.fd = memfd_create("trace", MFD_CLOEXEC), .name = "trace"};
+    const struct import_settings s = {.format = formats_find("json"), .convert = {.level = 1}};
+    char trace[64], workload[64];
+    unsigned formats_compared = 0;
+    FILE *to = fdopen(dup(in.fd), "w");
+    write_calls(to);
+    in.size_bytes = (uint64_t)ftell(to);
+    fclose(to);
+    lseek(in.fd, 0, SEEK_SET);
+    assert_int_equal(import_trace(&in, &out, &s, &e), 0);
+    input_close(&in);
+    snprintf(trace, sizeof trace, "/proc/self/fd/%d", out.fd);
+    for (const struct format *const *f = formats; *f; f++) {
+        if (!formats_is_read(*f) || !(*f)->export.put || !((*f)->export.holds & FORMAT_HOLDS_PIDS))
+            continue;
+        for (uint32_t pid = 10; pid < 10 + PROCESSES; pid++) {
+            int fd = convert(trace, pid);
+            snprintf(workload, sizeof workload, "/proc/self/fd/%d", fd);
+            int rc = round_trip_process(trace, workload, pid, *f, &e);
+            if (rc != 0)
+                print_message("process %u: %s (%d)\n", pid, e.text, rc);
+            assert_int_equal(rc, 0);
+            close(fd);
+        }
+        formats_compared++;
+    }
+    assert_true(formats_compared >= 2);
+    close(out.fd);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_golden),
     cmocka_unit_test(test_foreign),
+    cmocka_unit_test(test_several_processes),
 };
 
 UNIT_MAIN(tests)
