@@ -636,6 +636,12 @@ static int begin_visit(struct recorder *r, struct err *e)
     return rc;
 }
 
+// Returns true if the process is exiting and waits, in the library, for the end of the recorder.
+static bool waits_for_end(const struct drain_spool *s)
+{
+    return !s->broken && atomic_load(&s->header->finishing) == SPOOL_FINISHING;
+}
+
 // Detaches from the process and its children, including those that called exec. If that fails for a
 // process, its recording stops when the recorder exits.
 static void end_visit(struct recorder *r)
@@ -643,7 +649,7 @@ static void end_visit(struct recorder *r)
     for (size_t i = 0; i < r->drain.n_spools; i++) {
         struct drain_spool *s = r->drain.spools[i];
         struct err e = {0};
-        if (s->dead || s->left || !s->visible_pid)
+        if (s->dead || s->left || !s->visible_pid || waits_for_end(s))
             continue;
         s->left = true;
         int rc =

@@ -20,10 +20,11 @@ calls() {
 int main(void)
 {
     write(1, "ready\n", 6);
-    for (;;) {
+    while (access("end", F_OK) != 0) {
         free(malloc(100));
         usleep(1000);
     }
+    return 0;
 }
 END
   gcc -w -fno-builtin -o calls calls.c
@@ -217,8 +218,16 @@ END
   wait_until has_events "$started" 10
   kill -9 "$started"
   wait "$recorder"
+  # An exiting process waits in the library for the end of the recorder.
+  starts ./calls
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>>err 3>&- &
+  recorder=$!
+  wait_until has_events "$started" 10
+  touch end
+  wait "$recorder"
+  wait "$started"
   cat err
-  [ "$(grep -c '^heaptape: recorded ' err)" -eq 3 ]
+  [ "$(grep -c '^heaptape: recorded ' err)" -eq 4 ]
   run grep -cE 'ended the recording|ended early|remains in the process' err
   [ "$output" -eq 0 ]
 }
