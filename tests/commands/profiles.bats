@@ -285,7 +285,8 @@ END
   grep -qx 'heaptape: call sites of process 7 (unknown program), one of 2 processes' <<<"$stderr"
   heaptape stat --by site t.htw
   expect "one process" [ "${stderr#*call sites of process}" = "$stderr" ]
-  head -c -20 t.htw >cut.htw
+  head -c $(($(stat -c %s t.htw) / 3)) t.htw >cut.htw
   heaptape stat --by site cut.htw
-  fails_with 1 "cut.htw: the call sites are lost: the end of the file is cut off"
+  expect "status 1" [ "$status" -eq 1 ]
+  grep -qx "heaptape: cut.htw: the call sites are lost: the end of the file is cut off" <<<"$stderr"
 }
