@@ -46,6 +46,7 @@ declare -gA _heaptape_values=(
   ['record --allocator']='@allocators'
   ['record -a']='@allocators'
   ['record --stacks=']='sample'
+  ['record --clock']='sparse exact'
   ['record --aggregate=']=''
   ['record --period']=''
   ['record --flight']=''

@@ -58,7 +58,8 @@ _heaptape_record() {
     '--no-residency[do not measure the resident part of big blocks]' \
     '--no-pages[do not sample resident pages (for '\''stat --rss'\'')]' \
     '--lossy[drop events rather than slow down PROGRAM]' \
-    '--aggregate=-[write totals by call site instead of events, every SECONDS \[60\]]::SECONDS: _heaptape_words ' \
+    '--clock=[read the clock rarely or always]:sparse|exact: _heaptape_words sparse exact' \
+    '--aggregate=-[write totals by call site, every SECONDS \[60\]]::SECONDS: _heaptape_words ' \
     '--period=[with --aggregate\: set the period]:SECONDS: _heaptape_words ' \
     '--flight=[keep recent events in memory, dump on a trigger]:SIZE|DURATION\[,...\]: _heaptape_words ' \
     '--trigger=[with --flight\: set what triggers a dump \[exit\]]:TRIGGER\[,...\]: _heaptape_words ' \

@@ -36,6 +36,7 @@ enum { MAX_LEVEL = 19 }; // zstd's
 enum { UPLOADED_BYTES = 64 << 20, UPLOADED_S = 600 };
 
 enum record_start { RECORD_NOW, RECORD_PAUSED };
+enum record_clock { RECORD_SPARSE, RECORD_EXACT };
 
 struct compression {
     enum frame_codec codec;
@@ -73,6 +74,7 @@ struct record_options {
     bool no_residency, no_pages;
     bool maps;
     bool lossy;
+    enum record_clock clock;
     bool verbose;
 };
 
@@ -139,10 +141,11 @@ static const struct option options[] = {
      offsetof(struct record_options, no_pages)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop events rather than slow down PROGRAM",
      offsetof(struct record_options, lossy)},
+    {0, "clock", OPTION_CHOICE, "sparse|exact", "sparse", "read the clock rarely or always",
+     offsetof(struct record_options, clock)},
     {0, "aggregate", OPTION_NUMBER, "SECONDS", NULL,
-     "write totals by call site instead of events, every SECONDS [60]",
-     offsetof(struct record_options, aggregate_s), .bare = "60", .min = 1, .max = UINT32_MAX,
-     .group = "Long recordings"},
+     "write totals by call site, every SECONDS [60]", offsetof(struct record_options, aggregate_s),
+     .bare = "60", .min = 1, .max = UINT32_MAX, .group = "Long recordings"},
     {0, "period", OPTION_NUMBER, "SECONDS", "3600", "with --aggregate: set the period",
      offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
     {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
@@ -747,6 +750,7 @@ static int run_record(const void *fields, int argc, char **argv)
     const struct command_mode *const *modes = cli_common.modes;
     struct record_settings s = {.argv = argv,
                                 .lossy = o->lossy,
+                                .exact_clock = o->clock == RECORD_EXACT,
                                 .usable = o->usable,
                                 .maps = o->maps,
                                 .residency = !o->no_residency,

@@ -183,6 +183,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     drain_count_unmapped(&r->drain, s);
     r->result->balance.lost_at_least |= s->broken || s->unmapped;
     // `ended_by` is set only in the process that heaptape detached from, not in its children.
+    drain_count_early(s, clock_ticks(r->clock));
     uint32_t ended_by = s->broken ? 0 : atomic_load(&s->header->ended_by);
     r->result->ended_by = ended_by ? ended_by : r->result->ended_by;
     if (facts_process(p, s) < 0)
@@ -757,7 +758,8 @@ static uint32_t session_flags(const struct record_settings *s)
 {
     uint32_t flags = (s->lossy ? SPOOL_LOSSY : 0) | (s->paused ? SPOOL_START_PAUSED : 0) |
                      (s->usable ? SPOOL_USABLE : 0) | (s->maps ? SPOOL_MAPS : 0) |
-                     (s->residency ? SPOOL_RESIDENCY : 0);
+                     (s->residency ? SPOOL_RESIDENCY : 0) |
+                     (s->exact_clock ? SPOOL_EXACT_CLOCK : 0);
     if (strcmp(s->follow, "none") == 0)
         return flags | SPOOL_FOLLOW_NONE;
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;

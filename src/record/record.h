@@ -52,6 +52,7 @@ struct record_settings {
     uint64_t beat_ns;
     // If the recorder falls behind, drop and count events instead of blocking the program.
     bool lossy;
+    bool exact_clock; // read the counter at every event
 };
 
 struct record_result {

@@ -346,7 +346,7 @@ static void put_malloc(unsigned i)
 static void put_release(enum event_kind kind, unsigned i)
 {
     const struct event ev = {.kind = kind, .ptr = address_of(i)};
-    if (!producer_put_plain(kind, address_of(i)) && !producer_put_known(kind, address_of(i)))
+    if (!producer_put_plain(kind, address_of(i)) && !producer_retry_plain(kind, address_of(i)))
         producer_record(&ev, NULL);
 }
 

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,10 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
+#include <sys/rseq.h>
+#endif
 
 enum { THREADS = 5, DEADLINE_S = 120, MANY_THREADS = PRODUCER_MAX_THREADS };
 
@@ -361,6 +366,161 @@ static void frees_of_several_threads(void **state)
     drain_close(&c);
 }
 
+// Records a block on the fast path if possible. Returns the stamp of its record.
+static uint64_t put_stamped(void)
+{
+    const struct producer_stream *stream = &producer_tls.thread->streams[0];
+    put_block(1);
+    return codec_stamp(stream->state.epoch, stream->pos[-1]);
+}
+
+// Prepares an event that needs no reading of the counter, because of its position and the last
+// reading.
+static void prepare_unread(void)
+{
+    struct producer_stream *stream = &producer_tls.thread->streams[0];
+    do {
+        put_block(1);
+        stream->reading_mask = PRODUCER_MAX_READING_MASK;
+    } while (((uintptr_t)stream->pos & PRODUCER_MAX_READING_MASK) == 0);
+}
+
+// Returns true if the next event reads the counter.
+static bool next_event_reads(void)
+{
+    uint64_t begin = clock_counter();
+    return put_stamped() >= begin >> CODEC_STAMP_SHIFT;
+}
+
+// Returns true if an event gets the stamp of an earlier reading. The recorder may request a reading
+// at any time, so one try may fail.
+static bool some_event_is_unread(void)
+{
+    enum { TRIES = 1000 };
+    for (unsigned i = 0; i < TRIES; i++) {
+        prepare_unread();
+        if (!next_event_reads())
+            return true;
+    }
+    return false;
+}
+
+// Records the event of a signal handler that interrupts the writing of a record. Calls the handler
+// directly, because the kernel would request a reading when it delivers a signal.
+static void interrupt_record(void)
+{
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    on_alarm(SIGVTALRM);
+    producer_leave(was);
+}
+
+// Returns the offset of struct rseq, or 0 if libc does not register it with the kernel.
+static ptrdiff_t rseq_offset(void)
+{
+#ifdef RSEQ_SIG
+    return __rseq_size ? __rseq_offset : 0;
+#else
+    return 0;
+#endif
+}
+
+// Returns true if the kernel clears the word of the last reading while the thread sleeps, so that
+// the next event is a reading.
+static bool switches_are_detected(void)
+{
+    enum { TRIES = 1000 };
+    const struct timespec pause = {.tv_nsec = 1000};
+    const uint64_t section = (uintptr_t)&producer_section;
+    unsigned tries = 0;
+    // The thread may also be switched out right after the reading.
+    do
+        producer_read_counter(&producer_tls.thread->streams[0]);
+    while (*producer_section_word() != section && ++tries < TRIES);
+    nanosleep(&pause, NULL);
+    return tries < TRIES && *producer_section_word() != section;
+}
+
+// Returns 0, or the number of the first rule that does not hold.
+static int check_sparse_readings(void)
+{
+    if (rseq_offset())
+        producer_set_rseq(rseq_offset());
+    put_block(1);
+    struct producer_thread *t = producer_tls.thread;
+    struct producer_stream *stream = &t->streams[0];
+    if (!some_event_is_unread())
+        return 10;
+    // A reading by count, after which the next event is a reading because much time has passed.
+    do {
+        stream->reading_mask = PRODUCER_MAX_READING_MASK;
+        stream->ticks -= producer_usual_ticks();
+        put_block(1);
+    } while ((uintptr_t)(stream->pos - 1) & PRODUCER_MAX_READING_MASK);
+    if (stream->reading_mask != PRODUCER_EACH_WORD || !next_event_reads())
+        return 11;
+    prepare_unread();
+    atomic_fetch_add(&stream->readings->sequence, SPOOL_READ_STEP);
+    if (!next_event_reads())
+        return 12;
+    prepare_unread();
+    producer_before_fork();
+    if (put_stamped() < producer_inherited.fork_stamp)
+        return 13;
+    prepare_unread();
+    if (producer_control(CONTROL_PAUSE) || producer_control(CONTROL_RESUME) || !next_event_reads())
+        return 14;
+    prepare_unread();
+    interrupt_record();
+    if (!t->streams[1].last_stamp || put_stamped() < t->streams[1].last_stamp)
+        return 15;
+    if (atomic_load(&stream->readings->unread_words) == 0)
+        return 16;
+    if (rseq_offset() && !switches_are_detected())
+        return 18;
+    // The recorder requests readings. alarm() enforces the deadline.
+    uint32_t sequence = atomic_load(&stream->readings->sequence);
+    while (atomic_load(&stream->readings->sequence) == sequence)
+        sched_yield();
+    prepare_unread();
+    producer_thread_cancel(producer_thread_create(NULL, NULL));
+    put_block(1);
+    return stream->reading_mask || !next_event_reads() ? 17 : 0;
+}
+
+// A process with one thread reads the counter at few events, but at each event that must have a
+// later stamp than something else.
+static void sparse_readings(void **state)
+{
+    (void)state;
+    in_handlers = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0)
+        _exit(check_sparse_readings());
+    drain_all(&c, &seen, child);
+    assert_int_equal(seen.in_handlers, 1);
+    munmap((void *)in_handlers, 4096);
+    drain_close(&c);
+}
+
+// With --clock=exact, and without a recorder that requests readings, every event reads the counter.
+static void readings_at_each_event(void **state)
+{
+    (void)state;
+    struct drain c = open_session(SPOOL_EXACT_CLOCK);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        put_blocks(2);
+        if (producer_tls.thread->streams[0].reading_mask || !next_event_reads())
+            _exit(3);
+        finish();
+    }
+    drain_all(&c, &seen, child);
+    drain_close(&c);
+}
+
 // Signal handlers interrupt the recording of events; every event must arrive intact.
 static void a_signal_handler(void **state)
 {
@@ -575,6 +735,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_recorder_that_is_gone),
     cmocka_unit_test(more_threads_than_states),
     cmocka_unit_test(left_by_a_recorder_that_stops),
+    cmocka_unit_test(sparse_readings),
+    cmocka_unit_test(readings_at_each_event),
 };
 
 UNIT_MAIN(tests)

@@ -54,6 +54,7 @@ NEEDED_TABLE(BOOT)
 
 static struct {
     const void *address;
+    ptrdiff_t rseq_offset;
 #define FIELD(result, name, parameters, ...) result(*name) parameters;
     NEEDED_TABLE(FIELD)
     OPTIONAL_TABLE(FIELD)
@@ -235,6 +236,13 @@ static void *find_function(const struct object *c, const struct object *loader, 
     return found ? found : object_find_function(loader, name);
 }
 
+static ptrdiff_t find_rseq(const struct object *loader)
+{
+    const ptrdiff_t *offset = object_find_variable(loader, "__rseq_offset");
+    const unsigned *size = object_find_variable(loader, "__rseq_size");
+    return offset && size && *size ? *offset : 0;
+}
+
 // Threads that run this concurrently find the same functions.
 static void find_all(void)
 {
@@ -252,6 +260,7 @@ static void find_all(void)
     libc.name = (__typeof__(libc.name))found;
     NEEDED_TABLE(FIND)
 #undef FIND
+    libc.rseq_offset = find_rseq(&loader);
     // Pairs with the acquire in ensure: the functions are set.
     __atomic_store_n(&libc.address, (const void *)libc.dlsym, __ATOMIC_RELEASE);
 }
@@ -282,6 +291,12 @@ const void *libc_address(void)
 {
     ensure_found();
     return libc.address;
+}
+
+ptrdiff_t libc_rseq_offset(void)
+{
+    ensure_found();
+    return libc.rseq_offset;
 }
 
 HIDDEN int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),

@@ -9,8 +9,13 @@
 #define HEAPTAPE_LIBC_LIBC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 // Returns an address inside the process's C library.
 const void *libc_address(void);
+
+// Returns the offset of a thread's struct rseq from its thread pointer, or 0 if the C library does
+// not register struct rseq with the kernel (glibc 2.35 and later do).
+ptrdiff_t libc_rseq_offset(void);
 
 #endif

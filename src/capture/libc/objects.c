@@ -95,16 +95,17 @@ void object_read(struct object *o, const struct dl_phdr_info *info)
         o->symbols = NULL;
 }
 
-static bool is_function(const struct object *o, const ElfW(Sym) * s, const char *name)
+static bool is_definition(const struct object *o, const ElfW(Sym) * s, unsigned type,
+                          const char *name)
 {
     return object_contains(o, s, sizeof *s) && s->st_shndx != SHN_UNDEF &&
-           ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_name < o->string_bytes &&
+           ELF64_ST_TYPE(s->st_info) == type && s->st_name < o->string_bytes &&
            strcmp(o->strings + s->st_name, name) == 0;
 }
 
 // Layout of the GNU hash table: number of buckets, index of the first symbol, filter size in words,
 // shift; then the filter, the buckets and the hashes.
-void *object_find_function(const struct object *o, const char *name)
+static void *find_definition(const struct object *o, unsigned type, const char *name)
 {
     const uint32_t *head = o->gnu_hash;
     uint32_t hash = gnu_hash(name);
@@ -121,7 +122,7 @@ void *object_find_function(const struct object *o, const char *name)
         if (!object_contains(o, at, sizeof *at))
             break;
         const ElfW(Sym) *s = &o->symbols[i];
-        if (((*at ^ hash) | 1) == 1 && is_function(o, s, name)) {
+        if (((*at ^ hash) | 1) == 1 && is_definition(o, s, type, name)) {
             bool hidden = object_contains(o, &o->versions[i], sizeof *o->versions) &&
                           (o->versions[i] & VERSION_HIDDEN);
             if (!found || !hidden)
@@ -131,6 +132,16 @@ void *object_find_function(const struct object *o, const char *name)
             break;
     }
     return found;
+}
+
+void *object_find_function(const struct object *o, const char *name)
+{
+    return find_definition(o, STT_FUNC, name);
+}
+
+void *object_find_variable(const struct object *o, const char *name)
+{
+    return find_definition(o, STT_OBJECT, name);
 }
 
 void object_each_slot(const struct object *o,

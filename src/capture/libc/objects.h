@@ -36,6 +36,9 @@ bool object_contains(const struct object *o, const void *at, size_t bytes);
 // or NULL.
 void *object_find_function(const struct object *o, const char *name);
 
+// Like object_find_function, for a variable.
+void *object_find_variable(const struct object *o, const char *name);
+
 // Calls `visit` for each slot that holds the address of a function or variable of another object.
 void object_each_slot(const struct object *o,
                       void (*visit)(const struct object *o, const char *name, uintptr_t *slot,

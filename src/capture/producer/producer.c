@@ -189,6 +189,9 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     // Rare enough that system calls do not matter. Blocking signals also keeps a second handler
     // from interrupting stream 1.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
+    // Later events of stream 0 must have later stamps than this event of stream 1.
+    if (interrupting)
+        producer_request_reading(&t->streams[0]);
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
     // Must precede put_event, because the block of `ev` has no used pages yet.

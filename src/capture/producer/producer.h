@@ -22,14 +22,20 @@
 #include "trace/codec.h"
 #include "trace/event/event.h"
 
+#include <linux/rseq.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define producer_unlikely(x) __builtin_expect(!!(x), 0)
 
 // A thread's stream of words. Stream 1 is for signal handlers that interrupt the writing of a
 // record in stream 0.
+//
+// While a process has a single thread, the order of its stream is the order of its events, so most
+// events get the ticks of the last reading of the counter (docs/design/capture.md, "Sparse
+// readings").
 struct producer_stream {
     // Address of the next word. If it is NULL or a multiple of SPOOL_PIECE_BYTES, there may be no
     // space.
@@ -38,18 +44,28 @@ struct producer_stream {
     // Equals state.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
-    uint64_t first_word;       // offset of the chunk's first word in the stream, in words
-    uint64_t lost;             // calls dropped since the last record (--lossy)
-    uint64_t last_stamp;       // stamp of the last event on the slow path
+    // If reading_mask is not 0: the last reading of the counter, the words of the process that
+    // request readings, and the value of their `sequence` before that reading.
+    uint64_t ticks;
+    struct spool_readings *readings;
+    uint32_t sequence;
+    // Read the counter at an event whose `pos` has none of these bits. 0: at every event.
+    uint32_t reading_mask;
+    // The slow path and readings use the following members.
+    uint64_t first_word; // offset of the chunk's first word in the stream, in words
+    uint64_t lost;       // calls dropped since the last record (--lossy)
+    uint64_t last_stamp; // stamp of the last event on the slow path
+    uint64_t *read_at;   // `pos` at the last reading
 };
-_Static_assert(sizeof(struct producer_stream) == 64,
+_Static_assert(offsetof(struct producer_stream, first_word) == 64,
                "the fast path touches a single cache line of the thread");
 
 #define PRODUCER_NO_EPOCH UINT64_MAX
 
 struct producer_thread {
-    _Alignas(64) struct producer_stream streams[2]; // threads do not share cache lines
-    uint32_t live;                                  // 1: the thread may record; 0 in a fork child
+    // Threads do not share cache lines.
+    _Alignas(64) struct producer_stream streams[2];
+    uint32_t live; // 1: the thread may record; 0 in a fork child
     uint32_t number, tid, parent;
     uint32_t next;   // link in the pool or in the list of ending threads
     uint32_t ending; // 1 after the last round of its key destructors
@@ -107,13 +123,51 @@ struct producer_tls {
     uint32_t decided; // enum producer_decided, for an event on the slow path
     // The thread's number in producer_releases; 0 while the process is known to have one thread.
     uint32_t releaser;
-    int32_t untimed; // calls to real functions until the next one is timed
+    int32_t untimed;  // calls to real functions until the next one is timed
+    uint64_t section; // replaces rseq_cs in a thread without rseq
 };
 // Decision on recording the stack of an event.
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
 
 extern _Thread_local struct producer_tls producer_tls
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+enum {
+    // Value of producer_stream.sequence that requests a reading. No spool_readings.sequence has it.
+    PRODUCER_NO_SEQUENCE = 2,
+    PRODUCER_EACH_WORD = 7,                                     // reading_mask: at every event
+    PRODUCER_MAX_READING_MASK = SPOOL_MAX_UNREAD_WORDS * 8 - 1, // at most this many words apart
+};
+_Static_assert((PRODUCER_NO_SEQUENCE & SPOOL_READ_ALL) == 0 &&
+                   PRODUCER_NO_SEQUENCE % SPOOL_READ_STEP != 0,
+               "no sequence has this value");
+
+// Offset from the thread pointer of a word that the kernel clears when it switches the thread out:
+// rseq_cs of struct rseq. Without rseq, the offset of a word that nothing clears.
+extern ptrdiff_t producer_section_at __attribute__((visibility("hidden")));
+
+// A critical section for rseq(2) whose code is never executed. When a thread outside of it is
+// switched out, the kernel only clears the pointer to it.
+extern const struct rseq_cs producer_section __attribute__((visibility("hidden")));
+
+// Returns the thread pointer.
+static inline char *producer_thread_pointer(void)
+{
+#if defined(__x86_64__)
+    char *self;
+    __asm__("mov %%fs:0, %0" : "=r"(self));
+    return self;
+#else
+    return __builtin_thread_pointer();
+#endif
+}
+
+// Returns the address of that word in the calling thread. It contains the address of
+// producer_section unless the thread was switched out since the last reading of the counter.
+static inline volatile uint64_t *producer_section_word(void)
+{
+    return (volatile uint64_t *)(void *)(producer_thread_pointer() + producer_section_at);
+}
 
 // The most recent frees, hashed by address. An entry contains the number of the freeing thread and,
 // in the high bits, the time of the free in coarse units of the counter.
@@ -157,6 +211,15 @@ static inline bool producer_release_is_near(uint32_t last, uint64_t ticks, uint3
     return (apart / (2 * PRODUCER_NEAR_UNITS) | (other - 1) >> 31) == 0;
 }
 
+static inline void producer_compiler_fence(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+// Reads the counter of a stream whose reading_mask is not 0, and decides when to read it next.
+uint64_t producer_read_counter(struct producer_stream *stream)
+    __attribute__((visibility("hidden")));
+
 // Reads the counter for a free.
 static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uint64_t address)
 {
@@ -172,6 +235,49 @@ static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uin
             atomic_store_explicit(at, producer_release_word(ticks, releaser), memory_order_relaxed);
     }
     return ticks;
+}
+
+// Like producer_ticks, but always reads the counter.
+static inline uint64_t producer_ticks_now(struct producer_stream *stream)
+{
+    return stream->reading_mask ? producer_read_counter(stream) : clock_counter();
+}
+
+// Returns 0 if the next event of the stream, whose reading_mask is `mask`, needs no reading of the
+// counter.
+static inline __attribute__((always_inline)) uint64_t
+producer_reading_is_due(const struct producer_stream *stream, uint32_t mask)
+{
+    bool counted = !((uintptr_t)stream->pos & mask);
+    uint64_t switched = *producer_section_word() ^ (uint64_t)(uintptr_t)&producer_section;
+    uint32_t asked =
+        atomic_load_explicit(&stream->readings->sequence, memory_order_relaxed) ^ stream->sequence;
+    return counted | switched | asked;
+}
+
+// Returns the ticks of the stream's next event, on the fast path. Sets *due to 0, or to another
+// value if the event needs a reading of the counter and the ticks are too early.
+static inline __attribute__((always_inline)) uint64_t
+producer_last_ticks(const struct producer_stream *stream, uint64_t address, bool is_release,
+                    uint64_t *due)
+{
+    uint32_t mask = stream->reading_mask;
+    *due = 0;
+    if (!mask)
+        return is_release ? producer_release_ticks(address) : clock_counter();
+    *due = producer_reading_is_due(stream, mask);
+    return stream->ticks;
+}
+
+// Returns the ticks of the stream's next event, and reads the counter if necessary.
+static inline uint64_t producer_ticks(struct producer_stream *stream, uint64_t address,
+                                      bool is_release)
+{
+    uint64_t due, ticks = producer_last_ticks(stream, address, is_release, &due);
+    if (due)
+        ticks = producer_read_counter(stream);
+    // A second thread appeared, so the reading must be ordered with its frees.
+    return due && is_release && !stream->reading_mask ? producer_release_ticks(address) : ticks;
 }
 
 // Returns true at the end of a piece. The alignment of `pos` shows the end, so the fast path needs
@@ -197,13 +303,8 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
     stream->pos = end;
 }
 
-static inline void producer_compiler_fence(void)
-{
-    atomic_signal_fence(memory_order_seq_cst);
-}
-
 // Starts a record on the fast path. Returns the stream to write to, or NULL if nothing was done and
-// the caller must use producer_record. Read the counter after this call, so that a signal handler
+// the caller must use producer_record. Determine the ticks after this call, so that a signal handler
 // cannot record an event between a stamp and its record. This keeps the stamps of a stream
 // monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
@@ -225,7 +326,8 @@ producer_begin(uint32_t obstacles)
 }
 
 // Writes the word that completes the record. Returns false, and writes no record, if `odd` is not 0
-// (the event does not fit in this form) or if the epoch has changed.
+// (the event does not fit in this form, or needs a reading of the counter) or if the epoch has
+// changed.
 static inline __attribute__((always_inline)) bool
 producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint64_t word)
 {
@@ -249,9 +351,9 @@ producer_put_sized(unsigned kind, uint64_t size, uint64_t address, bool is_relea
     struct producer_stream *stream = producer_begin(0);
     if (!stream)
         return false;
-    uint64_t ticks = is_release ? producer_release_ticks(address) : clock_counter();
+    uint64_t due, ticks = producer_last_ticks(stream, address, is_release, &due);
     uint64_t rel = codec_relative(address, stream->state.base);
-    return producer_end(stream, ticks, size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS,
+    return producer_end(stream, ticks, due | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS,
                         codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel));
 }
 
@@ -289,13 +391,14 @@ static inline bool producer_put_retry(unsigned kind, uint64_t size, uint64_t add
 }
 
 // Completes a one-word record of a PLAIN kind, like producer_end.
-static inline __attribute__((always_inline)) bool
-producer_end_plain(struct producer_stream *stream, unsigned kind, uint64_t address)
+static inline __attribute__((always_inline)) bool producer_end_plain(struct producer_stream *stream,
+                                                                     uint64_t ticks, uint64_t odd,
+                                                                     unsigned kind,
+                                                                     uint64_t address)
 {
-    uint64_t ticks = producer_release_ticks(address);
     // Relative to base 0, an address that is above 2^48 or not a multiple of 8 has bits above the
     // field.
-    return producer_end(stream, ticks, codec_relative(address, 0) >> CODEC_PTR_BITS,
+    return producer_end(stream, ticks, odd | codec_relative(address, 0) >> CODEC_PTR_BITS,
                         codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address));
 }
 
@@ -305,19 +408,26 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 {
     // 0 unless the block may be big, or heaptape has attached to the process.
     struct producer_stream *stream = producer_begin(producer_residency_hint(address));
-    return stream && producer_end_plain(stream, kind, address);
+    if (!stream)
+        return false;
+    uint64_t due, ticks = producer_last_ticks(stream, address, true, &due);
+    return producer_end_plain(stream, ticks, due, kind, address);
 }
 
-// Call after producer_put_plain has returned false. Writes the record if heaptape has attached to
-// the process and the block was certainly allocated since then. Returns false if nothing was done
-// and the caller must use producer_record.
-bool producer_put_known(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
+// Call after producer_put_plain has returned false. Writes the record if only a reading of the
+// counter was due, or if heaptape has attached to the process and the block was certainly allocated
+// since then. Returns false if nothing was done and the caller must use producer_record.
+bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
 
 // Stamps any event (ev->stamp is ignored) and records it in the shortest form that holds it.
 // `caller` is the wrapper's return address. Inside a real function (producer_enter), it
 // distinguishes nested calls by the allocator from calls by a signal handler or new_handler. Never
 // fails: does nothing if tracing is off. Preserves errno. May wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
+
+// Sets the offset of struct rseq from the thread pointer. Call before the first event; without it,
+// switches are not detected.
+void producer_set_rseq(ptrdiff_t offset);
 
 // Counts a call to a real function. If this returns true, call producer_call_choose, which decides
 // whether the call is timed and selects the next candidate. Pass the ticks of a timed call to

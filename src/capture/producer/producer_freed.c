@@ -103,14 +103,15 @@ bool producer_freed_has(const struct spool_header *h, uint64_t address)
     return is_freed(h, address);
 }
 
-bool producer_put_known(unsigned kind, uint64_t address)
+bool producer_retry_plain(unsigned kind, uint64_t address)
 {
     struct producer_stream *stream = producer_begin(producer_residency_big_hint(address));
     if (!stream)
         return false;
+    bool due = stream->reading_mask && !producer_residency_hint(address);
     // Detaching does not unmap the table or the spool while the thread is busy.
-    if (is_freed(producer_inherited.spool, address))
-        return producer_end_plain(stream, kind, address);
+    if (due || is_freed(producer_inherited.spool, address))
+        return producer_end_plain(stream, producer_ticks(stream, address, true), 0, kind, address);
     producer_compiler_fence();
     producer_tls.busy = 0;
     return false;

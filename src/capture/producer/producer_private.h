@@ -123,6 +123,16 @@ extern struct producer_inherited producer_inherited __attribute__((visibility("h
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 
+// Allows the calling thread, the only one of the process, to record events without reading the
+// counter. Call at the start of stream 0.
+void producer_begin_sparse(struct producer_process *p, struct producer_stream *stream);
+
+// Requests a reading of the counter at the next event of the stream.
+static inline void producer_request_reading(struct producer_stream *stream)
+{
+    stream->sequence = PRODUCER_NO_SEQUENCE;
+}
+
 // Appends text to a buffer that ends at `end`, and always terminates it. Returns the new end of the
 // text, or NULL if the text did not fit or `at` was NULL.
 char *producer_append(char *at, const char *end, const char *text);
@@ -193,9 +203,8 @@ static inline bool producer_cost_is_due(struct producer_thread *t)
 
 void producer_cost_add(struct spool_header *h, uint64_t ticks);
 
-// Returns the number of ticks that SPOOL_FAST_EVENTS events take on the fast path. Call with
-// signals blocked.
-uint64_t producer_cost_measure(enum clock_kind clock);
+// Sets fast_ticks and unread_ticks of the header. Call with signals blocked.
+void producer_cost_measure(struct spool_header *h, enum clock_kind clock);
 
 // Returns the CPU time of the process in ns, or 0 if unknown. Makes a system call.
 uint64_t producer_cpu_ns(void);
@@ -215,6 +224,10 @@ bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chu
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
 // producer_stream.c
+
+// Returns the maximum ticks between two readings of the counter for which the events in between do
+// not count as early: about 8 us.
+uint64_t producer_usual_ticks(void);
 
 // Stamps an event and writes it to a stream that is not being written.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t,

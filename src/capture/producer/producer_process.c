@@ -381,7 +381,10 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     h->ppid = (uint32_t)syscall(SYS_getppid);
     h->start_stamp = producer_inherited.start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
     h->start_cpu_ns = producer_cpu_ns();
-    h->fast_ticks = producer_cost_measure(p->clock);
+    bool exact = producer_inherited.session.flags & (SPOOL_EXACT_CLOCK | SPOOL_NO_RECORDER);
+    atomic_store_explicit(&h->readings.sequence, exact ? SPOOL_READ_ALL : 0, memory_order_relaxed);
+    h->readings.usual_ticks = producer_usual_ticks();
+    producer_cost_measure(h, p->clock);
     struct stat exe;
     if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &exe, 0) == 0) {
         h->exe_device = exe.st_dev;
@@ -556,6 +559,9 @@ static void save_fork_state(void)
     bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
+    // Later events must have later stamps than the fork.
+    if (producer_tls.thread->live)
+        producer_request_reading(&producer_tls.thread->streams[0]);
 }
 
 void producer_before_fork(void)

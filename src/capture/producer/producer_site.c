@@ -297,7 +297,8 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
         producer_tls.busy = 0;
         return false;
     }
-    uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT;
+    uint64_t *w = stream->pos, ticks = producer_ticks_now(stream),
+             stamp = ticks >> CODEC_STAMP_SHIFT;
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;
     // Space for a base, two notes and the record.

@@ -13,6 +13,46 @@ _Thread_local struct producer_tls producer_tls = {
 
 _Atomic uint32_t producer_releases[PRODUCER_RELEASES];
 
+// The kernel requires this word before the abort handler of a critical section.
+#if defined(__aarch64__)
+static const uint32_t signature[] = {0xd428bc00, 0};
+#else
+static const uint32_t signature[] = {0x53053053, 0};
+#endif
+
+const struct rseq_cs producer_section = {.start_ip = (uintptr_t)&signature[0],
+                                         .post_commit_offset = 1,
+                                         .abort_ip = (uintptr_t)&signature[1]};
+
+ptrdiff_t producer_section_at;
+
+// Offset of struct rseq from the thread pointer; 0: unknown.
+static ptrdiff_t rseq_at;
+
+void producer_set_rseq(ptrdiff_t offset)
+{
+    rseq_at = offset;
+}
+
+// Returns true if the kernel updates the thread's struct rseq.
+static bool has_rseq(const char *thread_pointer)
+{
+    int32_t cpu;
+    memcpy(&cpu, thread_pointer + rseq_at + offsetof(struct rseq, cpu_id), sizeof cpu);
+    return rseq_at && cpu >= 0;
+}
+
+void producer_begin_sparse(struct producer_process *p, struct producer_stream *stream)
+{
+    const char *thread_pointer = producer_thread_pointer();
+    bool rseq = has_rseq(thread_pointer);
+    producer_section_at = rseq ? rseq_at + (ptrdiff_t)offsetof(struct rseq, rseq_cs)
+                               : (const char *)&producer_tls.section - thread_pointer;
+    producer_request_reading(stream);
+    stream->readings = &p->header->readings;
+    stream->reading_mask = PRODUCER_EACH_WORD;
+}
+
 uint64_t producer_signals_block(void)
 {
     uint64_t all = UINT64_MAX, mask = 0;

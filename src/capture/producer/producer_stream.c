@@ -32,7 +32,61 @@ static void stream_open(struct producer_thread *t, struct producer_stream *strea
     // Pairs with the recorder's acquire: it reads the fields above after the state.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_OWNED, memory_order_release);
     stream->chunk = chunk;
-    stream->pos = chunk->words;
+    stream->pos = stream->read_at = chunk->words;
+}
+
+uint64_t producer_usual_ticks(void)
+{
+#if defined(__aarch64__)
+    uint64_t hz;
+    __asm__("mrs %0, cntfrq_el0" : "=r"(hz));
+    return (hz >> 17) + 1;
+#else
+    return 1 << 14;
+#endif
+}
+
+// Counts the words since the last reading, which have its ticks.
+static void count_unread(const struct producer_stream *stream, bool early)
+{
+    struct spool_readings *r = stream->readings;
+    ptrdiff_t words = stream->pos - stream->read_at - 1;
+    if (words <= 0)
+        return;
+    uint64_t n = atomic_load_explicit(&r->unread_words, memory_order_relaxed) + (uint64_t)words;
+    atomic_store_explicit(&r->unread_words, n, memory_order_relaxed);
+    n = atomic_load_explicit(&r->early_words, memory_order_relaxed) + (uint64_t)words;
+    if (early)
+        atomic_store_explicit(&r->early_words, n, memory_order_relaxed);
+}
+
+// Returns the new reading_mask. The distance between readings doubles below a quarter of the usual
+// ticks, and halves above a half, so that usual variations do not make events early.
+static uint32_t next_mask(uint32_t mask, uint64_t ticks)
+{
+    uint64_t usual = producer_usual_ticks();
+    if (ticks >= usual)
+        return PRODUCER_EACH_WORD;
+    if (ticks < usual / 4)
+        return (2 * mask + 1) & PRODUCER_MAX_READING_MASK;
+    return ticks >= usual / 2 ? mask / 2 | PRODUCER_EACH_WORD : mask;
+}
+
+// The stores before the reading are in this order because of signal handlers and the kernel: if a
+// handler records an event, or the thread is switched out, or a reading is requested after the
+// store, the next event is a reading too.
+uint64_t producer_read_counter(struct producer_stream *stream)
+{
+    uint32_t sequence = atomic_load_explicit(&stream->readings->sequence, memory_order_relaxed);
+    stream->sequence = sequence;
+    producer_compiler_fence();
+    *producer_section_word() = (uint64_t)(uintptr_t)&producer_section;
+    uint64_t ticks = clock_counter(), since = ticks - stream->ticks;
+    count_unread(stream, since >= producer_usual_ticks());
+    stream->reading_mask = sequence & SPOOL_READ_ALL ? 0 : next_mask(stream->reading_mask, since);
+    stream->read_at = stream->pos;
+    stream->ticks = ticks;
+    return ticks;
 }
 
 static uint64_t stamp_now(const struct producer_process *p)
@@ -51,8 +105,13 @@ static uint64_t stamp_release(const struct producer_process *p, uint64_t address
     return ticks >> CODEC_STAMP_SHIFT;
 }
 
-static uint64_t event_stamp(const struct producer_process *p, const struct event *ev)
+static uint64_t event_stamp(const struct producer_process *p, struct producer_stream *stream,
+                            const struct event *ev)
 {
+    uint64_t ticks = stream->reading_mask ? producer_read_counter(stream) : 0;
+    // Otherwise a second thread has appeared, and the reading must be ordered with its frees.
+    if (stream->reading_mask)
+        return ticks >> CODEC_STAMP_SHIFT;
     enum event_class class = event_infos[ev->kind].class;
     bool is_release = (class == HT_CLASS_FREE || class == HT_CLASS_HALF) && ev->ptr;
     return is_release && producer_tls.releaser ? stamp_release(p, ev->ptr) : stamp_now(p);
@@ -94,6 +153,9 @@ static bool make_room(struct producer_process *p, struct producer_thread *t,
     if (words_left(stream) >= words &&
         producer_chunk_populate(p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
+    // Counts the unread words of the chunk.
+    if (stream->chunk && stream->reading_mask)
+        producer_read_counter(stream);
     producer_stream_close(p, stream);
     struct spool_chunk *chunk = producer_chunk_acquire(p, &waited_ns);
     if (!chunk) {
@@ -114,7 +176,7 @@ void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev)
 {
     if (make_room(p, t, stream, ev))
-        put_record(stream, ev, event_stamp(p, ev));
+        put_record(stream, ev, event_stamp(p, stream, ev));
 }
 
 void producer_stream_end(struct producer_process *p, struct producer_thread *t,
@@ -140,8 +202,7 @@ bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t
     struct producer_stream *stream = producer_begin(0);
     if (!stream)
         return false;
-    uint64_t *w = stream->pos,
-             ticks = is_release ? producer_release_ticks(address) : clock_counter();
+    uint64_t *w = stream->pos, ticks = producer_ticks(stream, address, is_release);
     uint64_t odd =
         (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = !odd && producer_has_room(w, 3) && codec_put_base(&stream->state, &w, address);

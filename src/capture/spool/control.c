@@ -123,6 +123,8 @@ static bool try_set_state(const struct control *c, enum spool_recording to)
         atomic_store(&k->changes[made % SPOOL_STATE_CHANGES], stamp << 2 | (uint64_t)to);
         atomic_store(&k->changes_made, made + 1);
         atomic_store(&k->state, to);
+        // Later calls must have later stamps.
+        atomic_fetch_add(&c->header->readings.sequence, SPOOL_READ_STEP);
     }
     unlock(k, mask);
     return same || room;

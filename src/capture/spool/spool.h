@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x436c6f6f70735448ull // "HTspoolC"
+#define SPOOL_MAGIC          0x446c6f6f70735448ull // "HTspoolD"
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -200,6 +200,23 @@ struct spool_count {
     _Alignas(64) _Atomic uint64_t calls;
 };
 
+// A process with a single thread does not read the counter at every event. These words request
+// readings and count the events without one.
+enum {
+    SPOOL_READ_ALL = 1,          // in `sequence`: read the counter at every event
+    SPOOL_READ_STEP = 4,         // added to `sequence` to request a reading at the next event
+    SPOOL_MAX_UNREAD_WORDS = 64, // maximum distance between two readings
+};
+struct spool_readings {
+    // Changed by the recorder before each drain, with each state change, and when the process gets
+    // a second thread.
+    _Alignas(64) _Atomic uint32_t sequence;
+    // Words since the start of the process that have the stamp of an earlier reading; updated at
+    // the next reading. Of these, words between two readings that were more than usual_ticks apart.
+    _Atomic uint64_t unread_words, early_words;
+    uint64_t usual_ticks;
+};
+
 struct spool_header {
     uint64_t magic; // written after all other constants (release)
     uint32_t pid, ppid;
@@ -213,6 +230,7 @@ struct spool_header {
     char statm[64];
     uint64_t start_cpu_ns; // CPU time of the process when the spool was created
     uint64_t fast_ticks;   // ticks that SPOOL_FAST_EVENTS events take on the fast path
+    uint64_t unread_ticks; // the same, without readings of the counter
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t finishing;           // enum spool_finishing
@@ -248,6 +266,8 @@ struct spool_header {
     // complement); call_max_ticks includes it.
     _Atomic uint64_t timed_calls, call_min_ticks, call_max_ticks;
 
+    struct spool_readings readings;
+
     _Alignas(64) struct spool_control control;
 
     // Calls dropped under --lossy, after tracing turned itself off, or in threads without a state.
@@ -278,6 +298,7 @@ enum spool_session_flags {
     SPOOL_USABLE = 32,       // record the usable size of each block
     SPOOL_MAPS = 64,         // record the program's own mappings
     SPOOL_RESIDENCY = 128,   // record how many pages of its big blocks are in use
+    SPOOL_EXACT_CLOCK = 256, // read the counter at every event
 };
 
 // Reason why a process has no spool. A value below 10000 is the errno of the operation that failed.

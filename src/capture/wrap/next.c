@@ -310,6 +310,7 @@ static void look_up_functions(void)
             producer_set_bypass(object.path[0] ? object.path : "the executable");
     }
     next_object_of(libc_address(), &libc_object);
+    producer_set_rseq(libc_rseq_offset());
     dl_iterate_phdr(count_object, NULL);
 }
 

@@ -44,7 +44,7 @@ void wrap_timed_free(void *p)
 void wrap_record_free(void *p, const void *caller)
 {
     patch_check_objects();
-    if (!next_is_cache_free(caller) && !producer_put_known(HT_FREE, (uintptr_t)p)) {
+    if (!next_is_cache_free(caller) && !producer_retry_plain(HT_FREE, (uintptr_t)p)) {
         const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
         producer_record(&ev, caller);
     }
@@ -87,7 +87,7 @@ static WRAP_COLD void record_release(void *old, const void *caller)
 static inline void begin_resize(void *old, const void *caller)
 {
     if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old) &&
-        !producer_put_known(HT_REALLOC_BEGIN, (uintptr_t)old))
+        !producer_retry_plain(HT_REALLOC_BEGIN, (uintptr_t)old))
         record_release(old, caller);
 }
 

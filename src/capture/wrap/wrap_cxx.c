@@ -275,7 +275,7 @@ void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *
 {
     bool done = event_infos[kind].form == HT_FORM_SIZED
                     ? producer_put_rebased(kind, 1, size, (uintptr_t)p, true)
-                    : producer_put_known(kind, (uintptr_t)p);
+                    : producer_retry_plain(kind, (uintptr_t)p);
     if (!done)
         record_delete(kind, p, size, 0, caller);
     wrap_delete(kind, p, size, 0);

@@ -78,8 +78,10 @@ struct drain_spool {
     uint64_t recorded_to;           // stamp of the last change if that ended recording, else 0
     uint32_t asked[SPOOL_REQUESTS]; // requests seen by the last drain
     uint32_t answered[SPOOL_REQUESTS];
-    uint64_t drain_words; // words drained by the last drain_drain
-    uint32_t drain_done;  // chunks found DONE by the last drain_drain
+    uint64_t requested_ticks; // time of the last request for a reading of the counter
+    uint64_t early_ticks;     // maximum time between two requests
+    uint64_t drain_words;     // words drained by the last drain_drain
+    uint32_t drain_done;      // chunks found DONE by the last drain_drain
     struct drain_chunk *marks;
     size_t marks_capacity;
     struct drain_stream *streams; // open-addressing hash table
@@ -204,6 +206,9 @@ struct drain_sink {
     int (*segment)(void *ctx, struct drain_spool *s, struct trace_segment *segment, struct err *e);
 };
 int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
+
+// Ends the measurement of early_ticks at `now`.
+void drain_count_early(struct drain_spool *s, uint64_t now);
 
 // Opens a session that was recorded without a recorder, and all its spools. Returns 0, -EBUSY if
 // one of its processes is still recording, or another negative errno.

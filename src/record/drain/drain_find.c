@@ -188,6 +188,7 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
     if (rc < 0)
         return rc;
     s->start_stamp = __atomic_load_n(&s->header->start_stamp, __ATOMIC_RELAXED);
+    s->requested_ticks = s->start_stamp << CODEC_STAMP_SHIFT;
     rc = spool_identify(c, s, fd, offset);
     return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
 }
