@@ -324,6 +324,9 @@ void file_stat_set_facts(struct workload_summary *s, const struct trace_process 
     s->recording_ns = clock_to_ns(facts->recording_ticks, clock_hz);
     s->calls_min_ns = s->cpu_ns ? clock_to_ns(facts->call_min_ticks, clock_hz) : 0;
     s->calls_max_ns = s->cpu_ns ? clock_to_ns(facts->call_max_ticks, clock_hz) : 0;
+    s->early_events = facts->early_events;
+    s->early_max_ns = clock_to_ns(facts->early_max_ticks, clock_hz);
+    s->early_usual_ns = clock_to_ns(facts->early_usual_ticks, clock_hz);
 }
 
 // Prepares the reading of the history. Faults of the file are reported by the conversion.

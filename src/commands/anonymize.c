@@ -202,6 +202,7 @@ static int put_end(struct anonymizing *a)
     s.recording_ns = from->recording_ns;
     s.calls_min_ns = from->calls_min_ns;
     s.calls_max_ns = from->calls_max_ns;
+    summary_add_early(&s, from);
     if (from->recorded_to) {
         s.recorded_from = stamp_of(a, from->recorded_from);
         s.recorded_to = stamp_of(a, from->recorded_to) + 1;

@@ -182,6 +182,12 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_CALL_MIN_TICKS, p->call_min_ticks);
     if (rc == 0 && p->call_max_ticks)
         rc = tlv_put_u64(b, TRACE_F_CALL_MAX_TICKS, p->call_max_ticks);
+    if (rc == 0 && p->early_max_ticks)
+        rc = tlv_put_u64(b, TRACE_F_EARLY_MAX_TICKS, p->early_max_ticks);
+    if (rc == 0 && p->early_max_ticks)
+        rc = tlv_put_u64(b, TRACE_F_EARLY_USUAL_TICKS, p->early_usual_ticks);
+    if (rc == 0 && p->early_events)
+        rc = tlv_put_u64(b, TRACE_F_EARLY_EVENTS, p->early_events);
     if (rc == 0 && p->malloc_system_bytes)
         rc = tlv_put_u64(b, TRACE_F_MALLOC_IN_USE_BYTES, p->malloc_in_use_bytes);
     if (rc == 0 && p->malloc_system_bytes)
@@ -421,6 +427,15 @@ static int set_process(void *to, const struct tlv *f)
         return 0;
     case TRACE_F_CALL_MAX_TICKS:
         p->call_max_ticks = f->number;
+        return 0;
+    case TRACE_F_EARLY_MAX_TICKS:
+        p->early_max_ticks = f->number;
+        return 0;
+    case TRACE_F_EARLY_USUAL_TICKS:
+        p->early_usual_ticks = f->number;
+        return 0;
+    case TRACE_F_EARLY_EVENTS:
+        p->early_events = f->number;
         return 0;
     case TRACE_F_THREADS:
         p->threads = f->number;

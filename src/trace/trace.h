@@ -138,6 +138,12 @@ enum trace_field {
     TRACE_F_LISTED = 91,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
     TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)
+    // PROCESS_END, absent if every event has its own reading of the clock. Timestamps of the process
+    // may be earlier than their events: of about EARLY_EVENTS events by up to EARLY_MAX_TICKS, of
+    // all others by up to EARLY_USUAL_TICKS.
+    TRACE_F_EARLY_EVENTS = 97,
+    TRACE_F_EARLY_MAX_TICKS = 98,
+    TRACE_F_EARLY_USUAL_TICKS = 99,
 // UNRECORDED, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -211,6 +217,8 @@ struct trace_process {
     uint64_t cpu_ns, recording_ticks;
     uint64_t call_min_ticks,
         call_max_ticks; // as in TRACE_F_CALL_*; max 0: unknown
+    // as in TRACE_F_EARLY_*; all 0: every event has its own reading of the clock
+    uint64_t early_events, early_max_ticks, early_usual_ticks;
     // as in TRACE_F_MALLOC_*; 0: unknown
     uint64_t malloc_in_use_bytes, malloc_system_bytes;
     uint8_t *thread_names; // as in TRACE_F_THREAD_NAMES

@@ -184,6 +184,12 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->calls_min_ns;
     case FORMAT_F_CALLS_MAX_NS:
         return &s->calls_max_ns;
+    case FORMAT_F_EARLY_EVENTS:
+        return &s->early_events;
+    case FORMAT_F_EARLY_MAX_NS:
+        return &s->early_max_ns;
+    case FORMAT_F_EARLY_USUAL_NS:
+        return &s->early_usual_ns;
     }
     return NULL;
 }

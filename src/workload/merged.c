@@ -428,6 +428,7 @@ static int end_output(struct merged_writing *w, struct workload_summary *s)
         s->order_ambiguous += of->order_ambiguous;
         s->lost_records += of->lost_records;
         s->dependencies_needed += of->dependencies_needed;
+        summary_add_early(s, of);
     }
     int rc = merged_sites(w->merged, &sites);
     if (rc < 0)

@@ -201,6 +201,7 @@ static int finish_part(struct slicing *j)
     s.order_repaired = j->source.order_repaired;
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;
+    summary_add_early(&s, &j->source);
     s.dependencies_needed = c.dependencies_needed;
     set_recorded(j, &c, &s);
     return write_end(j, &s);

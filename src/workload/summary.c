@@ -187,6 +187,15 @@ int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops,
     return rc;
 }
 
+void summary_add_early(struct workload_summary *to, const struct workload_summary *more)
+{
+    to->early_events += more->early_events;
+    to->early_max_ns =
+        more->early_max_ns > to->early_max_ns ? more->early_max_ns : to->early_max_ns;
+    to->early_usual_ns =
+        more->early_usual_ns > to->early_usual_ns ? more->early_usual_ns : to->early_usual_ns;
+}
+
 void summary_add(struct workload_summary *to, const struct workload_summary *more)
 {
     bool first = to->events == 0;
@@ -218,4 +227,5 @@ void summary_add(struct workload_summary *to, const struct workload_summary *mor
     to->recording_ns += more->recording_ns;
     to->calls_min_ns += more->calls_min_ns;
     to->calls_max_ns += more->calls_max_ns;
+    summary_add_early(to, more);
 }

@@ -113,4 +113,7 @@ int summary_run(struct summary_counter *s, uint32_t thread, const struct workloa
 // processes may peak at different times.
 void summary_add(struct workload_summary *to, const struct workload_summary *more);
 
+// Adds the early stamps of another process, or of the source of a workload.
+void summary_add_early(struct workload_summary *to, const struct workload_summary *more);
+
 #endif

@@ -106,10 +106,13 @@ struct workload_summary {
     uint64_t cpu_ns; // process CPU time since its first event; 0: unknown
     uint64_t recording_ns; // estimated part of cpu_ns spent recording
     uint64_t calls_min_ns,
-        calls_max_ns;      // bounds on the time spent in the allocator's functions; max 0: unknown
-    uint64_t samples_at;   // offset of the samples frame, or 0; set by the writer
-    uint64_t sites_at;     // offset of the first call sites frame, or 0
-    uint64_t residency_at; // offset of the residency frame, or 0
+        calls_max_ns; // bounds on the time spent in the allocator's functions; max 0: unknown
+    // Stamps may be earlier than their events: about early_events by up to early_max_ns, all others
+    // by up to early_usual_ns. 0: no stamps are early.
+    uint64_t early_events, early_max_ns, early_usual_ns;
+    uint64_t samples_at;         // offset of the samples frame, or 0; set by the writer
+    uint64_t sites_at;           // offset of the first call sites frame, or 0
+    uint64_t residency_at;       // offset of the residency frame, or 0
     uint64_t residency_steps_at; // offset of the residency steps frame, or 0
 };
 

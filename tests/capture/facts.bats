@@ -67,3 +67,43 @@ for i in range(20): bytes(1000 + i); time.sleep(0.02)'
     json "$file" "s['timeline']['rss_ns_min_mean_max_anon'][-1][4] < 60e6" | grep -q True
   done
 }
+
+# judge_times: compares the stamps of a recording of `times` with the readings of the program and the
+# bounds in the trace. Prints the number of events that have the stamp of the event before.
+judge_times() {
+  "$HEAPTAPE" stat --json t.ht >stat.json
+  python3 -c '
+import json, sys
+SKID, SIZE = 4000, "4321"
+stat = json.load(open("stat.json"))
+unit, hz, process = stat["recorded"]["timestamp_ticks"], stat["recorded"]["clock_hz"], stat["processes"][0]
+lines = [line.split() for line in open("lines")]
+stamps = [int(line[0]) * unit for line in lines if line[4] == "malloc" and line[6] == SIZE]
+readings = [[int(n) for n in line.split()] for line in open("told")]
+assert len(stamps) == len(readings), (len(stamps), len(readings))
+most = process.get("early_max_ns", 0) * hz / 1e9 + SKID
+usual = process.get("early_usual_ns", 0) * hz / 1e9 + SKID
+early = [before - stamp for (before, after), stamp in zip(readings, stamps)]
+assert all(stamp <= after + SKID for (before, after), stamp in zip(readings, stamps)), "a time is late"
+assert max(early) <= most, (max(early), most)
+unusual = sum(e > usual for e in early)
+assert unusual <= process.get("early_events", 0), unusual
+print(sum(a == b for a, b in zip(stamps, stamps[1:])))'
+}
+
+@test "times are within the bounds in the trace, and exact with --clock=exact" {
+  skip_under_sanitizer
+  command -v python3 >/dev/null || skip "no python3"
+  record "$HEAPTAPE_PROGRAMS/times" 10
+  [ "$(json t.ht "s['recorded']['clock'] != 'monotonic'")" = True ] || skip "no counter"
+  judge_times >unread
+  "$HEAPTAPE" stat t.ht | grep '^times of calls may be early by up to'
+  "$HEAPTAPE" convert -q -f --strict -o t.htw t.ht
+  [ "$(json t.htw "s['processes'][0]['early_max_ns'] > 0")" = True ]
+  record_options=--clock=exact record "$HEAPTAPE_PROGRAMS/times" 10
+  judge_times >read
+  cat unread read
+  [ "$(cat unread)" -gt "$(cat read)" ]
+  [ "$(json t.ht "'early_max_ns' in s['processes'][0]")" = False ]
+  [ "$("$HEAPTAPE" stat t.ht | grep -c 'times of calls may be early')" -eq 0 ]
+}

@@ -408,6 +408,9 @@ static void test_fields(void **state)
                                 .lost_records = 5,
                                 .waits = 6,
                                 .wait_ns = 7,
+                                .early_events = 3,
+                                .early_max_ticks = 20000,
+                                .early_usual_ticks = 16384,
                                 .threads = 8,
                                 .off_reason = "because"};
     struct trace_sample samples[] = {{0, 1000, 1 << 20, 4096}, {0, 900, 2 << 20, 8192}};
@@ -432,6 +435,9 @@ static void test_fields(void **state)
     assert_int_equal(item.process->pid, 4242);
     assert_int_equal(item.process->exit_status, 256);
     assert_int_equal(item.process->wait_ns, 7);
+    assert_int_equal(item.process->early_events, 3);
+    assert_int_equal(item.process->early_max_ticks, 20000);
+    assert_int_equal(item.process->early_usual_ticks, 16384);
     assert_string_equal(item.process->off_reason, "because");
     assert_int_equal(trace_next(&r, &item, &f.e), 0);
     assert_false(r.saw_end);

@@ -121,15 +121,33 @@ static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
     if (s->broken || !start || end <= start)
         return;
     uint64_t fast = s->events > slow ? s->events - slow : 0;
+    uint64_t unread = atomic_load(&h->readings.unread_words);
+    unread = unread < fast ? unread : fast;
     p->cpu_ns = end - start;
-    p->recording_ticks = atomic_load(&h->slow_ticks) +
-                         (uint64_t)((double)__atomic_load_n(&h->fast_ticks, __ATOMIC_RELAXED) /
-                                    SPOOL_FAST_EVENTS * (double)fast);
+    p->recording_ticks =
+        atomic_load(&h->slow_ticks) +
+        (uint64_t)(((double)__atomic_load_n(&h->fast_ticks, __ATOMIC_RELAXED) *
+                        (double)(fast - unread) +
+                    (double)__atomic_load_n(&h->unread_ticks, __ATOMIC_RELAXED) * (double)unread) /
+                   SPOOL_FAST_EVENTS);
     int64_t calls = (int64_t)atomic_load(&h->call_min_ticks);
     if (atomic_load(&h->timed_calls) < MIN_TIMED_CALLS)
         return;
     p->call_min_ticks = calls > 0 ? (uint64_t)calls : 0;
     p->call_max_ticks = atomic_load(&h->call_max_ticks);
+}
+
+// Sets the bounds for the error of timestamps that were not read at their event.
+static void add_early_times(struct trace_process *p, const struct drain_spool *s)
+{
+    const struct spool_readings *r = &s->header->readings;
+    uint64_t early = atomic_load(&r->early_words), unread = atomic_load(&r->unread_words),
+             usual = __atomic_load_n(&r->usual_ticks, __ATOMIC_RELAXED);
+    if (s->broken || !unread)
+        return;
+    p->early_events = early < s->events ? early : s->events;
+    p->early_max_ticks = s->early_ticks;
+    p->early_usual_ticks = usual < s->early_ticks ? usual : s->early_ticks;
 }
 
 int facts_process(struct trace_process *p, const struct drain_spool *s)
@@ -156,6 +174,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .off_reason = copy_off_reason(s),
     };
     add_cpu_time(p, s);
+    add_early_times(p, s);
     p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
     p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
     if (h->bypassed_by[0])

@@ -205,6 +205,11 @@ static void put_process(struct json *j, const struct file_stat_process *p, bool 
     stat_figures_put(j, &f, STAT_FIGURES_EVENTS);
     stat_figures_put(j, &f, STAT_FIGURES_LOST);
     put_live(j, &f);
+    if (p->summary.early_max_ns) {
+        json_put_u64(j, "early_events", p->summary.early_events);
+        json_put_u64(j, "early_max_ns", p->summary.early_max_ns);
+        json_put_u64(j, "early_usual_ns", p->summary.early_usual_ns);
+    }
     if (has_facts)
         put_facts(j, &p->facts);
     json_end_object(j);

@@ -127,6 +127,19 @@ static void print_lifetimes(const struct file_stat *s)
     }
 }
 
+// Prints the error of times in a process that did not read the clock at every event.
+static void print_early(const struct workload_summary *s)
+{
+    char t[3][32];
+    if (!s->early_max_ns)
+        return;
+    printf("times of calls may be early by up to %s", human_ns(t[0], (double)s->early_usual_ns));
+    if (s->early_events && s->early_max_ns > s->early_usual_ns)
+        printf(", of about %s calls by up to %s", human_count(t[1], s->early_events),
+               human_ns(t[2], (double)s->early_max_ns));
+    printf(" ('record --clock=exact' avoids this)\n");
+}
+
 static void print_times(const struct file_stat *s)
 {
     uint64_t freed = 0, max = 0, cumulative = 0;
@@ -149,6 +162,7 @@ static void print_times(const struct file_stat *s)
                100 * share(cumulative, freed));
         print_bar(share(c->blocks, max));
     }
+    print_early(&s->processes[s->of_usage].summary);
 }
 
 static void print_moves(const char *what, struct usage_count stayed, struct usage_count moved)
