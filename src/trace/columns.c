@@ -41,6 +41,27 @@ static enum columns_form form_of(unsigned tag)
                                    : COLUMNS_BAD;
 }
 
+static bool is_site(unsigned tag)
+{
+    return tag == HT_FIRST_NOTE + HT_NOTE_SITE;
+}
+
+static struct columns_class class_of(unsigned tag)
+{
+    enum columns_form form = form_of(tag);
+    bool hot = form <= COLUMNS_PLAIN, note = form == COLUMNS_NOTE, base = form == COLUMNS_BASE;
+    return (struct columns_class){
+        .sized = form == COLUMNS_SIZED,
+        .plain = form == COLUMNS_PLAIN,
+        .word_bytes = note || base ? WORD : 0,
+        .counts = hot && event_counts(tag),
+        .is_site = is_site(tag),
+        .is_base = base,
+        .ends = note ? 2 : !hot && !base,
+        .follows = hot ? 1 : 3,
+    };
+}
+
 void columns_init(struct columns *c)
 {
     *c = (struct columns){0};
@@ -49,10 +70,13 @@ void columns_init(struct columns *c)
         bool hot = form <= COLUMNS_PLAIN;
         c->forms[tag] = (uint8_t)form;
         c->hot |= (uint32_t)hot << tag;
-        c->sized |= (uint32_t)(form == COLUMNS_SIZED) << tag;
         c->counted |= (uint32_t)(hot && event_counts(tag)) << tag;
+        c->classes[tag] = class_of(tag);
     }
-    c->hints[COLUMN_WORDS].far = true;
+    for (unsigned i = 0; i < COLUMN_COUNT; i++) {
+        c->hints[false][i] = (struct frame_hint){.far = i == COLUMN_WORDS};
+        c->hints[true][i] = (struct frame_hint){.fast = true, .far = i == COLUMN_WORDS};
+    }
 }
 
 void columns_release(struct columns *c)
@@ -181,24 +205,10 @@ static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
 
 // Swaps 0 and the site that was just defined. The site's number follows from its definition, and 0
 // compresses better. A second call restores the value.
-static uint64_t exchange_site(unsigned tag, uint64_t value, uint64_t defined)
+static inline uint64_t exchange_site(bool is_site, uint64_t value, uint64_t defined)
 {
-    bool is_either = tag == HT_FIRST_NOTE + HT_NOTE_SITE && (value == defined || value == 0);
-    return is_either ? value ^ defined : value;
-}
-
-// Fast path for the most frequent of the rare records: a BASE, or a note before a hot record.
-// Returns false for other records.
-static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
-                        struct columns_records *r)
-{
-    bool is_note = form == COLUMNS_NOTE && left > 1 && c->hot >> codec_tag_of(w[1]) & 1;
-    if (!is_note && form != COLUMNS_BASE)
-        return false;
-    if (form == COLUMNS_BASE)
-        r->state.base = w[0] >> CODEC_TAG_BITS << CODEC_ADDRESS_SHIFT;
-    put_word(c, exchange_site(codec_tag_of(w[0]), w[0] >> CODEC_TAG_BITS, c->defined));
-    return true;
+    bool is_either = is_site & ((value == defined) | (value == 0));
+    return __builtin_expect(is_either, 0) ? value ^ defined : value;
 }
 
 // Like scan_rare, but also appends the words that do not go into the block.
@@ -215,7 +225,7 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     else if (form == COLUMNS_LONG)
         put_word(c, w[0] >> CODEC_BODY_AT);
     else
-        put_word(c, exchange_site(codec_tag_of(w[0]), w[0] >> CODEC_TAG_BITS, c->defined));
+        put_word(c, exchange_site(is_site(codec_tag_of(w[0])), w[0] >> CODEC_TAG_BITS, c->defined));
     if (form == COLUMNS_LONG)
         note_defined(w, words, &c->defined);
     for (uint32_t i = 1; i < words; i++)
@@ -223,55 +233,70 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     return words;
 }
 
-// Copies hot records from w[0..n) to the block, which has space for n, up to the first other
-// record. Returns the number copied.
-static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w,
-                         uint32_t n, uint64_t base)
-{
-    const uint64_t less = base >> CODEC_ADDRESS_SHIFT << CODEC_BODY_AT;
-    const uint32_t hot = c->hot, sized = c->sized;
-    uint64_t *restrict to_sized = b->sized + b->n_sized, *restrict to_plain = b->plain + b->n_plain;
-    uint32_t i, n_sized = 0;
-    for (i = 0; i < n; i++) {
-        uint64_t word = w[i];
-        unsigned tag = codec_tag_of(word);
-        if (__builtin_expect(!(hot >> tag & 1), 0))
-            break;
-        // Write to both arrays and advance only one, which is cheaper than a mispredicted branch.
-        to_sized[n_sized] = word;
-        to_plain[i - n_sized] = word - less;
-        n_sized += sized >> tag & 1;
-    }
-    b->n_sized += n_sized;
-    b->n_plain += i - n_sized;
-    return i;
-}
-
-// Appends the tags and stamps of hot records.
-static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n)
+// Appends the tags of records of one word, and the stamps of the hot ones.
+static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
+                        bool all_hot)
 {
     uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
     uint16_t *restrict stamps = b->stamps + b->n_stamps;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t low = (uint32_t)w[i];
-        tags[i] = low & codec_mask(CODEC_TAG_BITS);
-        stamps[i] = (uint16_t)(low >> CODEC_STAMP_AT);
+    for (uint32_t i = 0; i < n; i++)
+        tags[i] = w[i] & codec_mask(CODEC_TAG_BITS);
+    for (uint32_t i = 0; i < n && all_hot; i++)
+        stamps[i] = (uint16_t)((uint32_t)w[i] >> CODEC_STAMP_AT);
+    uint32_t n_stamps = all_hot ? n : 0;
+    for (uint32_t i = 0; i < n && !all_hot; i++) {
+        stamps[n_stamps] = (uint16_t)((uint32_t)w[i] >> CODEC_STAMP_AT);
+        n_stamps += c->hot >> tags[i] & 1;
     }
     c->column[COLUMN_TAG].size += n;
     b->records += n;
-    b->n_stamps += n;
+    b->n_stamps += n_stamps;
 }
 
-// Returns the number of hot records that count as events. Nearly all kinds do.
-static uint32_t count_hot(const struct columns *c, const uint8_t *tags, uint32_t n)
+// Appends frequent records: hot records, BASE, and notes before hot records. Stops when the block is
+// full, w ends, or another record follows. Returns the number of records, which is also their number
+// of words. All arrays are written for each record, and only the right ones advance: that is cheaper
+// than mispredicted branches.
+static uint32_t split_frequent(struct columns *c, struct columns_block *b, const uint64_t *w,
+                               uint32_t n, struct columns_records *r)
 {
-    uint32_t others = 0;
-    for (uint32_t left = c->hot & ~c->counted; left; left &= left - 1) {
-        uint8_t tag = (uint8_t)__builtin_ctz(left);
-        for (uint32_t i = 0; i < n; i++)
-            others += tags[i] == tag;
+    struct buf *column = &c->column[COLUMN_WORDS];
+    uint8_t *restrict words = column->data + column->size;
+    uint64_t *restrict to_sized = b->sized + b->n_sized, *restrict to_plain = b->plain + b->n_plain;
+    const uint64_t defined = c->defined;
+    uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT, events = 0;
+    uint32_t i = 0, most = n < BLOCK - b->records ? n : BLOCK - b->records;
+    // Most programs have only hot records.
+    for (; i < most && c->hot >> codec_tag_of(w[i]) & 1; i++) {
+        const struct columns_class *k = &c->classes[codec_tag_of(w[i])];
+        *to_sized = w[i];
+        *to_plain = w[i] - (base << CODEC_BODY_AT);
+        to_sized += k->sized;
+        to_plain += k->plain;
+        events += k->counts;
     }
-    return n - others;
+    const struct columns_class *k = &c->classes[i < n ? codec_tag_of(w[i]) : CODEC_TAG_HOLE], *next;
+    for (; i < most; i++, k = next) {
+        uint64_t word = w[i], value = word >> CODEC_TAG_BITS;
+        next = &c->classes[i + 1 < n ? codec_tag_of(w[i + 1]) : CODEC_TAG_HOLE];
+        if (__builtin_expect(k->ends & next->follows, 0))
+            break;
+        *to_sized = word;
+        *to_plain = word - (base << CODEC_BODY_AT);
+        base = k->is_base ? value : base;
+        put_u64(words, exchange_site(k->is_site, value, defined));
+        to_sized += k->sized;
+        to_plain += k->plain;
+        words += k->word_bytes;
+        events += k->counts;
+    }
+    split_heads(c, b, w, i, words == column->data + column->size);
+    b->n_sized = (uint32_t)(to_sized - b->sized);
+    b->n_plain = (uint32_t)(to_plain - b->plain);
+    column->size = (size_t)(words - column->data);
+    r->state.base = base << CODEC_ADDRESS_SHIFT;
+    r->events += events;
+    return i;
 }
 
 // Splits records until the block is full or w ends. Returns the number of words. Sets *more to
@@ -282,17 +307,11 @@ static uint32_t split_records(struct columns *c, struct columns_block *b, const 
     uint32_t i = 0;
     b->records = b->n_stamps = b->n_sized = b->n_plain = 0;
     while (i < n && b->records < BLOCK) {
-        uint32_t room = BLOCK - b->records, left = n - i, want = left < room ? left : room;
-        uint32_t took = sort_hot(c, b, w + i, want, r->state.base);
-        split_heads(c, b, w + i, took);
-        r->events +=
-            count_hot(c, c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size - took, took);
-        i += took;
-        if (took == want)
-            continue;
+        i += split_frequent(c, b, w + i, n - i, r);
+        if (i == n || b->records == BLOCK)
+            break;
         unsigned tag = codec_tag_of(w[i]), form = c->forms[tag];
-        uint32_t words =
-            split_short(c, form, w + i, n - i, r) ? 1 : split_rare(c, form, w + i, n - i, r);
+        uint32_t words = split_rare(c, form, w + i, n - i, r);
         *more = words != 0;
         if (words == 0)
             break;
@@ -395,9 +414,7 @@ int columns_finish(struct columns *c, bool fast, struct buf *payload, struct fra
         put_u32(length, (uint32_t)c->column[i].size);
         if (buf_put(payload, length, sizeof length) < 0)
             return -ENOMEM;
-        if (c->hints[i].fast != fast)
-            c->hints[i] = (struct frame_hint){.fast = fast, .far = i == COLUMN_WORDS};
-        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, &c->hints[i]};
+        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, &c->hints[fast][i]};
     }
     return 0;
 }
@@ -513,7 +530,7 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     else if (form == COLUMNS_LONG)
         to[0] = CODEC_TAG_LONG | word << CODEC_BODY_AT;
     else
-        to[0] = tag | exchange_site(tag, word, src->defined) << CODEC_TAG_BITS;
+        to[0] = tag | exchange_site(is_site(tag), word, src->defined) << CODEC_TAG_BITS;
     if (form == COLUMNS_NOTE)
         return 1; // columns_get checks the record that follows
     uint32_t words = codec_record_words(to[0]);

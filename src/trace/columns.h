@@ -46,16 +46,22 @@ enum columns_form {
     COLUMNS_BAD
 };
 
+// Properties of the records with a tag, for the loop that splits most records.
+struct columns_class {
+    uint8_t sized, plain, word_bytes, counts, is_site, is_base;
+    uint8_t ends, follows; // `ends & follows of the next record`: split by another function
+};
+
 struct columns {
     uint8_t forms[1 << CODEC_TAG_BITS]; // enum columns_form by tag
-    uint32_t hot, sized,
-        counted;      // bits by tag: SIZED or PLAIN; SIZED; one-word records that count as events
-    uint32_t room;    // capacity in words
-    uint32_t words;   // words appended since columns_clear
+    uint32_t hot, counted; // bits by tag: SIZED or PLAIN; one-word records that count as events
+    struct columns_class classes[1 << CODEC_TAG_BITS]; // by tag
+    uint32_t room;                                     // capacity in words
+    uint32_t words;                                    // words appended since columns_clear
     uint32_t stamp;   // stamp field of the previous record of the frame, in any segment
     uint64_t defined; // site defined by the last HT_FRAMES in the frame; 0 before the first
     struct buf column[COLUMN_COUNT];
-    struct frame_hint hints[COLUMN_COUNT];
+    struct frame_hint hints[2][COLUMN_COUNT]; // by `fast`
 };
 
 // Consecutive whole records. Each note counts as a record.
@@ -82,8 +88,7 @@ void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
 
 // Appends the table of lengths to the payload and returns the columns as COLUMN_COUNT parts, valid
-// until the columns change. `fast` is stored in the hints (struct frame_hint). Returns 0 or
-// -ENOMEM.
+// until the columns change. `fast` selects the hints (struct frame_hint). Returns 0 or -ENOMEM.
 int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts);
 
 // Decoder of columns. `at` points to the table of lengths. columns_get restores the words of one
