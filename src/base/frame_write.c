@@ -21,10 +21,10 @@ enum {
     // Use matches only if they reduce the Huffman-coded size by more than this percentage. Where
     // matches are rare, the search takes about 2 ns per byte and Huffman coding 0.9 ns.
     WORTH_PERCENT = 3,
-    FAST_PERCENT = 16,
+    FAST_PERCENT = 25,
     FAST_RAW_PERCENT = 16, // store the part uncompressed if Huffman coding saves less
     SMALL_LEVEL = 7,       // from this level on, prefer size
-    HINT_FRAMES = 32,      // try all methods again after this many frames
+    HINT_FRAMES = 64,      // try all methods again after this many frames
 };
 
 // Compression of a part: matches and Huffman coding, Huffman coding only, or none.
