@@ -403,27 +403,6 @@ int output_commit(struct output *out, struct err *e)
     return rc == 0 && out->aside ? rename_aside(out, e) : rc;
 }
 
-int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
-{
-    const uint8_t *at = bytes;
-    int rc = out->grows && n ? output_commit(out, e) : 0;
-    if (rc < 0)
-        return rc;
-    note_truncation(out);
-    while (n) {
-        ssize_t w = write_parts(out, &(struct iovec){(void *)at, n}, 1);
-        rc = check_write(out, w, e);
-        if (rc > 0)
-            continue;
-        if (rc < 0)
-            return rc;
-        at += w;
-        n -= (size_t)w;
-        out->offset += (uint64_t)w;
-    }
-    return 0;
-}
-
 // Skips the first `done` bytes. Returns the number of parts that were completely written.
 static size_t skip_parts(struct iovec *parts, size_t n, size_t done)
 {
@@ -454,6 +433,13 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
     }
     out->write_ns += clock_monotonic_ns() - start;
     return 0;
+}
+
+int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
+{
+    int rc = out->grows && n ? output_commit(out, e) : 0;
+    struct iovec all = {(void *)(uintptr_t)bytes, n};
+    return rc < 0 ? rc : output_write_parts(out, &all, 1, e);
 }
 
 int output_restart(struct output *out, struct err *e)

@@ -80,7 +80,7 @@ struct output {
     bool owns_fd;
     const char *name;
     uint64_t offset;     // bytes written so far
-    uint64_t write_ns;   // time spent in output_write_parts
+    uint64_t write_ns;   // time spent in writes
     char *aside;         // temporary path, or NULL if the output is written in place
     bool unnamed;        // the file at `aside` has no name yet
     bool grows;          // the file gets its name when the first byte is written

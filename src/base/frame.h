@@ -32,6 +32,7 @@ struct frame_writer {
     uint64_t next_sequence;
     void *zstd;        // ZSTD_CCtx
     void *hash;        // XXH3_state_t
+    bool packs;        // frames are appended to `stored`, for frame_write_stored of another writer
     struct buf stored; // header and compressed payload of the current frame
     struct buf joined; // parts that are compressed together
 };
@@ -68,8 +69,9 @@ struct frame_part {
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
                       size_t n, struct err *e);
 
-// Writes a frame read by frame_read_stored, or by frame_next into the reader's `stored`, with the
-// next sequence number. Modifies `stored`. Returns 0, or a negative errno.
+// Writes frames with the next sequence numbers: one that frame_read_stored, or frame_next into the
+// reader's `stored`, has read, or all that a writer with `packs` has appended. Modifies `stored`.
+// Returns 0, or a negative errno.
 int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e);
 
 // A frame read from a file. `data` is decompressed and verified, and borrowed until the next call.

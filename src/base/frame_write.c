@@ -195,6 +195,22 @@ static int hash_parts(struct frame_writer *w, const struct iovec *v, size_t n, u
     return 0;
 }
 
+// Appends a frame to `stored`. Its header, and its payload if that is compressed, are already behind
+// the end of `stored`.
+static int pack_frame(struct frame_writer *w, const struct iovec *v, size_t n, bool compressed,
+                      struct err *e)
+{
+    size_t before = w->stored.size;
+    w->stored.size += v[0].iov_len + (compressed ? v[1].iov_len : 0);
+    for (size_t i = 1; !compressed && i < n; i++) {
+        if (buf_put(&w->stored, v[i].iov_base, v[i].iov_len) < 0) {
+            w->stored.size = before;
+            return err_no_memory(e, w->out->name);
+        }
+    }
+    return 0;
+}
+
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
                       size_t n, struct err *e)
 {
@@ -205,9 +221,11 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
         return err_set(e, -E2BIG, "%s: a frame of %zu bytes exceeds the limit of the format",
                        w->out->name, raw_bytes);
     size_t room = compress_bound(w, parts, n, raw_bytes);
+    if (!w->packs)
+        w->stored.size = 0;
     if (buf_reserve(&w->stored, FRAME_HEADER_BYTES + room) < 0)
         return err_no_memory(e, w->out->name);
-    uint8_t *head = w->stored.data, *payload = head + FRAME_HEADER_BYTES;
+    uint8_t *head = w->stored.data + w->stored.size, *payload = head + FRAME_HEADER_BYTES;
     size_t stored = compress_payload(w, parts, n, raw_bytes, payload, room), n_out = 1;
     struct iovec out[1 + MAX_PARTS] = {{head, FRAME_HEADER_BYTES}, {payload, stored}};
     for (size_t i = 0; !stored && i < n; i++)
@@ -225,7 +243,8 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
     put_u64(head + AT_SEQUENCE, w->next_sequence);
     put_u64(head + AT_PAYLOAD_HASH, hash);
     put_u64(head + AT_HEADER_HASH, XXH3_64bits(head, AT_HEADER_HASH));
-    int rc = output_write_parts(w->out, out, n_out, e);
+    int rc = w->packs ? pack_frame(w, out, n_out, stored != 0, e)
+                      : output_write_parts(w->out, out, n_out, e);
     if (rc == 0)
         w->next_sequence++;
     return rc;
@@ -233,11 +252,16 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
 
 int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e)
 {
-    put_u64(stored->data + AT_SEQUENCE, w->next_sequence);
-    put_u64(stored->data + AT_HEADER_HASH, XXH3_64bits(stored->data, AT_HEADER_HASH));
+    uint64_t sequence = w->next_sequence;
+    for (size_t at = 0; at < stored->size;) {
+        uint8_t *head = stored->data + at;
+        put_u64(head + AT_SEQUENCE, sequence++);
+        put_u64(head + AT_HEADER_HASH, XXH3_64bits(head, AT_HEADER_HASH));
+        at += FRAME_HEADER_BYTES + get_u32(head + AT_STORED);
+    }
     int rc = output_write(w->out, stored->data, stored->size, e);
     if (rc == 0)
-        w->next_sequence++;
+        w->next_sequence = sequence;
     return rc;
 }
 

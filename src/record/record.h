@@ -35,7 +35,7 @@ struct record_settings {
     const char *allocator;  // absolute path of an allocator to preload after the library, or NULL
     char *const *variables; // NAME=VALUE settings for the program's environment
     size_t n_variables;
-    // Best codec. A recorder that falls behind temporarily uses cheaper codecs.
+    // A recorder that falls behind temporarily does not compress.
     enum frame_codec codec;
     int level;
     uint64_t max_bytes; // recording ends at this output size; 0: no limit
@@ -68,7 +68,7 @@ struct record_result {
     uint64_t events, waits, wait_ns;
     uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
-    uint64_t steps_down;                // changes to a cheaper codec because of the backlog
+    uint64_t steps_down;                // changes to no compression because of the backlog
     struct trace_losses losses;         // losses of the processes
     struct trace_balance balance;       // part of the sums; unrecorded.balance has all
     struct trace_unrecorded unrecorded; // missed processes, and the balance of the trace; owned

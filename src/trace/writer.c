@@ -249,7 +249,7 @@ static int put_table(struct trace_writer *w, const struct trace_segment *s,
     return buf_put(&w->table, row, sizeof row);
 }
 
-static void count_events(struct trace_writer *w, uint32_t process, uint64_t events)
+void trace_writer_count(struct trace_writer *w, uint32_t process, uint64_t events)
 {
     w->events += events;
     if (process < w->n_counts)
@@ -278,7 +278,7 @@ static int64_t append_records(struct trace_writer *w, struct trace_segment *s, u
     s->n_records += r.records;
     s->epoch_end = r.state.epoch;
     s->base_end = r.state.base;
-    count_events(w, s->process, r.events);
+    trace_writer_count(w, s->process, r.events);
     return r.words;
 }
 
@@ -296,14 +296,14 @@ int trace_batch_begin(struct trace_writer *w, struct err *e)
 
 int trace_batch_flush(struct trace_writer *w, struct err *e)
 {
-    return w->scanned_words ? flush_frame(w, false, e) : 0;
+    return words_in_frame(w) ? flush_frame(w, false, e) : 0;
 }
 
 int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err *e)
 {
     uint32_t n = s->n_words;
     int64_t took = 1;
-    int flushed = trace_batch_flush(w, e);
+    int flushed = w->scanned_words ? trace_batch_flush(w, e) : 0;
     if (flushed < 0)
         return flushed;
     s->n_words = s->n_records = 0;
@@ -345,7 +345,7 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
         w->scanned = s->words;
     w->scanned_words += s->n_words;
     w->batch_words += s->n_words;
-    count_events(w, s->process, events);
+    trace_writer_count(w, s->process, events);
     copied.n_words = 0;
     return put_table(w, &copied, &before, &r) < 0 ? err_no_memory(e, w->frames.out->name) : 0;
 }

@@ -67,12 +67,15 @@ int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err 
 int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events,
                             struct err *e);
 
-// Writes the words that have not been copied. Does nothing outside a batch.
+// Writes the segments added so far as a frame, if there are any. Call inside a batch.
 int trace_batch_flush(struct trace_writer *w, struct err *e);
 
 // Ends a batch. `watermark` is a stamp taken before each stream was read for the last time: all
 // events published before it are in this batch or an earlier one.
 int trace_batch_end(struct trace_writer *w, uint64_t watermark, struct err *e);
+
+// Counts events that another writer has encoded.
+void trace_writer_count(struct trace_writer *w, uint32_t process, uint64_t events);
 
 // Calls trace_batch_begin, trace_batch_add for each segment, and trace_batch_end.
 int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments,

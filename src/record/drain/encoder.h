@@ -1,6 +1,6 @@
 // Compresses drained records and writes the trace. One thread adds pieces while another writes
-// them. As the backlog of unwritten pieces grows, cheaper codecs are used so that the drain never
-// waits for compression.
+// them, and helpers compress (record/drain/compressors.h). When the backlog of unwritten pieces is full, pieces
+// are not compressed for a while.
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
@@ -30,7 +30,7 @@ struct encoder_settings {
 // Valid after encoder_write_all and encoder_finish.
 struct encoder_totals {
     uint64_t events, batches;
-    uint64_t steps_down; // changes to a cheaper codec because of the backlog
+    uint64_t steps_down; // changes to no compression because of the backlog
     uint64_t left_out;   // events added but not written
 };
 
@@ -84,7 +84,8 @@ bool encoder_has_ended(struct encoder *n);
 // Returns 0, or the errno of the first write error.
 int encoder_check(struct encoder *n, struct err *e);
 
-// Writes the oldest bundle. Returns false if the backlog is empty. See encoder_check for errors.
+// Encodes a bundle or waits briefly for a helper, and writes the oldest bundle if it is encoded.
+// Returns false if the backlog is empty. See encoder_check for errors.
 bool encoder_work(struct encoder *n);
 
 int encoder_write_all(struct encoder *n, struct err *e);

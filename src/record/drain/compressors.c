@@ -1,0 +1,253 @@
+#include "record/drain/compressors.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    // Bundles in the backlog at which compression stops, and below which it starts again.
+    BACKLOG_HIGH = COMPRESSORS_BUNDLES,
+    BACKLOG_LOW = COMPRESSORS_BUNDLES * 15 / 16,
+    // A helper leaves the last waiting bundle to the writing thread, which has a higher priority.
+    HELP_BUNDLES = 2,
+    // If compression saves more than 3/4, as with stacks, writing the rest costs more than it.
+    DENSE = 4,
+    HELPER_NICE = 5, // relative to the main thread: other programs and the drain run first
+};
+// Limit of a wait for a helper: the writing thread also drains and forwards signals.
+#define WAIT_NS 10000000u
+
+struct compressors {
+    struct compressors_settings settings;
+    struct trace_writer writer; // used by the writing thread
+    _Atomic uint32_t backlog;
+    pthread_mutex_t mutex;  // protects the following members
+    pthread_cond_t queued;  // a helper has work, or `ending` is set
+    pthread_cond_t encoded; // the oldest bundle is encoded
+    struct bundle *first, **last;
+    struct bundle *waiting; // first bundle that no thread has started to encode
+    uint32_t n_waiting;
+    struct bundle *empty; // stack; the top was used last and may still be cached
+    pthread_t helpers[COMPRESSORS_HELPERS];
+    unsigned n_helpers, n_idle;
+    bool ending, disk_limits, uncompressed;
+    bool dense; // the last bundle was compressed to less than 1/DENSE
+    uint64_t fallbacks;
+};
+
+unsigned compressors_spare_cpus(void)
+{
+    cpu_set_t cpus;
+    int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) - 1 : 0;
+    return n < COMPRESSORS_HELPERS ? (unsigned)n : COMPRESSORS_HELPERS;
+}
+
+struct compressors *compressors_new(const struct compressors_settings *s)
+{
+    struct compressors *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->settings = *s;
+    l->last = &l->first;
+    trace_writer_init(&l->writer, s->out, s->codec, s->level);
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_cond_init(&l->queued, NULL);
+    pthread_cond_init(&l->encoded, NULL);
+    return l;
+}
+
+void compressors_free(struct compressors *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    l->ending = true;
+    pthread_cond_broadcast(&l->queued);
+    pthread_mutex_unlock(&l->mutex);
+    for (unsigned i = 0; i < l->n_helpers; i++)
+        pthread_join(l->helpers[i], NULL);
+    bundle_free(l->first);
+    bundle_free(l->empty);
+    trace_writer_release(&l->writer);
+    pthread_cond_destroy(&l->encoded);
+    pthread_cond_destroy(&l->queued);
+    pthread_mutex_destroy(&l->mutex);
+    free(l);
+}
+
+struct bundle *compressors_empty_bundle(struct compressors *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    struct bundle *p = l->empty;
+    l->empty = p ? p->next : NULL;
+    pthread_mutex_unlock(&l->mutex);
+    p = p ? p : bundle_new();
+    if (p)
+        p->next = NULL;
+    return p;
+}
+
+// Returns true if the next bundle is not to be compressed. Call with the mutex held.
+static bool is_raw(struct compressors *l)
+{
+    if (l->settings.codec == FRAME_CODEC_NONE)
+        return true;
+    bool before = l->uncompressed;
+    l->uncompressed =
+        l->backlog >= (before ? BACKLOG_LOW : BACKLOG_HIGH) && !l->disk_limits && !l->dense;
+    l->fallbacks += l->uncompressed && !before;
+    return l->uncompressed;
+}
+
+// Encodes the bundle for the writing thread. The frames replace the words, which are not needed
+// afterwards. If they do not fit, compression does not help.
+static void encode_ahead(struct bundle *p, struct trace_writer *w)
+{
+    struct buf *frames = &w->frames.stored;
+    w->frames.packs = true;
+    frames->size = 0;
+    p->failed = bundle_encode(p, w, &p->error);
+    p->raw = frames->size > BUNDLE_WORDS * sizeof *p->words;
+    if (p->failed || p->raw || frames->size == 0)
+        return;
+    memcpy(p->words, frames->data, frames->size);
+    p->frame_bytes = frames->size;
+}
+
+// Encodes the first waiting bundle. Called with the mutex held, which may be released meanwhile.
+static void encode_waiting(struct compressors *l, struct trace_writer *w)
+{
+    struct bundle *p = l->waiting;
+    l->waiting = p->next;
+    l->n_waiting--;
+    p->fast |= l->waiting != NULL;
+    p->raw = is_raw(l);
+    if (!p->raw) {
+        pthread_mutex_unlock(&l->mutex);
+        encode_ahead(p, w);
+        pthread_mutex_lock(&l->mutex);
+        l->dense = p->frame_bytes * DENSE < p->n_words * sizeof *p->words;
+    }
+    p->encoded = true;
+    if (p == l->first)
+        pthread_cond_signal(&l->encoded);
+}
+
+static void *run_helper(void *arg)
+{
+    struct compressors *l = arg;
+    struct trace_writer w;
+    // Failure does not matter.
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()) + HELPER_NICE);
+    trace_writer_init(&w, l->settings.out, l->settings.codec, l->settings.level);
+    pthread_mutex_lock(&l->mutex);
+    while (!l->ending) {
+        if (l->n_waiting >= HELP_BUNDLES) {
+            encode_waiting(l, &w);
+            continue;
+        }
+        l->n_idle++;
+        pthread_cond_wait(&l->queued, &l->mutex);
+        l->n_idle--;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    trace_writer_release(&w);
+    return NULL;
+}
+
+// Call with the mutex held.
+static void start_helper(struct compressors *l)
+{
+    sigset_t all, mask;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    if (pthread_create(&l->helpers[l->n_helpers], NULL, run_helper, l) == 0)
+        l->n_helpers++;
+    else
+        l->settings.helpers = l->n_helpers; // do not try again
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+void compressors_put(struct compressors *l, struct bundle *p)
+{
+    p->next = NULL;
+    pthread_mutex_lock(&l->mutex);
+    *l->last = p;
+    l->last = &p->next;
+    l->waiting = l->waiting ? l->waiting : p;
+    l->n_waiting++;
+    l->backlog++;
+    if (l->n_waiting >= HELP_BUNDLES && l->n_idle)
+        pthread_cond_signal(&l->queued);
+    else if (l->n_waiting >= HELP_BUNDLES && l->n_helpers < l->settings.helpers)
+        start_helper(l);
+    pthread_mutex_unlock(&l->mutex);
+}
+
+// Waits until the oldest bundle is encoded, or for WAIT_NS. Called with the mutex held.
+static void wait_for_helper(struct compressors *l)
+{
+    uint64_t until = clock_monotonic_ns() + WAIT_NS;
+    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    pthread_cond_clockwait(&l->encoded, &l->mutex, CLOCK_MONOTONIC, &at);
+}
+
+bool compressors_work(struct compressors *l, struct bundle **oldest)
+{
+    *oldest = NULL;
+    pthread_mutex_lock(&l->mutex);
+    struct bundle *p = l->first;
+    if (p && !p->encoded && l->waiting)
+        encode_waiting(l, &l->writer);
+    else if (p && !p->encoded)
+        wait_for_helper(l);
+    if (p && p->encoded) {
+        *oldest = p;
+        l->first = p->next;
+        l->last = l->first ? l->last : &l->first;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return p != NULL;
+}
+
+void compressors_recycle(struct compressors *l, struct bundle *p, bool disk_limits)
+{
+    bundle_clear(p);
+    pthread_mutex_lock(&l->mutex);
+    p->next = l->empty;
+    l->empty = p;
+    l->backlog--;
+    l->disk_limits = disk_limits;
+    pthread_mutex_unlock(&l->mutex);
+}
+
+uint32_t compressors_backlog(const struct compressors *l)
+{
+    return atomic_load_explicit(&l->backlog, memory_order_relaxed);
+}
+
+uint64_t compressors_fallbacks(struct compressors *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    uint64_t fallbacks = l->fallbacks;
+    pthread_mutex_unlock(&l->mutex);
+    return fallbacks;
+}
+
+uint64_t compressors_events(struct compressors *l)
+{
+    uint64_t events = 0;
+    pthread_mutex_lock(&l->mutex);
+    for (const struct bundle *p = l->first; p; p = p->next)
+        events += bundle_events(p);
+    pthread_mutex_unlock(&l->mutex);
+    return events;
+}

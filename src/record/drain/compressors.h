@@ -1,0 +1,59 @@
+// A queue of bundles, in order, and the threads that encode them: the thread that writes the trace,
+// and helpers with a lower priority, which use CPUs that would otherwise be idle. Without helpers
+// (one CPU, or a limit on threads), the writing thread encodes everything.
+#ifndef HEAPTAPE_RECORD_COMPRESSORS_H
+#define HEAPTAPE_RECORD_COMPRESSORS_H
+
+#include "base/fio.h"
+#include "base/frame.h"
+#include "record/drain/bundle.h"
+
+enum {
+    COMPRESSORS_BUNDLES = 80, // maximum backlog: 60 MiB
+    COMPRESSORS_HELPERS = 8
+};
+
+struct compressors;
+
+struct compressors_settings {
+    struct output *out;     // borrowed; only its name is used
+    enum frame_codec codec; // codec while there is time to compress
+    int level;
+    unsigned helpers; // maximum number of helpers, at most COMPRESSORS_HELPERS
+};
+
+// Returns the number of CPUs that this process may use in addition to the first, at most
+// COMPRESSORS_HELPERS.
+unsigned compressors_spare_cpus(void);
+
+// Returns NULL if out of memory.
+struct compressors *compressors_new(const struct compressors_settings *s);
+
+// Stops the helpers and frees the queue with its bundles. `l` may be NULL.
+void compressors_free(struct compressors *l);
+
+// Returns an empty bundle, or NULL if out of memory.
+struct bundle *compressors_empty_bundle(struct compressors *l);
+
+// Queues a bundle. Starts a helper if there is work for one.
+void compressors_put(struct compressors *l, struct bundle *p);
+
+// Encodes a bundle, or waits up to 10 ms if helpers encode all bundles. If the oldest bundle is
+// encoded, removes it from the queue and sets *oldest, else sets *oldest to NULL. Returns false if
+// the queue was empty. Called by the writing thread only.
+bool compressors_work(struct compressors *l, struct bundle **oldest);
+
+// Recycles a bundle that was written. With disk_limits, writing takes longer than encoding, so less
+// compression would not help.
+void compressors_recycle(struct compressors *l, struct bundle *p, bool disk_limits);
+
+// Returns the number of bundles that were queued and not recycled.
+uint32_t compressors_backlog(const struct compressors *l);
+
+// Returns the number of changes to no compression.
+uint64_t compressors_fallbacks(struct compressors *l);
+
+// Returns the number of events in the queue.
+uint64_t compressors_events(struct compressors *l);
+
+#endif
