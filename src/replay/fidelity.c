@@ -59,28 +59,28 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
     return f;
 }
 
-// Returns the replay's heap size at recorded sample number `place` of `places` samples taken after
-// the same call. If the replay also has samples after that call, uses the one in the same position;
-// otherwise interpolates.
-static double replayed_heap(const struct replay_run *run, uint64_t event, size_t place,
-                            size_t places)
+double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_t place,
+                             size_t places)
 {
     size_t i = 0, n = 0;
-    while (i < run->n_samples && run->samples[i].event < event)
-        i++;
+    for (size_t end = run->n_samples; i < end;) {
+        size_t middle = (i + end) / 2;
+        if (run->samples[middle].event < event)
+            i = middle + 1;
+        else
+            end = middle;
+    }
     if (i == run->n_samples)
-        return run->figures.end_rss_bytes - run->figures.baseline_rss_bytes;
+        return run->figures.end_rss_bytes;
     while (i + n < run->n_samples && run->samples[i + n].event == event)
         n++;
     if (n)
-        return (double)run->samples[i + place * n / places].rss_bytes -
-               run->figures.baseline_rss_bytes;
+        return (double)run->samples[i + place * n / places].rss_bytes;
     const struct results_sample *b = &run->samples[i], *a = i ? b - 1 : b;
     if (b->event <= a->event)
-        return (double)b->rss_bytes - run->figures.baseline_rss_bytes;
+        return (double)b->rss_bytes;
     double part = (double)(event - a->event) / (double)(b->event - a->event);
-    return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes) -
-           run->figures.baseline_rss_bytes;
+    return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes);
 }
 
 // Returns the program's heap size, which is negative if most of its own mappings are unused.
@@ -116,7 +116,8 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
         if (r[i].event == 0 && i > 0)
             continue;
         double heap = heap_of(&r[i], f.baseline_bytes), was = heap > 0 ? heap : 0,
-               is = replayed_heap(run, r[i].event, i - first, end - first);
+               is = fidelity_replayed_rss(run, r[i].event, i - first, end - first) -
+                    run->figures.baseline_rss_bytes;
         f.samples++;
         f.overmapped += heap < 0 && r[i].mapped_bytes > 0;
         off += is > was ? is - was : was - is;

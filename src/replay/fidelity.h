@@ -67,6 +67,12 @@ struct fidelity {
 };
 struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r);
 
+// Returns the RSS of the replay, including the baseline, at recorded sample number `place` of
+// `places` samples taken after the same call. If the replay also has samples after that call, uses
+// the one in the same position; otherwise interpolates.
+double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_t place,
+                             size_t places);
+
 // Returns true if the paths are equal, or if both file name and build ID are.
 bool fidelity_same_allocator(const char *recorded, const char *replayed);
 

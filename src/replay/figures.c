@@ -85,6 +85,8 @@ DERIVE(overhead_ns_per_event,
        f->overhead_ns_per_event)            // set by session.c after the null allocator's run
 DERIVE(mean_rss_bytes, f->mean_rss_bytes)   // set by run.c from the samples
 DERIVE(mean_live_bytes, f->mean_live_bytes) // set by run.c from the samples
+DERIVE(process_peak_rss_bytes, f->process_peak_rss_bytes) // set by process_rss.c after the runs
+DERIVE(outside_rss_bytes, f->outside_rss_bytes)           // set by process_rss.c after the runs
 DERIVE(peak_fragmentation, ratio(f->peak_rss_bytes, f->peak_live_bytes))
 DERIVE(mean_fragmentation, ratio(f->mean_rss_bytes, f->mean_live_bytes))
 DERIVE(page_faults, f->minor_faults + f->major_faults)

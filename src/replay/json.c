@@ -153,6 +153,25 @@ static void put_timeline(struct json *j, const struct replay_run *run)
     json_end_array(j);
 }
 
+// Writes the memory of the whole process at each sample, or an empty array.
+static void put_process_timeline(struct json *j, const struct replay_session *s,
+                                 const struct replay_run *run)
+{
+    json_put_string(j, "process_rss_missing_reason", process_rss_missing_reason(s));
+    json_put_array(j, "process_timeline");
+    for (size_t i = 0; s->outside.n && i < run->n_samples; i++) {
+        const struct results_sample *at = &run->samples[i];
+        uint64_t outside = (uint64_t)process_rss_outside(&s->outside, run, at->event);
+        json_begin_array(j);
+        json_u64(j, at->event);
+        json_u64(j, at->ns);
+        json_u64(j, at->rss_bytes + outside);
+        json_u64(j, outside);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
 static void put_internal_fragmentation(struct json *j, const struct replay_session *s,
                                        const struct replay_result *r)
 {
@@ -412,6 +431,7 @@ static void put_result(struct json *j, const struct replay_session *s,
     put_fragmentations(j, s, r);
     put_stats(j, s, r);
     put_timeline(j, &r->runs[r->typical_memory]);
+    put_process_timeline(j, s, &r->runs[r->typical_memory]);
 }
 
 static void put_verified(struct json *j, const struct replay_result *r)

@@ -54,6 +54,7 @@ void replay_session_release(struct replay_session *s)
     plan_free(s->plan);
     output_close(&s->plan_file, false, NULL);
     cache_release(&s->cache);
+    process_rss_release(&s->outside);
 }
 
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e)
@@ -84,6 +85,7 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     s->recording_ns = summary.recording_ns < summary.cpu_ns ? summary.recording_ns : summary.cpu_ns;
     s->calls_min_ns = summary.calls_min_ns;
     s->calls_max_ns = summary.calls_max_ns;
+    s->recording_rss_bytes = summary.recording_rss_bytes;
     return summary.events;
 }
 
@@ -303,22 +305,28 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s,
                                           const struct replay_result *r, size_t figure)
 {
     double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
+    if (isnan(r->figures.values[figure]) || isnan(s->results[0].figures.values[figure]))
+        return (struct measure_ratio){NAN, NAN, NAN};
     size_t n = values_of(r, figure, of), n_to = values_of(&s->results[0], figure, to);
     return measure_ratio(of, n, to, n_to);
 }
 
 // A run's replay overhead comes from the null allocator's run in the same round.
-static void summarize_result(struct replay_result *r, const struct replay_result *null)
+static void find_typical(struct replay_result *r, const struct replay_result *null)
 {
-    const union figures *runs[MEASURE_MAX_RUNS];
     double walls[MEASURE_MAX_RUNS], peaks[MEASURE_MAX_RUNS];
-    for (size_t i = 0; i < r->n_runs; i++) {
+    for (size_t i = 0; i < r->n_runs; i++)
         r->runs[i].figures.overhead_ns_per_event =
             i < null->n_runs ? null->runs[i].figures.ns_per_event : NAN;
-        runs[i] = &r->runs[i].figures;
-    }
     r->typical = measure_median_index(walls, values_of(r, FIGURE_wall_ns, walls));
     r->typical_memory = measure_median_index(peaks, values_of(r, FIGURE_peak_rss_bytes, peaks));
+}
+
+static void summarize_result(struct replay_result *r)
+{
+    const union figures *runs[MEASURE_MAX_RUNS];
+    for (size_t i = 0; i < r->n_runs; i++)
+        runs[i] = &r->runs[i].figures;
     figures_summarize(&r->figures, runs, r->n_runs, r->typical);
 }
 
@@ -369,8 +377,11 @@ int replay_session_run(struct replay_session *s, struct err *e)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < s->n_results; i++)
-        summarize_result(&s->results[i], &s->null);
-    return 0;
+        find_typical(&s->results[i], &s->null);
+    rc = process_rss_predict(s);
+    for (size_t i = 0; i < s->n_results; i++)
+        summarize_result(&s->results[i]);
+    return rc < 0 ? err_no_memory(e, NULL) : 0;
 }
 
 static double subtract(double ns, double overhead_ns)

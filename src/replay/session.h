@@ -17,6 +17,7 @@
 #include "replay/cache.h"
 #include "replay/machine.h"
 #include "replay/plan/plan.h"
+#include "replay/process_rss.h"
 #include "replay/run.h"
 #include "workload/file.h"
 
@@ -78,10 +79,13 @@ struct replay_session {
     uint32_t forked_from;
     char *recorded_argv; // each argument is terminated by NUL
     size_t recorded_argv_bytes;
-    double ns_per_stamp;      // 0: no timestamps
-    bool has_samples;         // there are samples of the recorded program's memory
-    uint64_t recorded_cpu_ns; // CPU time of the recorded process; 0: unknown
-    uint64_t recording_ns;    // estimated part of recorded_cpu_ns that was spent recording
+    double ns_per_stamp; // 0: no timestamps
+    bool has_samples;    // there are samples of the recorded program's memory
+    // Resident memory of the recording in the recorded process; 0: unknown
+    uint64_t recording_rss_bytes;
+    struct process_rss_outside outside; // set after the runs
+    uint64_t recorded_cpu_ns;           // CPU time of the recorded process; 0: unknown
+    uint64_t recording_ns; // estimated part of recorded_cpu_ns that was spent recording
     uint64_t calls_min_ns,
         calls_max_ns; // bounds on the part spent in allocator functions, as timed; max 0: unknown
     struct plan *plan;

@@ -240,3 +240,17 @@ int trace_pages_get(const uint8_t *at, size_t n, struct trace_pages *p)
     int rc = tlv_read(at, n, set_field, p);
     return rc == 0 && !p->page_bytes ? -EBADMSG : rc;
 }
+
+static int add_recording(void *to, const struct tlv *f)
+{
+    struct trace_pages p = {0};
+    if (f->tag == TRACE_F_UNLISTED && get_unlisted(&p, f) == 0)
+        *(uint64_t *)to += p.rss_of[TRACE_MEMORY_RECORDING];
+    return 0;
+}
+
+uint64_t trace_pages_recording_bytes(const uint8_t *at, size_t n)
+{
+    uint64_t bytes = 0;
+    return tlv_read(at, n, add_recording, &bytes) == 0 ? bytes : 0;
+}

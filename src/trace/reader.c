@@ -4,6 +4,7 @@
 #include "base/varint.h"
 #include "trace/columns.h"
 #include "trace/fields.h"
+#include "trace/pages.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -298,6 +299,9 @@ static int read_pages(struct trace_reader *r, const struct frame *f, struct trac
     item->process = r->processes[number];
     item->pages = f->data;
     item->pages_bytes = f->size;
+    uint64_t bytes = trace_pages_recording_bytes(f->data, f->size);
+    if (bytes > r->processes[number]->recording_rss_bytes)
+        r->processes[number]->recording_rss_bytes = bytes;
     return 0;
 }
 

@@ -217,6 +217,8 @@ struct trace_process {
     uint64_t cpu_ns, recording_ticks;
     uint64_t call_min_ticks,
         call_max_ticks; // as in TRACE_F_CALL_*; max 0: unknown
+    // Highest resident bytes of heaptape's own mappings in the page maps so far; 0: unknown
+    uint64_t recording_rss_bytes;
     // as in TRACE_F_EARLY_*; all 0: every event has its own reading of the clock
     uint64_t early_events, early_max_ticks, early_usual_ticks;
     // as in TRACE_F_MALLOC_*; 0: unknown

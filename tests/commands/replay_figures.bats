@@ -131,6 +131,8 @@ assert d["decoder"] is not None and 0.9 < r["peak_ratio"] < 1.1, r'
   has "$(cat out)" "recorded on glibc: peak RSS "
   "$HEAPTAPE" replay -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw >out
   has "$(cat out)" "the workload was recorded on another allocator"
+  has "$(cat out)" "the RSS of the whole process is not predicted: the recorded allocator, without tunables, is not among"
+  [[ "$(cat out)" != *"process RSS"* ]]
 }
 
 @test "memory is rated if the program's samples allow it" {
@@ -170,14 +172,22 @@ END
   }
   record_and_compare -- ./uses
   json 'r = d["fidelity"]["rss"]
-assert r["samples"] >= 8 and 0.98 < r["peak_ratio"] < 1.02, r'
+assert r["samples"] >= 8 and 0.98 < r["peak_ratio"] < 1.02, r
+assert d["process_rss_missing_reason"] is None and d["outside_rss_bytes"] < 4 << 20, d["outside_rss_bytes"]
+assert d["process_peak_rss_bytes"] == d["peak_rss_bytes"] + d["outside_rss_bytes"], d'
+  has "$(cat out)" "process      its peak RSS is predicted"
   grep -q "^\(! \)\?recorded on glibc: peak RSS [01].[09]" out
-  grep -q "time/event   peak RSS" out
+  grep -q "time/event process RSS .*outside heap   peak RSS" out
   record_and_compare -- ./uses map touched
   json 'r = d["fidelity"]["rss"]
-assert r["far_off"] and 0.6 < r["peak_ratio"] < 0.7, r'
+assert r["far_off"] and 0.6 < r["peak_ratio"] < 0.7, r
+process, outside = d["process_peak_rss_bytes"], d["outside_rss_bytes"] # 16 MiB of them are mapped
+assert 48 << 20 < process < 52 << 20 and 16 << 20 < outside < 20 << 20, (process, outside)
+t = d["process_timeline"]
+assert len(t) == len(d["timeline"]) and all(r[2] - r[3] == s[2] for r, s in zip(t, d["timeline"])), t
+assert process - (1 << 20) < max(r[2] for r in t) <= process, t'
   grep -q "^! recorded on glibc: peak RSS 0.6.*memory in the other rows may be off by as much" out
-  grep -q "time/event ! peak RSS" out
+  grep -q "time/event ! process RSS .* ! peak RSS" out
   record_and_compare --maps -- ./uses map touched
   json 'r = d["fidelity"]["rss"]
 assert 0.98 < r["peak_ratio"] < 1.02 and r["recorded_mappings_bytes"] == 16 << 20, r'

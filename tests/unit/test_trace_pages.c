@@ -37,6 +37,7 @@ static struct trace_pages make(void)
                             .cgroup_bytes = 10,
                             .cgroup_limit_bytes = TRACE_PAGES_UNKNOWN};
     p.rss_of[TRACE_MEMORY_FILE] = 12288;
+    p.rss_of[TRACE_MEMORY_RECORDING] = 8192;
     p.names[p.n_names++] = (struct trace_pages_name){TRACE_MEMORY_FILE, 12288, "/lib/a.so"};
     trace_pages_add(
         &p, &(struct trace_mapping){
@@ -59,6 +60,7 @@ static void test_round_trip(void **state)
     (void)state;
     assert_int_equal(trace_pages_put(&b, &p), 0);
     assert_int_equal(trace_pages_get(b.data, b.size, &got), 0);
+    assert_int_equal(trace_pages_recording_bytes(b.data, b.size), 8192);
     assert_int_equal(got.n_mappings, 2);
     assert_int_equal(got.n_runs, 2);
     assert_memory_equal(got.runs, p.runs, p.n_runs * sizeof *p.runs);

@@ -124,6 +124,7 @@ static void record_memory(void)
     player_sample(0, 0, true);
     r->figures.end_rss_bytes = player_private_bytes();
     r->figures.peak_rss_bytes = player_peak_private_bytes();
+    r->figures.library_bytes = player_library_bytes();
     r->figures.replayed_peak_live_bytes = atomic_load(&player.peak_live_bytes);
     uint64_t n = atomic_load_explicit(&r->n_samples, memory_order_relaxed);
     for (uint64_t i = 0; i < n && i < r->max_samples; i++) {

@@ -178,6 +178,80 @@ void player_touch_own_pages(void)
     dl_iterate_phdr(touch_object, NULL);
 }
 
+// Libraries that a C++ program has loaded with every allocator.
+static bool is_cxx_library(const char *path)
+{
+    static const char *const names[] = {"libstdc++.so", "libc++.so", "libc++abi.so", "libgcc_s.so",
+                                        "libm.so"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_cxx_workload(void)
+{
+    for (unsigned kind = HT_NEW; kind <= HT_DELETE_ARRAY_ALIGNED_NOTHROW; kind++) {
+        if (player.plan->by_kind[kind])
+            return true;
+    }
+    return false;
+}
+
+struct library_count {
+    int pagemap_fd;
+    bool is_cxx, is_unknown;
+    uint64_t pages;
+};
+
+// Counts the resident pages of a segment that belong to its file.
+static void count_file_pages(struct library_count *c, uintptr_t from, uintptr_t to)
+{
+    const uint64_t present = 1ull << 63, of_file = 1ull << 61; // proc_pid_pagemap(5)
+    uint64_t entries[64];
+    for (uint64_t page = from / page_bytes, end = (to + page_bytes - 1) / page_bytes; page < end;) {
+        uint64_t n = end - page < 64 ? end - page : 64;
+        ssize_t got =
+            pread(c->pagemap_fd, entries, n * sizeof *entries, (off_t)(page * sizeof *entries));
+        c->is_unknown |= got != (ssize_t)(n * sizeof *entries);
+        if (c->is_unknown)
+            return;
+        for (uint64_t i = 0; i < n; i++)
+            c->pages += entries[i] & present && entries[i] & of_file;
+        page += n;
+    }
+}
+
+static int count_library(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct library_count *c = context;
+    (void)size;
+    // The kernel's own object (vdso) has no path.
+    if (is_own_object(info) || !strchr(info->dlpi_name, '/') ||
+        (c->is_cxx && is_cxx_library(info->dlpi_name)))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + h->p_vaddr;
+        if (h->p_type == PT_LOAD)
+            count_file_pages(c, from, from + h->p_memsz);
+    }
+    return 0;
+}
+
+uint64_t player_library_bytes(void)
+{
+    struct library_count c = {open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), is_cxx_workload(),
+                              false, 0};
+    if (c.pagemap_fd < 0)
+        return RESULTS_UNKNOWN;
+    dl_iterate_phdr(count_library, &c);
+    close(c.pagemap_fd);
+    return c.is_unknown ? RESULTS_UNKNOWN : c.pages * page_bytes;
+}
+
 static void note_peak(uint64_t live)
 {
     uint64_t peak = atomic_load_explicit(&player.peak_live_bytes, memory_order_relaxed);

@@ -191,6 +191,9 @@ struct player_memory player_memory(void);
 void player_reset_peak(void);
 uint64_t player_peak_private_bytes(void); // since the reset; 0: unknown
 
+// Returns the resident bytes of files in the allocator's libraries, or RESULTS_UNKNOWN.
+uint64_t player_library_bytes(void);
+
 // streaming.c: executes NEXT_SEGMENT, after a publish. Returns the next word, or NULL if the thread
 // has no more ops.
 const uint64_t *player_next_segment(struct player_thread *t);

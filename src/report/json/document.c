@@ -292,8 +292,9 @@ static void keep_extremes(const struct json_value *rows, size_t from, size_t to,
 
 enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
 
-// Writes [event, ns, rss, live, virtual] rows. In each interval, the rows with the minimum and
-// maximum of RSS and of live bytes are kept, so that no peak is lost.
+// Writes [event, ns, rss, live, virtual] rows, or the [event, ns, process, outside] rows of
+// process_timeline. In each interval, the rows with the minimum and maximum of columns 2 and 3 are
+// kept, so that no peak is lost.
 static void write_timeline(struct json *j, const struct json_value *rows)
 {
     size_t n = json_value_length(rows), stretches = DOCUMENT_POINTS / 4;
@@ -323,7 +324,7 @@ static void write_member(struct json *j, const char *key, const struct json_valu
         write_value(j, v);
     else if (strcmp(key, "by_thread") == 0 || strcmp(key, "by_site") == 0)
         write_first(j, v, DOCUMENT_GROUPS);
-    else if (strcmp(key, "timeline") == 0)
+    else if (strcmp(key, "timeline") == 0 || strcmp(key, "process_timeline") == 0)
         write_timeline(j, v);
     else
         write_spread(j, v, strcmp(key, "stats") == 0 ? DOCUMENT_STATS : DOCUMENT_ITEMS);

@@ -32,9 +32,14 @@ function livePoints(s, axis) {
   return t ? extremesOf(endsOf(s, axis), t.min_bytes, t.max_bytes) : [];
 }
 
+// The rows with numbers of `item.result[key]`, which are at least `columns` long.
+function timelineRows(item, key, columns, value) {
+  return (item.result[key] || []).filter((r) => Array.isArray(r) && r.length >= columns && isNumber(value(r)));
+}
+
 // Samples of a replay at the event of the recorded program, or at the time of that event.
-function replayPoints(s, item, axis, value) {
-  const rows = (item.result.timeline || []).filter((r) => Array.isArray(r) && r.length >= 4 && isNumber(value(r)));
+function replayPoints(s, item, axis, value, key = 'timeline') {
+  const rows = timelineRows(item, key, 4, value);
   if (axis !== 'ns') {
     return rows.map((r) => [r[0], value(r)]);
   }
@@ -62,6 +67,20 @@ function recordedSeries(w, of, axis) {
   ];
 }
 
+// The predicted memory of the whole process with each allocator, and its part outside the heap.
+// Hidden at first if the lines would flatten the others.
+function processSeries(workloads, results, names, axis) {
+  const known = results.filter((item) => timelineRows(item, 'process_timeline', 4, (r) => r[2]).length);
+  const of = (item) => (workloads.find((x) => x.side === item.side) || workloads[0] || {}).stat;
+  const hidden = known.some((item) => Math.max(...item.result.process_timeline.map((r) => r[3])) > 5 * item.result.peak_live_bytes);
+  return known.flatMap((item) => {
+    const i = results.indexOf(item);
+    const line = (name, column, dash) => ({name: name + ', ' + names[i], hidden, dash, colour: i,
+      points: replayPoints(of(item), item, axis, (r) => r[column], 'process_timeline')});
+    return [line('process', 2, [6, 3]), ...(item === known[0] ? [line('outside the heap', 3, [2, 2])] : [])];
+  });
+}
+
 // Returns true if the live bytes of a replay differ so much from the recorded ones that they need their own
 // line.
 function hasOwnLive(item) {
@@ -81,6 +100,7 @@ function memorySeries(workloads, results, names, axis) {
         dash: [1, 3]});
     }
   });
+  series.push(...processSeries(workloads, results, names, axis));
   workloads.forEach((w) => {
     series.push(...recordedSeries(w, several ? ', ' + w.name : '', axis));
   });
@@ -133,6 +153,8 @@ function memoryNote(workloads, results) {
     'caches and holes; RSS below live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. ' +
     (results.some(hasOwnLive) ? 'Threads of a replay interleave differently from the recorded ones: its RSS belongs to its own live bytes, which are drawn beside it. ' :
       'The live bytes of each replay are within 2 % of the recorded peak at every sample, so one line stands for all. ') : '') +
+    (results.some((item) => (item.result.process_timeline || []).length) ? 'The memory of the whole process is the RSS of the replay, which is the ' +
+      'heap, plus the memory outside the heap: files, stacks and other mappings, as sampled in the recording. ' : '') +
     (recorded ? 'The anonymous memory of the recorded program includes its own mappings, RSS also its code and libraries. ' : '') +
     'Lines keep the minimum and maximum of each interval.';
 }

@@ -224,7 +224,9 @@ static enum cli_color ratio_text(const struct pooled_group *base, const struct p
                                  size_t figure, char text[64])
 {
     const struct measure_ratio r = ratio_of(base, g, figure);
-    if (!measure_has_interval(&r))
+    if (isnan(median_of(base, figure)) || isnan(median_of(g, figure)))
+        snprintf(text, 64, "-");
+    else if (!measure_has_interval(&r))
         snprintf(text, 64, "%.2f", r.ratio);
     else if (measure_is_same(&r))
         snprintf(text, 64, "no difference");
@@ -275,12 +277,22 @@ static void print_cautions(const struct document *d)
             cores, online);
 }
 
+// Returns true if the table has a ratio of the figure.
+static bool has_ratio(const struct pooled *p, size_t figure)
+{
+    size_t known = 0;
+    for (size_t i = 0; figure_infos[figure].ratio && i < p->n; i++)
+        known += !isnan(median_of(&p->groups[i], figure));
+    // A single allocator is not compared, but its median is shown.
+    return known > 1 || (known == 1 && p->n == 1);
+}
+
 int pooled_print(const struct document *d, bool across_machines, struct err *e)
 {
     struct pooled p = {0};
     int rc = pool_results(&p, d, across_machines, e);
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
-        if (!figure_infos[i].ratio)
+        if (!has_ratio(&p, i))
             continue;
         cli_table_head("%-28s %5s %5s %11s  %s", figure_infos[i].label, "files", "runs", "median",
                        "ratio [95 %]");
@@ -337,7 +349,7 @@ int pooled_print_rows(const struct document *d, const char *label, const char *c
     struct pooled p = {0};
     int rc = pool_results(&p, d, false, e);
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
-        if (!figure_infos[i].ratio)
+        if (!has_ratio(&p, i))
             continue;
         printf("%s%s", cli_cell(label, LABEL_WIDTH), cli_cell(figure_infos[i].label, FIGURE_WIDTH));
         print_cells(&p, names, n, i);

@@ -363,6 +363,9 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
     printf(" (medians of %zu run%s)\n", r->n_runs, r->n_runs == 1 ? "" : "s");
     print_group(r, FIGURE_MEMORY);
     printf("\n");
+    if (process_rss_missing_reason(s))
+        printf("%-12s the RSS of the whole process is not predicted: %s\n", "",
+               process_rss_missing_reason(s));
     if (refused_text(&r->runs[r->typical], refused))
         printf("%-12s %s\n", "refused", refused);
     if (r->figures.cache_switches > 0)
@@ -484,6 +487,7 @@ static int column_width(const struct figure_info *info, bool is_marked)
 // latency of the most frequent call. If a name leaves no room for the widest column, it has its own
 // line.
 struct band {
+    const struct replay_session *session;
     size_t first, end;
     int name_width;
     bool is_marked;
@@ -494,9 +498,16 @@ enum { CELL_MAX = 1 + FIGURE_WIDTH + 2 + RATIO_WIDTH };
 static void band_init(struct band *b, const struct replay_session *s, bool is_marked)
 {
     unsigned columns = wrap_columns();
-    *b = (struct band){.name_width = name_width(s), .is_marked = is_marked};
+    *b = (struct band){.session = s, .name_width = name_width(s), .is_marked = is_marked};
     if (columns && (unsigned)b->name_width + CELL_MAX > columns)
         b->name_width = LEAST_NAME_WIDTH;
+}
+
+// Returns false for a figure without a column, and for a figure that is unknown.
+static bool is_column(const struct band *b, size_t figure)
+{
+    return figure_infos[figure].shown & FIGURE_IN_COLUMN &&
+           !isnan(b->session->results[0].figures.values[figure]);
 }
 
 // Advances to the next band. Returns false after the last one.
@@ -508,7 +519,7 @@ static bool band_next(struct band *b)
     while (b->end <= FIGURES) {
         const struct figure_info *info = b->end < FIGURES ? &figure_infos[b->end] : NULL;
         size_t width = 1 + FIGURE_WIDTH;
-        if (info && !(info->shown & FIGURE_IN_COLUMN))
+        if (info && !is_column(b, b->end))
             width = 0;
         else if (info)
             width =
@@ -535,7 +546,7 @@ static void print_head(const struct replay_session *s, const struct band *b)
     bool is_marked = b->is_marked;
     printf("%s%-*s", cli_color(CLI_BOLD), b->name_width, "allocator");
     for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
-        if (!(figure_infos[i].shown & FIGURE_IN_COLUMN))
+        if (!is_column(b, i))
             continue;
         printf(" %*s", column_width(&figure_infos[i], is_marked),
                head_text(text, &figure_infos[i], is_marked));
@@ -556,7 +567,7 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
     print_name(b, name);
     for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
-        if (!(info->shown & FIGURE_IN_COLUMN))
+        if (!is_column(b, i))
             continue;
         printf(" %*s", column_width(info, b->is_marked),
                figure_text(text, info->unit, r->figures.values[i]));
@@ -597,6 +608,17 @@ static void print_refused(const struct replay_session *s)
     }
 }
 
+static void print_process_rss(const struct replay_session *s)
+{
+    const char *missing = process_rss_missing_reason(s);
+    if (missing)
+        printf("%-12s its peak RSS is not predicted: %s\n", "process", missing);
+    else
+        printf("%-12s its peak RSS is predicted: the replayed heap and the memory outside it, as "
+               "sampled in the recording\n",
+               "process");
+}
+
 void replay_print_table(const struct replay_session *s)
 {
     size_t recorded;
@@ -617,6 +639,7 @@ void replay_print_table(const struct replay_session *s)
            (unsigned long long)s->settings.runs, s->settings.runs == 1 ? "" : "s",
            s->results[0].figures.overhead_ns_per_event);
     print_program_ratios(s);
+    print_process_rss(s);
 }
 
 static const struct {

@@ -1,0 +1,236 @@
+#include "replay/process_rss.h"
+
+#include "replay/fidelity.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+// Smaller changes of the heap between two calls are ignored.
+enum { JOINED_BYTES = 256 << 10 };
+
+// Returns the result on the recorded allocator with its default settings, or NULL. The settings of
+// the recorded program are unknown.
+static const struct replay_result *find_recorded(const struct replay_session *s)
+{
+    for (size_t i = 0; i < s->n_results; i++) {
+        const struct replay_result *r = &s->results[i];
+        if (!r->allocator.n_tunables && r->n_runs &&
+            fidelity_same_allocator(s->recorded_allocator, r->runs[r->typical].library))
+            return r;
+    }
+    return NULL;
+}
+
+const char *process_rss_missing_reason(const struct replay_session *s)
+{
+    size_t n = 0;
+    if (s->settings.verify)
+        return "memory is not measured with --verify";
+    if (s->plan)
+        plan_recorded_samples(s->plan, &n);
+    if (!s->has_samples || !n)
+        return "the workload has no samples of the program's memory";
+    return find_recorded(s)
+               ? NULL
+               : "the recorded allocator, without tunables, is not among those replayed";
+}
+
+static double subtract(double bytes, double part)
+{
+    return bytes > part ? bytes - part : 0;
+}
+
+static double library_bytes(const struct replay_run *run)
+{
+    return isnan(run->figures.library_bytes) ? 0 : run->figures.library_bytes;
+}
+
+// Calls `use` with each recorded sample and the RSS of the run at the sample.
+static void each_sample(const struct replay_session *s, const struct replay_run *run,
+                        void (*use)(void *context, size_t i, const struct plan_recorded_sample *r,
+                                    double rss),
+                        void *context)
+{
+    size_t n, first = 0, end = 0; // range of samples taken after the same call
+    const struct plan_recorded_sample *r = plan_recorded_samples(s->plan, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (i == end) {
+            first = i;
+            while (end < n && r[end].event == r[first].event)
+                end++;
+        }
+        use(context, i, &r[i], fidelity_replayed_rss(run, r[i].event, i - first, end - first));
+    }
+}
+
+struct outside_input {
+    struct process_rss_point *points;
+    double *rss; // of the replay at the samples
+    double recording_bytes, library_bytes;
+};
+
+// Shared pages are never part of the heap, even if the replay uses more memory than the program.
+static void set_point(void *context, size_t i, const struct plan_recorded_sample *r, double rss)
+{
+    const struct outside_input *in = context;
+    in->rss[i] = rss;
+    double recorded = subtract((double)r->sample.rss_bytes, in->recording_bytes);
+    double shared = (double)r->sample.rss_bytes - (double)r->sample.anon_bytes;
+    double least = subtract(shared, in->recording_bytes + in->library_bytes);
+    in->points[i] = (struct process_rss_point){
+        r->event, fmax(subtract(recorded, rss + in->library_bytes), least)};
+}
+
+// Between two calls, the heap grows only as the program writes to its blocks, and the samples of the
+// replay cannot be assigned to those of the recording. Then the memory outside is the difference of
+// the peaks.
+static void join_points(struct outside_input *in, const struct plan_recorded_sample *r, size_t n)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        double heap = 0, least = INFINITY, most = 0, shared = 0;
+        for (end = i; end < n && r[end].event == r[i].event; end++) {
+            heap = fmax(heap, in->rss[end]);
+            least = fmin(least, in->rss[end]);
+            most = fmax(most, (double)r[end].sample.rss_bytes - in->recording_bytes);
+            shared =
+                fmax(shared, (double)r[end].sample.rss_bytes - (double)r[end].sample.anon_bytes);
+        }
+        if (heap - least <= JOINED_BYTES)
+            continue;
+        for (; i < end; i++)
+            in->points[i].bytes = fmax(subtract(most, heap + in->library_bytes),
+                                       subtract(shared, in->recording_bytes + in->library_bytes));
+    }
+}
+
+// Returns the number of points before the event.
+static size_t count_before(const struct process_rss_outside *o, uint64_t event)
+{
+    size_t low = 0, high = o->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (o->points[middle].event < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,
+                           uint64_t event)
+{
+    size_t low = count_before(o, event);
+    if (!o->n)
+        return NAN;
+    if (low == o->n)
+        return o->points[o->n - 1].bytes + library_bytes(run);
+    const struct process_rss_point *b = &o->points[low], *a = low ? b - 1 : b;
+    double part = b->event > a->event && event < b->event
+                      ? (double)(event - a->event) / (double)(b->event - a->event)
+                      : 1;
+    return a->bytes + part * (b->bytes - a->bytes) + library_bytes(run);
+}
+
+struct predicted_peak {
+    const struct process_rss_outside *outside;
+    double library_bytes, all, part; // bytes of the process, and outside the heap
+};
+
+static void raise_peak(struct predicted_peak *p, double rss, double outside)
+{
+    if (rss + outside <= p->all)
+        return;
+    p->all = rss + outside;
+    p->part = outside;
+}
+
+static void raise_at_sample(void *context, size_t i, const struct plan_recorded_sample *r,
+                            double rss)
+{
+    struct predicted_peak *p = context;
+    (void)r;
+    raise_peak(p, rss, p->outside->points[i].bytes + p->library_bytes);
+}
+
+// Returns the first sample within 2 % of the highest one, or NULL. An allocator that retains its
+// memory reaches its peak there.
+static const struct results_sample *find_highest(const struct replay_run *run)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < run->n_samples; i++)
+        most = run->samples[i].rss_bytes > most ? run->samples[i].rss_bytes : most;
+    for (size_t i = 0; i < run->n_samples; i++) {
+        if (run->samples[i].rss_bytes >= most - most / 50)
+            return &run->samples[i];
+    }
+    return NULL;
+}
+
+// Returns the memory outside the heap at the peak of the heap, which may lie in the interval before
+// the highest sample or, if the peak is higher than this sample, after it. The highest value of the
+// interval is used, because the memory outside may have grown before the peak.
+static double outside_at_peak(const struct replay_session *s, const struct replay_run *run,
+                              const struct results_sample *highest)
+{
+    const struct process_rss_outside *o = &s->outside;
+    size_t i = count_before(o, highest->event), end = i;
+    double bytes = process_rss_outside(o, run, highest->event) - library_bytes(run);
+    while (end < o->n && o->points[end].event == highest->event)
+        end++;
+    end += end < o->n && run->figures.peak_rss_bytes > 1.02 * (double)highest->rss_bytes;
+    for (i -= i > 0; i < end; i++)
+        bytes = fmax(bytes, o->points[i].bytes);
+    return bytes + library_bytes(run);
+}
+
+// Finds the peak over the recorded samples, the samples of the replay, and the peak of the heap,
+// which may lie between samples.
+static void predict_run(const struct replay_session *s, struct replay_run *run)
+{
+    struct predicted_peak p = {.outside = &s->outside, .library_bytes = library_bytes(run)};
+    const struct results_sample *highest = find_highest(run);
+    each_sample(s, run, raise_at_sample, &p);
+    for (size_t i = 0; i < run->n_samples; i++) {
+        const struct results_sample *at = &run->samples[i];
+        raise_peak(&p, (double)at->rss_bytes, process_rss_outside(&s->outside, run, at->event));
+    }
+    if (highest)
+        raise_peak(&p, run->figures.peak_rss_bytes, outside_at_peak(s, run, highest));
+    run->figures.process_peak_rss_bytes = p.all;
+    run->figures.outside_rss_bytes = p.part;
+}
+
+int process_rss_predict(struct replay_session *s)
+{
+    size_t n;
+    if (process_rss_missing_reason(s))
+        return 0;
+    const struct replay_result *recorded = find_recorded(s);
+    const struct replay_run *run = &recorded->runs[recorded->typical_memory];
+    plan_recorded_samples(s->plan, &n);
+    process_rss_release(&s->outside);
+    s->outside.points = calloc(n, sizeof *s->outside.points);
+    if (!s->outside.points)
+        return -ENOMEM;
+    s->outside.n = n;
+    struct outside_input in = {s->outside.points, calloc(n, sizeof *in.rss),
+                               (double)s->recording_rss_bytes, library_bytes(run)};
+    if (!in.rss)
+        return -ENOMEM;
+    each_sample(s, run, set_point, &in);
+    join_points(&in, plan_recorded_samples(s->plan, &n), n);
+    free(in.rss);
+    for (size_t i = 0; i < s->n_results; i++) {
+        for (size_t k = 0; k < s->results[i].n_runs; k++)
+            predict_run(s, &s->results[i].runs[k]);
+    }
+    return 0;
+}
+
+void process_rss_release(struct process_rss_outside *o)
+{
+    free(o->points);
+    *o = (struct process_rss_outside){0};
+}

@@ -1,0 +1,38 @@
+// Resident memory of the whole process on each allocator: the heap, as replayed, plus the memory
+// outside the heap, as sampled in the recording. The memory outside is the sampled RSS minus the
+// heap of the recorded allocator, which must be among the allocators replayed.
+#ifndef HEAPTAPE_REPLAY_PROCESS_RSS_H
+#define HEAPTAPE_REPLAY_PROCESS_RSS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct replay_run;
+struct replay_session;
+
+// Memory outside the heap at a recorded sample, without the files of the allocator.
+struct process_rss_point {
+    uint64_t event; // number of calls before the sample
+    double bytes;
+};
+
+struct process_rss_outside {
+    struct process_rss_point *points; // ordered by event
+    size_t n;
+};
+
+// Sets s->outside, and the figures process_peak_rss_bytes and outside_rss_bytes of all runs. If
+// process_rss_missing_reason() returns a reason, the figures stay NAN. Requires `typical_memory` of
+// all results. Returns 0 or -ENOMEM.
+int process_rss_predict(struct replay_session *s);
+void process_rss_release(struct process_rss_outside *o);
+
+// Returns the reason why the memory of the process is unknown, or NULL. The string is static.
+const char *process_rss_missing_reason(const struct replay_session *s);
+
+// Returns the memory outside the heap after `event` calls in a run, with the files of its
+// allocator. NAN: unknown.
+double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,
+                           uint64_t event);
+
+#endif

@@ -1,0 +1,247 @@
+// Tests the prediction of the memory of the whole process.
+#include "replay/process_rss.h"
+#include "replay/session.h"
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CALLS = 1000, BLOCK = 100, KIB = 1024 };
+
+// A program whose memory was sampled three times: after 0, 500 and 1,000 calls. Its heap is 100,
+// 600 and 400 KiB, as replayed on the recorded allocator, and 200, 900 and 500 KiB on the other.
+struct fixture {
+    struct replay_session s;
+    struct replay_result results[2];
+    struct replay_run runs[2];
+    struct results_sample samples[2][3];
+};
+
+static const uint64_t at_event[3] = {0, CALLS / 2, CALLS};
+
+static struct plan *make_plan(size_t n, const struct workload_sample *samples)
+{
+    struct plan *p;
+    struct err e = {0};
+    assert_int_equal(
+        plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e), 0);
+    assert_int_equal(plan_set_samples(p, samples, n, &e), 0);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        struct workload_op op = {.kind = HT_MALLOC, .slot = i, .size = BLOCK, .stamp = 10 * i + 5};
+        assert_int_equal(plan_add_ops(p, 0, &op, 1, &e), 0);
+    }
+    assert_int_equal(plan_finish(p, &e), 0);
+    return p;
+}
+
+// `rss_kib` and `shared_kib` are the recorded samples.
+static struct replay_session *make(struct fixture *f, const uint64_t rss_kib[3],
+                                   const uint64_t shared_kib[3])
+{
+    static const uint64_t heap_kib[2][3] = {{100, 600, 400}, {200, 900, 500}};
+    struct workload_sample recorded[3];
+    *f = (struct fixture){.s = {.recorded_allocator = "/lib/own.so",
+                                .results = f->results,
+                                .n_results = 2,
+                                .has_samples = true}};
+    for (unsigned i = 0; i < 3; i++) {
+        recorded[i] = (struct workload_sample){10 * at_event[i], rss_kib[i] * KIB,
+                                               (rss_kib[i] - shared_kib[i]) * KIB};
+        for (unsigned k = 0; k < 2; k++)
+            f->samples[k][i] = (struct results_sample){
+                .event = at_event[i], .ns = i, .rss_bytes = heap_kib[k][i] * KIB};
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        f->runs[k] = (struct replay_run){.samples = f->samples[k],
+                                         .n_samples = 3,
+                                         .library = k ? "/lib/other.so" : "/lib/own.so"};
+        f->runs[k].figures.peak_rss_bytes = (double)heap_kib[k][1] * KIB;
+        f->runs[k].figures.end_rss_bytes = (double)heap_kib[k][2] * KIB;
+        f->runs[k].figures.process_peak_rss_bytes = f->runs[k].figures.outside_rss_bytes = NAN;
+        f->results[k] = (struct replay_result){.runs = &f->runs[k], .n_runs = 1};
+    }
+    f->s.plan = make_plan(3, recorded);
+    return &f->s;
+}
+
+static void release(struct fixture *f)
+{
+    process_rss_release(&f->s.outside);
+    plan_free(f->s.plan);
+}
+
+static void expect(const struct fixture *f, unsigned k, double process_kib, double outside_kib)
+{
+    assert_true(f->runs[k].figures.process_peak_rss_bytes == process_kib * KIB);
+    assert_true(f->runs[k].figures.outside_rss_bytes == outside_kib * KIB);
+}
+
+static const uint64_t steady_kib[3] = {1100, 1600, 1400}, files_kib[3] = {800, 800, 800};
+
+static void heap_and_memory_outside(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    assert_null(process_rss_missing_reason(s));
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1600, 1000);
+    expect(&f, 1, 1900, 1000);
+    assert_true(process_rss_outside(&s->outside, &f.runs[1], CALLS / 4) == 1000 * KIB);
+    release(&f);
+}
+
+// The files of the allocator's library replace those of the recorded allocator.
+static void files_of_the_allocator(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    f.runs[0].figures.library_bytes = 50 * KIB;
+    f.runs[1].figures.library_bytes = 250 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1600, 1000);
+    expect(&f, 1, 2100, 1200);
+    release(&f);
+}
+
+static void memory_of_the_recording(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    s->recording_rss_bytes = 300 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1300, 700);
+    expect(&f, 1, 1600, 700);
+    release(&f);
+}
+
+// The program maps 2,000 KiB itself after its heap has shrunk.
+static void peak_after_the_peak_of_the_heap(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, (const uint64_t[]){1100, 1600, 3400}, files_kib);
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 3400, 3000);
+    expect(&f, 1, 3500, 3000);
+    assert_true(process_rss_outside(&s->outside, &f.runs[0], CALLS * 3 / 4) == 2000 * KIB);
+    release(&f);
+}
+
+// The memory outside may have grown before the peak of the heap, which is higher than the sample
+// after it.
+static void memory_outside_grows_before_the_peak(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, (const uint64_t[]){1100, 1600, 1600}, files_kib);
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 1900, 1000);
+    f.runs[1].figures.peak_rss_bytes = 950 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 2150, 1200);
+    release(&f);
+}
+
+// The memory outside shrinks together with a peak of the heap that the replay retains.
+static void memory_outside_shrinks_after_the_peak(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, (const uint64_t[]){2100, 2600, 1400}, files_kib);
+    f.samples[1][2].rss_bytes = 950 * KIB;
+    f.runs[1].figures.peak_rss_bytes = 950 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 2950, 2000);
+    release(&f);
+}
+
+// After its only call, the program writes to its block in steps, which the replay does at other
+// times.
+static void samples_between_two_calls(void **state)
+{
+    static const uint64_t rss_kib[4] = {1000, 1700, 1700, 2000},
+                          heap_kib[2][4] = {{0, 400, 1000, 1000}, {0, 1000, 1000, 1000}};
+    (void)state;
+    struct fixture f;
+    struct workload_sample recorded[4];
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    struct results_sample samples[2][4];
+    for (unsigned i = 0; i < 4; i++) {
+        recorded[i] = (struct workload_sample){10, rss_kib[i] * KIB, (rss_kib[i] - 800) * KIB};
+        for (unsigned k = 0; k < 2; k++)
+            samples[k][i] =
+                (struct results_sample){.event = 1, .ns = i, .rss_bytes = heap_kib[k][i] * KIB};
+    }
+    plan_free(s->plan);
+    s->plan = make_plan(4, recorded);
+    for (unsigned k = 0; k < 2; k++) {
+        f.runs[k].samples = samples[k];
+        f.runs[k].n_samples = 4;
+        f.runs[k].figures.peak_rss_bytes = 1000 * KIB;
+    }
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 2000, 1000);
+    expect(&f, 1, 2000, 1000);
+    release(&f);
+}
+
+// The heap peaks between two samples.
+static void peak_between_samples(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    f.runs[1].figures.peak_rss_bytes = 950 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 1950, 1000);
+    release(&f);
+}
+
+// The replay has more memory than the program, but shared pages are not heap.
+static void files_are_outside(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, (const uint64_t[]){900, 900, 900}, files_kib);
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1400, 800);
+    release(&f);
+}
+
+static void unknown_without_samples_or_the_recorded_allocator(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    char *tunables[] = {"MALLOC_ARENA_MAX=1"};
+    s->has_samples = false;
+    assert_non_null(strstr(process_rss_missing_reason(s), "no samples"));
+    s->has_samples = true;
+    f.results[0].allocator.tunables = tunables;
+    f.results[0].allocator.n_tunables = 1;
+    assert_non_null(strstr(process_rss_missing_reason(s), "without tunables"));
+    f.results[0].allocator.n_tunables = 0;
+    s->recorded_allocator = "/lib/third.so";
+    assert_non_null(strstr(process_rss_missing_reason(s), "not among those replayed"));
+    assert_int_equal(process_rss_predict(s), 0);
+    assert_true(isnan(f.runs[0].figures.process_peak_rss_bytes) && !s->outside.n);
+    release(&f);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(heap_and_memory_outside),
+    cmocka_unit_test(files_of_the_allocator),
+    cmocka_unit_test(memory_of_the_recording),
+    cmocka_unit_test(peak_after_the_peak_of_the_heap),
+    cmocka_unit_test(memory_outside_grows_before_the_peak),
+    cmocka_unit_test(memory_outside_shrinks_after_the_peak),
+    cmocka_unit_test(samples_between_two_calls),
+    cmocka_unit_test(peak_between_samples),
+    cmocka_unit_test(files_are_outside),
+    cmocka_unit_test(unknown_without_samples_or_the_recorded_allocator),
+};
+
+UNIT_MAIN(tests)
