@@ -119,6 +119,7 @@ complete -c heaptape -n '__heaptape_in compare' -l sweep -x -a '(__heaptape_word
 complete -c heaptape -n '__heaptape_in compare' -s o -l output -r -F -a '(__heaptape_words @files)' -d 'write an HTML report of the results and the workload\'s heap usage'
 complete -c heaptape -n '__heaptape_in compare' -s f -l force -d 'replace FILE if it exists'
 complete -c heaptape -n '__heaptape_in compare' -l real -d 'also run PROGRAM, or the recorded command line, on each allocator'
+complete -c heaptape -n '__heaptape_in compare' -l placement -x -a '(__heaptape_words auto always never)' -d 'search the best placement of the blocks; auto: if the workload has at most 4 million calls'
 complete -c heaptape -n '__heaptape_in compare' -s r -l runs -x -a '(__heaptape_words )' -d 'replay N times on each allocator and report medians'
 complete -c heaptape -n '__heaptape_in compare' -l touch -x -a '(__heaptape_words page none all)' -d 'write to each block: its first byte and each of its pages, nothing, or every byte'
 complete -c heaptape -n '__heaptape_in compare' -l threads -x -a '(__heaptape_words auto real coupled one)' -d 'choose how the recorded threads run'

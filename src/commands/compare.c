@@ -13,6 +13,9 @@
 
 extern const struct command cmd_compare;
 
+// Maximum number of events whose placement is searched by default. The search takes 1 µs per block.
+enum { PLACEMENT_EVENTS = 4000000 };
+
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "compare this allocator: a name or a path, then tunables after commas; ratios are to the first one",
@@ -27,6 +30,9 @@ static const struct option options[] = {
     {0, "real", OPTION_FLAG, NULL, NULL,
      "also run PROGRAM, or the recorded command line, on each allocator",
      offsetof(struct replay_options, real)},
+    {0, "placement", OPTION_CHOICE, "auto|always|never", "auto",
+     "search the best placement of the blocks; auto: if the workload has at most 4 million calls",
+     offsetof(struct replay_options, placement)},
     REPLAY_OPTIONS("5"),
     {0},
 };
@@ -109,6 +115,8 @@ static int run_compare(const void *fields, int argc, char **argv)
     if (argc > 1 && !o->real)
         return usage_error(&cmd_compare, "unexpected operand '%s'; PROGRAM requires --real",
                            argv[1]);
+    static const uint64_t placement_events[] = {PLACEMENT_EVENTS, UINT64_MAX, 0};
+    with.placement_events = placement_events[o->placement];
     with.program = argc > 1 ? argv + 1 : none;
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,

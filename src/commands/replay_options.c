@@ -251,6 +251,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
         die(EXIT_FAILED, "--cpus %s: %s", o->cpus.text,
             errno == EINVAL ? "heaptape is not allowed to run on these CPUs" : strerror(errno));
     struct replay_settings how = {
+        .placement_events = o->placement_events,
         .runs = (unsigned)o->runs,
         .touch = o->touch,
         .threads = o->threads,

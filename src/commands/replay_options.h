@@ -34,6 +34,8 @@ struct replay_options {
     const char *page;          // compare only
     bool force;                // compare only
     bool real;                 // compare only
+    int placement;             // compare only: index of auto, always, never
+    uint64_t placement_events; // compare only: search placements up to so many events
     char *const *program;      // compare only: operands after the workload
     bool json;
 };

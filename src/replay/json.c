@@ -522,6 +522,24 @@ static void put_real(struct json *j, const struct replay_session *s, const struc
     json_end_object(j);
 }
 
+// Writes the bounds on the memory of the workload, or null.
+static void put_placement(struct json *j, const struct replay_session *s)
+{
+    const struct replay_best_placement best = replay_session_best_placement(s);
+    json_put_string(j, "placement_missing_reason", s->placement_missing_reason);
+    json_key(j, "placement");
+    if (s->placement_missing_reason) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_u64(j, "live_bytes", s->placement.lower_bytes);
+    json_put_u64(j, "found_bytes", s->placement.found_bytes);
+    json_put_u64(j, "best_bytes", (uint64_t)best.bytes);
+    json_put_string(j, "best_allocator", best.result ? best.result->allocator.name : NULL);
+    json_end_object(j);
+}
+
 void replay_json_compare(struct json *j, const struct replay_session *s)
 {
     json_begin_object(j);
@@ -532,6 +550,7 @@ void replay_json_compare(struct json *j, const struct replay_session *s)
         put_result(j, s, &s->results[i]);
         put_ratios(j, s, &s->results[i]);
         put_real(j, s, &s->results[i]);
+        put_placement(j, s);
         json_end_object(j);
     }
     json_end_array(j);

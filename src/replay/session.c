@@ -185,6 +185,38 @@ static void note_recording(struct replay_session *s, const struct workload_heade
         s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
 
+// Finds bounds on the memory of the workload, which takes another pass over its ops.
+static int find_placement(struct replay_session *s, uint64_t events, struct err *e)
+{
+    uint64_t max = s->settings.placement_events;
+    s->placement_missing_reason = !max ? "the search was not requested"
+                                  : events > max
+                                      ? "the workload has many calls (--placement always)"
+                                      : NULL;
+    if (s->placement_missing_reason)
+        return 0;
+    int rc = workload_file_rewind(s->input, e);
+    if (rc == 0)
+        rc = placement_read(s->input->reader, &s->placement, e);
+    if (rc != -EFBIG)
+        return rc;
+    *e = (struct err){0};
+    s->placement_missing_reason = "a block is too big";
+    return 0;
+}
+
+struct replay_best_placement replay_session_best_placement(const struct replay_session *s)
+{
+    struct replay_best_placement b = {
+        s->placement_missing_reason ? NAN : (double)s->placement.found_bytes, NULL};
+    for (size_t i = 0; !s->placement_missing_reason && i < s->n_results; i++) {
+        if (s->results[i].figures.peak_rss_bytes < b.bytes)
+            b = (struct replay_best_placement){s->results[i].figures.peak_rss_bytes,
+                                               &s->results[i]};
+    }
+    return b;
+}
+
 int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w,
                         struct err *e)
 {
@@ -198,6 +230,8 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
         cache_init(&s->cache, w);
     if (rc == 0)
         rc = make_fitting_plan(s, expected, e);
+    if (rc == 0)
+        rc = find_placement(s, expected, e);
     progress_clear(&s->progress);
     return rc;
 }

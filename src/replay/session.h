@@ -12,6 +12,7 @@
 
 #include "analysis/measure.h"
 #include "analysis/memory/fragmentation.h"
+#include "analysis/placement.h"
 #include "analysis/symbols/symbols.h"
 #include "base/progress.h"
 #include "replay/cache.h"
@@ -43,8 +44,10 @@ struct replay_settings {
     bool latency;                // times each call
     bool internal_fragmentation; // reads usable sizes
     bool fragmentation;          // records block addresses
-    bool no_cache;               // neither cache the plan nor use a cached one
-    bool quiet;                  // do not show progress on stderr
+    // Search the best placement of a workload with at most this number of events; 0: never
+    uint64_t placement_events;
+    bool no_cache; // neither cache the plan nor use a cached one
+    bool quiet;    // do not show progress on stderr
 };
 
 // Figures of a run of the real program. Memory is private resident memory of the process that was
@@ -84,8 +87,12 @@ struct replay_session {
     // Resident memory of the recording in the recorded process; 0: unknown
     uint64_t recording_rss_bytes;
     struct process_rss_outside outside; // set after the runs
-    uint64_t recorded_cpu_ns;           // CPU time of the recorded process; 0: unknown
-    uint64_t recording_ns; // estimated part of recorded_cpu_ns that was spent recording
+    // Bounds on the memory of the workload. The reason is NULL if they are known; else a static
+    // string.
+    struct placement_bounds placement;
+    const char *placement_missing_reason;
+    uint64_t recorded_cpu_ns; // CPU time of the recorded process; 0: unknown
+    uint64_t recording_ns;    // estimated part of recorded_cpu_ns that was spent recording
     uint64_t calls_min_ns,
         calls_max_ns; // bounds on the part spent in allocator functions, as timed; max 0: unknown
     struct plan *plan;
@@ -140,6 +147,15 @@ enum replay_threads replay_session_memory_threads(const struct replay_session *s
 // Returns true if memory is measured in separate runs. A paced replay measures memory in the same
 // runs, because its threads stay together anyway and a run takes as long as the program did.
 bool replay_session_memory_apart(const struct replay_session *s);
+
+// The lowest memory that any placement of the blocks is known to need.
+struct replay_best_placement {
+    double bytes;                       // NAN: unknown
+    const struct replay_result *result; // allocator that reached it; NULL: the placement search
+};
+
+// Returns the better one of the placement that was found and the lowest peak RSS of the allocators.
+struct replay_best_placement replay_session_best_placement(const struct replay_session *s);
 
 // Returns the ratio of a figure to the same figure of the first allocator.
 struct measure_ratio replay_session_ratio(const struct replay_session *s,

@@ -15,6 +15,17 @@ json() {
   has "${lines[2]}" "glibc"
   has "${lines[4]}" "memory cannot be judged, because the allocator of the recording is not known"
   has "${lines[5]}" "2 runs each"
+  has "$output" "process      its peak RSS is not predicted: the workload has no samples of the program's memory"
+  [[ "$output" =~ "placement    the best one found needs "[0-9.]+" KiB; glibc "[0-9.]+" KiB, glibc,MALLOC_ARENA_MAX=1 "[0-9.]+" KiB; live bytes alone "[0-9.]+" KiB" ]]
+  has "$output" "found offline without moving blocks; an optimal placement may need less"
+  heaptape compare -q --placement never --no-latency -a glibc -a glibc -r 1 w.htw
+  [[ "$output" != *placement* ]]
+}
+
+@test "the search of a placement is left out of a workload with over 4 million calls" {
+  "$HEAPTAPE_PROGRAMS/make_workload" big.htw churn 1 4000000 >/dev/null
+  heaptape compare -q --no-latency --no-cache --touch none -a glibc -a glibc -r 1 big.htw
+  has "$output" "placement    not searched: the workload has many calls (--placement always)"
 }
 
 @test "--json has each allocator, with ratios" {
@@ -30,7 +41,11 @@ assert b["rss_ratio"] > 3 and 3 < b["rss_ratio_ci95"][0] <= b["rss_ratio"] <= b[
 assert abs(b["wall_ratio"] - b["wall_ns"] / a["wall_ns"]) < 0.001 * b["wall_ratio"]
 assert len(a["runs"]) == len(b["runs"]) == 5
 assert a["calls"]["malloc"]["count"] == b["calls"]["malloc"]["count"] == 110000
-assert a["timeline"] and b["timeline"]'
+assert a["timeline"] and b["timeline"]
+assert a["process_timeline"] == [] and a["process_peak_rss_bytes"] is None and a["process_rss_ratio"] is None
+p = a["placement"]
+assert p == b["placement"] and a["placement_missing_reason"] is None and p["best_allocator"] is None, p
+assert p["live_bytes"] <= p["found_bytes"] == p["best_bytes"] <= a["peak_rss_bytes"] < b["peak_rss_bytes"], p'
 }
 
 @test "runs of the allocators alternate" {

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 static void verify_measures_nothing(void **state)
@@ -76,7 +77,27 @@ static void json_of_verify(void **state)
     replay_session_release(&s);
 }
 
+// The best placement is never above the peak of an allocator.
+static void best_placement(void **state)
+{
+    (void)state;
+    struct replay_result results[2] = {};
+    struct replay_session s = {
+        .results = results, .n_results = 2, .placement = {.lower_bytes = 10, .found_bytes = 15}};
+    results[0].figures.peak_rss_bytes = 20;
+    results[1].figures.peak_rss_bytes = 15;
+    struct replay_best_placement b = replay_session_best_placement(&s);
+    assert_true(b.bytes == 15 && !b.result);
+    results[1].figures.peak_rss_bytes = 14;
+    b = replay_session_best_placement(&s);
+    assert_true(b.bytes == 14 && b.result == &results[1]);
+    s.placement_missing_reason = "a block is too big";
+    b = replay_session_best_placement(&s);
+    assert_true(isnan(b.bytes) && !b.result);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(best_placement),
     cmocka_unit_test(verify_measures_nothing),
     cmocka_unit_test(allocators_are_added_in_order),
     cmocka_unit_test(the_number_of_runs_is_checked),

@@ -81,6 +81,14 @@ function processSeries(workloads, results, names, axis) {
   });
 }
 
+// The best placement known, as a horizontal line.
+function placementSeries(workloads, results, axis) {
+  const item = results.find((x) => x.result.placement);
+  const w = item && (workloads.find((x) => x.side === item.side) || workloads[0]);
+  const points = item ? replayPoints(w && w.stat, item, axis, () => item.result.placement.best_bytes) : [];
+  return points.length ? [{name: 'best placement found', points: [points[0], points[points.length - 1]], dash: [1, 2], colour: 6}] : [];
+}
+
 // Returns true if the live bytes of a replay differ so much from the recorded ones that they need their own
 // line.
 function hasOwnLive(item) {
@@ -100,7 +108,7 @@ function memorySeries(workloads, results, names, axis) {
         dash: [1, 3]});
     }
   });
-  series.push(...processSeries(workloads, results, names, axis));
+  series.push(...processSeries(workloads, results, names, axis), ...placementSeries(workloads, results, axis));
   workloads.forEach((w) => {
     series.push(...recordedSeries(w, several ? ', ' + w.name : '', axis));
   });
@@ -155,6 +163,8 @@ function memoryNote(workloads, results) {
       'The live bytes of each replay are within 2 % of the recorded peak at every sample, so one line stands for all. ') : '') +
     (results.some((item) => (item.result.process_timeline || []).length) ? 'The memory of the whole process is the RSS of the replay, which is the ' +
       'heap, plus the memory outside the heap: files, stacks and other mappings, as sampled in the recording. ' : '') +
+    (results.some((item) => item.result.placement) ? 'The best placement found is the lowest memory that a placement of the blocks is known to need without moving ' +
+      'them: found by an offline search or by one of the allocators. An optimal placement may need less. ' : '') +
     (recorded ? 'The anonymous memory of the recorded program includes its own mappings, RSS also its code and libraries. ' : '') +
     'Lines keep the minimum and maximum of each interval.';
 }

@@ -619,6 +619,33 @@ static void print_process_rss(const struct replay_session *s)
                "process");
 }
 
+// Prints how far the allocators are from the best placement known, unless the search was not
+// wanted.
+static void print_placement(const struct replay_session *s)
+{
+    const struct replay_best_placement best = replay_session_best_placement(s);
+    const char *missing = s->placement_missing_reason;
+    char name[NAME_BYTES], t[32];
+    if (missing && s->settings.placement_events)
+        printf("placement    not searched: %s\n", missing);
+    if (missing)
+        return;
+    printf("placement    the best one found needs %s", human_bytes(t, (uint64_t)best.bytes));
+    if (best.result) {
+        row_name(&best.result->allocator, name);
+        printf(" (by %s)", name);
+    }
+    for (size_t i = 0; i < s->n_results; i++) {
+        row_name(&s->results[i].allocator, name);
+        printf("%s %s %s", i ? "," : ";", name,
+               human_bytes(t, (uint64_t)s->results[i].figures.peak_rss_bytes));
+    }
+    if ((double)s->placement.lower_bytes <= best.bytes)
+        printf("; live bytes alone %s", human_bytes(t, s->placement.lower_bytes));
+    printf(
+        "\n             (found offline without moving blocks; an optimal placement may need less)\n");
+}
+
 void replay_print_table(const struct replay_session *s)
 {
     size_t recorded;
@@ -640,6 +667,7 @@ void replay_print_table(const struct replay_session *s)
            s->results[0].figures.overhead_ns_per_event);
     print_program_ratios(s);
     print_process_rss(s);
+    print_placement(s);
 }
 
 static const struct {

@@ -1,0 +1,42 @@
+// Address space in which blocks are placed at the lowest address that has room for them.
+#ifndef HEAPTAPE_ANALYSIS_PLACEMENT_ARENA_H
+#define HEAPTAPE_ANALYSIS_PLACEMENT_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Free runs of granules in the part of the address space that a node of the tree covers.
+struct placement_arena_node {
+    uint32_t prefix, suffix, longest;
+};
+
+// Empty if all zero.
+struct placement_arena {
+    uint64_t *words; // bit i of word w is set if granule 64 w + i is free
+    // Binary tree over the words: the children of node i are 2 i and 2 i + 1, the leaves start at
+    // n_words.
+    struct placement_arena_node *nodes;
+    size_t n_words;      // a power of two
+    uint64_t used_pages; // pages with part of a block
+};
+
+enum {
+    PLACEMENT_ARENA_PAGE_GRANULES = 256, // 4 KiB
+    PLACEMENT_ARENA_MAX_WORDS = 1 << 25, // 32 GiB
+};
+
+void placement_arena_release(struct placement_arena *a);
+
+// Places a block. Returns 0, -ENOMEM, or -EFBIG if the arena would exceed
+// PLACEMENT_ARENA_MAX_WORDS.
+int placement_arena_put(struct placement_arena *a, uint32_t granules, uint64_t *at);
+void placement_arena_free(struct placement_arena *a, uint64_t at, uint32_t granules);
+
+// Returns true if the granules after a block are free, and marks them as used.
+bool placement_arena_extend(struct placement_arena *a, uint64_t at, uint32_t granules);
+
+// Returns the end of the last block, in granules.
+uint64_t placement_arena_end(const struct placement_arena *a);
+
+#endif
