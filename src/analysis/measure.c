@@ -77,7 +77,7 @@ struct measure_ratio measure_ratio(const double *a, size_t n_a, const double *b,
     if (n_a == 0 || below == 0)
         return r;
     r.ratio = measure_median(a, n_a) / below;
-    r.low = r.high = NAN;
+    r.low = r.high = r.p = NAN;
     if (n_a < MEASURE_MIN_RUNS || n_b < MEASURE_MIN_RUNS)
         return r;
     for (size_t i = 0; i < MEASURE_RESAMPLES; i++) {
@@ -85,6 +85,7 @@ struct measure_ratio measure_ratio(const double *a, size_t n_a, const double *b,
         below = resampled_median(b, n_b, &state);
         ratios[i] = below > 0 ? above / below : r.ratio;
     }
+    r.p = measure_p_value(a, n_a, b, n_b);
     qsort(ratios, MEASURE_RESAMPLES, sizeof *ratios, by_value);
     r.low = ratios[MEASURE_RESAMPLES * 25 / 1000];
     r.high = ratios[MEASURE_RESAMPLES * 975 / 1000 - 1];
@@ -103,4 +104,85 @@ bool measure_has_interval(const struct measure_ratio *r)
 bool measure_is_same(const struct measure_ratio *r)
 {
     return r->low <= 1 && r->high >= 1;
+}
+
+#define MAX_P 0.05
+
+bool measure_differs(const struct measure_ratio *r, size_t comparisons)
+{
+    return measure_has_interval(r) && !measure_is_same(r) &&
+           fabs(r->ratio - 1) >= MEASURE_MIN_DIFFERENCE &&
+           r->p <= MAX_P / (comparisons ? (double)comparisons : 1);
+}
+
+size_t measure_runs_needed(size_t comparisons)
+{
+    double p = 2; // with n runs per side that are all different: 2 / (2 n over n)
+    size_t n = 0;
+    while (n < MEASURE_MIN_RUNS || p > MAX_P / (comparisons ? (double)comparisons : 1)) {
+        n++;
+        p *= (double)n / (4 * (double)n - 2);
+    }
+    return n;
+}
+
+// Writes twice the rank of each value: n_a values of `a`, then n_b of `b`. Equal values share the
+// mean of their ranks.
+static void rank_values(const double *a, size_t n_a, const double *b, size_t n_b, size_t *ranks)
+{
+    size_t n = n_a + n_b;
+    for (size_t i = 0; i < n; i++) {
+        double v = i < n_a ? a[i] : b[i - n_a];
+        ranks[i] = 1;
+        for (size_t k = 0; k < n; k++) {
+            double other = k < n_a ? a[k] : b[k - n_a];
+            ranks[i] += other < v ? 2 : other == v;
+        }
+    }
+}
+
+enum { EXACT_VALUES = 40, EXACT_SUM = EXACT_VALUES * (EXACT_VALUES + 1) };
+
+// Counts the choices of n_a of the ranks whose sum is as far from its mean as `sum`.
+static double exact_p(const size_t *ranks, size_t n, size_t n_a, size_t sum)
+{
+    static double ways[EXACT_VALUES + 1][EXACT_SUM + 1]; // by number of ranks and their sum
+    double all = 0, far = 0, mean = (double)n_a * (double)(n + 1);
+    memset(ways, 0, sizeof ways);
+    ways[0][0] = 1;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = i + 1 < n_a ? i + 1 : n_a; k > 0; k--) {
+            for (size_t s = EXACT_SUM; s >= ranks[i]; s--)
+                ways[k][s] += ways[k - 1][s - ranks[i]];
+        }
+    }
+    for (size_t s = 0; s <= EXACT_SUM; s++) {
+        all += ways[n_a][s];
+        far += fabs((double)s - mean) >= fabs((double)sum - mean) ? ways[n_a][s] : 0;
+    }
+    return far / all;
+}
+
+static double normal_p(const size_t *ranks, size_t n, size_t n_a, size_t sum)
+{
+    double mean = (double)(n + 1), square = 0;
+    for (size_t i = 0; i < n; i++)
+        square += ((double)ranks[i] - mean) * ((double)ranks[i] - mean);
+    double variance = (double)n_a * (double)(n - n_a) * square / ((double)n * (double)(n - 1));
+    double off = fabs((double)sum - (double)n_a * mean);
+    return variance > 0 ? erfc(off / sqrt(2 * variance)) : 1;
+}
+
+double measure_p_value(const double *a, size_t n_a, const double *b, size_t n_b)
+{
+    size_t ranks[2 * MEASURE_MAX_RUNS], sum = 0;
+    n_a = limit_runs(n_a);
+    n_b = limit_runs(n_b);
+    if (!n_a || !n_b)
+        return 1;
+    rank_values(a, n_a, b, n_b, ranks);
+    for (size_t i = 0; i < n_a; i++)
+        sum += ranks[i];
+    return n_a + n_b <= EXACT_VALUES ? exact_p(ranks, n_a + n_b, n_a, sum)
+                                     : normal_p(ranks, n_a + n_b, n_a, sum);
 }

@@ -13,6 +13,9 @@ enum {
     MEASURE_MIN_RUNS = 5,
 };
 
+// Smaller relative differences are not reported, because a few runs can agree by chance.
+#define MEASURE_MIN_DIFFERENCE 0.01
+
 // Returns the median. If `n` is even, this is the mean of the two middle values. Returns 0 if `n`
 // is 0. `n` must not exceed MEASURE_MAX_RUNS.
 double measure_median(const double *values, size_t n);
@@ -24,6 +27,8 @@ size_t measure_median_index(const double *values, size_t n);
 // A ratio and its 95 % confidence interval. low and high are NAN if there is no interval.
 struct measure_ratio {
     double ratio, low, high;
+    // Probability that equal sides differ at least as much, by the Mann-Whitney test. NAN: no test
+    double p;
 };
 
 // Returns the ratio of the medians of `a` and `b`, with a percentile bootstrap interval (Efron
@@ -37,5 +42,16 @@ bool measure_has_interval(const struct measure_ratio *r);
 // Returns true if the interval contains 1, which means that the difference is not significant.
 // Returns false if there is no interval.
 bool measure_is_same(const struct measure_ratio *r);
+
+// Returns true if the sides differ by MEASURE_MIN_DIFFERENCE or more, the interval excludes 1, and
+// the difference is significant at 5 % among this number of comparisons (Bonferroni).
+bool measure_differs(const struct measure_ratio *r, size_t comparisons);
+
+// Returns the number of runs per side from which a difference can be significant.
+size_t measure_runs_needed(size_t comparisons);
+
+// Returns the two-sided p value of the Mann-Whitney test: exact for up to 40 values, otherwise by
+// the normal approximation. Returns 1 if a side is empty.
+double measure_p_value(const double *a, size_t n_a, const double *b, size_t n_b);
 
 #endif

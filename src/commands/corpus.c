@@ -452,7 +452,7 @@ static const char **list_allocators(const struct matrix *m, size_t *n)
 
 // Prints the rows of the workload of job `first`, and adds the results of its first run to the
 // page.
-static int add_results(const struct matrix *m, size_t first, const char *const *names, size_t n,
+static int add_results(const struct matrix *m, size_t first, const struct pooled_table *t,
                        struct document *page, struct err *e)
 {
     struct document d = {.mode = "report"};
@@ -467,14 +467,31 @@ static int add_results(const struct matrix *m, size_t first, const char *const *
         char *path = matrix_path(m, i, false);
         rc = path ? document_add_result(&d, path, e) : -ENOMEM;
         // The jobs of one run are consecutive.
-        if (rc == 0 && i < first + n)
+        if (rc == 0 && i < first + t->n)
             rc = document_add_result(page, path, e);
         free(path);
     }
     if (rc == 0)
-        rc = pooled_print_rows(&d, label, names, n, e);
+        rc = pooled_print_rows(&d, label, t, e);
     document_release(&d);
     return rc;
+}
+
+// Returns true if no earlier job has the workload of job `number`.
+static bool is_first_job(const struct matrix *m, size_t number)
+{
+    size_t k = 1;
+    while (k < number && strcmp(m->jobs[k - 1].workload, m->jobs[number - 1].workload) != 0)
+        k++;
+    return k == number;
+}
+
+static size_t count_workloads(const struct matrix *m)
+{
+    size_t n = 0;
+    for (size_t i = 1; i <= m->n_jobs; i++)
+        n += is_first_job(m, i);
+    return n;
 }
 
 // Prints the table and writes the page.
@@ -488,14 +505,14 @@ static int show_results(const char *results, const char *page_path)
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
     const char **names = list_allocators(&m, &n);
-    pooled_print_head(names, n);
+    const struct pooled_table t = {names, n, count_workloads(&m)};
+    pooled_print_head(&t);
     for (size_t i = 1; rc == 0 && i <= m.n_jobs; i++) {
-        size_t k = 1;
-        while (k < i && strcmp(m.jobs[k - 1].workload, m.jobs[i - 1].workload) != 0)
-            k++;
-        if (k == i)
-            rc = add_results(&m, i, names, n, &page, &e);
+        if (is_first_job(&m, i))
+            rc = add_results(&m, i, &t, &page, &e);
     }
+    if (rc == 0)
+        pooled_print_foot(&t);
     fflush(stdout);
     if (rc == 0 && page.n_items)
         rc = page_save(&page, page_path, true, &e);

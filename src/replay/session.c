@@ -340,7 +340,7 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s,
 {
     double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
     if (isnan(r->figures.values[figure]) || isnan(s->results[0].figures.values[figure]))
-        return (struct measure_ratio){NAN, NAN, NAN};
+        return (struct measure_ratio){NAN, NAN, NAN, NAN};
     size_t n = values_of(r, figure, of), n_to = values_of(&s->results[0], figure, to);
     return measure_ratio(of, n, to, n_to);
 }

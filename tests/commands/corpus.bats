@@ -92,6 +92,54 @@ small() {
   [[ "${lines[1]}" =~ ^one\ +wall\ time\ +[0-9.]+\ .s\ +-$ ]]
 }
 
+# stored: makes c/results from one real result: 20 workloads, 8 runs on an allocator, on the same one
+# under another name, and with a setting that needs 30 % more memory.
+stored() {
+  mkdir c
+  "$HEAPTAPE_PROGRAMS/make_workload" c/w10.htw churn 1 2000 >/dev/null
+  python3 - "$HEAPTAPE_SOURCE" <<'END'
+import json, shutil, sys
+index = json.load(open(sys.argv[1] + "/corpus/index.json"))
+index["entries"] = [dict(index["entries"][0], name=f"w{n}") for n in range(10, 30)]
+json.dump(index, open("c/index.json", "w"))
+for n in range(11, 30):
+    shutil.copy("c/w10.htw", f"c/w{n}.htw")
+END
+  "$HEAPTAPE" corpus run -q -d c -r 1 -a glibc --results one w10 >/dev/null
+  python3 - <<'END'
+import json, os, random
+random.seed(45)
+names = ["glibc", "glibc,LABEL=b", "glibc,MALLOC_ARENA_MAX=1"]
+lines = [line for line in open("one/jobs").read().splitlines() if not line.startswith("job\t")]
+os.mkdir("c/results")
+one, number = json.load(open("one/1.json")), 0
+for run in range(8):
+    for workload in range(10, 30):
+        for name in names:
+            lines.append("job\t%s\t%s" % (os.path.realpath(f"c/w{workload}.htw"), name))
+            number += 1
+            wall = int(1e6 * random.uniform(1, 1.1) * (1.5 if random.random() < 0.1 else 1))
+            rss = int((1 << 24) * (1.3 if "ARENA" in name else 1)) + 4096 * random.randrange(40)
+            one["allocator"].update(name="glibc", tunables=name.split(",")[1:])
+            one["runs"] = [dict(one["runs"][0], wall_ns=wall, peak_rss_bytes=rss)]
+            one.update(wall_ns=wall, peak_rss_bytes=rss)
+            json.dump(one, open(f"c/results/{number}.json", "w"))
+open("c/results/jobs", "w").write("\n".join(lines) + "\n")
+END
+}
+
+@test "corpus run: stored results of an allocator and itself have no sure difference, those of two settings have" {
+  stored
+  heaptape corpus run -d c -r 8 -a glibc -a glibc,LABEL=b -a glibc,MALLOC_ARENA_MAX=1
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "$(grep -c "^w[0-9]* *wall time" <<<"$output")" -eq 20 ]
+  # Columns: median, LABEL=b, MALLOC_ARENA_MAX=1.
+  [ "$(grep -c "peak RSS .*no difference  *1.30 \[1.[23][0-9], 1.3[0-9]\]\*" <<<"$output")" -eq 20 ]
+  [[ "$(grep "wall time" <<<"$output")" != *"*"* ]]
+  has "$output" "* marks differences that are significant among all
+40 comparisons of a figure, which takes at least 7 runs."
+}
+
 @test "corpus: usage, invalid names, and damaged indexes" {
   heaptape corpus
   usage_fails "an operand is missing"

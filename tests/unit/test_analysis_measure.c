@@ -1,6 +1,8 @@
 #include "analysis/measure.h"
 #include "unit.h"
 
+#include <math.h>
+
 static void test_medians(void **state)
 {
     (void)state;
@@ -85,7 +87,73 @@ static void test_nothing_to_compare_with(void **state)
     assert_true(r.ratio == 0);
 }
 
+static void test_p_values(void **state)
+{
+    (void)state;
+    const double low[] = {1, 2, 3, 4, 5}, high[] = {6, 7, 8, 9, 10}, same[] = {4, 4, 4, 4, 4};
+    assert_true(fabs(measure_p_value(low, 5, high, 5) - 2.0 / 252) < 1e-12);
+    assert_true(measure_p_value(low, 5, high, 5) == measure_p_value(high, 5, low, 5));
+    assert_true(measure_p_value(same, 5, same, 5) == 1);
+    assert_true(measure_p_value(low, 5, NULL, 0) == 1);
+    // U = 1: 4 of the 252 choices are as far from the mean.
+    const double between[] = {5.5, 7, 8, 9, 10}, crossed[] = {1, 2, 3, 4, 6};
+    assert_true(fabs(measure_p_value(crossed, 5, between, 5) - 4.0 / 252) < 1e-12);
+    // The approximation for many values is close to the exact test.
+    double a[21], b[21];
+    for (int i = 0; i < 21; i++) {
+        a[i] = i;
+        b[i] = i + 4.5;
+    }
+    assert_true(fabs(measure_p_value(a, 20, b, 20) - measure_p_value(a, 21, b, 21)) < 0.02);
+}
+
+static void test_a_difference_is_large_and_significant(void **state)
+{
+    (void)state;
+    const double a[] = {100, 101, 102, 103, 104}, more[] = {110, 111, 112, 113, 114};
+    const double less_than_1_percent[] = {100.50, 100.51, 100.52, 100.53, 100.54},
+                 steady[] = {100.00, 100.01, 100.02, 100.03, 100.04};
+    struct measure_ratio r = measure_ratio(more, 5, a, 5);
+    assert_true(measure_differs(&r, 1) && measure_differs(&r, 6));
+    assert_false(measure_differs(&r, 7)); // 5 runs are too few
+    r = measure_ratio(less_than_1_percent, 5, steady, 5);
+    assert_false(measure_is_same(&r) || measure_differs(&r, 1));
+    r = measure_ratio(more, 4, a, 4);
+    assert_false(measure_differs(&r, 1));
+    assert_int_equal(measure_runs_needed(1), 5);
+    assert_int_equal(measure_runs_needed(6), 5);
+    assert_int_equal(measure_runs_needed(7), 6);
+    assert_int_equal(measure_runs_needed(120), 8);
+}
+
+// An A/A test: an allocator against itself on 40 workloads, with noise and single slow runs.
+static void test_equal_sides_of_40_workloads(void **state)
+{
+    enum { WORKLOADS = 40, RUNS = 8, TRIALS = 5 };
+    (void)state;
+    uint64_t random = 9;
+    int chance = 0, sure = 0, found = 0;
+    for (int i = 0; i < TRIALS * WORKLOADS; i++) {
+        double a[RUNS], b[RUNS], c[RUNS];
+        for (int k = 0; k < RUNS; k++) {
+            a[k] = 100 + (double)(unit_random(&random) % 1000) / 50 + (k == 3 ? 60 : 0);
+            b[k] = 100 + (double)(unit_random(&random) % 1000) / 50 + (k == 5 ? 60 : 0);
+            c[k] = b[k] * 2;
+        }
+        struct measure_ratio aa = measure_ratio(b, RUNS, a, RUNS),
+                             ab = measure_ratio(c, RUNS, a, RUNS);
+        chance += measure_differs(&aa, 1);
+        sure += measure_differs(&aa, WORKLOADS);
+        found += measure_differs(&ab, WORKLOADS);
+    }
+    assert_true(chance <= TRIALS * WORKLOADS / 10 && sure == 0);
+    assert_true(found > TRIALS * WORKLOADS / 2);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_p_values),
+    cmocka_unit_test(test_a_difference_is_large_and_significant),
+    cmocka_unit_test(test_equal_sides_of_40_workloads),
     cmocka_unit_test(test_medians),
     cmocka_unit_test(test_a_clear_difference),
     cmocka_unit_test(test_noise_is_no_difference),

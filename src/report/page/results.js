@@ -16,7 +16,8 @@ function ratioCell(r, key) {
   if (!isNumber(r[key])) {
     return NONE;
   }
-  if (Array.isArray(ci) && ci[0] <= 1 && ci[1] >= 1 && r[key] !== 1) {
+  // As in the tables in text, less than 1 % counts as no difference.
+  if (Array.isArray(ci) && ((ci[0] <= 1 && ci[1] >= 1) || Math.abs(r[key] - 1) < 0.01) && r[key] !== 1) {
     return 'no difference';
   }
   return r[key] === 1 ? '1' : `${r[key].toFixed(2)}` + (Array.isArray(ci) ? ` [${ci[0].toFixed(2)}, ${ci[1].toFixed(2)}]` : '');

@@ -219,19 +219,23 @@ static const char *median_text(const struct pooled_group *g, size_t figure, char
                                                      : human_ns(text, median);
 }
 
+// Marks a difference that is significant among all comparisons of the table.
+#define SURE_MARK "*"
+
 // Writes the ratio and returns its colour.
 static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g,
-                                 size_t figure, char text[64])
+                                 size_t figure, size_t comparisons, char text[64])
 {
     const struct measure_ratio r = ratio_of(base, g, figure);
     if (isnan(median_of(base, figure)) || isnan(median_of(g, figure)))
         snprintf(text, 64, "-");
     else if (!measure_has_interval(&r))
         snprintf(text, 64, "%.2f", r.ratio);
-    else if (measure_is_same(&r))
+    else if (!measure_differs(&r, 1))
         snprintf(text, 64, "no difference");
     else {
-        snprintf(text, 64, "%.2f [%.2f, %.2f]", r.ratio, r.low, r.high);
+        snprintf(text, 64, "%.2f [%.2f, %.2f]%s", r.ratio, r.low, r.high,
+                 comparisons > 1 && measure_differs(&r, comparisons) ? SURE_MARK : "");
         return cli_color_of_change(r.ratio, figure_infos[figure].better == FIGURE_MORE);
     }
     return CLI_PLAIN;
@@ -240,7 +244,8 @@ static enum cli_color ratio_text(const struct pooled_group *base, const struct p
 static void print_row(const struct pooled *p, const struct pooled_group *g, size_t figure)
 {
     char value[32], ratio[64] = "1";
-    enum cli_color color = g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, ratio);
+    enum cli_color color =
+        g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, p->n - 1, ratio);
     printf("%s %5zu %5zu %11s  %s%s%s\n", cli_cell(g->name, 28), g->n_files, g->n_runs,
            median_text(g, figure, value), color ? cli_color(color) : "", ratio,
            color ? cli_color(CLI_PLAIN) : "");
@@ -287,6 +292,79 @@ static bool has_ratio(const struct pooled *p, size_t figure)
     return known > 1 || (known == 1 && p->n == 1);
 }
 
+enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 10, COLUMN_WIDTH = 20 };
+
+void pooled_print_head(const struct pooled_table *t)
+{
+    printf("%-*s%-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
+    for (size_t i = 0; i < t->n; i++)
+        printf(" %s", i + 1 < t->n ? cli_cell(t->names[i], COLUMN_WIDTH) : cli_text(t->names[i]));
+    putchar('\n');
+}
+
+// Each figure is a family of comparisons with the first allocator.
+static size_t count_comparisons(const struct pooled_table *t)
+{
+    return t->workloads * (t->n - 1);
+}
+
+static void print_meaning(size_t comparisons)
+{
+    if (comparisons < 2)
+        return;
+    printf("Each ratio has an error probability of 5 %%. " SURE_MARK
+           " marks differences that are significant among all\n"
+           "%zu comparisons of a figure, which takes at least %zu runs.\n",
+           comparisons, measure_runs_needed(comparisons));
+}
+
+void pooled_print_foot(const struct pooled_table *t)
+{
+    if (t->n)
+        print_meaning(count_comparisons(t));
+}
+
+static const struct pooled_group *named_group(const struct pooled *p, const char *name)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (strncmp(p->groups[i].name, name, NAME_BYTES - 1) == 0)
+            return &p->groups[i];
+    }
+    return NULL;
+}
+
+static void print_cells(const struct pooled *p, const struct pooled_table *t, size_t figure)
+{
+    const struct pooled_group *base = t->n ? named_group(p, t->names[0]) : NULL;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct pooled_group *g = named_group(p, t->names[i]);
+        char value[32], ratio[64] = "-";
+        enum cli_color color = CLI_PLAIN;
+        if (g && i > 0 && base)
+            color = ratio_text(base, g, figure, count_comparisons(t), ratio);
+        printf(" %s%-*s%s", color ? cli_color(color) : "", i + 1 < t->n ? COLUMN_WIDTH : 0,
+               i == 0 && g ? median_text(g, figure, value) : ratio,
+               color ? cli_color(CLI_PLAIN) : "");
+    }
+    putchar('\n');
+}
+
+int pooled_print_rows(const struct document *d, const char *label, const struct pooled_table *t,
+                      struct err *e)
+{
+    struct pooled p = {0};
+    int rc = pool_results(&p, d, false, e);
+    for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
+        if (!has_ratio(&p, i))
+            continue;
+        printf("%s%s", cli_cell(label, LABEL_WIDTH), cli_cell(figure_infos[i].label, FIGURE_WIDTH));
+        print_cells(&p, t, i);
+        label = "";
+    }
+    release_groups(&p);
+    return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
+}
+
 int pooled_print(const struct document *d, bool across_machines, struct err *e)
 {
     struct pooled p = {0};
@@ -302,58 +380,8 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
     }
     if (rc == 0) {
         printf("Allocators with fewer than %d runs have no interval.\n", MEASURE_MIN_RUNS);
+        print_meaning(p.n - 1);
         print_cautions(d);
-    }
-    release_groups(&p);
-    return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
-}
-
-enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 10, COLUMN_WIDTH = 20 };
-
-void pooled_print_head(const char *const *names, size_t n)
-{
-    printf("%-*s%-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
-    for (size_t i = 0; i < n; i++)
-        printf(" %s", i + 1 < n ? cli_cell(names[i], COLUMN_WIDTH) : cli_text(names[i]));
-    putchar('\n');
-}
-
-static const struct pooled_group *named_group(const struct pooled *p, const char *name)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        if (strncmp(p->groups[i].name, name, NAME_BYTES - 1) == 0)
-            return &p->groups[i];
-    }
-    return NULL;
-}
-
-static void print_cells(const struct pooled *p, const char *const *names, size_t n, size_t figure)
-{
-    const struct pooled_group *base = n ? named_group(p, names[0]) : NULL;
-    for (size_t i = 0; i < n; i++) {
-        const struct pooled_group *g = named_group(p, names[i]);
-        char value[32], ratio[64] = "-";
-        enum cli_color color = CLI_PLAIN;
-        if (g && i > 0 && base)
-            color = ratio_text(base, g, figure, ratio);
-        printf(" %s%-*s%s", color ? cli_color(color) : "", i + 1 < n ? COLUMN_WIDTH : 0,
-               i == 0 && g ? median_text(g, figure, value) : ratio,
-               color ? cli_color(CLI_PLAIN) : "");
-    }
-    putchar('\n');
-}
-
-int pooled_print_rows(const struct document *d, const char *label, const char *const *names,
-                      size_t n, struct err *e)
-{
-    struct pooled p = {0};
-    int rc = pool_results(&p, d, false, e);
-    for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
-        if (!has_ratio(&p, i))
-            continue;
-        printf("%s%s", cli_cell(label, LABEL_WIDTH), cli_cell(figure_infos[i].label, FIGURE_WIDTH));
-        print_cells(&p, names, n, i);
-        label = "";
     }
     release_groups(&p);
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;

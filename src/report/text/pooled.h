@@ -10,12 +10,19 @@
 // result, if two results are not comparable or if runs occur twice, or -ENOMEM.
 int pooled_print(const struct document *d, bool across_machines, struct err *e);
 
-// Print a table of several workloads with a column for each allocator. pooled_print_head prints the
-// head. pooled_print_rows prints the rows of the workload `label` from all its results in *d: the
-// median of names[0], and the ratios of the others to names[0]. The names are names of matrix jobs;
-// "-" marks an allocator without results. Returns as pooled_print.
-void pooled_print_head(const char *const *names, size_t n);
-int pooled_print_rows(const struct document *d, const char *label, const char *const *names,
-                      size_t n, struct err *e);
+// A table of several workloads with a column for each allocator.
+struct pooled_table {
+    const char *const *names; // of matrix jobs
+    size_t n, workloads;      // number of names and of workloads
+};
+
+// pooled_print_head prints the head. pooled_print_rows prints the rows of the workload `label` from
+// all its results in *d: the median of names[0], and the ratios of the others to names[0]. "-" marks
+// an allocator without results. pooled_print_foot prints how sure the differences are. Returns as
+// pooled_print.
+void pooled_print_head(const struct pooled_table *t);
+int pooled_print_rows(const struct document *d, const char *label, const struct pooled_table *t,
+                      struct err *e);
+void pooled_print_foot(const struct pooled_table *t);
 
 #endif

@@ -409,13 +409,20 @@ static unsigned main_kind(const struct plan_facts *facts)
     return best;
 }
 
-static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_first)
+// Each column is a family of comparisons with the first allocator.
+static size_t count_comparisons(const struct replay_session *s)
+{
+    return s->n_results - 1;
+}
+
+static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_first,
+                        size_t comparisons)
 {
     if (is_first)
         snprintf(text, 64, "1");
     else if (!measure_has_interval(r))
         snprintf(text, 64, "%.2f", r->ratio);
-    else if (measure_is_same(r))
+    else if (!measure_differs(r, comparisons))
         snprintf(text, 64, "no difference");
     else
         snprintf(text, 64, "%.2f [%.2f, %.2f]", r->ratio, r->low, r->high);
@@ -575,10 +582,11 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
             continue;
         struct measure_ratio ratio = replay_session_ratio(s, r, i);
         enum cli_color color = CLI_PLAIN;
-        if (measure_has_interval(&ratio) && !measure_is_same(&ratio))
+        if (measure_differs(&ratio, count_comparisons(s)))
             color = cli_color_of_change(ratio.ratio, info->better == FIGURE_MORE);
         printf("  %s%-*s%s", color ? cli_color(color) : "", RATIO_WIDTH,
-               ratio_text(text, &ratio, row == 0), color ? cli_color(CLI_PLAIN) : "");
+               ratio_text(text, &ratio, row == 0, count_comparisons(s)),
+               color ? cli_color(CLI_PLAIN) : "");
     }
     if (c.count && b->end > FIGURES)
         printf(" %10s", human_ns(text, c.p99_ns));
@@ -693,7 +701,8 @@ static void print_real_row(const struct replay_session *s, const struct replay_r
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
         printf(" %*s", FIGURE_WIDTH,
                figure_text(text, real_figures[i].unit, replay_real_median(r, i)));
-        printf("  %-*s", RATIO_WIDTH, ratio_text(text, &ratio, r == s->results));
+        printf("  %-*s", RATIO_WIDTH,
+               ratio_text(text, &ratio, r == s->results, count_comparisons(s)));
     }
     printf("\n");
 }
@@ -705,10 +714,10 @@ static const char *difference_text(char text[64], enum figure_unit unit, double 
     return text;
 }
 
-// Less than 1 % counts as no difference, because few runs can have a narrow interval by chance.
 static const char *verdict_of(const struct measure_ratio *ratio, double real, double replayed)
 {
-    if ((measure_has_interval(ratio) && measure_is_same(ratio)) || fabs(ratio->ratio - 1) < 0.01)
+    if ((measure_has_interval(ratio) && measure_is_same(ratio)) ||
+        fabs(ratio->ratio - 1) < MEASURE_MIN_DIFFERENCE)
         return "no difference";
     return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
 }
