@@ -9,7 +9,7 @@ complete -c heaptape -n __heaptape_at_command -a advise -d 'Find the best alloca
 complete -c heaptape -n __heaptape_at_command -a ctl -d 'Control recording in a running process'
 complete -c heaptape -n __heaptape_at_command -a check -d 'Verify a file written by heaptape'
 complete -c heaptape -n __heaptape_at_command -a symbolize -d 'Store function names in a trace or workload'
-complete -c heaptape -n __heaptape_at_command -a corpus -d 'Record twelve programs and compare allocators on their workloads'
+complete -c heaptape -n __heaptape_at_command -a corpus -d 'Record 40 programs and compare allocators on their workloads'
 complete -c heaptape -n __heaptape_at_command -a diff -d 'Compare the heap usage of two recordings and fail if it grew'
 complete -c heaptape -n __heaptape_at_command -a dump -d 'Print the events of a trace or workload'
 complete -c heaptape -n __heaptape_at_command -a sql -d 'Run an SQL query on the events and blocks of recordings'

@@ -10,7 +10,7 @@ _heaptape_commands=(
   'ctl:Control recording in a running process'
   'check:Verify a file written by heaptape'
   'symbolize:Store function names in a trace or workload'
-  'corpus:Record twelve programs and compare allocators on their workloads'
+  'corpus:Record 40 programs and compare allocators on their workloads'
   'diff:Compare the heap usage of two recordings and fail if it grew'
   'dump:Print the events of a trace or workload'
   'sql:Run an SQL query on the events and blocks of recordings'

@@ -151,28 +151,41 @@ static void expect_names(const struct corpus_index *x, const char *path, char **
     }
 }
 
+static const char *text_or_dash(const char *text, bool is_known)
+{
+    return is_known ? text : "-";
+}
+
+static void print_entry(const struct corpus_entry *c)
+{
+    char events[32], threads[32], live[32], rss[32], file[32], ns[32];
+    bool is_recorded = c->events != UINT64_MAX, has_rss = c->peak_recorded_rss_bytes != UINT64_MAX;
+    snprintf(threads, sizeof threads, "%llu", (unsigned long long)c->threads);
+    printf("%s %s %s %10s %7s %10s %10s %9s %10s\n", cli_cell(c->name, 11),
+           cli_cell(c->program, 14), cli_cell(text_or_dash(c->version, c->version), 28),
+           text_or_dash(human_count(events, c->events), is_recorded),
+           text_or_dash(threads, is_recorded),
+           text_or_dash(human_bytes(live, c->peak_live_bytes), is_recorded),
+           text_or_dash(human_bytes(rss, c->peak_recorded_rss_bytes), has_rss),
+           text_or_dash(human_ns(ns, (double)c->duration_ns), is_recorded),
+           text_or_dash(human_bytes(file, c->file_bytes), is_recorded));
+}
+
 static int list_corpus(const struct corpus_options *o, char **names, size_t n)
 {
     struct corpus_index x = {0};
-    char events[32], live[32], rss[32], file[32], ns[32];
     char *path = read_index(&x, o->folder, false);
     expect_names(&x, path, names, n);
     if (o->json)
         corpus_index_print(&x, (const char *const *)names, n, stdout);
     else
-        cli_table_head("%-10s %-14s %-28s %10s %7s %10s %10s %9s %10s", "name", "program",
+        cli_table_head("%-11s %-14s %-28s %10s %7s %10s %10s %9s %10s", "name", "program",
                        "version", "events", "threads", "peak live", "peak RSS", "duration", "file");
     for (size_t i = 0; !o->json && i < x.n; i++) {
         const struct corpus_entry *c = &x.entries[i];
         if (!corpus_index_wants((const char *const *)names, n, c->name))
             continue;
-        printf("%s %s %s %10s %7llu %10s %10s %9s %10s\n", cli_cell(c->name, 10),
-               cli_cell(c->program, 14), cli_cell(c->version, 28), human_count(events, c->events),
-               (unsigned long long)c->threads, human_bytes(live, c->peak_live_bytes),
-               c->peak_recorded_rss_bytes == UINT64_MAX
-                   ? "-"
-                   : human_bytes(rss, c->peak_recorded_rss_bytes),
-               human_ns(ns, (double)c->duration_ns), human_bytes(file, c->file_bytes));
+        print_entry(c);
     }
     free(path);
     corpus_index_release(&x);
@@ -585,7 +598,7 @@ static const struct command_word words[] = {
 const struct command cmd_corpus = {
     .name = "corpus",
     .operands = "record|list|run [NAME...]",
-    .summary = "Record twelve programs and compare allocators on their workloads",
+    .summary = "Record 40 programs and compare allocators on their workloads",
     .words_title = "Verbs",
     .words = words,
     .examples =

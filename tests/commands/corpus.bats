@@ -18,16 +18,23 @@ small() {
 @test "corpus list: the index that comes with heaptape, as a table and as JSON" {
   heaptape corpus list
   expect "status 0" [ "$status" -eq 0 ]
-  [ "${#lines[@]}" -eq 13 ]
+  [ "${#lines[@]}" -eq 41 ]
+  grep -Eq '^java +java +-( +-){6}$' <<<"$output"
   [[ "${lines[1]}" =~ ^cc1\ +gcc-12\ +[0-9] ]]
   heaptape corpus list --json
   expect "status 0" [ "$status" -eq 0 ]
   diff <(printf '%s\n' "$output") "$HEAPTAPE_SOURCE/corpus/index.json"
-  [ "$(jq -r '.entries[].name' <<<"$output" | xargs)" = "cc1 clang git gs nginx node perl postgres python redis ruby sqlite" ]
+  [ "$(jq -r '.entries[].name' <<<"$output" | xargs)" = "cc1 clang erlang ffmpeg git gromacs gs haproxy java libreoffice lld mariadb memcached mono named nginx node numpy octave pandoc perl php postgres python r racket redis rocksdb ruby rustc slapd sqlite stockfish tesseract vips wkhtmltopdf x265 yosys z3 zstd" ]
   heaptape corpus list --json perl git
   [ "$(jq -r '.entries[].name' <<<"$output" | xargs)" = "git perl" ]
   find "$HEAPTAPE_SOURCE/corpus" -name '*.sh' -printf '%f\n' | sort >scripts
-  diff scripts <(jq -r '.entries[].name + ".sh"' "$HEAPTAPE_SOURCE/corpus/index.json")
+  diff scripts <(jq -r '.entries[].name + ".sh"' "$HEAPTAPE_SOURCE/corpus/index.json" | sort)
+  # The index has the program and the licence of each recipe.
+  jq -r '.entries[] | "\(.name) \(.program) \(.licence)"' "$HEAPTAPE_SOURCE/corpus/index.json" >entries
+  while read -r name program licence; do
+    expect "$name" sh -euc '. "$1/recipe"; . "$1/$2.sh"; [ "${programs%% *}" = "$3" ] || [ "$(basename "$(command -v "${programs%% *}")")" = "$3" ] && [ "$licence" = "$4" ]' - \
+      "$HEAPTAPE_SOURCE/corpus" "$name" "$program" "$licence"
+  done <entries
 }
 
 @test "corpus record: writes workloads without names, with their entries" {
@@ -48,6 +55,18 @@ small() {
   expect "status 0" [ "$status" -eq 0 ]
   [ "$(jq -c '.entries[0].size_percent' "a corpus/index.json")" = 1 ]
   [ "$(jq -c '.entries[1]' "a corpus/index.json")" = "$(jq -c '.entries[1]' first)" ]
+}
+
+# In addition to perl and sqlite above.
+@test "corpus record: a runtime, an archiver with threads, a server, a linker and a solver" {
+  skip_under_sanitizer
+  for program in php zstd memcached ld.lld-14 z3; do command -v $program >/dev/null || skip "no $program"; done
+  mkdir c
+  heaptape corpus record -q -d c --size 2 php zstd memcached lld z3
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "$(jq -r '.entries[].name' c/index.json | xargs)" = "lld memcached php z3 zstd" ]
+  [ "$(jq '[.entries[] | .events > 100 and .size_percent == 2 and .threads > 0] | all' c/index.json)" = true ]
+  [ "$(jq '.entries[] | select(.name == "zstd" or .name == "memcached") | .threads > 1' c/index.json | xargs)" = "true true" ]
 }
 
 @test "corpus record: a missing program is skipped, a failing one is reported" {

@@ -21,11 +21,12 @@ other_heaptape() {
 }
 
 @test "sweep: each recipe is complete" {
-  (cd "$HEAPTAPE_SOURCE/tests/recipes" && ls) >files
-  [ "$(wc -l <files)" -ge 60 ]
+  (cd "$HEAPTAPE_SOURCE" && ls tests/recipes/*.sh corpus/*.sh) >files
+  [ "$(grep -c ^corpus/ files)" -eq 40 ]
+  [ "$(wc -l <files)" -ge 100 ]
   while read -r file; do
     run sh -euc '. "$1/corpus/recipe"
-      . "$1/tests/recipes/$2"
+      . "$1/$2"
       [ "$programs" ] && [ "$packages" ] && [ "$licence" ] && command -v run' - "$HEAPTAPE_SOURCE" "$file"
     expect "$file" [ "$status:$output" = 0:run ]
   done <files

@@ -63,7 +63,9 @@ static int read_text(struct corpus_entry *entry, const struct member *m, const s
                      const char *path, size_t number, struct err *e)
 {
     const char *text = json_value_string(v);
-    if (!text && (!m->in_machine || json_value_kind(v) != JSON_VALUE_NULL))
+    bool may_lack =
+        m->in_machine || strcmp(m->key, "version") == 0 || strcmp(m->key, "sha256") == 0;
+    if (!text && (!may_lack || json_value_kind(v) != JSON_VALUE_NULL))
         return bad_key(path, number, m->key, e);
     if (!text)
         return 0;

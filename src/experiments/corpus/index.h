@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// Keys of an entry: X(member, whether it is in "machine"). Only the strings of the machine may be
-// null.
+// Keys of an entry: X(member, whether it is in "machine"). A program that has not been recorded has
+// only name, program and licence; the other keys are null.
 #define CORPUS_TEXTS(X)                                                                            \
     X(name, 0)                                                                                     \
     X(program, 0)                                                                                  \
