@@ -20,7 +20,7 @@ enum {
     CALL_REL32 = 0xe8,
     JCC_REL8 = 0x70,  // to 0x7f
     JCC_REL32 = 0x80, // to 0x8f, after 0x0f
-    PIECE_BYTES = 1 << 20,
+    PIECE_BYTES = 1 << 18,
 };
 
 typedef ZydisDecodedInstruction instruction;
@@ -360,16 +360,65 @@ static void check_jump(const struct jump_scan *s, uint64_t from, uint64_t to, bo
         s->reasons[low] = ENTRIES_REASON_JUMPED_TO;
 }
 
-// Examines each displacement in code[0, n), which is at the virtual address `at`. A displacement in
-// the first two bytes lacks its opcode and is skipped.
-static void scan_piece(const struct jump_scan *s, const uint8_t *code, size_t n, uint64_t at)
+enum { LANES = 8, LANE_BYTES = 4, BLOCK_BYTES = LANES * LANE_BYTES };
+typedef uint32_t lanes __attribute__((vector_size(BLOCK_BYTES)));
+
+// Returns the offset of the first block in code[0, n), n a multiple of BLOCK_BYTES, in which a
+// displacement begins that may lead to an entry. LANE_BYTES more bytes follow. `from` is the
+// distance of `code` from the first entry. Computes with 32 bits.
+static inline __attribute__((always_inline)) size_t find_block(uint64_t span, const uint8_t *code,
+                                                               size_t n, uint64_t from)
 {
-    for (size_t k = 2; k + 4 <= n; k++) {
-        uint64_t to = at + k + 4 + (uint64_t)(int64_t)(int32_t)get_u32(code + k);
+    const lanes steps = {0, 4, 8, 12, 16, 20, 24, 28};
+    uint32_t any = 0;
+    size_t at = 0;
+    for (; at < n && !any; at += BLOCK_BYTES) {
+        lanes found = {0};
+        for (uint32_t k = 0; k < LANE_BYTES; k++) {
+            lanes displacements;
+            memcpy(&displacements, code + at + k, sizeof displacements);
+            found |= (lanes)(displacements + steps + ((uint32_t)(from + at) + k + LANE_BYTES) <
+                             (uint32_t)span);
+        }
+        for (unsigned lane = 0; lane < LANES; lane++)
+            any |= found[lane];
+    }
+    return any ? at - BLOCK_BYTES : n;
+}
+
+__attribute__((target("avx2"))) static size_t find_block_avx2(uint64_t span, const uint8_t *code,
+                                                              size_t n, uint64_t from)
+{
+    return find_block(span, code, n, from);
+}
+
+// Examines the displacements that begin in code[2, n), which is at the virtual address `at`. The
+// opcodes are before the displacements.
+static void scan_bytes(const struct jump_scan *s, const uint8_t *code, size_t n, uint64_t at)
+{
+    for (size_t k = 2; k < n; k++) {
+        uint64_t to = at + k + LANE_BYTES + (uint64_t)(int64_t)(int32_t)get_u32(code + k);
         bool is_call;
         if (to - s->first < s->span && is_jump_opcode(code + k, &is_call))
             check_jump(s, at + k, to, is_call);
     }
+}
+
+// Examines each displacement in code[0, n). A displacement in the first two bytes lacks its opcode
+// and is skipped.
+static void scan_piece(const struct jump_scan *s, const uint8_t *code, size_t n, uint64_t at)
+{
+    size_t k = 0, blocks = n > 8 ? (n - 8) & ~(size_t)(BLOCK_BYTES - 1) : 0;
+    bool avx2 = __builtin_cpu_supports("avx2");
+    for (; k < blocks; k += BLOCK_BYTES) {
+        uint64_t from = at + k + 2 - s->first;
+        k += avx2 ? find_block_avx2(s->span, code + k + 2, blocks - k, from)
+                  : find_block(s->span, code + k + 2, blocks - k, from);
+        if (k < blocks)
+            scan_bytes(s, code + k, 2 + BLOCK_BYTES, at + k);
+    }
+    if (n > blocks + LANE_BYTES)
+        scan_bytes(s, code + blocks, n - blocks - LANE_BYTES + 1, at + blocks);
 }
 
 int move_find_jumps(const struct entries_image *i, const struct entries_entry *entries, size_t n,
