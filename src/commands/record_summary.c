@@ -29,6 +29,9 @@ static void print_attached(const struct record_result *r)
         note(
             "some functions are recorded through the loader's tables, so calls through stored pointers are not recorded: %s (to record all calls, start the program with 'heaptape record')",
             r->visit.not_redirected);
+    if (r->visit.not_recorded[0])
+        note("the program's own malloc is not recorded: its functions cannot be redirected: %s",
+             r->visit.not_recorded);
     if (r->not_left[0])
         note("libheaptape.so remains in the process: %s (try 'heaptape ctl PID detach')",
              r->not_left);
@@ -100,6 +103,11 @@ void record_summary_nothing(const char *program, const struct record_result *r, 
     else if (r->losses.bypassed.processes)
         err_set(e, -ENODATA, "%s: nothing was recorded: the program calls its own malloc (in %s)",
                 program, balance_texts(&r->losses.bypassed)->text);
+    else if (r->visit.not_recorded[0])
+        err_set(e, -ENODATA,
+                "%s: nothing was recorded: the functions of its own malloc cannot be redirected: "
+                "%s",
+                program, r->visit.not_recorded);
     else if (r->processes)
         err_set(e, -ENODATA, "%s: nothing was recorded: the program did not call the malloc API",
                 program);

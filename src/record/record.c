@@ -5,6 +5,7 @@
 #include "record/attach/attach.h"
 #include "record/drain/drain_private.h"
 #include "record/drain/encoder.h"
+#include "record/entries/answer.h"
 #include "record/launch.h"
 #include "record/processes/facts.h"
 #include "record/processes/limit.h"
@@ -590,7 +591,21 @@ static void end_backup(struct recorder *r)
     r->pages = NULL;
 }
 
+// Returns a process that waits for the plan of its executable, or 0. Returns each process once.
+static pid_t next_waiting(const struct recorder *r)
+{
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        struct drain_spool *s = r->drain.spools[i];
+        if (s->planned || s->broken || !atomic_load(&s->header->plan_wanted))
+            continue;
+        s->planned = true;
+        return s->visible_pid;
+    }
+    return 0;
+}
+
 struct record_pass {
+    pid_t waiting; // a process that waits for a plan, or 0
     bool over, full;
     uint32_t seen, chunks_done;
 };
@@ -603,7 +618,11 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
     if (rc == 0 && !r->full)
         rc = answer_requests(r, e);
     unrecorded_match(&r->unrecorded, &r->drain);
-    *o = (struct record_pass){rc == 0 && is_over(r), r->full, r->seen, r->drain.chunks_done};
+    *o = (struct record_pass){.waiting = next_waiting(r),
+                              .over = rc == 0 && is_over(r),
+                              .full = r->full,
+                              .seen = r->seen,
+                              .chunks_done = r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
     // Not needed for the batches of a program that does not fill chunks.
@@ -667,6 +686,11 @@ static int record_until_over(struct recorder *r, struct err *e)
     struct record_pass o;
     int rc;
     while ((rc = run_main_pass(r, &o, e)) >= 0 && !o.over) {
+        // The backup thread drains meanwhile.
+        if (o.waiting) {
+            entries_answer(r->drain.dir_fd, o.waiting);
+            continue;
+        }
         if (!o.full)
             unrecorded_search(&r->unrecorded, r->launch.pid);
         if (encoder_work(r->encoder))

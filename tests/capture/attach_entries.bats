@@ -40,14 +40,15 @@ has() {
 
 @test "an allocator in the executable: every call once, and no calls of its functions to each other" {
   local options
-  for options in -no-pie "-pie -fPIE" "-fcf-protection=full" -O0; do
+  # The last one has no dynamic symbols.
+  for options in -no-pie "-pie -fPIE" -fcf-protection=full "-O0 -fvisibility=hidden"; do
     # shellcheck disable=SC2086
     gcc -O2 -w -fno-builtin $options -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
     ./own >out 3>&- &
     started=$!
     until_line ready
     record_while_it_calls
-    ! grep "loader's tables" err || false
+    ! grep -E "loader's tables|own malloc" err || false
     has 1000 malloc 777
     has 1000 calloc 111
     has 1000 realloc 888
@@ -60,6 +61,35 @@ has() {
     started=
     rm -f end go out
   done
+}
+
+@test "an allocator without dynamic symbols that cannot be redirected: a line with the reason" {
+  # free is shorter than a jump, and another function follows.
+  cat >short.s <<'END'
+  .text
+  .globl free
+  .hidden free
+  .type free, @function
+free: ret
+  .size free, 1
+after: mov $1, %eax
+  ret
+  .section .note.GNU-stack,"",@progbits
+END
+  gcc -w -fno-builtin -Os -fvisibility=hidden -Dfree=own_free -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" short.s
+  ./own >out 3>&- &
+  started=$!
+  until_line ready
+  run -125 "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1
+  echo "$output"
+  [ "$output" = "heaptape: ./own: nothing was recorded: the functions of its own malloc cannot be redirected: free: the function is shorter than a jump" ]
+  # libc's malloc is recorded, for fopen.
+  record_while_it_calls
+  expect "a note" grep -qx "heaptape: the program's own malloc is not recorded: its functions cannot be redirected: free: the function is shorter than a jump" err
+  has 0 malloc 777
+  touch end
+  wait "$started"
+  started=
 }
 
 @test "an object that is loaded after the attach, and pointers stored before" {

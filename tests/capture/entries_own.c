@@ -1,12 +1,17 @@
-// A program with its own allocator, whose functions call each other. Waits for the file `go`, makes
-// CALLS calls of each function, and waits for the file `end`.
+// A program with its own allocator, whose functions call each other. Makes CALLS calls of each
+// function:
+//   entries_own           waits for the file `go` before, and for the file `end` after the calls
+//   entries_own tree      in this process, in a fork child, and in a program that it executes
+//   entries_own once      without waiting
 #include <errno.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // Calls stay calls of the function itself.
@@ -37,7 +42,7 @@ CALLED void *malloc(size_t size)
 CALLED void free(void *p)
 {
     if (p)
-        memset((char *)p - sizeof(size_t), 0, sizeof(size_t));
+        ((size_t *)p)[-1] = 0;
 }
 
 CALLED void *calloc(size_t count, size_t size)
@@ -76,23 +81,80 @@ static void await(const char *path)
         usleep(1000);
 }
 
-int main(void)
+// A compiler that sees the code of free can keep values in the registers that free does not change,
+// and need not align the stack. Returns true if a call preserves such registers.
+static bool keeps_registers(void)
+{
+    long sum = 10 + 10 + 11;
+#ifdef __x86_64__
+    void *p = malloc(778);
+    __asm__ volatile("sub $136, %%rsp\n mov $10, %%r10\n mov $11, %%r11\n movq %%r10, %%xmm7\n"
+                     "call free\n add $136, %%rsp\n movq %%xmm7, %0\n add %%r10, %0\n"
+                     "add %%r11, %0\n"
+                     : "=&b"(sum), "+D"(p)
+                     :
+                     : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2",
+                       "xmm7", "cc", "memory");
+#endif
+    return sum == 10 + 10 + 11;
+}
+
+static void call_all(void)
 {
     void *aligned = NULL;
-    if (write(1, "ready\n", 6) != 6)
-        return 1;
-    await("go");
+    FILE *file = fopen("/dev/null", "r"); // libc allocates
+    if (!file || fclose(file))
+        _exit(1);
     for (int i = 0; i < CALLS; i++) {
         char *p = calloc(3, 111);
         free(malloc(777));
         p = realloc(p, 888);
         free(p);
         if (posix_memalign(&aligned, 64, 999))
-            return 1;
+            _exit(1);
         free(aligned);
         p = aligned_alloc(64, 640);
         p[0] = 1;
     }
+}
+
+// Returns true if the child succeeds.
+static bool wait_for(pid_t child)
+{
+    int status = 1;
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static int call_in_tree(const char *program)
+{
+    bool good = keeps_registers();
+    call_all();
+    pid_t child = fork();
+    if (child == 0) {
+        call_all();
+        _exit(0);
+    }
+    good &= wait_for(child);
+    child = fork();
+    if (child == 0) {
+        execl(program, program, "once", (char *)NULL);
+        _exit(3);
+    }
+    return !wait_for(child) || !good;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "tree") == 0)
+        return call_in_tree(argv[0]);
+    if (argc == 2) {
+        call_all();
+        return 0;
+    }
+    if (write(1, "ready\n", 6) != 6)
+        return 1;
+    await("go");
+    call_all();
     if (write(1, "done\n", 5) != 5)
         return 1;
     await("end");

@@ -159,7 +159,7 @@ END
 }
 
 @test "unrecorded: an executable with its own malloc, and one without" {
-  printf '#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\nstatic char a[1 << 20];\nstatic size_t n;\nvoid *malloc(size_t s) { n += (s + 15) & ~15ul; return a + n - ((s + 15) & ~15ul); }\nvoid free(void *p) { (void)p; }\nvoid *calloc(size_t s, size_t m) { return malloc(s * m); }\nvoid *realloc(void *p, size_t s) { void *q = malloc(s); return p ? memcpy(q, p, s) : q; }\nint main(void) { free(malloc(10)); return 0; }\n' >own.c
+  printf '#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\nstatic char a[1 << 20];\nstatic size_t n;\nvoid *malloc(size_t s) { n += (s + 15) & ~15ul; return a + n - ((s + 15) & ~15ul); }\n__asm__(".text\\n.globl free\\n.type free,@function\\nfree: ret\\n.size free,1\\nafter_free: mov $1,%%eax\\n ret\\n");\nvoid *calloc(size_t s, size_t m) { return malloc(s * m); }\nvoid *realloc(void *p, size_t s) { void *q = malloc(s); return p ? memcpy(q, p, s) : q; }\nint main(void) { free(malloc(10)); return 0; }\n' >own.c
   gcc -fno-builtin -o own own.c
   heaptape record -f -o t.ht -- ./own
   fails_with 125 "own: nothing was recorded: the program calls its own malloc (in "
@@ -276,7 +276,7 @@ not_seen() {
 }
 
 @test "unrecorded: memory of a process with its own malloc" {
-  printf '#include <string.h>\n#include <unistd.h>\nstatic char a[64 << 20];\nvoid *malloc(unsigned long n) { return a; }\nvoid free(void *p) {}\nvoid *calloc(unsigned long n, unsigned long m) { return a; }\nvoid *realloc(void *p, unsigned long n) { return a; }\nint main(void) { usleep(300000); memset(malloc(1), 1, 20 << 20); usleep(1500000); return 0; }\n' >own.c
+  printf '#include <string.h>\n#include <unistd.h>\nstatic char a[64 << 20];\nvoid *malloc(unsigned long n) { return a; }\n__asm__(".text\\n.globl free\\n.type free,@function\\nfree: ret\\n.size free,1\\nafter_free: mov $1,%%eax\\n ret\\n");\nvoid *calloc(unsigned long n, unsigned long m) { return a; }\nvoid *realloc(void *p, unsigned long n) { return a; }\nint main(void) { usleep(300000); memset(malloc(1), 1, 20 << 20); usleep(1500000); return 0; }\n' >own.c
   gcc -w -fno-builtin -o own own.c
   records sh -c './own; ./plain; :'
   has "$stderr" "(own) calls its own malloc (in the executable)"

@@ -18,6 +18,7 @@
 #include "capture/producer/producer_site.h"
 #include "capture/spool/attach.h"
 #include "capture/spool/control.h"
+#include "capture/spool/entries.h"
 #include "capture/spool/spool.h"
 #include "trace/codec.h"
 #include "trace/event/event.h"
@@ -541,6 +542,13 @@ int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 // when every other thread has been outside this library since producer_detach and its
 // producer_tls.thread has been reset. Returns 0, or EAGAIN if a created thread has not started yet.
 int producer_clear(void);
+
+// Reads the plan of the executable. If the plan does not exist, asks the recorder for it and waits
+// for at most 100 ms. Returns false without a plan. Call after producer_start.
+bool producer_read_plan(struct entries_plan *to);
+
+// Removes the object that producer_set_bypass has set. Call when its calls are recorded.
+void producer_clear_bypass(void);
 
 // Sets the path of the object whose malloc the program calls instead of this library's.
 void producer_set_bypass(const char *path);

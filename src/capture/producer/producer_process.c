@@ -790,6 +790,15 @@ void producer_set_bypass(const char *path)
                     producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by, path);
 }
 
+void producer_clear_bypass(void)
+{
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    producer_inherited.bypassed_by[0] = 0;
+    if (p && p->header)
+        p->header->bypassed_by[0] = 0;
+}
+
 static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)
 {
     for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(h->deepbound + at) + 1) {

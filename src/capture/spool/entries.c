@@ -19,6 +19,36 @@ const char *entries_symbol(unsigned function)
     return wrapped && event_infos[function].symbol[0] ? event_infos[function].symbol : NULL;
 }
 
+void entries_name_file(const struct stat *exe, char name[ENTRIES_FILE_BYTES])
+{
+    static const char digits[] = "0123456789abcdef", prefix[] = "plan-";
+    const uint64_t parts[] = {exe->st_dev, exe->st_ino, (uint64_t)exe->st_size,
+                              (uint64_t)exe->st_mtim.tv_sec, (uint64_t)exe->st_mtim.tv_nsec};
+    uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+    for (size_t i = 0; i < sizeof parts; i++)
+        hash = (hash ^ ((const uint8_t *)parts)[i]) * 0x100000001b3u;
+    memcpy(name, prefix, sizeof prefix);
+    char *at = name + sizeof prefix - 1;
+    for (unsigned shift = 64; shift; *at++ = digits[hash >> shift & 15])
+        shift -= 4;
+    *at = 0;
+}
+
+const char *entries_letters(unsigned function)
+{
+    const struct event_info *i = &event_infos[function];
+    bool is_cxx = strncmp(i->symbol, "_Z", 2) == 0, is_aligned = i->fields & HT_F_ALIGN;
+    if (i->class == HT_CLASS_RESIZE)
+        return i->fields & HT_F_COUNT ? "pcs" : "ps";
+    if (i->class == HT_CLASS_ALLOC && is_aligned)
+        return function == HT_POSIX_MEMALIGN ? "xas" : is_cxx ? "sa" : "as";
+    if (i->class == HT_CLASS_ALLOC)
+        return i->fields & HT_F_COUNT ? "cs" : "s";
+    if (!(i->fields & HT_F_SIZE))
+        return is_aligned ? "pa" : "p";
+    return !is_aligned ? "ps" : is_cxx ? "psa" : "pas";
+}
+
 static bool is_pages(uint64_t bytes)
 {
     return bytes && bytes % ENTRIES_PAGE_BYTES == 0;

@@ -1,6 +1,6 @@
 // A plan that redirects functions of one loaded object by replacing their first instructions.
 // `heaptape` makes the plan from the object's file (src/record/entries/); the capture library
-// checks the plan and applies it in the traced process (src/capture/wrap/entries.c).
+// checks the plan and applies it in the traced process (src/capture/wrap/redirect.c).
 //
 // The replaced bytes of a function become a jump to its stub. The stub jumps through a slot, which
 // contains the address of the function's trampoline (idle) or of a wrapper (recording). The
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define ENTRIES_MAGIC 0x317972746e655448ull // "HTentry1"
 
@@ -78,6 +79,15 @@ struct entries_plan {
     uint32_t fixups[ENTRIES_MAX_FIXUPS];
     uint8_t code[ENTRIES_MAX_CODE];
 };
+
+// Name in the session directory of the plan of an executable. An empty file: the executable has no
+// plan. Only the recorder creates these files.
+enum { ENTRIES_FILE_BYTES = 24 };
+void entries_name_file(const struct stat *exe, char name[ENTRIES_FILE_BYTES]);
+
+// Returns the letters of the arguments of an event's allocator function, as in `arguments` of
+// struct entries_entry.
+const char *entries_letters(unsigned function);
 
 // Returns the name in family 0 of a function that the library wraps, or NULL.
 const char *entries_symbol(unsigned function);

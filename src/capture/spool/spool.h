@@ -238,6 +238,8 @@ struct spool_header {
     _Atomic uint32_t refused;
     _Atomic uint32_t adopted;  // 1: the recorder has found this spool
     _Atomic uint32_t ended_by; // PID of the heaptape that detached from the process, or 0
+    // 1: the process waits for the plan of its executable (entries_name_file).
+    _Atomic uint32_t plan_wanted;
     // Number of trace resets so far. After a reset, the process must repeat its definitions.
     _Atomic uint32_t restarts;
     // Incremented by 1 when a chunk becomes DONE, and by SPOOL_CHUNKS_A_WAKE when the process needs

@@ -1,8 +1,11 @@
 #include "capture/wrap/redirect.h"
 
 #include "capture/libc/objects.h"
+#include "capture/wrap/next.h"
+#include "capture/wrap/wrap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,31 +16,27 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum {
-    MAX_FUNCTIONS = 2 * ENTRIES_MAX,
-    STEP_BYTES = 1 << 21, // between two places that are tried for an area
-};
+enum { STEP_BYTES = 1 << 21 }; // between two places that are tried for an area
 // Distance within which a jump reaches every byte of an object and an area.
 #define REACH_BYTES ((uintptr_t)0x7ff00000)
 
-// A redirected function. Constant once `n` includes it.
-struct function {
-    uintptr_t at, trampoline, wrapper, area;
-    _Atomic uintptr_t *slot;
-};
-
-// Only one thread at a time adds functions.
+// Functions are constant once `n` includes them. Only one thread at a time adds functions.
 static struct {
-    struct function all[MAX_FUNCTIONS];
+    struct redirect_function all[REDIRECT_MAX];
     _Atomic size_t n;
 } redirected;
+
+const struct redirect_function *redirect_get(size_t index)
+{
+    return &redirected.all[index];
+}
 
 static size_t count_functions(void)
 {
     return atomic_load_explicit(&redirected.n, memory_order_acquire);
 }
 
-static const struct function *find_function(uintptr_t at)
+static const struct redirect_function *find_function(uintptr_t at)
 {
     size_t n = count_functions();
     for (size_t i = 0; i < n; i++) {
@@ -125,17 +124,32 @@ static uintptr_t map_in_reach(const struct entries_plan *plan, uintptr_t base)
     return area;
 }
 
+// Chooses the wrapper of a function. The wrappers of the event table call the functions that the
+// symbols of the program lead to, so other functions have a thunk.
+static uintptr_t choose_wrapper(const struct redirect_function *f, const struct entries_entry *e,
+                                const struct object *own)
+{
+    const char *symbol = entries_symbol(e->function);
+    bool is_first = next_is_injected() && !e->family && !e->arguments[0] &&
+                    (uintptr_t)next_find_definition(symbol, &redirected) == f->at;
+    return is_first ? (uintptr_t)object_find_function(own, symbol)
+                    : wrap_entry_thunk((size_t)(f - redirected.all));
+}
+
 static void add_functions(const struct entries_plan *plan, uintptr_t base, uintptr_t area,
                           const struct object *own)
 {
     size_t n = count_functions();
     for (uint32_t i = 0; i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
-        struct function *f = &redirected.all[n + i];
+        struct redirect_function *f = &redirected.all[n + i];
         f->at = base + e->at;
         f->trampoline = area + e->trampoline;
         f->area = area;
-        f->wrapper = (uintptr_t)object_find_function(own, entries_symbol(e->function));
+        f->function = e->function;
+        memcpy(f->letters, e->arguments, sizeof e->arguments);
+        f->arguments = f->letters[0] ? f->letters : entries_letters(e->function);
+        f->wrapper = choose_wrapper(f, e, own);
         f->slot = (_Atomic uintptr_t *)(area + e->slot);
         atomic_store_explicit(f->slot, f->trampoline, memory_order_relaxed);
     }
@@ -150,7 +164,7 @@ static uintptr_t find_area(const struct entries_plan *plan, uintptr_t base, bool
     uint32_t known = 0;
     for (uint32_t i = 0; i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
-        const struct function *f = find_function(base + e->at);
+        const struct redirect_function *f = find_function(base + e->at);
         if (f && f->trampoline == f->area + e->trampoline && (!area || area == f->area)) {
             area = f->area;
             known++;
@@ -171,7 +185,7 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
         return 0;
     if (some)
         return EEXIST;
-    if (count_functions() + plan->n_entries > MAX_FUNCTIONS)
+    if (count_functions() + plan->n_entries > REDIRECT_MAX)
         return ENOSPC;
     dl_iterate_phdr(visit_object, &objects);
     if (!objects.matches)
@@ -189,10 +203,49 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
     return 0;
 }
 
+static bool has_one_thread(void)
+{
+    struct stat st;
+    return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3; // ".", its parent's entry, thread
+}
+
+// Writes through /proc/self/mem, so the code never becomes writable in the address space.
+static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area)
+{
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
+    bool done = fd >= 0 && syscall(SYS_pwrite64, fd, plan->code, (size_t)plan->code_bytes, area) ==
+                               (long)plan->code_bytes;
+    for (uint32_t i = 0; done && i < plan->n_entries; i++) {
+        const struct entries_entry *e = &plan->entries[i];
+        uint8_t jump[ENTRIES_MAX_BYTES];
+        done = entries_make_jump(e, base, area, jump) &&
+               syscall(SYS_pwrite64, fd, jump, (size_t)e->bytes, base + e->at) == (long)e->bytes;
+    }
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+int redirect_apply(struct entries_plan *plan, uintptr_t base)
+{
+    uintptr_t area;
+    size_t before = count_functions();
+    int error = has_one_thread() ? redirect_map(plan, base, &area) : EBUSY;
+    if (error)
+        return error;
+    if (!entries_relocate(plan, (int64_t)(area - (base + (uintptr_t)plan->place))))
+        error = ERANGE;
+    else if (!write_code(plan, base, area))
+        error = EIO;
+    if (error)
+        atomic_store_explicit(&redirected.n, before, memory_order_release);
+    return error;
+}
+
 void redirect_start(void)
 {
     for (size_t i = 0, n = count_functions(); i < n; i++) {
-        const struct function *f = &redirected.all[i];
+        const struct redirect_function *f = &redirected.all[i];
         if (f->wrapper)
             atomic_store_explicit(f->slot, f->wrapper, memory_order_release);
     }
@@ -201,13 +254,13 @@ void redirect_start(void)
 void redirect_stop(void)
 {
     for (size_t i = 0, n = count_functions(); i < n; i++) {
-        const struct function *f = &redirected.all[i];
+        const struct redirect_function *f = &redirected.all[i];
         atomic_store_explicit(f->slot, f->trampoline, memory_order_release);
     }
 }
 
 void *redirect_real(void *function)
 {
-    const struct function *f = find_function((uintptr_t)function);
+    const struct redirect_function *f = find_function((uintptr_t)function);
     return f ? (void *)f->trampoline : function;
 }

@@ -9,12 +9,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Functions that can be redirected.
+enum { REDIRECT_MAX = 2 * ENTRIES_MAX };
+
+// A redirected function.
+struct redirect_function {
+    uintptr_t at, trampoline, wrapper, area;
+    _Atomic uintptr_t *slot;
+    uint16_t function;     // as in struct entries_entry
+    const char *arguments; // letters as in struct entries_entry, never ""
+    char letters[sizeof((struct entries_entry *)0)->arguments + 1];
+};
+
+// Returns a redirected function, in the order of redirection. The index must be valid.
+const struct redirect_function *redirect_get(size_t index);
+
 // Maps the area of a plan for the loaded object at `base`, and sets *area to its address. Its code
 // pages are empty, and the object is unchanged. A second call for the same functions returns the
 // same area. Returns 0, or an errno: EINVAL (invalid plan), ENOEXEC (the bytes in memory differ
 // from the plan), EEXIST (another plan has redirected one of the functions), ENOMEM (no address
 // space within reach), ENOSPC (too many functions), EPERM or EACCES (the kernel refused).
 int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *area);
+
+// Redirects the functions of a plan in this process, which must have one thread: maps the area,
+// writes its code and stores the jumps. Changes the displacements in the plan. Returns 0, or an
+// errno of redirect_map, ERANGE, EBUSY (several threads) or EIO (the code cannot be written). After
+// an error, calls reach the real functions.
+int redirect_apply(struct entries_plan *plan, uintptr_t base);
 
 // Lets calls of the redirected functions reach the wrappers, or the real functions.
 void redirect_start(void);

@@ -62,6 +62,17 @@ void wrap_set_names(const struct spool_wrap *names);
 // Returns the wrapper for a function wrapped under another name, or NULL.
 void *wrap_find_named(const char *name);
 
+// Returns the address of a thunk that calls the redirected function of this index (redirect.h) and
+// records the call, or 0 on other machines than x86-64.
+uintptr_t wrap_entry_thunk(size_t index);
+
+// Calls body(context), which may throw, and restores the state of the thread if it does.
+uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *context);
+
+// If the executable of a started program defines an allocator of its own, redirects its functions
+// by a plan of the recorder. Call at startup, after producer_start.
+void wrap_own_allocator(void);
+
 // Finds the real C++ operators. The first call to an operator does the same, but at startup no
 // other thread can hold the loader's lock.
 void wrap_cxx_resolve(void);

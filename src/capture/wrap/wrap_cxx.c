@@ -135,6 +135,24 @@ static __attribute__((noinline)) void *guarded(struct call *c, void *(*body)(str
     return p;
 }
 
+struct guarded_body {
+    struct call call;
+    uintptr_t (*body)(const void *context);
+    const void *context;
+};
+
+static void *call_body(struct call *c)
+{
+    const struct guarded_body *g = (const struct guarded_body *)(const void *)c;
+    return (void *)g->body(g->context);
+}
+
+uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *context)
+{
+    struct guarded_body g = {.call.recorded = true, .body = body, .context = context};
+    return (uintptr_t)guarded(&g.call, call_body);
+}
+
 static void *call_real(struct call *c)
 {
     void *(*operator)(size_t, uintptr_t, const void *) =

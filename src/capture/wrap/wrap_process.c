@@ -151,6 +151,7 @@ static __attribute__((constructor)) void on_load(void)
     if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
         wrap_cxx_resolve();
     producer_start();
+    wrap_own_allocator();
     producer_alone_share();
     pthread_atfork(producer_before_fork, NULL, producer_after_fork);
     errno = saved_errno;

@@ -825,6 +825,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     }
     tracees_release(&t);
     strcpy(s->result.not_redirected, plans.missing);
+    strcpy(s->result.not_recorded, plans.unrecorded);
     plans_release(&plans);
     if (rc < 0 && remote_is_over(&r))
         rc = remote_set_over(&r, &s->error);
@@ -996,8 +997,10 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         result->listed_bytes = s->result.listed_bytes;
         memcpy(result->not_listed, s->result.not_listed, sizeof result->not_listed);
     }
-    if (how)
+    if (how) {
         memcpy(result->not_redirected, s->result.not_redirected, sizeof result->not_redirected);
+        memcpy(result->not_recorded, s->result.not_recorded, sizeof result->not_recorded);
+    }
     munmap(s, sizeof *s);
     return rc;
 }

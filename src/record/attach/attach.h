@@ -24,6 +24,8 @@ struct attach_result {
     char not_listed[200]; // why the blocks are not listed; "" if they are, or were not requested
     // Why some functions are recorded through the loader's tables; "" if all are redirected.
     char not_redirected[200];
+    // Why an allocator in the executable that no symbol leads to is not recorded, or "".
+    char not_recorded[200];
 }; // Initialize to zero. Several calls accumulate their maxima.
 
 struct attach_how {

@@ -2,7 +2,7 @@
 
 #include "capture/spool/attach.h"
 #include "record/attach/status.h"
-#include "record/entries/plan.h"
+#include "record/entries/functions.h"
 #include "trace/event/event.h"
 
 #include <errno.h>
@@ -48,20 +48,47 @@ static int open_object(const struct remote *r, const struct remote_object *o, ch
     return o->name[0] == '/' || !o->name[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 }
 
+static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
+{
+    unsigned f = 0;
+    while (f < ENTRIES_FUNCTION_LIMIT && wanted->at[f] != at)
+        f++;
+    return f < ENTRIES_FUNCTION_LIMIT;
+}
+
 // Keeps only the entries of functions to which the program's symbols resolve, because the wrappers
-// call the functions that the loader finds. Returns the number of entries that remain.
+// call the functions that the loader finds, and with `hidden` the other functions that allocate.
+// Returns the number of entries that remain.
 static uint32_t filter_plan(struct entries_plan *plan, uint64_t base,
-                            const struct plans_wanted *wanted)
+                            const struct plans_wanted *wanted, bool hidden)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
+        bool is_own = hidden && functions_class(e->function) != HT_CLASS_NONE &&
+                      !is_wanted(wanted, base + e->at);
         if (e->family == ENTRIES_FAMILY_LIBC && !e->arguments[0] &&
-            wanted->at[e->function] == base + e->at)
+            (is_own || wanted->at[e->function] == base + e->at))
             plan->entries[n++] = *e;
     }
     plan->n_entries = n;
     return n;
+}
+
+// Returns true if all functions that no symbol of the program leads to can be redirected: a
+// recording of only some functions would be wrong.
+static bool can_redirect_hidden(struct plans *p, const struct entries_result *result,
+                                const struct plans_wanted *wanted)
+{
+    for (size_t i = 0; i < result->n_refused; i++) {
+        const struct entries_refusal *f = &result->refused[i];
+        if (f->reason == ENTRIES_REASON_ALIAS || is_wanted(wanted, result->base + f->at))
+            continue;
+        snprintf(p->unrecorded, sizeof p->unrecorded, "%.60s: %s", f->name,
+                 entries_reason_texts[f->reason]);
+        return false;
+    }
+    return true;
 }
 
 static void note_refusals(struct plans *p, const struct entries_result *result,
@@ -69,11 +96,9 @@ static void note_refusals(struct plans *p, const struct entries_result *result,
 {
     for (size_t i = 0; i < result->n_refused; i++) {
         const struct entries_refusal *refused = &result->refused[i];
-        for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
-            if (wanted->at[f] && wanted->at[f] == result->base + refused->at &&
-                refused->reason != ENTRIES_REASON_ALIAS)
-                plans_miss(p, refused->name, entries_reason_texts[refused->reason]);
-        }
+        if (is_wanted(wanted, result->base + refused->at) &&
+            refused->reason != ENTRIES_REASON_ALIAS)
+            plans_miss(p, refused->name, entries_reason_texts[refused->reason]);
     }
 }
 
@@ -90,7 +115,10 @@ static int plan_object(struct plans *p, const struct remote *r, const struct rem
     int rc = entries_plan_object(&object, &names, &result, &ignored);
     if (rc == 0)
         note_refusals(p, &result, wanted);
-    if (rc == 0 && result.plan && filter_plan(result.plan, o->base, wanted) && p->n < PLANS_MAX) {
+    // Only the executable has an allocator that no symbol leads to.
+    bool hidden = rc == 0 && !o->name[0] && can_redirect_hidden(p, &result, wanted);
+    if (rc == 0 && result.plan && filter_plan(result.plan, o->base, wanted, hidden) &&
+        p->n < PLANS_MAX) {
         p->objects[p->n++] = (struct plans_object){.plan = result.plan, .base = o->base};
         result.plan = NULL;
     }

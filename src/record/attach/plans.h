@@ -25,6 +25,8 @@ struct plans {
     size_t n;
     // Why some functions are recorded through the loader's tables; "" if all are redirected.
     char missing[PLANS_WHY_BYTES];
+    // Why an allocator in the executable that no symbol leads to is not recorded, or "".
+    char unrecorded[PLANS_WHY_BYTES];
 };
 
 // Makes plans for the functions that the program calls. Functions that cannot be redirected are

@@ -1,0 +1,57 @@
+// Asks the recorder for the plan of the executable (src/record/entries/answer.h).
+#include "capture/producer/producer_private.h"
+
+#include <fcntl.h>
+
+enum { NAP_NS = 200000 }; // between two looks for the plan
+#define PATIENCE_NS 100000000u
+
+// Returns true if only the recorder, which owns the session directory, can have written the file.
+static bool is_from_recorder(int fd, const char *dir)
+{
+    struct stat file, of;
+    return fstat(fd, &file) == 0 && stat(dir, &of) == 0 && S_ISREG(file.st_mode) &&
+           file.st_uid == of.st_uid && file.st_nlink == 1 && !(file.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+// Reads a plan. Returns its size, 0 if the executable has no plan, or -1 if it is not known yet.
+static long read_plan(const char *dir, const char *path, struct entries_plan *to)
+{
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    long n = is_from_recorder(fd, dir) ? read(fd, to, sizeof *to) : 0;
+    close(fd);
+    return n < 0 ? 0 : n;
+}
+
+static long await_plan(const struct producer_process *p, const char *path, struct entries_plan *to)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NS};
+    uint64_t end = clock_monotonic_ns() + PATIENCE_NS;
+    long n = -1;
+    atomic_store_explicit(&p->header->plan_wanted, 1, memory_order_release);
+    control_wake_recorder(p->header, producer_inherited.futexes);
+    while (n < 0 && clock_monotonic_ns() < end && producer_has_recorder(p)) {
+        nanosleep(&nap, NULL);
+        n = read_plan(producer_inherited.dir, path, to);
+    }
+    return n;
+}
+
+bool producer_read_plan(struct entries_plan *to)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
+    char path[PRODUCER_MAX_PATH + 64], name[ENTRIES_FILE_BYTES], *end = path + sizeof path;
+    struct stat exe;
+    if (!p || atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING ||
+        in->session.flags & SPOOL_NO_RECORDER || stat("/proc/self/exe", &exe) < 0)
+        return false;
+    entries_name_file(&exe, name);
+    if (!producer_append(producer_append(producer_append(path, end, in->dir), end, "/"), end, name))
+        return false;
+    long n = read_plan(in->dir, path, to);
+    n = n < 0 ? await_plan(p, path, to) : n;
+    return n == (long)sizeof *to;
+}

@@ -1,0 +1,166 @@
+// Wrapper for redirected functions (redirect.h) that no symbol of the program leads to: an
+// allocator in the executable, or one with other names. Plans describe the arguments, so one wrapper
+// serves all functions.
+#include "capture/wrap/redirect.h"
+#include "capture/wrap/wrap.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { ARGUMENTS = 6 }; // arguments in registers
+
+// A call of a redirected function.
+struct entry_call {
+    const struct redirect_function *function;
+    const uintptr_t *arguments;
+    const void *caller, *frame; // return address and frame address of the thunk
+};
+
+// Sets the members of the event that the arguments contain. `f` are the flags of mallocx: the lower
+// 6 bits are the logarithm of the alignment.
+static void read_arguments(const struct entry_call *c, struct event *ev)
+{
+    const char *letters = c->function->arguments;
+    ev->count = event_infos[ev->kind].class == HT_CLASS_ALLOC;
+    for (size_t i = 0; i < ARGUMENTS && letters[i]; i++) {
+        uintptr_t value = c->arguments[i];
+        if (letters[i] == 'p')
+            ev->ptr = value;
+        else if (letters[i] == 's')
+            ev->size = value;
+        else if (letters[i] == 'c')
+            ev->count = value;
+        else if (letters[i] == 'a')
+            ev->align = value;
+        else if (letters[i] == 'f')
+            ev->align = value & 63 ? (uintptr_t)1 << (value & 63) : 0;
+    }
+}
+
+static uintptr_t call_real(const void *context)
+{
+    const struct entry_call *c = context;
+    const uintptr_t *a = c->arguments;
+    uintptr_t (*real)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t) =
+        (uintptr_t(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t,
+                      uintptr_t))c->function->trampoline;
+    return real(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+// Calls the real function. Its own calls of redirected functions are not events.
+static uintptr_t call_muted(const struct entry_call *c)
+{
+    bool throws = strncmp(event_infos[c->function->function].symbol, "_Zn", 3) == 0;
+    uint64_t begin = producer_call_begin();
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    uintptr_t result = throws ? wrap_cxx_guard(call_real, c) : call_real(c);
+    producer_leave(was);
+    producer_call_end(begin);
+    return result;
+}
+
+// Records an event on the slow path. Usable sizes of the block come from its own allocator.
+static void record(const struct event *ev, const void *caller)
+{
+    uint32_t was = producer_enter(PRODUCER_NAMED);
+    producer_record(ev, caller);
+    producer_leave(was);
+}
+
+static void record_release(const struct entry_call *c, const struct event *ev)
+{
+    bool plain = event_infos[ev->kind].form == HT_FORM_PLAIN;
+    if (!plain ||
+        (!producer_put_plain(ev->kind, ev->ptr) && !producer_put_known(ev->kind, ev->ptr)))
+        record(ev, c->caller);
+}
+
+static void record_allocation(const struct entry_call *c, const struct event *ev)
+{
+    bool sized = event_infos[ev->kind].form == HT_FORM_SIZED && ev->count < 2;
+    if (!sized || (!producer_put_allocated(ev->kind, ev->size, ev->result) &&
+                   !producer_put_retry(ev->kind, ev->size, ev->result, c->caller, c->frame)))
+        record(ev, c->caller);
+}
+
+static void set_result(const struct entry_call *c, struct event *ev, uintptr_t result)
+{
+    bool is_stored = ev->kind == HT_POSIX_MEMALIGN; // through the first argument
+    bool is_empty = !event_requested(ev->kind, ev->size, ev->count);
+    ev->result = !is_stored ? result : result ? 0 : *(const uintptr_t *)c->arguments[0];
+    ev->error = is_stored ? (uint8_t)result : wrap_error((const void *)result, !is_empty);
+}
+
+// Called by the thunks. Returns the result of the real function.
+__attribute__((used, visibility("hidden"))) uintptr_t
+wrap_entry_call(size_t index, const uintptr_t *arguments, const uintptr_t *frame);
+uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintptr_t *frame)
+{
+    const struct entry_call c = {redirect_get(index), arguments, (const void *)frame[1], frame};
+    struct event ev = {.kind = (enum event_kind)c.function->function};
+    enum event_class class = event_infos[ev.kind].class;
+    if (producer_tls.busy & PRODUCER_MUTED)
+        return call_real(&c);
+    read_arguments(&c, &ev);
+    if (class == HT_CLASS_FREE)
+        record_release(&c, &ev);
+    else if (class == HT_CLASS_RESIZE && ev.ptr)
+        record_release(&c, &(struct event){.kind = HT_REALLOC_BEGIN, .ptr = ev.ptr});
+    uintptr_t result = call_muted(&c);
+    if (class != HT_CLASS_FREE) {
+        set_result(&c, &ev, result);
+        record_allocation(&c, &ev);
+    }
+    return result;
+}
+
+#if defined(__x86_64__)
+// A thunk pushes its index and passes the registers with arguments to wrap_entry_call. It restores
+// all registers but the one with the result: a compiler that sees the code of a function knows
+// which registers the function leaves unchanged, and may keep values there during a call. For the
+// same reason, the stack may not be aligned.
+#define TEXT_OF(x) #x
+#define NUMBER(x)  TEXT_OF(x)
+#define MOVE_XMM(move)                                                                             \
+    move(0) move(1) move(2) move(3) move(4) move(5) move(6) move(7) move(8) move(9) move(10)       \
+        move(11) move(12) move(13) move(14) move(15)
+#define SAVE_XMM(n)    "movaps %xmm" #n ", 64+16*" #n "(%rsp)\n"
+#define RESTORE_XMM(n) "movaps 64+16*" #n "(%rsp), %xmm" #n "\n"
+// clang-format off
+#define MOVE_GENERAL(move)                                                                         \
+    move(rdi, 0) move(rsi, 8) move(rdx, 16) move(rcx, 24) move(r8, 32) move(r9, 40) move(r10, 48)  \
+        move(r11, 56)
+// clang-format on
+#define SAVE(name, at)    "mov %" #name ", " #at "(%rsp)\n"
+#define RESTORE(name, at) "mov " #at "(%rsp), %" #name "\n"
+
+enum { THUNK_BYTES = 16 };
+_Static_assert(REDIRECT_MAX == 192, "the number of thunks below");
+
+__asm__(
+    ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
+    ".type wrap_entry_thunks, @function\nwrap_entry_thunks:\n.cfi_startproc\n"
+    ".set wrap_entry_index, 0\n.rept 192\n.p2align 4\n.cfi_def_cfa %rsp, 8\n"
+    "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
+    "mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
+    "pushq $wrap_entry_index\njmp wrap_entry_common\n"
+    ".set wrap_entry_index, wrap_entry_index + 1\n.endr\n"
+    "wrap_entry_common:\n"
+    "and $-16, %rsp\nsub $320, %rsp\n" // 8 registers of 8 bytes, 16 of 16 bytes
+    MOVE_GENERAL(SAVE)
+        MOVE_XMM(SAVE_XMM) "mov -8(%rbp), %edi\nmov %rsp, %rsi\nmov %rbp, %rdx\ncall wrap_entry_call\n" MOVE_XMM(
+            RESTORE_XMM) MOVE_GENERAL(RESTORE) "leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n"
+                                               ".size wrap_entry_thunks, . - wrap_entry_thunks\n");
+extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
+
+uintptr_t wrap_entry_thunk(size_t index)
+{
+    return (uintptr_t)wrap_entry_thunks + index * THUNK_BYTES;
+}
+#else
+uintptr_t wrap_entry_thunk(size_t index)
+{
+    (void)index;
+    return 0;
+}
+#endif

@@ -1,0 +1,217 @@
+// Records the allocator of an executable that defines one: jemalloc, tcmalloc or mimalloc linked
+// statically, or the program's own. Its calls do not lead through symbols to the wrappers.
+#include "capture/libc/objects.h"
+#include "capture/wrap/redirect.h"
+#include "capture/wrap/wrap.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    PIECE_BYTES = 16384, // of a table that are read at once
+    MAX_SECTIONS = 128,
+    MAX_PLACES = 64,
+    BUILD_ID_BYTES = 20,
+};
+
+// The executable, found in a callback.
+struct executable {
+    uintptr_t base, start, end;
+    const uint8_t *build_id; // NULL: none
+};
+
+static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s)
+{
+    const uint8_t *at = (const uint8_t *)(o->base + s->p_vaddr), *end = at + s->p_memsz;
+    const ElfW(Nhdr) * note;
+    if (!object_contains(o, at, s->p_memsz))
+        return NULL;
+    while (end - at >= (long)sizeof *note) {
+        note = (const ElfW(Nhdr) *)(const void *)at;
+        const uint8_t *name = at + sizeof *note, *content = name + ((note->n_namesz + 3u) & ~3u);
+        if (note->n_namesz > 64 || note->n_descsz > 4096)
+            return NULL;
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz == BUILD_ID_BYTES &&
+            note->n_namesz == 4 && content + BUILD_ID_BYTES <= end && memcmp(name, "GNU", 4) == 0)
+            return content;
+        at = content + ((note->n_descsz + 3u) & ~3u);
+    }
+    return NULL;
+}
+
+// The executable is the first object.
+static int visit_executable(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct executable *e = data;
+    struct object o;
+    (void)size;
+    object_read_segments(&o, info);
+    *e = (struct executable){.base = o.base, .start = o.start, .end = o.end};
+    for (size_t i = 0; i < o.n_segments && !e->build_id; i++) {
+        if (o.segments[i].p_type == PT_NOTE)
+            e->build_id = find_build_id(&o, &o.segments[i]);
+    }
+    return 1;
+}
+
+static bool read_at(int fd, void *to, size_t bytes, uint64_t at)
+{
+    return syscall(SYS_pread64, fd, to, bytes, at) == (long)bytes;
+}
+
+// Places of "malloc" in a table of names. A longer name may end there.
+struct places {
+    uint32_t at[MAX_PLACES];
+    size_t n;
+};
+
+// Bytes of a table. Static, because the stack may be small; only the startup code uses it.
+static union {
+    char names[PIECE_BYTES];
+    ElfW(Sym) symbols[PIECE_BYTES / sizeof(ElfW(Sym))];
+    ElfW(Shdr) sections[MAX_SECTIONS];
+} piece;
+
+static const char malloc_name[] = "malloc";
+
+// Returns by how much a search for the name advances if `c` is the last byte of the compared part
+// (Horspool's algorithm).
+static size_t advance_for(char c)
+{
+    const char *last = c ? strrchr(malloc_name, c) : NULL;
+    return sizeof malloc_name - (last ? (size_t)(last - malloc_name) + 1 : 0);
+}
+
+static void find_in_piece(size_t n, uint64_t offset, struct places *to)
+{
+    uint8_t advance[256];
+    for (unsigned c = 0; c < sizeof advance; c++)
+        advance[c] = (uint8_t)advance_for((char)c);
+    for (size_t i = 0; i + sizeof malloc_name <= n;) {
+        const char *at = piece.names + i;
+        uint8_t last = (uint8_t)at[sizeof malloc_name - 1];
+        if (!last && memcmp(at, malloc_name, sizeof malloc_name) == 0 && to->n < MAX_PLACES)
+            to->at[to->n++] = (uint32_t)(offset + i);
+        i += advance[last];
+    }
+}
+
+static void find_places(int fd, const ElfW(Shdr) * names, struct places *to)
+{
+    // Pieces overlap, since a name may begin in one and end in the next.
+    const size_t step = PIECE_BYTES - sizeof malloc_name;
+    for (uint64_t at = 0; at < names->sh_size && at < UINT32_MAX; at += step) {
+        uint64_t left = names->sh_size - at;
+        size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        if (!read_at(fd, piece.names, n, names->sh_offset + at))
+            return;
+        find_in_piece(n, at, to);
+    }
+}
+
+static bool is_malloc(const ElfW(Sym) * s, const struct places *places)
+{
+    bool is_named = false;
+    for (size_t i = 0; i < places->n; i++)
+        is_named |= s->st_name == places->at[i];
+    return is_named && s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) == STT_FUNC;
+}
+
+static bool has_function(int fd, const ElfW(Shdr) * symbols, const struct places *places)
+{
+    const size_t most = sizeof piece.symbols / sizeof *piece.symbols;
+    uint64_t n = symbols->sh_size / sizeof(ElfW(Sym));
+    for (uint64_t first = 0, count; first < n; first += count) {
+        count = n - first < most ? n - first : most;
+        if (!read_at(fd, piece.symbols, (size_t)count * sizeof(ElfW(Sym)),
+                     symbols->sh_offset + first * sizeof(ElfW(Sym))))
+            return false;
+        for (uint64_t i = 0; i < count; i++) {
+            if (is_malloc(&piece.symbols[i], places))
+                return true;
+        }
+    }
+    return false;
+}
+
+// Returns 1 if the file has a symbol of a function malloc, 0 if not, or -1 if it has no symbols.
+static int defines_malloc(int fd)
+{
+    ElfW(Ehdr) h;
+    ElfW(Shdr) symbols = {0}, names = {0};
+    struct places places = {.n = 0};
+    if (!read_at(fd, &h, sizeof h, 0) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
+        h.e_shentsize != sizeof(ElfW(Shdr)) || h.e_shnum > MAX_SECTIONS ||
+        !read_at(fd, piece.sections, h.e_shnum * sizeof(ElfW(Shdr)), h.e_shoff))
+        return -1;
+    for (unsigned i = 0; i < h.e_shnum; i++) {
+        const ElfW(Shdr) *s = &piece.sections[i];
+        if (s->sh_type == SHT_SYMTAB && s->sh_link < h.e_shnum) {
+            symbols = *s;
+            names = piece.sections[s->sh_link];
+        }
+    }
+    if (!symbols.sh_size)
+        return -1;
+    find_places(fd, &names, &places);
+    return places.n && has_function(fd, &symbols, &places);
+}
+
+static int open_file(const char *path)
+{
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static int open_debug_file(const uint8_t *id)
+{
+    static const char prefix[] = "/usr/lib/debug/.build-id/", digits[] = "0123456789abcdef";
+    char path[sizeof prefix + 2 * BUILD_ID_BYTES + 16], *at = stpcpy(path, prefix);
+    for (unsigned i = 0; i < BUILD_ID_BYTES; i++) {
+        *at++ = digits[id[i] >> 4];
+        *at++ = digits[id[i] & 15];
+        if (i == 0)
+            *at++ = '/';
+    }
+    strcpy(at, ".debug");
+    return open_file(path);
+}
+
+// Returns true if a symbol of the executable is a function malloc that no other object can call.
+// Most executables are stripped, and have no debug file.
+static bool has_hidden_malloc(const struct executable *e)
+{
+    int fd = open_file("/proc/self/exe"), found = fd < 0 ? 0 : defines_malloc(fd);
+    if (fd >= 0)
+        close(fd);
+    if (found >= 0 || !e->build_id || (fd = open_debug_file(e->build_id)) < 0)
+        return found > 0;
+    found = defines_malloc(fd);
+    close(fd);
+    return found > 0;
+}
+
+static bool has_own_malloc(const struct executable *e)
+{
+    struct next_object by;
+    if (next_is_bypassed(&by))
+        return by.start == e->start;
+    return has_hidden_malloc(e);
+}
+
+void wrap_own_allocator(void)
+{
+    static struct entries_plan plan;
+    struct executable e = {0};
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    dl_iterate_phdr(visit_executable, &e);
+    if (wrap_entry_thunk(0) && has_own_malloc(&e) && producer_read_plan(&plan) &&
+        redirect_apply(&plan, e.base) == 0) {
+        redirect_start();
+        producer_clear_bypass();
+    }
+    producer_leave(was);
+}

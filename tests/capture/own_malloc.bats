@@ -1,0 +1,93 @@
+# heaptape record: programs that define an allocator in their executable.
+load trace
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  cd "$BATS_TEST_TMPDIR" || return
+  [ "$(uname -m)" = x86_64 ] || skip "heaptape redirects functions on x86-64 only"
+}
+
+# build OPTION...: builds entries_own.c as ./own.
+build() {
+  gcc -w -fno-builtin -o own "$@" "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
+}
+
+# has COUNT KIND SIZE: each of three processes made so many calls.
+has() {
+  expect "$*" [ "$(awk -v kind="$2" -v size="$3" '$5 == kind && $7 == size { n[$2]++ }
+    END { for (i in n) print n[i] }' lines | paste -sd ' ')" = "$1 $1 $1" ]
+}
+
+# unseen: prints the number of processes whose own malloc was not recorded.
+unseen() {
+  "$HEAPTAPE" stat --json t.ht | jq '[.processes[].bypassed_by // empty] | length'
+}
+
+# records_all: ./own, its fork child and the program that it executes have all calls in the trace,
+# and no calls of its functions to each other.
+records_all() {
+  record ./own tree
+  [ "$status" -eq 0 ]
+  [ ! -s told ]
+  expect "no missing calls" [ "$(unseen)" -eq 0 ]
+  has 1000 malloc 777
+  has 1000 calloc 111
+  has 1000 realloc 888
+  has 1000 posix_memalign 999
+  has 1000 aligned_alloc 640
+  # The calls of calloc, realloc and aligned_alloc to malloc, and of malloc to memalign.
+  expect "nested calls" [ "$(awk '$5 == "memalign" || ($5 == "malloc" && ($7 == 333 || $7 == 888 || $7 == 704))' lines | wc -l)" -eq 0 ]
+  "$HEAPTAPE" convert -q -f --strict t.ht -o t.htw
+  "$HEAPTAPE" check -q t.htw
+}
+
+@test "an allocator in the executable: all calls of a started program, its fork and its exec" {
+  local options
+  for options in -O2 "-O2 -no-pie" "-O0 -fcf-protection=full"; do
+    # shellcheck disable=SC2086
+    build $options
+    records_all
+  done
+  # Sites of the calls: three frames.
+  record_options="--stacks=3" record ./own once
+  [ "$("$HEAPTAPE" stat --json --by site t.ht | jq '[.sites[].frames | length] | max')" -eq 3 ]
+}
+
+@test "an allocator whose functions are not dynamic symbols" {
+  build -O2 -fvisibility=hidden
+  ! nm -D own | grep -q " T malloc" || false
+  records_all
+}
+
+@test "an allocator that cannot be redirected: the program runs, and the trace names it" {
+  # free is shorter than a jump, and another function follows.
+  cat >short.s <<'END'
+  .text
+  .globl free
+  .type free, @function
+free: ret
+  .size free, 1
+after: mov $1, %eax
+  ret
+  .section .note.GNU-stack,"",@progbits
+END
+  gcc -w -fno-builtin -Os -Dfree=own_free -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" short.s
+  record sh -c './own once; exec ls own'
+  [ "$status" -eq 0 ]
+  [ "$(cat told)" = own ]
+  expect "one process with missing calls" [ "$(unseen)" -eq 1 ]
+}
+
+@test "a program without an allocator does not wait, and asks for no plan" {
+  printf 'int main(void) { return 0; }\n' >none.c
+  gcc -g -o none none.c
+  # 1,000 symbols, and names that end with malloc.
+  printf 'void *malloc_%d(void) { return 0; }\n' $(seq 1000) >>none.c
+  printf 'void *xmalloc(void) { return 0; }\n' >>none.c
+  gcc -g -o none none.c
+  command -v strace >/dev/null || skip "no strace"
+  record strace -f -o calls -e trace=openat,clock_nanosleep,nanosleep ./none
+  [ "$status" -eq 0 ]
+  grep -q /proc/self/exe calls
+  ! grep -E "plan-|nanosleep" calls || false
+}
