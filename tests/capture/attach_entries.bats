@@ -63,6 +63,25 @@ has() {
   done
 }
 
+@test "allocators with prefixes and other orders of arguments" {
+  gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c"
+  ./own >out 3>&- &
+  started=$!
+  until_line ready
+  record_while_it_calls
+  ! grep -E "loader's tables|own malloc" err || false
+  has 1000 aligned_alloc 201
+  has 1000 realloc 202
+  has 1000 free_sized 202
+  has 1000 aligned_alloc 301
+  has 1000 realloc 303
+  has 1000 malloc 401
+  expect "frees" [ "$(awk '$5 == "free"' lines | wc -l)" -ge 4000 ]
+  touch end
+  wait "$started"
+  started=
+}
+
 @test "an allocator without dynamic symbols that cannot be redirected: a line with the reason" {
   # free is shorter than a jump, and another function follows.
   cat >short.s <<'END'

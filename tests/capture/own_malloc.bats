@@ -59,6 +59,25 @@ records_all() {
   records_all
 }
 
+@test "allocators with prefixes and other orders of arguments" {
+  gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c"
+  record ./own once
+  [ "$status" -eq 0 ]
+  awk '{ n[$5 " " $7 " " $9]++ } END { for (i in n) if (n[i] >= 100) print i, n[i] }' lines | sort >counts
+  cat counts
+  # Kind, size, alignment, count. The calls of _rjem_calloc to _rjem_malloc, and of _rjem_rallocx to
+  # _rjem_mallocx, are not events.
+  [ "$(cat counts)" = "aligned_alloc 201 64 1000
+aligned_alloc 301 64 1000
+calloc 101 0 1000
+free 0 0 4000
+free_sized 202 0 1000
+malloc 302 0 1000
+malloc 401 0 1000
+realloc 202 0 1000
+realloc 303 0 1000" ]
+}
+
 @test "an allocator that cannot be redirected: the program runs, and the trace names it" {
   # free is shorter than a jump, and another function follows.
   cat >short.s <<'END'

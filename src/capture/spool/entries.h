@@ -43,6 +43,20 @@ enum entries_control {
         ENTRIES_FUNCTION_LIMIT,
 };
 
+// Allocators whose functions have the names of libc's functions with a prefix: X(family, prefix,
+// additional functions in src/record/entries/functions.c).
+#define ENTRIES_PREFIX_TABLE(X)                                                                    \
+    X(LIBC, "", jemalloc_rows)                                                                     \
+    X(JEMALLOC, "je_", jemalloc_rows)                                                              \
+    X(JEMALLOC_RUST, "_rjem_", jemalloc_rows)                                                      \
+    X(MIMALLOC, "mi_", mimalloc_rows)                                                              \
+    X(TCMALLOC, "tc_", tcmalloc_rows)                                                              \
+    X(RPMALLOC, "rp", rpmalloc_rows)                                                               \
+    X(SNMALLOC, "sn_", snmalloc_rows)                                                              \
+    X(TBBMALLOC, "scalable_", tbbmalloc_rows)                                                      \
+    X(DLMALLOC, "dl", NULL)                                                                        \
+    X(NEDMALLOC, "ned", NULL)
+
 struct entries_entry {
     uint64_t at;         // address of the function, relative to the object's base
     uint32_t trampoline; // offsets in the area

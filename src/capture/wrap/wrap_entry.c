@@ -5,7 +5,6 @@
 #include "capture/wrap/wrap.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum { ARGUMENTS = 6 }; // arguments in registers
 
@@ -32,9 +31,14 @@ static void read_arguments(const struct entry_call *c, struct event *ev)
             ev->count = value;
         else if (letters[i] == 'a')
             ev->align = value;
-        else if (letters[i] == 'f')
-            ev->align = value & 63 ? (uintptr_t)1 << (value & 63) : 0;
+        else if (letters[i] == 'f' && value & 63)
+            ev->align = (uintptr_t)1 << (value & 63);
     }
+    if (ev->align && ev->kind == HT_MALLOC)
+        ev->kind = HT_ALIGNED_ALLOC;
+    if (!(event_infos[ev->kind].fields & HT_F_COUNT) && ev->count > 1 &&
+        __builtin_mul_overflow(ev->size, ev->count, &ev->size))
+        ev->size = UINT64_MAX;
 }
 
 static uintptr_t call_real(const void *context)
@@ -47,13 +51,12 @@ static uintptr_t call_real(const void *context)
     return real(a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-// Calls the real function. Its own calls of redirected functions are not events.
+// Calls the real function, which may throw. Its own calls of redirected functions are not events.
 static uintptr_t call_muted(const struct entry_call *c)
 {
-    bool throws = strncmp(event_infos[c->function->function].symbol, "_Zn", 3) == 0;
     uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    uintptr_t result = throws ? wrap_cxx_guard(call_real, c) : call_real(c);
+    uintptr_t result = wrap_cxx_guard(call_real, c);
     producer_leave(was);
     producer_call_end(begin);
     return result;

@@ -16,13 +16,24 @@ enum {
     MAX_SECTIONS = 128,
     MAX_PLACES = 64,
     BUILD_ID_BYTES = 20,
+    LONGEST_NAME = 32, // with the terminating 0
 };
 
 // The executable, found in a callback.
 struct executable {
     uintptr_t base, start, end;
     const uint8_t *build_id; // NULL: none
+    bool has_prefixed;       // defines a malloc with a known prefix as a dynamic symbol
 };
+
+// Names of malloc with the prefixes of known allocators. The first one has no prefix.
+static const char malloc_name[] = "malloc";
+static const char *const malloc_names[] = {
+#define NAME(family, prefix, rows) prefix "malloc",
+    ENTRIES_PREFIX_TABLE(NAME)
+#undef NAME
+};
+enum { MALLOC_NAMES = sizeof malloc_names / sizeof *malloc_names };
 
 static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s)
 {
@@ -49,8 +60,10 @@ static int visit_executable(struct dl_phdr_info *info, size_t size, void *data)
     struct executable *e = data;
     struct object o;
     (void)size;
-    object_read_segments(&o, info);
+    object_read(&o, info);
     *e = (struct executable){.base = o.base, .start = o.start, .end = o.end};
+    for (size_t i = 1; i < MALLOC_NAMES && !e->has_prefixed; i++)
+        e->has_prefixed = object_find_function(&o, malloc_names[i]);
     for (size_t i = 0; i < o.n_segments && !e->build_id; i++) {
         if (o.segments[i].p_type == PT_NOTE)
             e->build_id = find_build_id(&o, &o.segments[i]);
@@ -63,7 +76,7 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t at)
     return syscall(SYS_pread64, fd, to, bytes, at) == (long)bytes;
 }
 
-// Places of "malloc" in a table of names. A longer name may end there.
+// Places of the names of malloc in a table of names. A longer name may end there.
 struct places {
     uint32_t at[MAX_PLACES];
     size_t n;
@@ -76,14 +89,22 @@ static union {
     ElfW(Shdr) sections[MAX_SECTIONS];
 } piece;
 
-static const char malloc_name[] = "malloc";
-
 // Returns by how much a search for the name advances if `c` is the last byte of the compared part
 // (Horspool's algorithm).
 static size_t advance_for(char c)
 {
     const char *last = c ? strrchr(malloc_name, c) : NULL;
     return sizeof malloc_name - (last ? (size_t)(last - malloc_name) + 1 : 0);
+}
+
+// Adds the names that end with the "malloc" at `i` in the piece.
+static void add_names(size_t i, uint64_t offset, struct places *to)
+{
+    for (size_t k = 0; k < MALLOC_NAMES && to->n < MAX_PLACES; k++) {
+        size_t prefix = strlen(malloc_names[k]) - (sizeof malloc_name - 1);
+        if (prefix <= i && memcmp(piece.names + i - prefix, malloc_names[k], prefix) == 0)
+            to->at[to->n++] = (uint32_t)(offset + i - prefix);
+    }
 }
 
 static void find_in_piece(size_t n, uint64_t offset, struct places *to)
@@ -94,8 +115,8 @@ static void find_in_piece(size_t n, uint64_t offset, struct places *to)
     for (size_t i = 0; i + sizeof malloc_name <= n;) {
         const char *at = piece.names + i;
         uint8_t last = (uint8_t)at[sizeof malloc_name - 1];
-        if (!last && memcmp(at, malloc_name, sizeof malloc_name) == 0 && to->n < MAX_PLACES)
-            to->at[to->n++] = (uint32_t)(offset + i);
+        if (!last && memcmp(at, malloc_name, sizeof malloc_name) == 0)
+            add_names(i, offset, to);
         i += advance[last];
     }
 }
@@ -103,7 +124,7 @@ static void find_in_piece(size_t n, uint64_t offset, struct places *to)
 static void find_places(int fd, const ElfW(Shdr) * names, struct places *to)
 {
     // Pieces overlap, since a name may begin in one and end in the next.
-    const size_t step = PIECE_BYTES - sizeof malloc_name;
+    const size_t step = PIECE_BYTES - LONGEST_NAME;
     for (uint64_t at = 0; at < names->sh_size && at < UINT32_MAX; at += step) {
         uint64_t left = names->sh_size - at;
         size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
@@ -138,7 +159,7 @@ static bool has_function(int fd, const ElfW(Shdr) * symbols, const struct places
     return false;
 }
 
-// Returns 1 if the file has a symbol of a function malloc, 0 if not, or -1 if it has no symbols.
+// Returns 1 if the file has a symbol of a function in malloc_names, 0 if not, or -1 if it has no symbols.
 static int defines_malloc(int fd)
 {
     ElfW(Ehdr) h;
@@ -180,7 +201,7 @@ static int open_debug_file(const uint8_t *id)
     return open_file(path);
 }
 
-// Returns true if a symbol of the executable is a function malloc that no other object can call.
+// Returns true if a symbol of the executable that is not dynamic is a function in malloc_names.
 // Most executables are stripped, and have no debug file.
 static bool has_hidden_malloc(const struct executable *e)
 {
@@ -197,9 +218,9 @@ static bool has_hidden_malloc(const struct executable *e)
 static bool has_own_malloc(const struct executable *e)
 {
     struct next_object by;
-    if (next_is_bypassed(&by))
-        return by.start == e->start;
-    return has_hidden_malloc(e);
+    if (next_is_bypassed(&by) && by.start == e->start)
+        return true;
+    return e->has_prefixed || has_hidden_malloc(e);
 }
 
 void wrap_own_allocator(void)

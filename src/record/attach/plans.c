@@ -56,39 +56,52 @@ static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
     return f < ENTRIES_FUNCTION_LIMIT;
 }
 
-// Keeps only the entries of functions to which the program's symbols resolve, because the wrappers
-// call the functions that the loader finds, and with `hidden` the other functions that allocate.
-// Returns the number of entries that remain.
-static uint32_t filter_plan(struct entries_plan *plan, uint64_t base,
-                            const struct plans_wanted *wanted, bool hidden)
+// Returns true if an allocator function that no symbol of the program leads to is recorded: each
+// function in the executable, and in other objects each function with a prefix or special
+// arguments. The other functions of libraries are hidden by those of another object.
+static bool is_own(const struct entries_entry *e, bool is_executable)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->n_entries; i++) {
-        const struct entries_entry *e = &plan->entries[i];
-        bool is_own = hidden && functions_class(e->function) != HT_CLASS_NONE &&
-                      !is_wanted(wanted, base + e->at);
-        if (e->family == ENTRIES_FAMILY_LIBC && !e->arguments[0] &&
-            (is_own || wanted->at[e->function] == base + e->at))
-            plan->entries[n++] = *e;
-    }
-    plan->n_entries = n;
-    return n;
+    return (is_executable || e->family != ENTRIES_FAMILY_LIBC || e->arguments[0]) &&
+           functions_class(e->function) != HT_CLASS_NONE;
 }
 
-// Returns true if all functions that no symbol of the program leads to can be redirected: a
-// recording of only some functions would be wrong.
-static bool can_redirect_hidden(struct plans *p, const struct entries_result *result,
-                                const struct plans_wanted *wanted)
+// Returns the families that have an own function which cannot be redirected. These families are not
+// recorded, because a recording of only some functions would be wrong.
+static uint32_t find_partial(struct plans *p, const struct entries_result *result,
+                             const struct plans_wanted *wanted, bool is_executable)
 {
+    uint32_t partial = 0;
     for (size_t i = 0; i < result->n_refused; i++) {
         const struct entries_refusal *f = &result->refused[i];
-        if (f->reason == ENTRIES_REASON_ALIAS || is_wanted(wanted, result->base + f->at))
+        if (f->reason == ENTRIES_REASON_ALIAS || is_wanted(wanted, result->base + f->at) ||
+            (!is_executable && f->family == ENTRIES_FAMILY_LIBC))
             continue;
         snprintf(p->unrecorded, sizeof p->unrecorded, "%.60s: %s", f->name,
                  entries_reason_texts[f->reason]);
-        return false;
+        partial |= 1u << f->family;
     }
-    return true;
+    return partial;
+}
+
+// Keeps only the entries of own functions, and of functions that the program's symbols resolve to:
+// the wrappers call the functions that the loader finds. Returns the number of entries that remain.
+static uint32_t filter_plan(struct plans *p, const struct entries_result *result,
+                            const struct plans_wanted *wanted, bool is_executable)
+{
+    struct entries_plan *plan = result->plan;
+    uint32_t n = 0, partial = find_partial(p, result, wanted, is_executable);
+    for (uint32_t i = 0; plan && i < plan->n_entries; i++) {
+        const struct entries_entry *e = &plan->entries[i];
+        uint64_t at = result->base + e->at;
+        bool is_first =
+            e->family == ENTRIES_FAMILY_LIBC && !e->arguments[0] && wanted->at[e->function] == at;
+        if (is_first ||
+            (is_own(e, is_executable) && !is_wanted(wanted, at) && !(partial & 1u << e->family)))
+            plan->entries[n++] = *e;
+    }
+    if (plan)
+        plan->n_entries = n;
+    return n;
 }
 
 static void note_refusals(struct plans *p, const struct entries_result *result,
@@ -111,14 +124,12 @@ static int plan_object(struct plans *p, const struct remote *r, const struct rem
     struct entries_result result = {0};
     int file = open_object(r, o, path, sizeof path);
     const struct entries_object object = {path, file, r->memory, o->base};
-    const struct entries_names names = {.families = 1u << ENTRIES_FAMILY_LIBC, .wrapped = true};
+    const struct entries_names names = {
+        .families = ENTRIES_RECORDED_FAMILIES, .reordered = true, .wrapped = true};
     int rc = entries_plan_object(&object, &names, &result, &ignored);
     if (rc == 0)
         note_refusals(p, &result, wanted);
-    // Only the executable has an allocator that no symbol leads to.
-    bool hidden = rc == 0 && !o->name[0] && can_redirect_hidden(p, &result, wanted);
-    if (rc == 0 && result.plan && filter_plan(result.plan, o->base, wanted, hidden) &&
-        p->n < PLANS_MAX) {
+    if (rc == 0 && filter_plan(p, &result, wanted, !o->name[0]) && p->n < PLANS_MAX) {
         p->objects[p->n++] = (struct plans_object){.plan = result.plan, .base = o->base};
         result.plan = NULL;
     }
@@ -149,6 +160,20 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
     return false;
 }
 
+static bool has_prefixed_malloc(const struct remote *r, const struct remote_object *o)
+{
+    static const char *const names[] = {
+#define NAME(family, prefix, rows) prefix "malloc",
+        ENTRIES_PREFIX_TABLE(NAME)
+#undef NAME
+    };
+    for (size_t i = 1; i < sizeof names / sizeof *names; i++) {
+        if (remote_defines(r, o, names[i]))
+            return true;
+    }
+    return false;
+}
+
 // Forgets functions that only a copy of the capture library defines.
 static void drop_own_functions(const struct remote *r, struct plans_wanted *wanted)
 {
@@ -173,7 +198,8 @@ int plans_find(struct plans *p, const struct remote *r, struct err *e)
     for (size_t i = 0; rc == 0 && i < r->n_objects; i++) {
         const struct remote_object *o = &r->objects[i];
         // The ELF header of an executable that is not position-independent is not at its base.
-        if (!o->name[0] || wants_object(&wanted, remote_range_of(r, o)))
+        if (!o->name[0] || wants_object(&wanted, remote_range_of(r, o)) ||
+            has_prefixed_malloc(r, o))
             rc = plan_object(p, r, o, &wanted);
     }
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {

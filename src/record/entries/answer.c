@@ -10,13 +10,20 @@
 
 #define UNNAMED_PLAN "plan.new" // name until the file is complete
 
-static bool has_refusal(const struct entries_result *r)
+// Removes the families of which a function cannot be redirected. Returns the number of entries that
+// remain.
+static uint32_t drop_partial_families(struct entries_result *r)
 {
-    for (size_t i = 0; i < r->n_refused; i++) {
-        if (r->refused[i].reason != ENTRIES_REASON_ALIAS)
-            return true;
+    uint32_t partial = 0, n = 0;
+    for (size_t i = 0; i < r->n_refused; i++)
+        partial |= (uint32_t)(r->refused[i].reason != ENTRIES_REASON_ALIAS) << r->refused[i].family;
+    for (uint32_t i = 0; r->plan && i < r->plan->n_entries; i++) {
+        if (!(partial & 1u << r->plan->entries[i].family))
+            r->plan->entries[n++] = r->plan->entries[i];
     }
-    return false;
+    if (r->plan)
+        r->plan->n_entries = n;
+    return n;
 }
 
 // Writes a file whose contents are complete when it appears. If that fails, the process stops
@@ -41,7 +48,7 @@ void entries_answer(int dir_fd, pid_t pid)
     struct stat exe;
     struct err ignored = {0};
     struct entries_result result = {0};
-    const struct entries_names names = {.families = 1u << ENTRIES_FAMILY_LIBC};
+    const struct entries_names names = {.families = ENTRIES_RECORDED_FAMILIES, .reordered = true};
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
     int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     const struct entries_object object = {.path = path, .file = fd, .memory = -1};
@@ -53,8 +60,8 @@ void entries_answer(int dir_fd, pid_t pid)
         known = faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     }
     if (!known) {
-        bool good = entries_plan_object(&object, &names, &result, &ignored) == 0 && result.plan &&
-                    !has_refusal(&result);
+        bool good = entries_plan_object(&object, &names, &result, &ignored) == 0 &&
+                    drop_partial_families(&result);
         write_file(dir_fd, name, good ? result.plan : NULL);
     }
     entries_result_release(&result);

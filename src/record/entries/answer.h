@@ -5,8 +5,8 @@
 #include <sys/types.h>
 
 // Writes the plan of a process's executable to the directory `dir_fd` (entries_name_file), unless
-// the file is there. The file is empty if the executable has no allocator, or if one of the
-// allocator's functions cannot be redirected: a recording of only some functions would be wrong.
+// the file is there. Omits an allocator if one of its functions cannot be redirected, because a
+// recording of only some functions would be wrong. The file is empty if no allocator remains.
 void entries_answer(int dir_fd, pid_t pid);
 
 #endif

@@ -156,17 +156,10 @@ struct family {
 };
 
 static const struct family families[] = {
-    {ENTRIES_FAMILY_LIBC, "", true, jemalloc_rows},
-    {ENTRIES_FAMILY_JEMALLOC, "je_", true, jemalloc_rows},
-    {ENTRIES_FAMILY_JEMALLOC_RUST, "_rjem_", true, jemalloc_rows},
-    {ENTRIES_FAMILY_MIMALLOC, "mi_", true, mimalloc_rows},
-    {ENTRIES_FAMILY_TCMALLOC, "tc_", true, tcmalloc_rows},
-    {ENTRIES_FAMILY_RPMALLOC, "rp", true, rpmalloc_rows},
-    {ENTRIES_FAMILY_SNMALLOC, "sn_", true, snmalloc_rows},
-    {ENTRIES_FAMILY_TBBMALLOC, "scalable_", true, tbbmalloc_rows},
-    {ENTRIES_FAMILY_DLMALLOC, "dl", true, NULL},
-    {ENTRIES_FAMILY_NEDMALLOC, "ned", true, NULL},
-    {ENTRIES_FAMILY_MOZJEMALLOC, "moz_arena_", false, mozjemalloc_rows},
+#define FAMILY_ROW(family, prefix, rows) {ENTRIES_FAMILY_##family, prefix, true, rows},
+    ENTRIES_PREFIX_TABLE(FAMILY_ROW)
+#undef FAMILY_ROW
+        {ENTRIES_FAMILY_MOZJEMALLOC, "moz_arena_", false, mozjemalloc_rows},
     {ENTRIES_FAMILY_RUST, "__rust_", false, rust_rows},
     {ENTRIES_FAMILY_RUST, "__rdl_", false, rust_rows},
     {ENTRIES_FAMILY_RUST, "__rg_", false, rust_rows},

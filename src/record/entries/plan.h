@@ -38,11 +38,15 @@ enum entries_family {
 // Names of the families; "" for ENTRIES_FAMILY_LIBC.
 extern const char *const entries_family_names[ENTRIES_FAMILIES];
 
+// The families that are recorded. Functions of Rust usually forward to another allocator, whose
+// calls are recorded.
+#define ENTRIES_RECORDED_FAMILIES (~(1u << ENTRIES_FAMILY_RUST))
+
 // The functions to find.
 struct entries_names {
     // Functions that the user named, or NULL. A function of a family below stays in its family.
     const struct spool_wrap *wrap;
-    // Bits 1 << ENTRIES_FAMILY_*. Functions of RUST usually forward to another allocator.
+    // Bits 1 << ENTRIES_FAMILY_*.
     uint32_t families;
     // Also find functions whose arguments differ from those of the event's function, such as
     // mi_malloc_aligned(size, align); see `arguments` in struct entries_entry.

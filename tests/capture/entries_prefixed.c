@@ -1,0 +1,119 @@
+// A program with two allocators besides libc's, whose functions have prefixes and arguments in
+// other orders. Makes CALLS calls of each function:
+//   entries_prefixed           waits for the file `go` before, and for the file `end` afterwards
+//   entries_prefixed once      without waiting
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Calls stay calls of the function itself.
+#define FUNCTION __attribute__((noipa)) static
+
+enum { CALLS = 1000, POOL_BYTES = 64 << 20 };
+
+static _Alignas(64) char pool[POOL_BYTES];
+static size_t used;
+
+static void *allocate(size_t align, size_t size)
+{
+    size_t at = (used + align - 1) & -align;
+    used = at + size;
+    return used <= sizeof pool ? pool + at : NULL;
+}
+
+// jemalloc, as the crate jemalloc-sys names its functions. The flags of mallocx are the logarithm
+// of the alignment.
+FUNCTION void *_rjem_malloc(size_t size)
+{
+    return allocate(16, size);
+}
+
+FUNCTION void *_rjem_calloc(size_t count, size_t size)
+{
+    return _rjem_malloc(count * size);
+}
+
+FUNCTION void *_rjem_mallocx(size_t size, int flags)
+{
+    return allocate((size_t)1 << (flags & 63), size);
+}
+
+FUNCTION void *_rjem_rallocx(void *old, size_t size, int flags)
+{
+    void *p = _rjem_mallocx(size, flags);
+    return p ? memcpy(p, old, 16) : NULL;
+}
+
+FUNCTION void _rjem_free(void *p)
+{
+    *(char *)p = 1;
+}
+
+FUNCTION void _rjem_sdallocx(void *p, size_t size, int flags)
+{
+    *(char *)p = (char)(size + (size_t)flags);
+}
+
+// mimalloc
+FUNCTION void *mi_malloc(size_t size)
+{
+    return allocate(16, size);
+}
+
+FUNCTION void *mi_malloc_aligned(size_t size, size_t align)
+{
+    return allocate(align, size);
+}
+
+FUNCTION void *mi_heap_realloc(void *heap, void *old, size_t size)
+{
+    void *p = allocate(16, size);
+    return heap && p ? memcpy(p, old, 16) : NULL;
+}
+
+FUNCTION void mi_free(void *p)
+{
+    *(char *)p = 1;
+}
+
+static void call_all(void)
+{
+    static int heap;
+    for (int i = 0; i < CALLS; i++) {
+        void *p = _rjem_calloc(3, 101);
+        _rjem_free(p);
+        p = _rjem_mallocx(201, 6);
+        p = _rjem_rallocx(p, 202, 4);
+        _rjem_sdallocx(p, 202, 0);
+        p = mi_malloc_aligned(301, 64);
+        mi_free(p);
+        p = mi_malloc(302);
+        p = mi_heap_realloc(&heap, p, 303);
+        mi_free(p);
+        free(malloc(401));
+    }
+}
+
+static void await(const char *path)
+{
+    while (access(path, F_OK) != 0)
+        usleep(1000);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) {
+        call_all();
+        return 0;
+    }
+    if (write(1, "ready\n", 6) != 6)
+        return 1;
+    await("go");
+    call_all();
+    if (write(1, "done\n", 5) != 5)
+        return 1;
+    await("end");
+    return 0;
+}
