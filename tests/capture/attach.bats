@@ -513,18 +513,37 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   end_service
 }
 
-@test "--wrap: static functions are refused, with a remedy" {
+@test "--wrap: static functions, which are called directly, and unknown ones" {
   "$HEAPTAPE_PROGRAMS/named_static" >out 3>&- &
   service=$!
   until_line ready
-  run -125 "$HEAPTAPE" record --pid "$service" --wrap "$pre_names" -f -o t.ht
-  [ "$output" = "heaptape: $service: no object exports pre_malloc: it is static; link its allocator as a shared library, or libheaptape.so into the program" ]
+  run -125 "$HEAPTAPE" record --pid "$service" --wrap pre_mallok=malloc,pre_free=free -f -o t.ht
+  [ "$output" = "heaptape: $service: no symbol of the executable or dynamic symbol of a library is pre_mallok; build it with symbols, or link its allocator as a shared library" ]
   run -1 maps_heaptape "$service"
+  attach --wrap "$pre_names" --duration 1
+  all_calls_are_there
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  grep -q ' malloc 0 77 ' lines
+  grep -q ' calloc 0 40 3 ' lines
+  grep -q ' realloc 0x[0-9a-f]* 50 ' lines
+  # A block that pre_malloc requests from malloc, including its header.
+  run -1 grep -E ' malloc 0 (184|114) ' lines
   end_service
 }
 
-@test "--wrap: exported by the executable, and called directly" {
-  cc -fno-builtin -rdynamic -o direct "$HEAPTAPE_SOURCE"/tests/capture/named.c "$HEAPTAPE_SOURCE"/tests/capture/named_library.c
+@test "--wrap: a function that is called directly and cannot be redirected" {
+  cat >short.s <<'END'
+  .text
+  .globl pre_free
+  .type pre_free, @function
+pre_free: ret
+  .size pre_free, 1
+after: mov $1, %eax
+  ret
+  .section .note.GNU-stack,"",@progbits
+END
+  cc -fno-builtin -rdynamic -Dpre_free=other_free -c -o library.o "$HEAPTAPE_SOURCE"/tests/capture/named_library.c
+  cc -fno-builtin -rdynamic -o direct "$HEAPTAPE_SOURCE"/tests/capture/named.c library.o short.s
   ./direct >out 3>&- &
   service=$!
   until_line ready

@@ -17,10 +17,10 @@ until_line() {
   wait_until grep -qsx "$1" out || { cat out; return 1; }
 }
 
-# record_while_it_calls: attaches to $started, creates the file `go`, waits for the line `done` in
+# record_while_it_calls OPTION...: attaches to $started, creates the file `go`, waits for the line `done` in
 # `out`, and detaches.
 record_while_it_calls() {
-  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" "$@" 2>err 3>&- &
   local recorder=$!
   wait_until maps_heaptape "$started"
   wait_until "$HEAPTAPE" ctl "$started" status
@@ -63,12 +63,14 @@ has() {
   done
 }
 
-@test "allocators with prefixes and other orders of arguments" {
+@test "allocators with prefixes and other orders of arguments, and more functions in a second attach" {
   gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c"
   ./own >out 3>&- &
   started=$!
   until_line ready
-  record_while_it_calls
+  run -125 "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1
+  [ "$output" = "heaptape: ./own: nothing was recorded: the program did not call the malloc API" ]
+  record_while_it_calls --wrap own_malloc=malloc,own_free=free
   ! grep -E "loader's tables|own malloc" err || false
   has 1000 aligned_alloc 201
   has 1000 realloc 202
@@ -76,7 +78,8 @@ has() {
   has 1000 aligned_alloc 301
   has 1000 realloc 303
   has 1000 malloc 401
-  expect "frees" [ "$(awk '$5 == "free"' lines | wc -l)" -ge 4000 ]
+  has 1000 malloc 501
+  expect "frees" [ "$(awk '$5 == "free"' lines | wc -l)" -ge 5000 ]
   touch end
   wait "$started"
   started=

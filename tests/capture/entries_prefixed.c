@@ -1,4 +1,4 @@
-// A program with two allocators besides libc's, whose functions have prefixes and arguments in
+// A program with three allocators besides libc's, whose functions have prefixes and arguments in
 // other orders. Makes CALLS calls of each function:
 //   entries_prefixed           waits for the file `go` before, and for the file `end` afterwards
 //   entries_prefixed once      without waiting
@@ -77,6 +77,17 @@ FUNCTION void mi_free(void *p)
     *(char *)p = 1;
 }
 
+// Recorded with --wrap only.
+FUNCTION void *own_malloc(size_t size)
+{
+    return allocate(16, size);
+}
+
+FUNCTION void own_free(void *p)
+{
+    *(char *)p = 1;
+}
+
 static void call_all(void)
 {
     static int heap;
@@ -92,6 +103,7 @@ static void call_all(void)
         p = mi_heap_realloc(&heap, p, 303);
         mi_free(p);
         free(malloc(401));
+        own_free(own_malloc(501));
     }
 }
 

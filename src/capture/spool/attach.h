@@ -9,11 +9,10 @@
 // bytes, the jumps in the object.
 //
 //       int heaptape_attach(const char *session_dir, const struct spool_wrap *names, int tables)
-// Starts recording the process in the session of that directory, by the redirected functions. If
-// `tables` is not 0, the functions that are not redirected are recorded through the loader's
-// tables. If `names` is not NULL, functions with these names are wrapped too, through the tables.
-// Returns 0 or an errno; on error nothing is recorded. ENOLINK: one of these functions is not
-// called through the tables by any object.
+// Starts recording the process in the session of that directory, by the redirected functions.
+// `tables` (enum spool_tables) are the functions that are recorded through the loader's tables.
+// `names` are the names of --wrap, or NULL. Returns 0 or an errno; on error nothing is recorded.
+// ENOLINK: a function of `names` is not called through the tables by any object.
 //
 //       int heaptape_end(uint32_t by)
 // Stops recording, for the heaptape with PID `by`. Calls that begin afterwards bypass the library.
@@ -75,6 +74,11 @@ struct spool_wrap {
 // Parses "je_malloc=malloc,je_free=free". Returns 0, -EINVAL, or -EEXIST if a function or a name
 // occurs twice.
 int spool_parse_wrap(const char *text, struct spool_wrap *to);
+
+enum spool_tables {
+    SPOOL_TABLES_REST = 1,  // wrapped functions that are not redirected
+    SPOOL_TABLES_NAMES = 2, // functions of --wrap
+};
 
 struct spool_block {
     uint64_t address, size;

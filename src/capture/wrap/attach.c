@@ -24,11 +24,11 @@ int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *
     return error;
 }
 
-static void look_up_functions(const struct spool_wrap *names)
+static void look_up_functions(const struct spool_wrap *names, bool wraps_names)
 {
     next_resolve();
     next_bind();
-    wrap_set_names(names);
+    wrap_set_names(names, wraps_names);
     if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++") ||
         atomic_load(&wrap_operators) != WRAP_OPERATORS_UNKNOWN)
         wrap_cxx_resolve();
@@ -39,15 +39,15 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
 {
     static bool forks_known;
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    if (names && !patch_names_are_called(names)) {
+    if (tables & SPOOL_TABLES_NAMES && !patch_names_are_called(names)) {
         producer_leave(was);
         return ENOLINK;
     }
-    look_up_functions(names);
+    look_up_functions(names, tables & SPOOL_TABLES_NAMES);
     // If recording started while only some functions lead to the wrappers, a block could be
     // allocated by a recorded call and freed by an unrecorded one, or vice versa.
     int error = producer_attach_prepare();
-    if (!error && (tables || names))
+    if (!error && tables)
         error = patch_install(wrap_find_named);
     if (!error) {
         redirect_start();
@@ -56,7 +56,7 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
     if (error) {
         redirect_stop();
         patch_remove();
-    } else if (tables || names) {
+    } else if (tables) {
         patch_start_checks();
     }
     if (!error && !forks_known) {

@@ -20,7 +20,7 @@ enum { STEP_BYTES = 1 << 21 }; // between two places that are tried for an area
 // Distance within which a jump reaches every byte of an object and an area.
 #define REACH_BYTES ((uintptr_t)0x7ff00000)
 
-// Functions are constant once `n` includes them. Only one thread at a time adds functions.
+// Only one thread at a time adds functions.
 static struct {
     struct redirect_function all[REDIRECT_MAX];
     _Atomic size_t n;
@@ -36,7 +36,7 @@ static size_t count_functions(void)
     return atomic_load_explicit(&redirected.n, memory_order_acquire);
 }
 
-static const struct redirect_function *find_function(uintptr_t at)
+static struct redirect_function *find_function(uintptr_t at)
 {
     size_t n = count_functions();
     for (size_t i = 0; i < n; i++) {
@@ -150,6 +150,7 @@ static void add_functions(const struct entries_plan *plan, uintptr_t base, uintp
         memcpy(f->letters, e->arguments, sizeof e->arguments);
         f->arguments = f->letters[0] ? f->letters : entries_letters(e->function);
         f->wrapper = choose_wrapper(f, e, own);
+        f->wanted = true;
         f->slot = (_Atomic uintptr_t *)(area + e->slot);
         atomic_store_explicit(f->slot, f->trampoline, memory_order_relaxed);
     }
@@ -157,14 +158,16 @@ static void add_functions(const struct entries_plan *plan, uintptr_t base, uintp
 }
 
 // Returns the area of the plan if all its functions are redirected already, else 0. Sets *some if
-// any function is.
+// any function is, and `wanted` of these functions.
 static uintptr_t find_area(const struct entries_plan *plan, uintptr_t base, bool *some)
 {
     uintptr_t area = 0;
     uint32_t known = 0;
     for (uint32_t i = 0; i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
-        const struct redirect_function *f = find_function(base + e->at);
+        struct redirect_function *f = find_function(base + e->at);
+        if (f)
+            f->wanted = f->function == e->function;
         if (f && f->trampoline == f->area + e->trampoline && (!area || area == f->area)) {
             area = f->area;
             known++;
@@ -246,7 +249,7 @@ void redirect_start(void)
 {
     for (size_t i = 0, n = count_functions(); i < n; i++) {
         const struct redirect_function *f = &redirected.all[i];
-        if (f->wrapper)
+        if (f->wrapper && f->wanted)
             atomic_store_explicit(f->slot, f->wrapper, memory_order_release);
     }
 }
@@ -254,7 +257,8 @@ void redirect_start(void)
 void redirect_stop(void)
 {
     for (size_t i = 0, n = count_functions(); i < n; i++) {
-        const struct redirect_function *f = &redirected.all[i];
+        struct redirect_function *f = &redirected.all[i];
+        f->wanted = false;
         atomic_store_explicit(f->slot, f->trampoline, memory_order_release);
     }
 }

@@ -12,12 +12,13 @@
 // Functions that can be redirected.
 enum { REDIRECT_MAX = 2 * ENTRIES_MAX };
 
-// A redirected function.
+// A redirected function. The members are constant, except `wanted`.
 struct redirect_function {
     uintptr_t at, trampoline, wrapper, area;
     _Atomic uintptr_t *slot;
     uint16_t function;     // as in struct entries_entry
     const char *arguments; // letters as in struct entries_entry, never ""
+    bool wanted;           // a plan of the recording contains the function
     char letters[sizeof((struct entries_entry *)0)->arguments + 1];
 };
 
@@ -37,7 +38,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 // an error, calls reach the real functions.
 int redirect_apply(struct entries_plan *plan, uintptr_t base);
 
-// Lets calls of the redirected functions reach the wrappers, or the real functions.
+// Lets calls of the functions in the plans since redirect_stop reach the wrappers, or calls of all
+// redirected functions the real functions.
 void redirect_start(void);
 void redirect_stop(void);
 

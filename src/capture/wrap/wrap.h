@@ -56,8 +56,9 @@ static inline void wrap_free(void *p)
 // Returns the error of a call that returned `p`: 0 if it succeeded, or if `size` is 0.
 uint8_t wrap_error(const void *p, size_t size);
 
-// Sets the functions that are wrapped under other names, or NULL for none.
-void wrap_set_names(const struct spool_wrap *names);
+// Sets the names of --wrap, or NULL for none. Without `wraps`, the functions are redirected, and only
+// the function that returns usable sizes is used.
+void wrap_set_names(const struct spool_wrap *names, bool wraps);
 
 // Returns the wrapper for a function wrapped under another name, or NULL.
 void *wrap_find_named(const char *name);

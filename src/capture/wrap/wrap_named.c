@@ -132,13 +132,12 @@ static const struct {
 };
 
 // Never resets the real functions, because a thread may still be inside an earlier wrapper.
-void wrap_set_names(const struct spool_wrap *names)
+void wrap_set_names(const struct spool_wrap *names, bool wraps)
 {
-    named.names = names ? *names : (struct spool_wrap){0};
+    named.names = names && wraps ? *names : (struct spool_wrap){0};
     producer_set_named_usable(NULL);
-    for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
-        void *real =
-            named.names.names[i][0] ? next_find_definition(named.names.names[i], &named) : NULL;
+    for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
+        void *real = names->names[i][0] ? next_find_definition(names->names[i], &named) : NULL;
         if (real)
             __atomic_store_n(named_functions[i].real, real, __ATOMIC_RELEASE);
         if (real && i == SPOOL_WRAP_USABLE_SIZE)

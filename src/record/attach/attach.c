@@ -546,8 +546,8 @@ static int end_recording(struct caller *c, bool *cleared, struct err *e)
     return failed || *cleared ? failed : clear_recording(c, cleared, e);
 }
 
-// Prepares the functions of an object in the process, and writes the code of their stubs. Leaves an
-// object unchanged if another plan already redirects it.
+// Prepares the functions of an object in the process, and writes the code of their stubs. Functions
+// that the plan of an earlier recording redirects stay as they are.
 static int redirect_object(struct caller *c, struct plans *p, size_t i, struct err *e)
 {
     struct plans_object *o = &p->objects[i];
@@ -559,16 +559,18 @@ static int redirect_object(struct caller *c, struct plans *p, size_t i, struct e
     if (!remote_write(r, at, o->plan, sizeof *o->plan))
         return set_gone(c, e);
     int rc = call_by_name(c, "heaptape_redirect", (const uint64_t[6]){at, o->base, to}, &error, e);
-    if (rc < 0 || (int)error == EEXIST)
+    if (rc == 0 && (int)error == EEXIST)
+        return plans_drop_redirected(o, r) ? redirect_object(c, p, i, e) : 0;
+    if (rc < 0)
         return rc;
     if (!error && !remote_read(r, to, &area, sizeof area))
         return set_gone(c, e);
     if (!error)
         error = (uint64_t)-plans_write_code(o, r, area);
     if ((int)error)
-        plans_miss(p, entries_symbol(o->plan->entries[0].function),
-                   (int)error == ENOEXEC ? "its code in memory differs from the file"
-                                         : strerror((int)error));
+        plans_miss_object(p, o,
+                          (int)error == ENOEXEC ? "its code in memory differs from the file"
+                                                : strerror((int)error));
     return 0;
 }
 
@@ -614,6 +616,9 @@ static int join_session(struct caller *c, const struct attach_how *how, struct p
 {
     uint64_t error = 0, names = c->stack + STACK_BYTES / 2 + RED_ZONE;
     int rc = redirect_functions(c, p, e);
+    uint32_t tables = p->missing[0] ? SPOOL_TABLES_REST : 0;
+    if (how->names && !plans_have_names(p, how->names))
+        tables |= SPOOL_TABLES_NAMES;
     if (rc == 0)
         rc = write_text(c, how->session_dir, e);
     if (rc == 0 && how->names &&
@@ -621,8 +626,7 @@ static int join_session(struct caller *c, const struct attach_how *how, struct p
         rc = set_gone(c, e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_attach",
-                          (const uint64_t[6]){c->text, how->names ? names : 0, p->missing[0] != 0},
-                          &error, e);
+                          (const uint64_t[6]){c->text, how->names ? names : 0, tables}, &error, e);
     if (rc == 0 && (int)error == ENOLINK)
         return err_set(
             e, -ENOTSUP,
@@ -741,15 +745,15 @@ static void find_functions(struct remote *r)
         remote_function(r, names[i]);
 }
 
-// Checks that the functions of --wrap are exported by an object.
+// Checks that the functions of --wrap, which are not all redirected, are exported by an object.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
         if (names->names[i][0] && !remote_last_function(r, names->names[i]))
             return err_set(
                 e, -ENOTSUP,
-                "%ld: no object exports %s: it is static; link its allocator as a shared "
-                "library, or libheaptape.so into the program",
+                "%ld: no symbol of the executable or dynamic symbol of a library is %s; build it "
+                "with symbols, or link its allocator as a shared library",
                 (long)r->pid, names->names[i]);
     }
     return 0;
@@ -801,9 +805,9 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
         return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
     }
     struct plans plans = {0};
-    rc = how ? check_names(&r, how->names, &s->error) : 0;
-    if (rc == 0 && how)
-        rc = plans_find(&plans, &r, &s->error);
+    rc = how ? plans_find(&plans, &r, how->names, &s->error) : 0;
+    if (rc == 0 && how && how->names && !plans_have_names(&plans, how->names))
+        rc = check_names(&r, how->names, &s->error);
     if (rc < 0) {
         plans_release(&plans);
         remote_close(&r);

@@ -23,6 +23,7 @@ enum {
 // Address in the process of each function that the library wraps, or 0.
 struct plans_wanted {
     uint64_t at[ENTRIES_FUNCTION_LIMIT];
+    const struct spool_wrap *wrap; // names of other functions, or NULL
 };
 
 static const char *wanted_symbol(unsigned function)
@@ -35,6 +36,12 @@ void plans_miss(struct plans *p, const char *name, const char *why)
 {
     if (!p->missing[0])
         snprintf(p->missing, sizeof p->missing, "%.60s: %s", name, why);
+}
+
+void plans_miss_object(struct plans *p, struct plans_object *o, const char *why)
+{
+    plans_miss(p, entries_symbol(o->plan->entries[0].function), why);
+    o->named = 0;
 }
 
 // Opens the file of an object, if the process still shows it.
@@ -124,13 +131,16 @@ static int plan_object(struct plans *p, const struct remote *r, const struct rem
     struct entries_result result = {0};
     int file = open_object(r, o, path, sizeof path);
     const struct entries_object object = {path, file, r->memory, o->base};
-    const struct entries_names names = {
-        .families = ENTRIES_RECORDED_FAMILIES, .reordered = true, .wrapped = true};
+    const struct entries_names names = {.wrap = wanted->wrap,
+                                        .families = ENTRIES_RECORDED_FAMILIES,
+                                        .reordered = true,
+                                        .wrapped = true};
     int rc = entries_plan_object(&object, &names, &result, &ignored);
     if (rc == 0)
         note_refusals(p, &result, wanted);
     if (rc == 0 && filter_plan(p, &result, wanted, !o->name[0]) && p->n < PLANS_MAX) {
-        p->objects[p->n++] = (struct plans_object){.plan = result.plan, .base = o->base};
+        p->objects[p->n++] =
+            (struct plans_object){.plan = result.plan, .base = o->base, .named = result.named};
         result.plan = NULL;
     }
     entries_result_release(&result);
@@ -160,7 +170,9 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
     return false;
 }
 
-static bool has_prefixed_malloc(const struct remote *r, const struct remote_object *o)
+// Returns true if the object exports a malloc with a known prefix, or a function that the user named.
+static bool has_other_names(const struct remote *r, const struct remote_object *o,
+                            const struct spool_wrap *wrap)
 {
     static const char *const names[] = {
 #define NAME(family, prefix, rows) prefix "malloc",
@@ -169,6 +181,10 @@ static bool has_prefixed_malloc(const struct remote *r, const struct remote_obje
     };
     for (size_t i = 1; i < sizeof names / sizeof *names; i++) {
         if (remote_defines(r, o, names[i]))
+            return true;
+    }
+    for (unsigned i = 0; wrap && i < SPOOL_WRAPPED; i++) {
+        if (wrap->names[i][0] && remote_defines(r, o, wrap->names[i]))
             return true;
     }
     return false;
@@ -187,9 +203,22 @@ static void drop_own_functions(const struct remote *r, struct plans_wanted *want
     }
 }
 
-int plans_find(struct plans *p, const struct remote *r, struct err *e)
+bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap)
 {
-    struct plans_wanted wanted = {0};
+    uint32_t named = 1u << SPOOL_WRAP_USABLE_SIZE; // only called
+    for (size_t i = 0; i < p->n; i++)
+        named |= p->objects[i].named;
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
+        if (wrap->names[i][0] && !(named & 1u << i))
+            return false;
+    }
+    return true;
+}
+
+int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap *wrap,
+               struct err *e)
+{
+    struct plans_wanted wanted = {.wrap = wrap};
     int rc = 0;
     *p = (struct plans){0};
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++)
@@ -199,7 +228,7 @@ int plans_find(struct plans *p, const struct remote *r, struct err *e)
         const struct remote_object *o = &r->objects[i];
         // The ELF header of an executable that is not position-independent is not at its base.
         if (!o->name[0] || wants_object(&wanted, remote_range_of(r, o)) ||
-            has_prefixed_malloc(r, o))
+            has_other_names(r, o, wrap))
             rc = plan_object(p, r, o, &wanted);
     }
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
@@ -222,6 +251,17 @@ static bool holds(const struct plans_object *o, const struct entries_entry *e,
 {
     uint8_t now[ENTRIES_MAX_BYTES];
     return remote_read(r, o->base + e->at, now, e->bytes) && memcmp(now, expected, e->bytes) == 0;
+}
+
+bool plans_drop_redirected(struct plans_object *o, const struct remote *r)
+{
+    uint32_t n = 0, before = o->plan->n_entries;
+    for (uint32_t i = 0; i < before; i++) {
+        if (holds(o, &o->plan->entries[i], r, o->plan->entries[i].was))
+            o->plan->entries[n++] = o->plan->entries[i];
+    }
+    o->plan->n_entries = n;
+    return n && n < before;
 }
 
 static bool has_all_jumps(const struct plans_object *o, const struct remote *r)
@@ -368,8 +408,7 @@ void plans_store_jumps(struct plans *p, const struct remote *r)
     for (size_t i = 0; i < p->n; i++) {
         struct plans_object *o = &p->objects[i];
         if (o->pending && !store_object(o, r))
-            plans_miss(p, entries_symbol(o->plan->entries[0].function),
-                       "another tool has changed its first bytes");
+            plans_miss_object(p, o, "another tool has changed its first bytes");
         o->pending = false;
     }
 }

@@ -5,6 +5,7 @@
 #define HEAPTAPE_ATTACH_PLANS_H
 
 #include "base/err.h"
+#include "capture/spool/attach.h"
 #include "capture/spool/entries.h"
 #include "record/attach/tracees.h"
 
@@ -18,6 +19,8 @@ struct plans_object {
     struct entries_plan *plan; // owned
     uint64_t base, area;
     bool pending; // the jumps are not stored yet
+    // Functions of --wrap that are redirected, as in struct entries_result.
+    uint32_t named;
 };
 
 struct plans {
@@ -29,18 +32,30 @@ struct plans {
     char unrecorded[PLANS_WHY_BYTES];
 };
 
-// Makes plans for the functions that the program calls. Functions that cannot be redirected are
+// Makes plans for the functions that the program calls, and for functions with the names in `wrap`,
+// which may be NULL. Functions that cannot be redirected are
 // named in `missing`. Returns 0, or -ENOMEM. The caller releases *p in both cases.
-int plans_find(struct plans *p, const struct remote *r, struct err *e);
+int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap *wrap,
+               struct err *e);
+
+// Returns true if all functions in `wrap` are redirected.
+bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap);
+
 void plans_release(struct plans *p);
 
 // Adds a reason to `missing`, unless there is one already.
 void plans_miss(struct plans *p, const char *name, const char *why);
 
+// Notes that the functions of an object cannot be redirected.
+void plans_miss_object(struct plans *p, struct plans_object *o, const char *why);
+
 // Writes the code of an object's area, which is mapped at `area`. Sets `pending`, unless all jumps
 // are stored already. Returns 0, or a negative errno: -ERANGE, or -EACCES if the process cannot be
 // written to.
 int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area);
+
+// Removes the entries whose bytes are replaced already. Returns true if some were, and some remain.
+bool plans_drop_redirected(struct plans_object *o, const struct remote *r);
 
 // Moves the stopped threads out of the bytes that will be replaced. `caller` is the program counter
 // of thread `tid` when it continues. Returns false, with all threads unchanged, if a thread cannot

@@ -119,7 +119,7 @@ static uint32_t find_families(const struct find_list *l)
         allocate |= (uint32_t)(class == HT_CLASS_ALLOC) << f->row->family;
         release |= (uint32_t)(class == HT_CLASS_FREE) << f->row->family;
         dynamic |= (uint32_t)f->is_dynamic << f->row->family;
-        named |= (uint32_t)f->row->is_named << f->row->family;
+        named |= (uint32_t)(f->row->named != 0) << f->row->family;
     }
     return (allocate & release) | (dynamic & 1u << ENTRIES_FAMILY_LIBC) | named;
 }

@@ -254,7 +254,7 @@ static int add_user_names(struct functions *f, const struct spool_wrap *wrap)
             continue; // longer than any row
         struct functions_row *row = &f->rows[index - 1];
         row->function = own.function;
-        row->is_named = true;
+        row->named |= 1u << i;
         memset(row->arguments, 0, sizeof row->arguments);
     }
     return 0;

@@ -11,7 +11,7 @@ struct functions_row {
     enum entries_family family;
     uint16_t function; // as in struct entries_entry, or 0 for malloc_usable_size
     char arguments[7]; // as in struct entries_entry
-    bool is_named;     // the user named the function
+    uint32_t named;    // bits 1 << SPOOL_WRAP_* if the user named the function
 };
 
 enum { FUNCTIONS_BEGINNINGS = 4096 };

@@ -148,6 +148,7 @@ static void write_code(struct draft *d)
             continue;
         struct entries_entry *e = &p->entries[n++];
         *e = p->entries[k];
+        d->result->named |= d->functions[k]->row->named;
         write_stub(p->code + e->stub, e);
         memcpy(p->code + e->trampoline, m->code, m->code_bytes);
         for (unsigned f = 0; f < m->n_fixups; f++)
