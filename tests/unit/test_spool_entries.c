@@ -131,10 +131,38 @@ static void threads_continue_in_the_trampoline(void **state)
     free(p);
 }
 
+static void arguments_have_the_order_of_the_function(void **state)
+{
+    static const struct {
+        unsigned function;
+        const char *letters;
+    } wanted[] = {
+        {HT_MALLOC, "s"},
+        {HT_CALLOC, "cs"},
+        {HT_REALLOC, "ps"},
+        {HT_REALLOCARRAY, "pcs"},
+        {HT_MEMALIGN, "as"},
+        {HT_POSIX_MEMALIGN, "xas"},
+        {HT_NEW_ALIGNED, "sa"},
+        {HT_FREE, "p"},
+        {HT_FREE_SIZED, "ps"},
+        {HT_FREE_ALIGNED_SIZED, "pas"},
+        {HT_DELETE_ALIGNED, "pa"},
+        {HT_DELETE_SIZED_ALIGNED, "psa"},
+        {ENTRIES_PRCTL, ""},
+        {ENTRIES_DLCLOSE, ""},
+        {0, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        assert_string_equal(entries_letters(wanted[i].function), wanted[i].letters);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(valid_plans_and_others),
     cmocka_unit_test(displacements_follow_the_area),
     cmocka_unit_test(the_jump_leads_to_the_stub),
     cmocka_unit_test(threads_continue_in_the_trampoline),
+    cmocka_unit_test(arguments_have_the_order_of_the_function),
 };
 UNIT_MAIN(tests)

@@ -36,6 +36,8 @@ void entries_name_file(const struct stat *exe, char name[ENTRIES_FILE_BYTES])
 
 const char *entries_letters(unsigned function)
 {
+    if (function >= HT_KIND_LIMIT || !event_infos[function].symbol)
+        return "";
     const struct event_info *i = &event_infos[function];
     bool is_cxx = strncmp(i->symbol, "_Z", 2) == 0, is_aligned = i->fields & HT_F_ALIGN;
     if (i->class == HT_CLASS_RESIZE)

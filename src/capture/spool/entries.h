@@ -100,7 +100,7 @@ enum { ENTRIES_FILE_BYTES = 24 };
 void entries_name_file(const struct stat *exe, char name[ENTRIES_FILE_BYTES]);
 
 // Returns the letters of the arguments of an event's allocator function, as in `arguments` of
-// struct entries_entry.
+// struct entries_entry; "" for other functions.
 const char *entries_letters(unsigned function);
 
 // Returns the name in family 0 of a function that the library wraps, or NULL.
