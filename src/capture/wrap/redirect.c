@@ -136,6 +136,12 @@ static uintptr_t choose_wrapper(const struct redirect_function *f, const struct 
                     : wrap_entry_thunk((size_t)(f - redirected.all));
 }
 
+// Returns true for operators new, and for functions with a prefix, such as mi_new_n.
+static bool may_throw(const struct entries_entry *e)
+{
+    return e->family || strncmp(entries_symbol(e->function), "_Zn", 3) == 0;
+}
+
 static void add_functions(const struct entries_plan *plan, uintptr_t base, uintptr_t area,
                           const struct object *own)
 {
@@ -149,6 +155,7 @@ static void add_functions(const struct entries_plan *plan, uintptr_t base, uintp
         f->function = e->function;
         memcpy(f->letters, e->arguments, sizeof e->arguments);
         f->arguments = f->letters[0] ? f->letters : entries_letters(e->function);
+        f->throws = may_throw(e);
         f->wrapper = choose_wrapper(f, e, own);
         f->wanted = true;
         f->slot = (_Atomic uintptr_t *)(area + e->slot);

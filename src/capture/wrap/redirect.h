@@ -19,6 +19,7 @@ struct redirect_function {
     uint16_t function;     // as in struct entries_entry
     const char *arguments; // letters as in struct entries_entry, never ""
     bool wanted;           // a plan of the recording contains the function
+    bool throws;           // the function may throw an exception
     char letters[sizeof((struct entries_entry *)0)->arguments + 1];
 };
 
