@@ -78,6 +78,50 @@ realloc 202 0 1000
 realloc 303 0 1000" ]
 }
 
+@test "C++ operators in the executable that throw" {
+  cat >own.cc <<'END'
+#include <cstdlib>
+#include <new>
+#define CALLED __attribute__((noipa))
+static char pool[1 << 20];
+static size_t used;
+extern "C" CALLED void *malloc(size_t n)
+{
+  n = (n + 15) & ~15ul;
+  if (n > sizeof pool - used) return 0;
+  used += n;
+  return pool + used - n;
+}
+extern "C" CALLED void free(void *p) { if (p) *(volatile char *)p = 1; }
+extern "C" CALLED void *calloc(size_t a, size_t b) { return malloc(a * b); }
+extern "C" CALLED void *realloc(void *, size_t n) { return malloc(n); }
+CALLED void *operator new(size_t n)
+{
+  void *p = malloc(n);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+CALLED void operator delete(void *p) noexcept { free(p); }
+CALLED void operator delete(void *p, size_t) noexcept { free(p); }
+CALLED int last(int x) { return x * 3 + 7; }
+int main()
+{
+  int caught = 0;
+  for (int i = 0; i < 10; i++) {
+    try { operator new(1 << 22); } catch (std::bad_alloc &) { caught++; }
+  }
+  for (int i = 0; i < 100; i++) operator delete(operator new(77));
+  return caught != 10;
+}
+END
+  g++ -w -O2 -fno-builtin -o own own.cc
+  record ./own
+  [ "$status" -eq 0 ]
+  [ "$(awk '$5 == "new" && $7 == 77' lines | wc -l)" -eq 100 ]
+  [ "$(awk '$5 == "delete"' lines | wc -l)" -eq 100 ]
+  [ "$(awk '$5 == "malloc" && $7 == 77' lines | wc -l)" -eq 0 ]
+}
+
 @test "an allocator that cannot be redirected: the program runs, and the trace names it" {
   # free is shorter than a jump, and another function follows.
   cat >short.s <<'END'

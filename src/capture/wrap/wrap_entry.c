@@ -51,12 +51,21 @@ static uintptr_t call_real(const void *context)
     return real(a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+// Body of wrap_cxx_guard, which restores the state of the thread.
+static uintptr_t call_throwing(const void *context)
+{
+    producer_enter(PRODUCER_MUTED);
+    return call_real(context);
+}
+
 // Calls the real function. Its own calls of redirected functions are not events.
 static uintptr_t call_muted(const struct entry_call *c)
 {
     uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_MUTED);
-    uintptr_t result = c->function->throws ? wrap_cxx_guard(call_real, c) : call_real(c);
+    uint32_t was = producer_tls.busy;
+    if (!c->function->throws)
+        producer_enter(PRODUCER_MUTED);
+    uintptr_t result = c->function->throws ? wrap_cxx_guard(call_throwing, c) : call_real(c);
     producer_leave(was);
     producer_call_end(begin);
     return result;
