@@ -83,7 +83,7 @@ static void record_release(const struct entry_call *c, const struct event *ev)
 {
     bool plain = event_infos[ev->kind].form == HT_FORM_PLAIN;
     if (!plain ||
-        (!producer_put_plain(ev->kind, ev->ptr) && !producer_put_known(ev->kind, ev->ptr)))
+        (!producer_put_plain(ev->kind, ev->ptr) && !producer_retry_plain(ev->kind, ev->ptr)))
         record(ev, c->caller);
 }
 
