@@ -10,7 +10,7 @@ _heaptape_commands=(
   'ctl:Control recording in a running process'
   'check:Verify a file written by heaptape'
   'symbolize:Store function names in a trace or workload'
-  'corpus:Record twelve programs and compare allocators on their workloads'
+  'corpus:Record 40 programs and compare allocators on their workloads'
   'diff:Compare the heap usage of two recordings and fail if it grew'
   'dump:Print the events of a trace or workload'
   'sql:Run an SQL query on the events and blocks of recordings'
@@ -138,6 +138,7 @@ _heaptape_compare() {
     '(-o --output)'{-o+,--output=}'[write an HTML report of the results and the workload'\''s heap usage]:FILE: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '--real[also run PROGRAM, or the recorded command line, on each allocator]' \
+    '--placement=[search the best placement of the blocks; auto\: if the workload has at most 4 million calls]:auto|always|never: _heaptape_words auto always never' \
     '(-r --runs)'{-r+,--runs=}'[replay N times on each allocator and report medians]:N: _heaptape_words ' \
     '--touch=[write to each block\: its first byte and each of its pages, nothing, or every byte]:page|none|all: _heaptape_words page none all' \
     '--threads=[choose how the recorded threads run]:auto|real|coupled|one: _heaptape_words auto real coupled one' \

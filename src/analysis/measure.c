@@ -141,7 +141,7 @@ static void rank_values(const double *a, size_t n_a, const double *b, size_t n_b
     }
 }
 
-enum { EXACT_VALUES = 40, EXACT_SUM = EXACT_VALUES * (EXACT_VALUES + 1) };
+enum { EXACT_VALUES = 20, EXACT_SUM = EXACT_VALUES * (EXACT_VALUES + 1) };
 
 // Counts the choices of n_a of the ranks whose sum is as far from its mean as `sum`.
 static double exact_p(const size_t *ranks, size_t n, size_t n_a, size_t sum)

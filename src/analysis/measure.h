@@ -50,7 +50,7 @@ bool measure_differs(const struct measure_ratio *r, size_t comparisons);
 // Returns the number of runs per side from which a difference can be significant.
 size_t measure_runs_needed(size_t comparisons);
 
-// Returns the two-sided p value of the Mann-Whitney test: exact for up to 40 values, otherwise by
+// Returns the two-sided p value of the Mann-Whitney test: exact for up to 20 values, otherwise by
 // the normal approximation. Returns 1 if a side is empty.
 double measure_p_value(const double *a, size_t n_a, const double *b, size_t n_b);
 

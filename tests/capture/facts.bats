@@ -97,7 +97,7 @@ print(sum(a == b for a, b in zip(stamps, stamps[1:])))'
   record "$HEAPTAPE_PROGRAMS/times" 10
   [ "$(json t.ht "s['recorded']['clock'] != 'monotonic'")" = True ] || skip "no counter"
   judge_times >unread
-  "$HEAPTAPE" stat t.ht | grep '^times of calls may be early by up to'
+  "$HEAPTAPE" stat -v t.ht | grep '^times of calls may be early by up to'
   "$HEAPTAPE" convert -q -f --strict -o t.htw t.ht
   [ "$(json t.htw "s['processes'][0]['early_max_ns'] > 0")" = True ]
   record_options=--clock=exact record "$HEAPTAPE_PROGRAMS/times" 10
@@ -105,5 +105,5 @@ print(sum(a == b for a, b in zip(stamps, stamps[1:])))'
   cat unread read
   [ "$(cat unread)" -gt "$(cat read)" ]
   [ "$(json t.ht "'early_max_ns' in s['processes'][0]")" = False ]
-  [ "$("$HEAPTAPE" stat t.ht | grep -c 'times of calls may be early')" -eq 0 ]
+  [ "$("$HEAPTAPE" stat -v t.ht | grep -c 'times of calls may be early')" -eq 0 ]
 }

@@ -154,7 +154,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   heaptape compare -q --no-latency --color=always -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" b.htw
   has "${lines[1]}" "${bold}allocator"
   has "${lines[3]}" "$red"
-  heaptape stat --color=always a.htw
+  heaptape stat -v --color=always a.htw
   has "$output" "${bold}       pid"
 }
 

@@ -553,7 +553,8 @@ deepbind() {
 }
 
 @test "own_malloc: yes" {
-  program own 'free(malloc(10));' 'static char a[1 << 20]; void *malloc(size_t n) { return a; } void free(void *p) {} void *calloc(size_t n, size_t m) { return a; } void *realloc(void *p, size_t n) { return a; }'
+  # free is shorter than a jump, so heaptape cannot redirect it.
+  program own 'free(malloc(10));' 'static char a[1 << 20]; void *malloc(size_t n) { return a; } __attribute__((naked)) void free(void *p) { __asm__("ret"); } void *calloc(size_t n, size_t m) { return a; } void *realloc(void *p, size_t n) { return a; }'
   recording -- sh -c './own; :'
   said own_malloc
   has "$output" "Calls of the malloc in the executable were not recorded, in process "

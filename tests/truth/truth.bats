@@ -96,9 +96,13 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
   before=("$HEAPTAPE_PROGRAMS/stopper" "$stops")
   modes=(slow ring lock pool realloc)
   record_truth glibc 2 1000 || ! grep "may not be traced" said || skip "ptrace(2) is not allowed"
-  truth_holds "${HEAPTAPE_TEST_ALLOCATOR:-glibc}" 4 $((6000 * stops))
-  has "$(cat said)" "$stops stops"
-  repaired=$(python3 -c 'import json; print(json.load(open("stat.json"))["order"]["repaired"])')
+  # On a busy machine, all stops may miss that place.
+  for _ in 1 2 3; do
+    truth_holds "${HEAPTAPE_TEST_ALLOCATOR:-glibc}" 4 $((6000 * stops))
+    has "$(cat said)" "$stops stops"
+    repaired=$(python3 -c 'import json; print(json.load(open("stat.json"))["order"]["repaired"])')
+    [ "$repaired" -lt $((stops / 5)) ] || break
+  done
   expect "late records" [ "$repaired" -ge $((stops / 5)) ]
 }
 

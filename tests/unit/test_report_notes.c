@@ -56,7 +56,7 @@ static void test_a_large_trace_is_not_read_again(void **state)
     make_file(path, LIMIT + 1);
     snprintf(
         expected, sizeof expected,
-        "heaptape: run 'heaptape stat %s' for the coverage of stacks: the trace exceeds 256 MiB\n",
+        "heaptape: run 'heaptape stat -v %s' for the coverage of stacks: the trace exceeds 256 MiB\n",
         path);
     assert_string_equal(note_of(note_coverage, path), expected);
     assert_string_equal(note_of(unseen_note, path), "");

@@ -39,25 +39,28 @@ char status_letter(pid_t pid, pid_t tid, const char *field)
     return text[0];
 }
 
-static bool is_heaptape(pid_t pid)
+// Returns 1 if the process runs this program, 0 if it runs another, or a negative errno; -ENOENT:
+// it is ending.
+static int runs_heaptape(pid_t pid)
 {
     char path[64];
     struct stat self, other;
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
-    return stat("/proc/self/exe", &self) == 0 && stat(path, &other) == 0 &&
-           self.st_dev == other.st_dev && self.st_ino == other.st_ino;
+    if (stat("/proc/self/exe", &self) < 0 || stat(path, &other) < 0)
+        return -errno;
+    return self.st_dev == other.st_dev && self.st_ino == other.st_ino;
 }
 
 int status_traced(pid_t pid, pid_t tracer, struct err *e)
 {
-    char state = status_letter(tracer, tracer, "State");
+    int same = runs_heaptape(tracer);
     // The recorder and ctl attach from a child process.
-    if (is_heaptape(tracer))
+    if (same == 1)
         return err_set(
             e, -EAGAIN,
             "%ld: process %llu, another heaptape, is attaching to it or detaching; try again",
             (long)pid, (unsigned long long)status_number(tracer, tracer, "PPid", 10));
-    if (!state || state == 'Z' || state == 'X')
+    if (same == -ENOENT)
         return err_set(e, -EAGAIN, "%ld: was traced by process %ld, which has ended", (long)pid,
                        (long)tracer);
     return err_set(e, -EBUSY, "%ld: is traced by process %ld (a debugger, or strace)", (long)pid,

@@ -1,10 +1,10 @@
 #include "record/drain/compressors.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,14 +166,10 @@ static void *run_helper(void *arg)
 // Call with the mutex held.
 static void start_helper(struct compressors *l)
 {
-    sigset_t all, mask;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mask);
-    if (pthread_create(&l->helpers[l->n_helpers], NULL, run_helper, l) == 0)
+    if (thread_start(&l->helpers[l->n_helpers], 0, run_helper, l) == 0)
         l->n_helpers++;
     else
         l->settings.helpers = l->n_helpers; // do not try again
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
 void compressors_put(struct compressors *l, struct bundle *p)
