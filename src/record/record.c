@@ -190,6 +190,11 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     if (facts_process(p, s) < 0)
         return err_no_memory(e, NULL);
     r->n_ended++;
+    // The process noticed that this recorder had stopped. The cause of that is reported separately.
+    if (r->drain.stopped && p->off_reason && strcmp(p->off_reason, SPOOL_REASON_ENDED) == 0) {
+        free(p->off_reason);
+        p->off_reason = NULL;
+    }
     if (s->broken || atomic_load(&s->guard.broken)) {
         free(p->exe);
         p->exe = strdup(s->program);
@@ -314,6 +319,8 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];
+        // Later events have later stamps than the sample.
+        drain_request_reading(&r->drain, s);
         *sample = (struct trace_sample){.process = s->number, .stamp = stamp_now(r)};
         if (!facts_memory(sample, s->visible_pid))
             continue;
@@ -774,6 +781,8 @@ static int finish_trace(struct recorder *r, struct err *e)
         rc = finish_unrecorded(r, e);
     if (r->drain.n_spools == 0)
         drain_check_refused(&r->drain, true);
+    // The size limit may have been reached by what was in the buffer.
+    r->result->full |= encoder_has_ended(r->encoder);
     r->result->unrecorded.balance = current_balance(r);
     return rc < 0 ? rc : encoder_finish(r->encoder, &r->result->unrecorded, stamp_now(r), e);
 }

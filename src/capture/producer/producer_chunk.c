@@ -212,7 +212,7 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
         return "the spool is full";
     // Do not check at every event dropped under --lossy, because the check is a system call.
     if (producer_tls.thread->streams[0].lost % LOOK_EACH == 0 && !producer_has_recorder(p))
-        return "the recorder has ended";
+        return SPOOL_REASON_ENDED;
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
         return "the recorder could not map its spool";
     if (waited_ns > FOUND_WAIT_NS &&

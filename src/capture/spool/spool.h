@@ -217,6 +217,9 @@ struct spool_readings {
     uint64_t usual_ticks;
 };
 
+// Value of spool_header.reason: the recorder drains no more, or is gone.
+#define SPOOL_REASON_ENDED "the recorder has ended"
+
 struct spool_header {
     uint64_t magic; // written after all other constants (release)
     uint32_t pid, ppid;
