@@ -37,14 +37,12 @@ enum {
     RECORDER_NICE = 5,  // lowers the priority of the recorder, so that the program runs first
     BACKUP_UNNICE = 10, // raises the priority of the backup thread: the program must not wait
 };
-#define BATCH_NS       MS(20) // a batch is also written when it is this old
-#define SAMPLE_NS      MS(10) // between RSS samples of each process
-#define SAMPLE_LATE_NS MS(1) // a sample that takes longer is taken again, SAMPLE_TRIES times in all
-#define SAMPLE_TRIES   4
-#define CHECK_NS       MS(2)   // between checks for ended processes
-#define BACKUP_NAP     400000u // ns
-#define CALM_NS        MS(50)  // between drains while no chunks fill up
-#define IDLE_NS        MS(20) // sleep while few chunks fill up; limits the delay of published events
+#define BATCH_NS   MS(20)  // a batch is also written when it is this old
+#define SAMPLE_NS  MS(10)  // between RSS samples of each process
+#define CHECK_NS   MS(2)   // between checks for ended processes
+#define BACKUP_NAP 400000u // ns
+#define CALM_NS    MS(50)  // between drains while no chunks fill up
+#define IDLE_NS    MS(20)  // sleep while few chunks fill up; limits the delay of published events
 // Sleep while many chunks fill up: some processes cannot make the system call that wakes the
 // recorder.
 #define BUSY_NS      MS(1)
@@ -305,23 +303,6 @@ static int put_segment(void *ctx, struct drain_spool *s, struct trace_segment *g
     return rc;
 }
 
-// Samples the memory of a process. Later events have later stamps than the sample. If the recorder
-// was interrupted between the stamp and the reading, the memory may belong to later events, so the
-// sample is taken again. Returns false without a sample.
-static bool take_sample(struct recorder *r, struct drain_spool *s, struct trace_sample *sample)
-{
-    for (unsigned i = 0; i < SAMPLE_TRIES; i++) {
-        drain_request_reading(&r->drain, s);
-        uint64_t start = clock_monotonic_ns();
-        *sample = (struct trace_sample){.process = s->number, .stamp = stamp_now(r)};
-        if (!facts_memory(sample, s->visible_pid))
-            return false;
-        if (clock_monotonic_ns() - start < SAMPLE_LATE_NS)
-            return true;
-    }
-    return false;
-}
-
 static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t between_ns = facts_sample_ns(now - r->started.ns, SAMPLE_NS);
@@ -338,7 +319,10 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];
-        if (!take_sample(r, s, sample))
+        // Later events have later stamps than the sample.
+        drain_request_reading(&r->drain, s);
+        *sample = (struct trace_sample){.process = s->number, .stamp = stamp_now(r)};
+        if (!facts_memory(sample, s->visible_pid))
             continue;
         r->n_samples++;
         proc_watch_request(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
