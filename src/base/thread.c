@@ -1,5 +1,7 @@
 #include "base/thread.h"
 
+#include "base/clock.h"
+
 #include <semaphore.h>
 #include <signal.h>
 
@@ -40,4 +42,11 @@ int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), vo
     sem_destroy(&s.running);
     pthread_attr_destroy(&attributes);
     return -rc;
+}
+
+void thread_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t ns)
+{
+    uint64_t until = clock_monotonic_ns() + ns;
+    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &at);
 }

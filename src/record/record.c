@@ -540,13 +540,6 @@ static bool is_over(struct recorder *r)
     return !unrecorded_has_survivors(&r->unrecorded, attached_pid(r));
 }
 
-static void wait_for_activity(struct recorder *r)
-{
-    uint64_t until = clock_monotonic_ns() + CALM_NS;
-    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    pthread_cond_clockwait(&r->active_again, &r->draining, CLOCK_MONOTONIC, &at);
-}
-
 // Backup thread: drains when the main thread compresses or writes for so long that programs would
 // have to wait.
 static void *drain_as_backup(void *arg)
@@ -558,7 +551,7 @@ static void *drain_as_backup(void *arg)
     pthread_mutex_lock(&r->draining);
     while (!r->ending && r->backup_failed == 0) {
         if (!r->active) {
-            wait_for_activity(r);
+            thread_wait(&r->active_again, &r->draining, CALM_NS);
             continue;
         }
         pthread_mutex_unlock(&r->draining);

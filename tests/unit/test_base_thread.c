@@ -34,11 +34,20 @@ static void no_thread_is_an_error(void **state)
     assert_int_equal(thread_start(&thread, 1, get_signals, NULL), -EINVAL);
 }
 
-int main(void)
+static void wait_without_a_signal_ends(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_with_all_signals_blocked_but_sigbus),
-        cmocka_unit_test(no_thread_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    (void)state;
+    pthread_mutex_lock(&mutex);
+    thread_wait(&condition, &mutex, 1000);
+    assert_int_equal(pthread_mutex_unlock(&mutex), 0);
 }
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(runs_with_all_signals_blocked_but_sigbus),
+    cmocka_unit_test(no_thread_is_an_error),
+    cmocka_unit_test(wait_without_a_signal_ends),
+};
+
+UNIT_MAIN(tests)

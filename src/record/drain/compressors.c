@@ -1,15 +1,13 @@
 #include "record/drain/compressors.h"
 
-#include "base/clock.h"
+#include "base/ring.h"
 #include "base/thread.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -45,9 +43,8 @@ struct compressors {
 
 unsigned compressors_spare_cpus(void)
 {
-    cpu_set_t cpus;
-    int n = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) - 1 : 0;
-    return n < COMPRESSORS_HELPERS ? (unsigned)n : COMPRESSORS_HELPERS;
+    unsigned n = ring_cpus() - 1;
+    return n < COMPRESSORS_HELPERS ? n : COMPRESSORS_HELPERS;
 }
 
 struct compressors *compressors_new(const struct compressors_settings *s)
@@ -188,14 +185,6 @@ void compressors_put(struct compressors *l, struct bundle *p)
     pthread_mutex_unlock(&l->mutex);
 }
 
-// Waits until the oldest bundle is encoded, or for WAIT_NS. Called with the mutex held.
-static void wait_for_helper(struct compressors *l)
-{
-    uint64_t until = clock_monotonic_ns() + WAIT_NS;
-    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    pthread_cond_clockwait(&l->encoded, &l->mutex, CLOCK_MONOTONIC, &at);
-}
-
 bool compressors_work(struct compressors *l, struct bundle **oldest)
 {
     *oldest = NULL;
@@ -204,7 +193,7 @@ bool compressors_work(struct compressors *l, struct bundle **oldest)
     if (p && !p->encoded && l->waiting)
         encode_waiting(l, &l->writer);
     else if (p && !p->encoded)
-        wait_for_helper(l);
+        thread_wait(&l->encoded, &l->mutex, WAIT_NS);
     if (p && p->encoded) {
         *oldest = p;
         l->first = p->next;
