@@ -6,6 +6,12 @@
 
 enum { JMP_REL32 = 0xe9, INT3 = 0xcc };
 
+const char *const entries_malloc_names[ENTRIES_PREFIXES] = {
+#define NAME(family, prefix, rows) prefix "malloc",
+    ENTRIES_PREFIX_TABLE(NAME)
+#undef NAME
+};
+
 const char *entries_symbol(unsigned function)
 {
     switch (function) {

@@ -57,6 +57,15 @@ enum entries_control {
     X(DLMALLOC, "dl", NULL)                                                                        \
     X(NEDMALLOC, "ned", NULL)
 
+enum {
+#define ENTRIES_ROW(family, prefix, rows) +1
+    ENTRIES_PREFIXES = 0 ENTRIES_PREFIX_TABLE(ENTRIES_ROW)
+#undef ENTRIES_ROW
+};
+
+// Names of malloc with the prefixes. The first one has no prefix.
+extern const char *const entries_malloc_names[ENTRIES_PREFIXES];
+
 struct entries_entry {
     uint64_t at;         // address of the function, relative to the object's base
     uint32_t trampoline; // offsets in the area

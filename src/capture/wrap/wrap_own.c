@@ -26,14 +26,7 @@ struct executable {
     bool has_prefixed;       // defines a malloc with a known prefix as a dynamic symbol
 };
 
-// Names of malloc with the prefixes of known allocators. The first one has no prefix.
-static const char malloc_name[] = "malloc";
-static const char *const malloc_names[] = {
-#define NAME(family, prefix, rows) prefix "malloc",
-    ENTRIES_PREFIX_TABLE(NAME)
-#undef NAME
-};
-enum { MALLOC_NAMES = sizeof malloc_names / sizeof *malloc_names };
+static const char malloc_name[] = "malloc"; // the end of all entries_malloc_names
 
 static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s)
 {
@@ -62,8 +55,8 @@ static int visit_executable(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     object_read(&o, info);
     *e = (struct executable){.base = o.base, .start = o.start, .end = o.end};
-    for (size_t i = 1; i < MALLOC_NAMES && !e->has_prefixed; i++)
-        e->has_prefixed = object_find_function(&o, malloc_names[i]);
+    for (size_t i = 1; i < ENTRIES_PREFIXES && !e->has_prefixed; i++)
+        e->has_prefixed = object_find_function(&o, entries_malloc_names[i]);
     for (size_t i = 0; i < o.n_segments && !e->build_id; i++) {
         if (o.segments[i].p_type == PT_NOTE)
             e->build_id = find_build_id(&o, &o.segments[i]);
@@ -100,9 +93,9 @@ static size_t advance_for(char c)
 // Adds the names that end with the "malloc" at `i` in the piece.
 static void add_names(size_t i, uint64_t offset, struct places *to)
 {
-    for (size_t k = 0; k < MALLOC_NAMES && to->n < MAX_PLACES; k++) {
-        size_t prefix = strlen(malloc_names[k]) - (sizeof malloc_name - 1);
-        if (prefix <= i && memcmp(piece.names + i - prefix, malloc_names[k], prefix) == 0)
+    for (size_t k = 0; k < ENTRIES_PREFIXES && to->n < MAX_PLACES; k++) {
+        size_t prefix = strlen(entries_malloc_names[k]) - (sizeof malloc_name - 1);
+        if (prefix <= i && memcmp(piece.names + i - prefix, entries_malloc_names[k], prefix) == 0)
             to->at[to->n++] = (uint32_t)(offset + i - prefix);
     }
 }
@@ -159,7 +152,7 @@ static bool has_function(int fd, const ElfW(Shdr) * symbols, const struct places
     return false;
 }
 
-// Returns 1 if the file has a symbol of a function in malloc_names, 0 if not, or -1 if it has no symbols.
+// Returns 1 if the file has a symbol of a function in entries_malloc_names, 0 if not, or -1 if it has no symbols.
 static int defines_malloc(int fd)
 {
     ElfW(Ehdr) h;
@@ -201,7 +194,7 @@ static int open_debug_file(const uint8_t *id)
     return open_file(path);
 }
 
-// Returns true if a symbol of the executable that is not dynamic is a function in malloc_names.
+// Returns true if a symbol of the executable that is not dynamic is a function in entries_malloc_names.
 // Most executables are stripped, and have no debug file.
 static bool has_hidden_malloc(const struct executable *e)
 {

@@ -174,13 +174,8 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
 static bool has_other_names(const struct remote *r, const struct remote_object *o,
                             const struct spool_wrap *wrap)
 {
-    static const char *const names[] = {
-#define NAME(family, prefix, rows) prefix "malloc",
-        ENTRIES_PREFIX_TABLE(NAME)
-#undef NAME
-    };
-    for (size_t i = 1; i < sizeof names / sizeof *names; i++) {
-        if (remote_defines(r, o, names[i]))
+    for (size_t i = 1; i < ENTRIES_PREFIXES; i++) {
+        if (remote_defines(r, o, entries_malloc_names[i]))
             return true;
     }
     for (unsigned i = 0; wrap && i < SPOOL_WRAPPED; i++) {
