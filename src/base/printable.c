@@ -73,6 +73,16 @@ size_t printable_cut(const char *text, size_t max)
     return n;
 }
 
+void printable_words(char *to, size_t max, const char *arguments, size_t bytes)
+{
+    size_t n = bytes ? bytes - 1 : 0, cut = n < max ? n : max;
+    while (n > cut && cut && ((unsigned char)arguments[cut] & 0xc0) == 0x80)
+        cut--;
+    for (size_t i = 0; i < cut; i++)
+        to[i] = arguments[i] ? arguments[i] : ' ';
+    strcpy(to + cut, n > cut ? "..." : "");
+}
+
 void printable_print(FILE *to, const char *text, size_t n)
 {
     for (size_t i = 0, length; i < n; i += length ? length : 1) {

@@ -24,6 +24,10 @@ size_t printable_copy(char *to, size_t room, const char *text, size_t n);
 // character.
 size_t printable_cut(const char *text, size_t max);
 
+// Writes the arguments of a command line, each of which ends with NUL, as words. After `max` bytes,
+// "..." replaces the rest. `to` must have space for max + sizeof "..." bytes.
+void printable_words(char *to, size_t max, const char *arguments, size_t bytes);
+
 void printable_print(FILE *to, const char *text, size_t n);
 
 // Returns an escaped copy, which the caller frees, or NULL if out of memory.

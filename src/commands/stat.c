@@ -100,17 +100,11 @@ static void print_share(const char *what, uint64_t n, uint64_t of)
 static void print_command(const struct file_stat_process *p)
 {
     enum { COMMAND_BYTES = 60 };
-    uint32_t n = p->argv_bytes ? p->argv_bytes - 1 : 0;
-    char command[COMMAND_BYTES];
-    uint32_t cut = n < COMMAND_BYTES ? n : COMMAND_BYTES;
-    // Do not cut a UTF-8 character.
-    while (n > cut && cut && (p->argv[cut] & 0xc0) == 0x80)
-        cut--;
-    for (uint32_t i = 0; i < cut; i++)
-        command[i] = p->argv[i] ? p->argv[i] : ' ';
+    char command[COMMAND_BYTES + sizeof "..."];
+    printable_words(command, COMMAND_BYTES, p->argv, p->argv_bytes);
     putchar(' ');
-    printable_print(stdout, command, cut);
-    puts(n > cut ? "..." : "");
+    printable_print(stdout, command, strlen(command));
+    putchar('\n');
 }
 
 static void print_text_of_file(const char *text)

@@ -2,6 +2,7 @@
 // Valgrind's dh_view.html and profiler.firefox.com read. Described in Valgrind's dhat/dh_main.c.
 #include "base/json.h"
 #include "base/map.h"
+#include "base/printable.h"
 #include "formats/heap_profile.h"
 
 #include <stdio.h>
@@ -44,9 +45,9 @@ static uint64_t in_units(const struct export *x, double time)
 
 static void put_command(struct json *j, const struct workload_header *h)
 {
-    char *command = calloc(1, h->argv_bytes + 1);
-    for (uint32_t i = 0; command && i + 1 < h->argv_bytes; i++)
-        command[i] = h->argv[i] ? h->argv[i] : ' ';
+    char *command = malloc(h->argv_bytes + sizeof "...");
+    if (command)
+        printable_words(command, h->argv_bytes, h->argv, h->argv_bytes);
     json_put_string(j, "cmd", command && *command ? command : "unknown program");
     free(command);
 }

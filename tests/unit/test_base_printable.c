@@ -55,11 +55,26 @@ static void nothing_is_cut_in_two(void **state)
     assert_int_equal(printable_cut("", 1), 0);
 }
 
+static void words_of_a_command_line(void **state)
+{
+    static const char line[] = "a\0--b\0äö";
+    char to[sizeof line + sizeof "..."];
+    (void)state;
+    printable_words(to, sizeof line, line, sizeof line);
+    assert_string_equal(to, "a --b äö");
+    // A character is not split.
+    printable_words(to, 9, line, sizeof line);
+    assert_string_equal(to, "a --b ä...");
+    printable_words(to, 10, line, sizeof line);
+    assert_string_equal(to, "a --b äö");
+    printable_words(to, 10, NULL, 0);
+    assert_string_equal(to, "");
+}
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(plain_text_stays),
-    cmocka_unit_test(control_characters_are_escaped),
-    cmocka_unit_test(invalid_utf8_is_escaped),
-    cmocka_unit_test(nothing_is_cut_in_two),
+    cmocka_unit_test(plain_text_stays),        cmocka_unit_test(control_characters_are_escaped),
+    cmocka_unit_test(invalid_utf8_is_escaped), cmocka_unit_test(nothing_is_cut_in_two),
+    cmocka_unit_test(words_of_a_command_line),
 };
 
 UNIT_MAIN(tests)

@@ -93,20 +93,16 @@ static int find_paths(struct paths *to, const struct file_stat *s)
 // lines.
 static unsigned print_title(const struct file_stat *s)
 {
-    char title[TITLE_BYTES], command[COMMAND_BYTES + 1], many[64] = "", count[64];
+    char title[TITLE_BYTES], command[COMMAND_BYTES + sizeof "..."], many[64] = "", count[64];
     const struct file_stat_process *p = &s->processes[s->of_usage];
-    uint32_t bytes = p->argv_bytes ? p->argv_bytes - 1 : 0;
-    size_t n = printable_cut(p->argv, bytes < COMMAND_BYTES ? bytes : COMMAND_BYTES);
     unsigned lines = 1;
-    for (size_t i = 0; i < n; i++)
-        command[i] = p->argv[i] ? p->argv[i] : ' ';
-    command[n] = 0;
+    printable_words(command, COMMAND_BYTES, p->argv, p->argv_bytes);
     if (s->n_processes + s->others > 1)
         snprintf(many, sizeof many, ", one of %s",
                  human_plural(count, s->n_processes + s->others, "process", "processes"));
-    snprintf(title, sizeof title, "%.200s: %s%s of process %u (%s%s)%s", s->name,
+    snprintf(title, sizeof title, "%.200s: %s%s of process %u (%s)%s", s->name,
              file_stat_kind_name(s), s->under_way ? ", recording in progress," : "", p->pid,
-             n ? command : "unknown program", n < bytes ? "..." : "", many);
+             *command ? command : "unknown program", many);
     words_print(stdout, title, 0, 0, &lines);
     putchar('\n');
     return lines;
