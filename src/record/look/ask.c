@@ -57,15 +57,22 @@ static uint64_t subtract(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
+// Sets calls of one function with each of the names.
+static void set_calls(struct attach_call *calls, const char *function, enum attach_form form,
+                      const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        calls[i] = (struct attach_call){.function = function, .form = form};
+        strcpy(calls[i].text, names[i]);
+    }
+}
+
 static int ask_jemalloc(pid_t pid, struct statistics *to, struct attach_result *result,
                         struct err *e)
 {
     struct attach_call calls[JEMALLOC_CALLS];
     uint64_t values[JEMALLOC_CALLS];
-    for (unsigned i = 0; i < JEMALLOC_CALLS; i++) {
-        calls[i] = (struct attach_call){.function = "mallctl", .form = ATTACH_READ};
-        strcpy(calls[i].text, jemalloc_names[i]);
-    }
+    set_calls(calls, "mallctl", ATTACH_READ, jemalloc_names, JEMALLOC_CALLS);
     // Writing any epoch updates the statistics.
     calls[JEMALLOC_EPOCH].form = ATTACH_WRITE;
     calls[JEMALLOC_EPOCH].number = 1;
@@ -90,11 +97,8 @@ static int ask_tcmalloc(pid_t pid, struct statistics *to, struct attach_result *
                         struct err *e)
 {
     struct attach_call calls[TCMALLOC_CALLS];
-    for (unsigned i = 0; i < TCMALLOC_CALLS; i++) {
-        calls[i] = (struct attach_call){.function = "MallocExtension_GetNumericProperty",
-                                        .form = ATTACH_PROPERTY};
-        strcpy(calls[i].text, tcmalloc_names[i]);
-    }
+    set_calls(calls, "MallocExtension_GetNumericProperty", ATTACH_PROPERTY, tcmalloc_names,
+              TCMALLOC_CALLS);
     int rc = attach_call(pid, calls, TCMALLOC_CALLS, result, e);
     if (rc < 0)
         return rc;
