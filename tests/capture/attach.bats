@@ -532,16 +532,7 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
 }
 
 @test "--wrap: a function that is called directly and cannot be redirected" {
-  cat >short.s <<'END'
-  .text
-  .globl pre_free
-  .type pre_free, @function
-pre_free: ret
-  .size pre_free, 1
-after: mov $1, %eax
-  ret
-  .section .note.GNU-stack,"",@progbits
-END
+  short_function pre_free
   cc -fno-builtin -rdynamic -Dpre_free=other_free -c -o library.o "$HEAPTAPE_SOURCE"/tests/capture/named_library.c
   cc -fno-builtin -rdynamic -o direct "$HEAPTAPE_SOURCE"/tests/capture/named.c library.o short.s
   ./direct >out 3>&- &

@@ -86,18 +86,7 @@ has() {
 }
 
 @test "an allocator without dynamic symbols that cannot be redirected: a line with the reason" {
-  # free is shorter than a jump, and another function follows.
-  cat >short.s <<'END'
-  .text
-  .globl free
-  .hidden free
-  .type free, @function
-free: ret
-  .size free, 1
-after: mov $1, %eax
-  ret
-  .section .note.GNU-stack,"",@progbits
-END
+  short_function free '.hidden free'
   gcc -w -fno-builtin -Os -fvisibility=hidden -Dfree=own_free -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" short.s
   ./own >out 3>&- &
   started=$!

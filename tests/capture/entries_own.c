@@ -3,6 +3,8 @@
 //   entries_own           waits for the file `go` before, and for the file `end` after the calls
 //   entries_own tree      in this process, in a fork child, and in a program that it executes
 //   entries_own once      without waiting
+#include "when_told.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -75,12 +77,6 @@ CALLED int posix_memalign(void **to, size_t align, size_t size)
     return *to ? 0 : ENOMEM;
 }
 
-static void await(const char *path)
-{
-    while (access(path, F_OK) != 0)
-        usleep(1000);
-}
-
 // A compiler that sees the code of free can keep values in the registers that free does not change,
 // and need not align the stack. Returns true if a call preserves such registers.
 static bool keeps_registers(void)
@@ -147,16 +143,5 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "tree") == 0)
         return call_in_tree(argv[0]);
-    if (argc == 2) {
-        call_all();
-        return 0;
-    }
-    if (write(1, "ready\n", 6) != 6)
-        return 1;
-    await("go");
-    call_all();
-    if (write(1, "done\n", 5) != 5)
-        return 1;
-    await("end");
-    return 0;
+    return when_told(argc, call_all);
 }

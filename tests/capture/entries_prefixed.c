@@ -2,6 +2,8 @@
 // other orders. Makes CALLS calls of each function:
 //   entries_prefixed           waits for the file `go` before, and for the file `end` afterwards
 //   entries_prefixed once      without waiting
+#include "when_told.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,25 +109,8 @@ static void call_all(void)
     }
 }
 
-static void await(const char *path)
-{
-    while (access(path, F_OK) != 0)
-        usleep(1000);
-}
-
 int main(int argc, char **argv)
 {
     (void)argv;
-    if (argc > 1) {
-        call_all();
-        return 0;
-    }
-    if (write(1, "ready\n", 6) != 6)
-        return 1;
-    await("go");
-    call_all();
-    if (write(1, "done\n", 5) != 5)
-        return 1;
-    await("end");
-    return 0;
+    return when_told(argc, call_all);
 }

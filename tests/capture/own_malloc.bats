@@ -123,17 +123,7 @@ END
 }
 
 @test "an allocator that cannot be redirected: the program runs, and the trace names it" {
-  # free is shorter than a jump, and another function follows.
-  cat >short.s <<'END'
-  .text
-  .globl free
-  .type free, @function
-free: ret
-  .size free, 1
-after: mov $1, %eax
-  ret
-  .section .note.GNU-stack,"",@progbits
-END
+  short_function free
   gcc -w -fno-builtin -Os -Dfree=own_free -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" short.s
   record sh -c './own once; exec ls own'
   [ "$status" -eq 0 ]

@@ -55,6 +55,22 @@ grow() {
   [ "$answer" = done ]
 }
 
+# short_function NAME [DIRECTIVE]: writes short.s, which defines a function that is shorter than a
+# jump, in front of another function. So heaptape cannot redirect it.
+short_function() {
+  cat >short.s <<END
+  .text
+  .globl $1
+  ${2:-}
+  .type $1, @function
+$1: ret
+  .size $1, 1
+after: mov \$1, %eax
+  ret
+  .section .note.GNU-stack,"",@progbits
+END
+}
+
 # skip_without_ptrace: skips a test that attaches to a process if only root may.
 skip_without_ptrace() {
   if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
