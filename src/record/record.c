@@ -319,8 +319,6 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];
-        // Later events have later stamps than the sample.
-        drain_request_reading(&r->drain, s);
         *sample = (struct trace_sample){.process = s->number, .stamp = stamp_now(r)};
         if (!facts_memory(sample, s->visible_pid))
             continue;

@@ -329,7 +329,9 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
     return rc;
 }
 
-void drain_request_reading(const struct drain *c, struct drain_spool *s)
+// Makes the process read the counter at its next event, so that the stamps of all records that are
+// written after this drain are later than now. Measures the time between such requests.
+static void request_reading(const struct drain *c, struct drain_spool *s)
 {
     enum clock_kind clock = (enum clock_kind)c->kept.clock_kind;
     uint64_t before = clock_ticks(clock);
@@ -349,7 +351,7 @@ int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e)
     c->chunks_done = c->streams_waiting = 0;
     int rc = 0;
     for (size_t i = 0; i < c->n_spools; i++)
-        drain_request_reading(c, c->spools[i]);
+        request_reading(c, c->spools[i]);
     for (size_t i = 0; i < c->n_spools && rc == 0; i++) {
         struct drain_spool *s = c->spools[i];
         s->drain_words = s->drain_done = 0;

@@ -208,10 +208,6 @@ struct drain_sink {
 };
 int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 
-// Makes the process read the counter at its next event, so that the stamps of all records that are
-// written from now on are later than now. Measures the time between such requests.
-void drain_request_reading(const struct drain *c, struct drain_spool *s);
-
 // Ends the measurement of early_ticks at `now`.
 void drain_count_early(struct drain_spool *s, uint64_t now);
 
