@@ -131,10 +131,16 @@ between() {
 
 @test "without a used page of its own, the start of a block counts as used; not with calloc" {
   skip_under_sanitizer
-  record "$HEAPTAPE_PROGRAMS/residency" starts
-  [ "$status" -eq 0 ]
-  # This allocator has no block headers: 200 pages, and one for each unmeasured block of calloc.
-  "$HEAPTAPE" replay -q --runs 1 --json -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" t.ht >result
+  # The time for measurements is limited, and a preemption while blocks are measured can use it up.
+  # Such a recording is made again.
+  for i in 1 2 3 4 5 6 7 8; do
+    record "$HEAPTAPE_PROGRAMS/residency" starts
+    [ "$status" -eq 0 ]
+    # This allocator has no block headers: 200 pages, and one for each unmeasured block of calloc.
+    "$HEAPTAPE" replay -q --runs 1 --json -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" t.ht >result
+    ! jq -e '.big_block_measured_bytes == .big_block_bytes' result || break
+  done
+  [ "$(jq '.big_block_measured_bytes == .big_block_bytes' result)" = true ]
   between 0.7 1.3 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
