@@ -5,6 +5,7 @@ licence=MPL-2.0
 varies='profile/* err out *.png'
 # mozjemalloc is in the executable. It lacks the sized delete, which libraries then find in
 # libheaptape.so.
+# Some children are forked without the wrapped fork, at an unknown time.
 strict=no
 says='calls its own malloc|% was not recorded|other processes have calls that were not recorded'
 

@@ -28,6 +28,15 @@ __asm__(
     FUNCTION("je_aligned_alloc", ".byte 0xe9\n .long je_malloc - . - 4\n")
     FUNCTION("je_pvalloc", "jmp 2f\n")
     FUNCTION("entries_target", "nop\n 2: lea 9(%rdi), %rax\n ret\n")
+    // A function that consists of a jump to code without a name, which another function calls.
+    FUNCTION("rpmalloc", "endbr64\n .byte 0xe9\n .long 3f - . - 4\n")
+    ".p2align 4\n 3: lea 11(%rdi), %rax\n nop\n ret\n"
+    FUNCTION("entries_strdup", "call 3b\n add $1000, %rax\n ret\n")
+    FUNCTION("rpfree", "lea 12(%rdi), %rax\n nop\n ret\n")
+    // Two functions that jump to the same code.
+    FUNCTION("rpcalloc", ".byte 0xe9\n .long 4f - . - 4\n")
+    FUNCTION("rpvalloc", ".byte 0xe9\n .long 4f - . - 4\n")
+    ".p2align 4\n 4: lea 13(%rdi), %rax\n nop\n ret\n"
     // Shorter than a jump, followed by padding.
     FUNCTION("je_posix_memalign", "mov %edi, %eax\n ret\n")
     // Two names of one function.

@@ -117,6 +117,9 @@ static void test_functions_are_found_with_their_events(void **state)
         {"dlreallocarray", ENTRIES_FAMILY_DLMALLOC, HT_REALLOCARRAY, ""},
         {"dlaligned_alloc", ENTRIES_FAMILY_DLMALLOC, HT_ALIGNED_ALLOC, ""},
         {"dlfree_aligned_sized", ENTRIES_FAMILY_DLMALLOC, HT_FREE_ALIGNED_SIZED, ""},
+        {"rpcalloc", ENTRIES_FAMILY_RPMALLOC, HT_CALLOC, ""},
+        {"rpvalloc", ENTRIES_FAMILY_RPMALLOC, HT_VALLOC, ""},
+        {"rpfree", ENTRIES_FAMILY_RPMALLOC, HT_FREE, ""},
         {"scalable_malloc", ENTRIES_FAMILY_TBBMALLOC, HT_MALLOC, ""},
         {"scalable_free", ENTRIES_FAMILY_TBBMALLOC, HT_FREE, ""},
         {"scalable_aligned_malloc", ENTRIES_FAMILY_TBBMALLOC, HT_ALIGNED_ALLOC, "sa"},
@@ -130,7 +133,7 @@ static void test_functions_are_found_with_their_events(void **state)
         {"_RNvCsdBezzDwma51_7___rustc14___rust_dealloc", ENTRIES_FAMILY_RUST, HT_FREE_ALIGNED_SIZED,
          "psa"},
     };
-    enum { WANTED = sizeof wanted / sizeof *wanted, STATIC = 2 };
+    enum { WANTED = sizeof wanted / sizeof *wanted, STATIC = 2, TARGETS = 1 };
     (void)state;
     struct entries_result r = plan_library(true, &all_names);
     for (size_t i = 0; i < WANTED; i++) {
@@ -147,7 +150,14 @@ static void test_functions_are_found_with_their_events(void **state)
     for (uint32_t i = 0; i < r.plan->n_entries; i++)
         ned += r.plan->entries[i].family == ENTRIES_FAMILY_NEDMALLOC;
     assert_int_equal(ned, STATIC);
-    assert_int_equal(r.plan->n_entries, WANTED + STATIC);
+    // rpmalloc is redirected at the code to which it jumps.
+    uint64_t rpmalloc = address_of("rpmalloc");
+    const struct entries_entry *target = entry_at(&r, rpmalloc + 16);
+    assert_null(entry_at(&r, rpmalloc));
+    assert_non_null(target);
+    assert_int_equal(target->family, ENTRIES_FAMILY_RPMALLOC);
+    assert_int_equal(target->function, HT_MALLOC);
+    assert_int_equal(r.plan->n_entries, WANTED + STATIC + TARGETS);
     assert_int_equal(r.usable_size[ENTRIES_FAMILY_JEMALLOC], address_of("je_malloc_usable_size"));
     assert_int_equal(r.usable_size[ENTRIES_FAMILY_LIBC], 0);
     entries_result_release(&r);

@@ -1,9 +1,11 @@
 #include "record/entries/find.h"
 
+#include "base/bytes.h"
 #include "trace/event/event.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -61,6 +63,55 @@ static void find_names(const struct image_symbols *table, const struct functions
     }
 }
 
+// Returns the address to which a function that consists of a direct jump leads, or 0.
+static uint64_t read_jump(const struct entries_image *i, uint64_t at)
+{
+    enum { JMP_REL32 = 0xe9, JMP_REL8 = 0xeb };
+    static const uint8_t endbr[ENTRIES_ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
+    uint8_t code[ENTRIES_ENDBR_BYTES + ENTRIES_JUMP_BYTES] = {0};
+    size_t n = image_read(i, at, code, sizeof code);
+    unsigned k = n >= sizeof endbr && memcmp(code, endbr, sizeof endbr) == 0 ? sizeof endbr : 0;
+    if (n >= k + ENTRIES_JUMP_BYTES && code[k] == JMP_REL32)
+        return at + k + ENTRIES_JUMP_BYTES + (uint64_t)(int32_t)get_u32(code + k + 1);
+    return n >= k + 2 && code[k] == JMP_REL8 ? at + k + 2 + (uint64_t)(int8_t)code[k + 1] : 0;
+}
+
+// Returns true if another function of the list is at the address or jumps to the address.
+static bool is_known(const struct find_list *l, const struct find_function *f, uint64_t target)
+{
+    for (size_t k = 0; k < l->n; k++) {
+        const struct find_function *other = &l->functions[k];
+        if (other->at == target || (other->target == target && other->row != f->row))
+            return true;
+    }
+    return false;
+}
+
+// Adds the code of functions that consist of a jump: an allocator's strdup, for example, may enter
+// the code of malloc without the jump. Code that is a function of the list, or to which functions of
+// several names jump, is not added, because its event is not known.
+static void add_targets(const struct entries_image *i, struct find_list *l)
+{
+    size_t n = l->n;
+    for (size_t k = 0; k < n; k++) {
+        struct find_function *f = &l->functions[k];
+        bool records = functions_class(f->row->function) != HT_CLASS_NONE;
+        uint64_t target = records && !f->is_indirect ? read_jump(i, f->at) : 0;
+        f->target = image_code_at(i, target) ? target : 0;
+    }
+    for (size_t k = 0; k < n && l->n < FIND_MAX; k++) {
+        struct find_function *f = &l->functions[k];
+        if (f->target && is_known(l, f, f->target))
+            continue;
+        if (f->target)
+            l->functions[l->n++] = (struct find_function){.row = f->row,
+                                                          .family = f->family,
+                                                          .at = f->target,
+                                                          .next = UINT64_MAX,
+                                                          .is_target = true};
+    }
+}
+
 static int compare_functions(const void *a, const void *b)
 {
     const struct find_function *x = a, *y = b;
@@ -96,6 +147,17 @@ static void find_next(const struct image_symbols *table, struct find_list *to)
         size_t below = is_code(s) ? count_below(to, s->st_value) : 0;
         if (below && s->st_value < to->functions[below - 1].next)
             to->functions[below - 1].next = s->st_value;
+    }
+}
+
+// Marks targets inside a function of the table.
+static void find_inside(const struct image_symbols *table, struct find_list *to)
+{
+    const Elf64_Sym *s;
+    for (size_t k = 0; (s = symbol_of(table, k)); k++) {
+        size_t f = is_code(s) && s->st_size ? count_below(to, s->st_value + 1) : to->n;
+        for (; f < to->n && to->functions[f].at - s->st_value < s->st_size; f++)
+            to->functions[f].is_inside = to->functions[f].is_target;
     }
 }
 
@@ -149,7 +211,7 @@ static void finish_list(struct find_list *l)
     size_t n = 0;
     for (size_t k = 0; k < l->n; k++) {
         struct find_function f = l->functions[k];
-        if (!(present & 1u << f.row->family))
+        if (!(present & 1u << f.row->family) || f.is_inside)
             continue;
         if (shared & 1u << f.row->family)
             f.family = ENTRIES_FAMILY_LIBC;
@@ -181,9 +243,12 @@ int find_functions(const struct entries_image *i, const struct functions *names,
         rc = read_static(i, tables);
     for (unsigned t = 0; rc == 0 && t < TABLES; t++)
         find_names(&tables[t], names, t == 0, to);
+    add_targets(i, to);
     qsort(to->functions, to->n, sizeof *to->functions, compare_functions);
-    for (unsigned t = 0; rc == 0 && to->n && t < TABLES; t++)
+    for (unsigned t = 0; rc == 0 && to->n && t < TABLES; t++) {
         find_next(&tables[t], to);
+        find_inside(&tables[t], to);
+    }
     for (unsigned t = 0; t < TABLES; t++)
         image_symbols_release(&tables[t]);
     finish_list(to);

@@ -15,6 +15,11 @@ struct find_function {
     bool is_indirect; // an ifunc: `at` is the function that chooses the implementation
     bool is_dynamic;  // found in the dynamic symbols
     bool is_alias;    // a previous function of the list has this address
+    // Set if the function consists of a jump: the address of its code, which other functions may
+    // enter without the jump. The list then also contains a function with that address.
+    uint64_t target;
+    bool is_target;
+    bool is_inside; // a target inside another function, whose calls are not those of `row`
 };
 
 enum { FIND_MAX = 512 };

@@ -40,6 +40,8 @@ struct draft {
 
 static void add_refusal(struct draft *d, const struct find_function *f, enum entries_reason reason)
 {
+    if (f->is_target)
+        return; // the function that jumps there is redirected instead
     struct entries_refusal *r = &d->result->refused[d->result->n_refused++];
     *r = (struct entries_refusal){.at = f->at, .family = f->family, .reason = reason};
     strcpy(r->name, f->row->name);
@@ -131,6 +133,17 @@ static void write_stub(uint8_t *to, const struct entries_entry *e)
     put_u32(to + sizeof code - 4, e->slot - (e->stub + (uint32_t)sizeof code));
 }
 
+// Returns true if the function only jumps to code that is redirected.
+static bool is_redirected_at_target(const struct draft *d, const struct find_function *f)
+{
+    for (uint32_t k = 0; f->target && k < d->plan->n_entries; k++) {
+        const struct find_function *code = d->functions[k];
+        if (code->is_target && code->at == f->target)
+            return d->reasons[k] == ENTRIES_REASONS;
+    }
+    return false;
+}
+
 // Writes the code of the remaining entries and removes the others.
 static void write_code(struct draft *d)
 {
@@ -144,7 +157,7 @@ static void write_code(struct draft *d)
         if (reason != ENTRIES_REASONS)
             add_refusal(d, d->functions[k], reason);
         add_aliases(d, d->functions[k], reason);
-        if (reason != ENTRIES_REASONS)
+        if (reason != ENTRIES_REASONS || is_redirected_at_target(d, d->functions[k]))
             continue;
         struct entries_entry *e = &p->entries[n++];
         *e = p->entries[k];
