@@ -111,8 +111,9 @@ trap 'echo trap' EXIT
 for _ in {1..50}; do
   with_progress short log true
 done
-with_progress long log sh -c 'echo "[3/7] a"; sleep 7; exit 5' || echo "status $?"
+with_progress long log sh -c 'echo "[3/7] a"; sleep 8; exit 5' || echo "status $?"
 END
   run bash script "$HEAPTAPE_SOURCE/tools/progress.bash"
-  [ "$output" = $'  long: 3 of 7, 6 s\nstatus 5\ntrap' ]
+  # A busy machine prints the line late.
+  [[ "$output" =~ ^'  long: 3 of 7, '[0-9]+$' s\nstatus 5\ntrap'$ ]]
 }
