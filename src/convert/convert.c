@@ -510,7 +510,10 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
     c->order.window =
         trace_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
     // Stamps that merely count events are never reordered.
-    c->order.skid = r->session.order_only ? 0 : trace_stamps(&r->session, CONVERT_SKID_NS);
+    c->order.skid = r->session.order_only || options->no_early_frees
+                        ? 0
+                        : trace_stamps(&r->session, CONVERT_SKID_NS);
+    c->order.no_early_frees = options->no_early_frees;
     c->order.keep_words = options->keep_words;
     c->fork_stamps = trace_stamps(&r->session, options->fork_ns);
     if (copy_forks(c, options->forks) == 0)

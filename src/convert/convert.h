@@ -26,6 +26,7 @@ struct convert_options {
     // How long to wait, in recorded time, for an event that resolves contradictory stamps; 0:
     // CONVERT_WINDOW_NS.
     uint64_t window_ns;
+    bool no_early_frees; // see order_options
     // Called at the first frame of each process. Returns 1 to convert the process into *sink, 0 to
     // skip it, or a negative errno.
     int (*choose)(void *context, const struct trace_process *p, struct convert_sink *sink);

@@ -22,10 +22,11 @@ struct convert_watch {
 };
 
 struct convert_settings {
-    uint32_t pid;       // only for convert_one; 0: the process with the highest peak of live bytes
-    uint64_t window_ns; // 0: the converter's default
-    int level;          // zstd level
-    bool strict;        // fail if the order is ambiguous or events are missing
+    uint32_t pid;        // only for convert_one; 0: the process with the highest peak of live bytes
+    uint64_t window_ns;  // 0: the converter's default
+    bool no_early_frees; // see order_options
+    int level;           // zstd level
+    bool strict;         // fail if the order is ambiguous or events are missing
     bool no_stamps;
     const struct convert_watch *watch; // may be NULL
 };

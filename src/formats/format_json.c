@@ -676,6 +676,8 @@ static int find_key(struct import *im, struct json_import *j, struct fields *f, 
     // A workload's threads are numbered from 0, and thread 0 has the first event.
     if (!j->begun)
         j->is_raw = f->tid != 0;
+    // The events of a workload are in call order.
+    im->no_early_frees = !j->is_raw;
     j->begun = true;
     if (!j->is_raw)
         return 0;

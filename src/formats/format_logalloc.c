@@ -56,6 +56,7 @@ const struct format format_logalloc = {
             // A realloc is logged after it returns, when its old block may already have been
             // reallocated.
             .window = 1 << 12,
+            .no_early_frees = true,
         },
     .export =
         {

@@ -51,6 +51,7 @@ struct format_import {
     // for an event that explains the contradiction. In ns, or in events for formats without times.
     // 1 if the file is in call order.
     uint64_t window;
+    bool no_early_frees; // initial value of im->no_early_frees
 };
 
 // Writer of a format (formats/export.h). Only `holds` and either `put` or `profile` are required.

@@ -423,6 +423,7 @@ static int read_input(struct import *im)
 int import_run(struct import *im, struct input *in, struct err *e)
 {
     im->e = e;
+    im->no_early_frees = im->format->import.no_early_frees;
     int rc = im->format->import.seeks ? input_make_seekable(in, e) : 0;
     im->source.in = in;
     if (rc == 0)

@@ -38,6 +38,9 @@ struct import {
     // recording; otherwise they count from an arbitrary time.
     bool has_times;
     bool from_start;
+    // No free precedes the allocation of its block in the file, so a free of an unknown block is of
+    // a block from before the recording. The initial value is from the format.
+    bool no_early_frees;
     void *state;         // format->import.state_bytes bytes
     size_t record_bytes; // initially from the format; `begin` may change it
     // Facts about the process, owned by this struct. The importer sets the facts that the format

@@ -74,6 +74,7 @@ static int run_import(struct import_job *j, struct input *in, struct import_sink
     if (watch && watch->progress)
         watch->progress->total = in->size_bytes;
     int rc = import_run(&im, in, j->e);
+    j->convert.no_early_frees = im.no_early_frees;
     if (rc == 0)
         rc = finish(j);
     if (watch && watch->progress)
@@ -152,7 +153,8 @@ static int begin_process(void *context, const struct trace_process *p)
     // Stamps that merely number events, or that keep the file order, are never early.
     bool is_ordered = j->session.order_only || j->convert.window_ns <= 1;
     struct order_options how = {.window = j->convert.window_ns,
-                                .skid = is_ordered ? 0 : CONVERT_SKID_NS};
+                                .skid = is_ordered ? 0 : CONVERT_SKID_NS,
+                                .no_early_frees = j->settings->format->import.no_early_frees};
     struct order_sink to = {
         .context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
     j->order = order_new(&how, &to);

@@ -67,7 +67,6 @@ struct log {
     uint32_t pid, n_threads, n_processes;
     uint64_t last_ns;
     bool several_processes;
-    bool derived; // a block of unknown size will be derived from its first use
     bool huge;    // a size exceeds contents.max_size
     bool slots;   // the calls come from a workload
     bool rounded; // the times come from an import
@@ -142,6 +141,9 @@ static int put_step(struct export *x, const struct export_call *c)
     struct log *l = writing;
     const struct format_export *f = &original->export;
     const struct event_info *info = &event_infos[c->ev.kind];
+    // An import derives a block of unknown size from its first use.
+    if (c->ev.kind == HT_PREEXISTING && !c->ev.size)
+        return f->put(x, c);
     if (HT_GROW(&l->steps, &l->capacity, l->n + 1) < 0)
         return -ENOMEM;
     struct step *s = &l->steps[l->n];
@@ -150,7 +152,6 @@ static int put_step(struct export *x, const struct export_call *c)
     s->ev.ptr = c->ev.ptr ? map_get(&l->blocks, c->ev.ptr) : 0;
     s->ev.result = c->ev.result != 0;
     reduce(s, l, c);
-    l->derived |= s->ev.kind == HT_PREEXISTING && !s->ev.size;
     // Later calls belong to a new thread with the same ID.
     if (s->ev.kind == HT_THREAD_END)
         map_remove(&l->threads, c->tid + 1ull);
@@ -293,7 +294,7 @@ static int compare(struct err *e, const struct format *f, const struct log *a, c
     int rc = 0;
     // An import of several processes writes the workload of one. A trace may have frees of unknown
     // blocks, which a workload allocates first.
-    if (a->several_processes || !a->slots || a->huge || a->derived)
+    if (a->several_processes || !a->slots || a->huge)
         return 0;
     if (!(contents->keeps & KEEPS_ORDER))
         return compare_threads(e, f, a, b);

@@ -40,6 +40,8 @@ struct order_options {
     // In stamps: the largest assumed error of an allocation's stamp. If stamps are closer than
     // this, they do not prove an order.
     uint64_t skid;
+    // No free precedes the allocation of its block: the free of an unknown address does not wait.
+    bool no_early_frees;
     bool keep_words; // keep consumed words, see merge_stream.kept
 };
 

@@ -289,7 +289,7 @@ static inline int unbind_address(struct order *o, struct merge_stream *s, uint64
     struct order_thread *t = s->user;
     size_t i = table_find(&o->table, o->slots, address);
     if (__builtin_expect(i == TABLE_NONE, 0)) {
-        if (s->forced || o->open_threads <= 1)
+        if (s->forced || o->open_threads <= 1 || o->options.no_early_frees)
             return preexisting(o, t, stamp, address, slot);
         order_count_ambiguity(o, t, stamp, address);
         return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
