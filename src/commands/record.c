@@ -338,7 +338,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
         die(EXIT_RECORD, "%s", e.text);
     int rc = record_run(s, &out, &r, &e);
     output_close(&out, true, NULL);
-    int written = export_live_finish(&live, r.stopped_by, &lost);
+    int written = export_live_finish(&live, r.end_requests, &lost);
     if (rc == 0 && (r.start_errno || is_empty(s, &r)))
         export_live_discard(t);
     else if (written < 0)
@@ -446,7 +446,7 @@ static int record_to_reader(const struct record_options *o, struct record_settin
     if (to->uploads)
         forward_end_signals(before);
     output_close(&out, true, NULL);
-    int written = export_live_finish(&live, false, &lost);
+    int written = export_live_finish(&live, EXPORT_LIVE_PATIENT, &lost);
     if (to->uploads)
         restore_end_signals(before);
     if (written < 0 && (rc < 0 || (!r.start_errno && !is_empty(s, &r))))

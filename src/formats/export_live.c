@@ -196,10 +196,58 @@ static bool wait_a_second(const struct export_live *l)
     return false;
 }
 
-int export_live_finish(struct export_live *l, bool hurry, struct err *e)
+enum { LAST_REQUEST = 2 }; // the request to end after which the writer gets one more second
+
+static volatile sig_atomic_t end_requests;
+
+static void on_request(int sig)
+{
+    end_requests = end_requests + (sig == SIGINT ? LAST_REQUEST : 1);
+}
+
+static void on_child(int sig)
+{
+    (void)sig;
+}
+
+// Waits until the writer has exited or the last request to end arrives. Returns false if the writer
+// has not exited. Does not reap the writer.
+static bool wait_for_request(const struct export_live *l, int requests)
+{
+    enum { REQUESTS = 3, ALL = 4 };
+    static const int signals[ALL] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    struct sigaction before[ALL];
+    sigset_t ours, mask, waiting;
+    siginfo_t ended = {0};
+    end_requests = requests;
+    sigemptyset(&ours);
+    for (int i = 0; i < ALL; i++)
+        sigaddset(&ours, signals[i]);
+    sigprocmask(SIG_BLOCK, &ours, &mask);
+    // The parent may have blocked these signals.
+    waiting = mask;
+    for (int i = 0; i < ALL; i++) {
+        sigdelset(&waiting, signals[i]);
+        const struct sigaction own = {.sa_handler = i < REQUESTS ? on_request : on_child};
+        sigaction(signals[i], NULL, &before[i]);
+        if (i >= REQUESTS || before[i].sa_handler != SIG_IGN)
+            sigaction(signals[i], &own, NULL);
+    }
+    // The signals are blocked except in sigsuspend(2), so none is missed.
+    while (waitid(P_PID, (id_t)l->writer, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           !ended.si_pid && end_requests < LAST_REQUEST)
+        sigsuspend(&waiting);
+    for (int i = 0; i < ALL; i++)
+        sigaction(signals[i], &before[i], NULL);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    return end_requests < LAST_REQUEST || ended.si_pid;
+}
+
+int export_live_finish(struct export_live *l, int requests, struct err *e)
 {
     int status, rc = 0;
-    bool cut_off = hurry && !wait_a_second(l);
+    bool waits = requests != EXPORT_LIVE_PATIENT && !wait_for_request(l, requests);
+    bool cut_off = waits && !wait_a_second(l);
     while (waitpid(l->writer, &status, 0) < 0) {
         if (errno == EINTR)
             continue;

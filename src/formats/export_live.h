@@ -47,9 +47,13 @@ int export_live_start(struct export_live *l, const struct export_settings *s, st
 int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
                             const void *context, struct output *to, struct err *e);
 
-// Waits for the writer; close the pipe first. With `hurry`, kills the writer after one second,
-// because its output may be blocked. Returns 0, or a negative errno with the message set if the
-// writer failed.
-int export_live_finish(struct export_live *l, bool hurry, struct err *e);
+// Value of `requests` for export_live_finish: wait until the writer exits.
+enum { EXPORT_LIVE_PATIENT = -1 };
+
+// Waits for the writer; close the pipe first. `requests` is the number of signals so far that
+// requested the end. SIGTERM and SIGHUP count as further requests meanwhile, SIGINT as two. From
+// the second request on, the writer is killed after one second, because its output may be blocked.
+// Returns 0, or a negative errno with the message set if the writer failed.
+int export_live_finish(struct export_live *l, int requests, struct err *e);
 
 #endif

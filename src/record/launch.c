@@ -23,7 +23,8 @@ enum {
     MAX_TICKS = 1500, // after the second request to end: maximum duration of all writes
 };
 
-static _Atomic int signals_seen;
+static _Atomic int signals_seen; // termination requests
+static _Atomic int signals_received;
 static _Atomic int last_signal;
 static _Atomic int forwarded;
 static _Atomic int child; // 0: the program has not been started, or was reaped
@@ -77,6 +78,7 @@ static void on_termination(int sig)
 {
     int saved_errno = errno;
     signals_seen = signals_seen + 1;
+    signals_received = signals_received + 1;
     last_signal = sig;
     forward_signal();
     start_cancel_timer();
@@ -116,7 +118,7 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
 
 void record_launch_signals(struct record_launch *l)
 {
-    signals_seen = forwarded = child = child_ended = output_cancelled = 0;
+    signals_seen = signals_received = forwarded = child = child_ended = output_cancelled = 0;
     sigset_t ours;
     sigemptyset(&ours);
     for (unsigned i = 0; i < LAUNCH_SIGNALS; i++) {
@@ -336,6 +338,7 @@ void record_launch_forward(struct record_launch *l)
     // Forward a signal that arrived before the program was started.
     forward_signal();
     l->terminations = signals_seen;
+    l->signals = signals_received;
     l->last_signal = last_signal;
 }
 

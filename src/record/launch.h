@@ -19,6 +19,7 @@ struct record_launch {
     int attached; // pidfd of a running program; 0: the recorder started the program
     int wait_status;
     int terminations; // termination requests received
+    int signals;      // signals that requested termination; SIGINT may count as two requests
     int last_signal;
     sigset_t mask;       // original signal mask
     struct rlimit files; // original limit on file descriptors

@@ -855,6 +855,9 @@ static int run_recorder(struct recorder *r, struct err *e)
     record_launch_forward(&r->launch);
     r->result->cut_off = rc == -ECANCELED;
     rc = r->result->cut_off ? 0 : rc;
+    // The first SIGINT is the usual end of an attached recording, which completes its output.
+    r->result->end_requests =
+        is_visit(r) && !r->result->cut_off ? r->launch.signals : r->launch.terminations;
     r->result->wait_status = r->launch.wait_status;
     r->result->exited = r->launch.reaped;
     if (rc == 0) {

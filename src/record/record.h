@@ -59,11 +59,12 @@ struct record_result {
     // Reason why the program could not be started; the other fields are then invalid. 0: the
     // program was started.
     int start_errno;
-    bool exited;     // the program has ended
-    int wait_status; // if `exited`: status of wait(2)
-    bool full;       // recording ended at max_bytes, and the program continued
-    int stopped_by;  // signal that ended the recording, or 0
-    bool cut_off;    // the signal came while the output accepted no data: the trace is incomplete
+    bool exited;      // the program has ended
+    int wait_status;  // if `exited`: status of wait(2)
+    bool full;        // recording ended at max_bytes, and the program continued
+    int stopped_by;   // signal that ended the recording, or 0
+    bool cut_off;     // the signal came while the output accepted no data: the trace is incomplete
+    int end_requests; // requests to end the recording; from the second on, nothing waits for output
     uint32_t processes;
     uint64_t events, waits, wait_ns;
     uint64_t cpu_ns; // CPU time of the recorder

@@ -96,7 +96,7 @@ has_run() {
   [ "$(awk '{ print $14 }' "/proc/$1/stat")" -gt "$before" ]
 }
 
-@test "a blocked output of an attached recording in another format: the program continues, and a line and status 125" {
+@test "a blocked output of an attached recording in another format: two signals end it, and the program continues" {
   skip_under_sanitizer
   mkfifo fifo
   exec 7<>fifo
@@ -110,15 +110,12 @@ has_run() {
   kill -TERM $recorder
   wait_until has_received $recorder 15
   kill -TERM $recorder
-  # The recorder waits for the process that writes the log, which waits for a reader.
-  wait_until waits_in $recorder do_wait
-  cat fifo >log 7>&- 3>&- &
-  wait_until [ -s log ]
-  exec 7>&-
+  # The process that writes the log still waits for a reader.
   ends_within 40 $recorder
+  exec 7>&-
   cat err
   expect "status 125" [ "$code" -eq 125 ]
-  grep -qx "heaptape: the output accepted no more data: it was cut off (check its reader, and record again)" err
+  grep -qx "heaptape: the output accepts no data: it was cut off" err
   local before
   before=$(awk '{ print $14 }' /proc/$program/stat)
   wait_until has_run $program
@@ -126,7 +123,7 @@ has_run() {
   # With a reader.
   cat fifo >log 3>&- &
   "$HEAPTAPE" record --format logalloc -f -o fifo -- known _exit 2000 2>err
-  run grep "no more data" err
+  run grep "no more data\|accepts no data" err
   [ "$status" -eq 1 ]
 }
 

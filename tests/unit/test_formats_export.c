@@ -169,7 +169,7 @@ static void a_live_export_runs_beside_the_recorder(void **unused)
     assert_int_equal(export_live_start(&live, &s, &to, &e), 0);
     assert_int_equal(feed(&to, &e), 0);
     assert_int_equal(output_close(&to, true, &e), 0);
-    assert_int_equal(export_live_finish(&live, false, &e), 0);
+    assert_int_equal(export_live_finish(&live, EXPORT_LIVE_PATIENT, &e), 0);
     assert_non_null(strstr(take_file("out"), "\"kind\":\"valloc\""));
 }
 
@@ -184,7 +184,7 @@ static void a_live_export_reports_its_failure(void **unused)
     assert_int_equal(export_live_start(&live, &s, &to, &e), 0);
     assert_int_equal(output_write(&to, "no trace, but long enough to be looked at", 41, &e), 0);
     assert_int_equal(output_close(&to, true, &e), 0);
-    assert_true(export_live_finish(&live, false, &e) < 0);
+    assert_true(export_live_finish(&live, EXPORT_LIVE_PATIENT, &e) < 0);
     assert_non_null(strstr(e.text, "(stdin)"));
     unlink(path_of("out"));
 }
