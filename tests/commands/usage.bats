@@ -88,3 +88,31 @@ load ../helper
     done
   done
 }
+
+# refused STATUS TEXT ARG...: heaptape ARG... fails with this status and names the mistake.
+refused() {
+  local status_wanted=$1 text=$2
+  shift 2
+  heaptape "$@"
+  expect "status $status_wanted of $*" [ "$status" -eq "$status_wanted" ]
+  has "${stderr_lines[0]}" "$text"
+}
+
+@test "options that are missing, or that need another option, are named before any file is read" {
+  refused 2 "--certificate and --key require each other" receive --dir d --certificate c
+  refused 2 "--format is missing: " export a.ht
+  refused 2 "--format parquet writes a table: name it with --table" export -F parquet a.ht
+  refused 2 "--format is missing: " import a.log
+  refused 2 "--pid all writes several files: name them with -o, for example out.%p.htw" import -F android --pid all -
+  refused 2 "--pid all writes several files: name them with -o, for example -o out.%p.htw" convert --pid all -
+  refused 2 "--job runs a job that is in DIR already" matrix --job 1 -w a.htw d
+  refused 2 "--engine-option is for --engine=parallel and --engine=slurm" matrix --engine-option=x d
+  refused 2 "--offset: 'x' is not a time such as 1.5s or 20ms" merge --offset x a.htw b.htw
+  refused 2 "only one allocator is allowed; use 'heaptape compare' for several" replay -a glibc -a glibc a.htw
+  refused 2 "--wrap requires NAME=FUNCTION[,...] without repeated names; FUNCTION is malloc, calloc" record --wrap x --pid 1
+  refused 2 "--segment requires %n in FILE for the number of the segment" record --segment 1M -o a.ht true
+  refused 2 "--spool names a directory: 'a%n' must not contain %n" record -o http://localhost/a/ --spool a%n true
+  refused 2 "at least two allocators (-a) or a tunable (--sweep) are required" compare -a glibc a.htw
+  refused 2 "--keep CONDITION or --keep-cmd COMMAND is required" reduce a.htw
+  [ -z "$(ls | grep -v separate-stderr)" ]
+}

@@ -263,6 +263,44 @@ static void an_unknown_codec_is_newer(void **state)
     (void)state;
 }
 
+// Offsets of the second frame, of its payload, and of the third frame in an uncompressed file.
+enum {
+    SECOND = FRAME_HEADER_BYTES,
+    SECOND_PAYLOAD = 2 * FRAME_HEADER_BYTES,
+    THIRD = SECOND_PAYLOAD + 1,
+};
+
+// Checks the message about the first `size` bytes of a file, or about the whole file if `size` is 0.
+// One byte of the file was changed; with `sign`, the checksum of the second header was corrected.
+static void check_damage(size_t at, uint8_t value, bool sign, size_t size, const char *text)
+{
+    struct buf file = write_frames(FRAME_CODEC_NONE);
+    struct err e = {0};
+    unsigned frames;
+    file.data[at] = value;
+    if (sign)
+        put_u64(file.data + SECOND + 32, XXH3_64bits(file.data + SECOND, 32));
+    assert_true(read_all(&file, size ? size : file.size, &frames, &e) < 0);
+    assert_string_equal(e.text, text);
+    buf_release(&file);
+}
+
+static void damage_is_named(void **state)
+{
+    (void)state;
+    check_damage(SECOND, 0, false, 0, "m: expected a frame header, at byte 40");
+    check_damage(SECOND + 4, 0, false, 0, "m: frame header is corrupt, at byte 40");
+    check_damage(SECOND + 5, FRAME_CODEC_LZ4, true, 0, "m: frame does not decompress, at byte 40");
+    check_damage(SECOND + 6, VERSION + 1, true, 0,
+                 "m: format version 4 is newer than this heaptape reads (3), at byte 40");
+    check_damage(SECOND + 8, 2, true, 0, "m: frame header has invalid lengths, at byte 40");
+    check_damage(SECOND + 16, 7, true, 0, "m: found frame 7, expected frame 1, at byte 40");
+    check_damage(SECOND_PAYLOAD, 1, false, 0, "m: frame checksum does not match, at byte 40");
+    check_damage(THIRD + 40, 1, false, THIRD + 10, "m: cut off inside a frame header, at byte 81");
+    check_damage(THIRD + 40, 1, false, THIRD + 50,
+                 "m: cut off inside a frame of 140 bytes, at byte 81");
+}
+
 static void frame_over_the_limit_is_not_written(void **state)
 {
     struct output out = {.fd = memory_file(), .name = "m"};
@@ -336,6 +374,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resync_crosses_much_garbage),
     cmocka_unit_test(other_files_are_refused_by_name),
     cmocka_unit_test(an_unknown_codec_is_newer),
+    cmocka_unit_test(damage_is_named),
     cmocka_unit_test(frame_over_the_limit_is_not_written),
     cmocka_unit_test(short_memory_spoils_no_frame),
 };

@@ -56,19 +56,23 @@ static struct import_settings settings_for(const char *format)
                                     .convert = {.level = 1, .watch = &watch}};
 }
 
-static struct input input_of(const char *text)
+static struct input input_of_bytes(const char *bytes, size_t n)
 {
     int fd = memfd_create("test", MFD_CLOEXEC);
     assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(write(fd, bytes, n), n);
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-    return (struct input){.fd = fd, .owns_fd = true, .name = "input", .size_bytes = strlen(text)};
+    return (struct input){.fd = fd, .owns_fd = true, .name = "input", .size_bytes = n};
 }
 
-static int one(const char *text, const struct import_settings *s, struct workload_summary *summary,
-               struct err *e)
+static struct input input_of(const char *text)
 {
-    struct input in = input_of(text);
+    return input_of_bytes(text, strlen(text));
+}
+
+static int one_of(struct input in, const struct import_settings *s,
+                  struct workload_summary *summary, struct err *e)
+{
     struct output out;
     *e = (struct err){0};
     assert_int_equal(output_open_unnamed(&out, e), 0);
@@ -76,6 +80,12 @@ static int one(const char *text, const struct import_settings *s, struct workloa
     output_close(&out, false, NULL);
     input_close(&in);
     return rc;
+}
+
+static int one(const char *text, const struct import_settings *s, struct workload_summary *summary,
+               struct err *e)
+{
+    return one_of(input_of(text), s, summary, e);
 }
 
 static void one_process_is_that_with_the_highest_peak_or_the_wanted_one(void **unused)
@@ -182,12 +192,83 @@ static void skipped_events_are_noted(void **unused)
     assert_int_equal(one(text, &how, &s, &e), 0);
 }
 
+#define INPUT(text)  text, sizeof text - 1
+#define TCMALLOC     "\xe4\x63\xbd\x6c"
+#define TCMALLOC_ONE TCMALLOC "\x17\x01\x03"        // followed by a buffer of one byte, of thread 1
+#define WL_ONE       "\x08\x01\x0a\x01\x0b\x07\x01" // followed by the stream of one thread
+#define EIGHT        "\0\0\0\0\0\0\0\0"
+#define SIXTEEN      EIGHT EIGHT
+
+// The message names the expected input and its place.
+static void invalid_input_is_named(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *format, *bytes;
+        size_t n;
+        const char *text;
+    } rows[] = {
+        {"tcmalloc", INPUT("heap"),
+         "input: expected the magic number of a gperftools trace (0x6cbd63e4) at byte 0"},
+        {"tcmalloc", INPUT(TCMALLOC),
+         "input: expected an end record, found the end of the file at byte 4"},
+        {"tcmalloc", INPUT(TCMALLOC "\x09"),
+         "input: expected a buffer, thread death, barrier, text or end record, found type 4 at byte 4"},
+        {"tcmalloc", INPUT(TCMALLOC_ONE "\x07"),
+         "input: expected an event in a buffer, found type 3 at byte 7"},
+        {"tcmalloc", INPUT(TCMALLOC_ONE "\x05"),
+         "input: expected a complete event in a buffer at byte 7"},
+        {"tcmalloc", INPUT(TCMALLOC_ONE "\x01"),
+         "input: expected the token range of thread 1 before its first allocation at byte 7"},
+        {"tcmalloc", INPUT(TCMALLOC_ONE), "input: cut off inside a buffer that begins at byte 7"},
+        {"tcmalloc-replay", INPUT("\x08\0\0\0\0\0\0\0" SIXTEEN),
+         "input: expected an instruction of type 0 to 7, found 8 at byte 0"},
+        {"tcmalloc-replay", INPUT("\0\0\0\0\x40\0\0\0" SIXTEEN),
+         "input: expected a register below 1073741824 at byte 0"},
+        {"tcmalloc-replay", INPUT("\x05\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0" EIGHT),
+         "input: expected a thread below 2^40 at byte 0"},
+        {"wl", INPUT("heap"),
+         "input: expected the header of a wl file (codes 8 to 11, then 1) at byte 0"},
+        {"wl", INPUT("\x0b\x7f\x01"),
+         "input: expected the offset of a thread's stream inside the file, found 127 at byte 0"},
+        {"wl", INPUT("\x0a\x02\x01"),
+         "input: expected the streams of 2 threads, found 0 at byte 2"},
+        {"wl", INPUT(WL_ONE "\x63"), "input: expected an op, found code 99 at byte 7"},
+        {"wl", INPUT(WL_ONE "\x02\x80"), "input: expected a complete op at byte 7"},
+        {"wl", INPUT(WL_ONE "\x02\x05\x08"), "input: expected an index below 1, found 5 at byte 7"},
+        {"wl", INPUT(WL_ONE "\x07\x09"), "input: expected a sync up to 0, found 9 at byte 7"},
+        {"wl", INPUT(WL_ONE "\x02\x00\x08"),
+         "input: cut off inside the stream of a thread that begins at byte 10"},
+        {"android", INPUT("1: malloc 0x10 8 100 200\n1: free 0x10\n"),
+         "input: expected start and end times, as in the previous lines in line 2"},
+        {"android", INPUT("1: malloc 0x10 8\n1: free 0x10 100 200\n"),
+         "input: expected no times, as in the previous lines in line 2"},
+        {"android", INPUT("1: malloc 0x10 8\0\n"),
+         "input: expected text, found a NUL byte in line 1"},
+        {"heaptrack", INPUT("v x\n"),
+         "input: expected the version of heaptrack, not a space in line 1"},
+        {"heaptrack", INPUT("v 10500 3\n- \n"),
+         "input: expected an allocation or an address, not the end of the line in line 2"},
+        {"heaptrack", INPUT("+ 8 0\n"),
+         "input: expected a size, the number of a call site, and an address, not the end of the line in "
+         "line 1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct import_settings how = settings_for(rows[i].format);
+        struct workload_summary s;
+        struct err e;
+        assert_true(one_of(input_of_bytes(rows[i].bytes, rows[i].n), &how, &s, &e) < 0);
+        assert_string_equal(e.text, rows[i].text);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_process_is_that_with_the_highest_peak_or_the_wanted_one),
     cmocka_unit_test(each_process_gets_a_file),
     cmocka_unit_test(a_trace_has_all_processes),
     cmocka_unit_test(both_roads_make_the_same),
     cmocka_unit_test(skipped_events_are_noted),
+    cmocka_unit_test(invalid_input_is_named),
 };
 
 UNIT_MAIN(tests)
