@@ -325,6 +325,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         r->n_samples++;
         proc_watch_request(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
     }
+    proc_watch_start(r->pages);
     return rc;
 }
 
@@ -334,11 +335,15 @@ static int write_pages(struct recorder *r, struct err *e)
 {
     struct buf payload = {0};
     uint32_t number;
-    if (r->in_batch || !proc_watch_collect(r->pages, &payload, &number))
+    uint64_t pause_ns;
+    if (r->in_batch || !proc_watch_collect(r->pages, &payload, &number, &pause_ns))
         return 0;
     for (size_t i = 0; i < r->drain.n_spools; i++) {
-        const struct drain_spool *s = r->drain.spools[i];
-        if (s->number == number && s->pages_due.last_ns)
+        struct drain_spool *s = r->drain.spools[i];
+        if (s->number != number || !s->pages_due.last_ns)
+            continue;
+        s->pages_due.pause_ns = pause_ns;
+        if (payload.size)
             return encoder_put_pages(r->encoder, &payload, e) < 0 ? -ENOMEM
                                                                   : encoder_flush(r->encoder, e);
     }

@@ -17,10 +17,13 @@
 // The minimum times are also at least these fractions of the age.
 #define CHANGED_AGE 1024
 #define SAME_AGE    128
-// Pause after a map, as multiples of its CPU time (so that maps use at most 0.5 % of a CPU) and of
-// its duration. The longer pause applies.
-#define REST_CPU  200
-#define REST_WALL 20
+// Pause of a process after its map, as multiples of the map's CPU time (so that maps use at most
+// 0.5 % of a CPU) and of its duration. The longer pause applies, once for each competing process.
+#define PAUSE_CPU  200
+#define PAUSE_WALL 20
+// Part of the pause in which no other process has a turn either: the first maps of new processes
+// use at most 4 % of a CPU.
+#define REST_PART 8
 #define MAX_NS    MS(250) // a map that takes longer is dropped
 
 enum watch_state { WATCH_IDLE, WATCH_REQUESTED, WATCH_DONE, WATCH_ENDING };
@@ -32,11 +35,12 @@ struct proc_watch {
     pthread_mutex_t mutex;
     pthread_cond_t requested;
     _Atomic enum watch_state state; // written under the mutex
+    struct proc_turns turns;        // owned by the requester
     // Owned by the requester while IDLE, by the thread while REQUESTED, by the collector once DONE.
     uint32_t number;
     pid_t pid;
-    struct buf payload; // empty if the map could not be read
-    uint64_t rest_until_ns;
+    struct buf payload;       // empty if the map could not be read
+    uint64_t cpu_ns, wall_ns; // of reading
 };
 
 static uint64_t stamp_now(const struct proc_watch *w)
@@ -59,9 +63,8 @@ static void read_map(struct proc_watch *w)
     if (rc < 0 || trace_pages_put(&w->payload, &p) < 0)
         w->payload.size = 0;
     trace_pages_release(&p);
-    uint64_t now = clock_monotonic_ns();
-    w->rest_until_ns = now + max(REST_CPU * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_cpu_ns),
-                                 REST_WALL * (now - began_ns));
+    w->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_cpu_ns;
+    w->wall_ns = clock_monotonic_ns() - began_ns;
 }
 
 static void *serve_requests(void *arg)
@@ -131,28 +134,74 @@ static bool is_due(const struct proc_due *due, uint64_t now, uint64_t rss_bytes)
     return since >= (changed ? max(CHANGED_NS, age / CHANGED_AGE) : max(SAME_NS, age / SAME_AGE));
 }
 
+// Returns since when the process has waited for its turn.
+static uint64_t waits_since(const struct proc_due *due)
+{
+    return due->last_ns ? due->last_ns : due->first_ns;
+}
+
+void proc_turns_add(struct proc_turns *t, struct proc_due *due, uint64_t now, uint32_t number,
+                    pid_t pid, uint64_t rss_bytes)
+{
+    due->first_ns = due->first_ns ? due->first_ns : now;
+    if (!is_due(due, now, rss_bytes))
+        return;
+    t->counted++;
+    bool paused = due->last_ns && now - due->last_ns < due->pause_ns * max(t->competing, 1);
+    if (paused || (t->next && waits_since(t->next) <= waits_since(due)))
+        return;
+    t->next = due;
+    t->number = number;
+    t->pid = pid;
+    t->rss_bytes = rss_bytes;
+}
+
+bool proc_turns_end(struct proc_turns *t, uint64_t now)
+{
+    struct proc_due *due = t->next;
+    t->competing = t->counted;
+    t->counted = 0;
+    t->next = NULL;
+    if (!due || now < t->rest_until_ns)
+        return false;
+    due->last_ns = now;
+    due->rss_bytes = t->rss_bytes;
+    t->rest_until_ns = UINT64_MAX;
+    return true;
+}
+
+uint64_t proc_turns_charge(struct proc_turns *t, uint64_t now, uint64_t cpu_ns, uint64_t wall_ns)
+{
+    uint64_t pause_ns = max(PAUSE_CPU * cpu_ns, PAUSE_WALL * wall_ns);
+    t->rest_until_ns = now + pause_ns / REST_PART;
+    return pause_ns;
+}
+
 void proc_watch_request(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
                         uint64_t rss_bytes)
 {
-    uint64_t now = clock_monotonic_ns();
-    due->first_ns = due->first_ns ? due->first_ns : now;
-    if (!w || atomic_load(&w->state) != WATCH_IDLE || now < w->rest_until_ns ||
-        !is_due(due, now, rss_bytes))
+    if (w)
+        proc_turns_add(&w->turns, due, clock_monotonic_ns(), number, pid, rss_bytes);
+}
+
+void proc_watch_start(struct proc_watch *w)
+{
+    if (!w || !proc_turns_end(&w->turns, clock_monotonic_ns()))
         return;
-    due->last_ns = now;
-    due->rss_bytes = rss_bytes;
-    w->number = number;
-    w->pid = pid;
+    w->number = w->turns.number;
+    w->pid = w->turns.pid;
     set_state(w, WATCH_REQUESTED);
 }
 
-bool proc_watch_collect(struct proc_watch *w, struct buf *payload, uint32_t *number)
+bool proc_watch_collect(struct proc_watch *w, struct buf *payload, uint32_t *number,
+                        uint64_t *pause_ns)
 {
     if (!w || atomic_load(&w->state) != WATCH_DONE)
         return false;
     *payload = w->payload;
     *number = w->number;
+    *pause_ns = proc_turns_charge(&w->turns, clock_monotonic_ns(), w->cpu_ns, w->wall_ns);
     w->payload = (struct buf){0};
     set_state(w, WATCH_IDLE);
-    return payload->size != 0;
+    return true;
 }
