@@ -158,6 +158,7 @@ static void put_process_timeline(struct json *j, const struct replay_session *s,
                                  const struct replay_run *run)
 {
     json_put_string(j, "process_rss_missing_reason", process_rss_missing_reason(s));
+    json_put_bool(j, "process_rss_has_recording", process_rss_has_recording(s));
     json_put_array(j, "process_timeline");
     for (size_t i = 0; s->outside.n && i < run->n_samples; i++) {
         const struct results_sample *at = &run->samples[i];

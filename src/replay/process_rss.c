@@ -36,6 +36,11 @@ const char *process_rss_missing_reason(const struct replay_session *s)
                : "the recorded allocator, without tunables, is not among those replayed";
 }
 
+bool process_rss_has_recording(const struct replay_session *s)
+{
+    return !process_rss_missing_reason(s) && !s->recording_rss_bytes;
+}
+
 static double subtract(double bytes, double part)
 {
     return bytes > part ? bytes - part : 0;

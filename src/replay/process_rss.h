@@ -4,6 +4,7 @@
 #ifndef HEAPTAPE_REPLAY_PROCESS_RSS_H
 #define HEAPTAPE_REPLAY_PROCESS_RSS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,10 @@ void process_rss_release(struct process_rss_outside *o);
 
 // Returns the reason why the memory of the process is unknown, or NULL. The string is static.
 const char *process_rss_missing_reason(const struct replay_session *s);
+
+// Returns true if the predicted memory includes the memory of heaptape in the recorded process,
+// whose size is unknown without a map of pages.
+bool process_rss_has_recording(const struct replay_session *s);
 
 // Returns the memory outside the heap after `event` calls in a run, with the files of its
 // allocator. NAN: unknown.

@@ -124,7 +124,9 @@ static void set_sums(union stat_figures *f, const struct usage_sums *s)
 static void set_peak(union stat_figures *f, const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
+    uint64_t recording = s->n_processes ? s->processes[s->of_usage].summary.recording_rss_bytes : 0;
     f->peak_pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
+    f->recording_rss_bytes = recording ? (double)recording : NAN;
     f->peak_event = u->peak.event;
     if (u->ns_per_stamp > 0)
         f->peak_ns = round((double)u->peak.stamp * u->ns_per_stamp);

@@ -130,6 +130,9 @@
       "live blocks after this event") \
     X(peak_blocks, "peak_blocks", COUNT, INTEGER, PEAK, 0, ALWAYS, LESS, "max live blocks", NULL, \
       "maximum of the live blocks at any time") \
+    X(recording_rss_bytes, "recording_rss_bytes", BYTES, NULLABLE, PEAK, 0, ALWAYS, NEITHER, \
+      "resident memory of heaptape", NULL, \
+      "resident memory of heaptape's own mappings in this process, which all samples of RSS include; null if unknown, because the recording has no map of pages of the process") \
     X(preexisting_bytes, "preexisting_bytes", BYTES, INTEGER, START_BYTES, PAGE, preexisting_blocks, \
       LESS, "live at start", "live at start", \
       "requested bytes of the preexisting blocks") \

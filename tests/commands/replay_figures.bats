@@ -182,6 +182,10 @@ assert r["samples"] >= 8 and 0.98 < r["peak_ratio"] < 1.02, r
 assert d["process_rss_missing_reason"] is None and d["outside_rss_bytes"] < 4 << 20, d["outside_rss_bytes"]
 assert d["process_peak_rss_bytes"] == d["peak_rss_bytes"] + d["outside_rss_bytes"], d'
   has "$(cat out)" "process      its peak RSS is predicted"
+  # Without a map of pages, the memory of the recording is unknown.
+  maps=$("$HEAPTAPE" stat --rss --json t.ht | jq .page_maps)
+  [ "$(jq .process_rss_has_recording out.json)" = "$([ "$maps" -eq 0 ] && echo true || echo false)" ]
+  [ "$(grep -c 'too high by the memory of heaptape in the recorded process' out)" -eq "$((maps == 0))" ]
   grep -q "^\(! \)\?recorded on glibc: peak RSS [01].[09]" out
   grep -q "time/event process RSS .*outside heap   peak RSS" out
   record_and_compare -- ./uses map touched

@@ -176,9 +176,16 @@ end
 END
   [ "$(rss "$parts, r['unknown_bytes'], r['page_maps'], r['sampled']['pss_bytes']")" = "([5024, 0, 7248, None, 16, None], 28672, 0, None)" ]
   [ "$(rss "r['requested_bytes']" --at end)" = 24 ]
-  says "There are no maps of pages .* free pages cannot be distinguished from memory outside of the heap"
+  says "There are no maps of pages .* free pages cannot be distinguished from memory outside of the heap, which here includes the memory of heaptape in the process[.]"
+  heaptape stat a.ht
+  has "$output" "peak RSS                      40.0 KiB  with heaptape's own, of unknown size"
+  [ "$("$HEAPTAPE" stat --json a.ht | jq .peak.recording_rss_bytes)" = null ]
   make
   says_not "There are no maps of pages"
+  make "sample 2500 40960" "" "recording=16384"
+  heaptape stat a.ht
+  has "$output" "peak RSS                      40.0 KiB  with 16.0 KiB of heaptape's own"
+  [ "$("$HEAPTAPE" stat --json a.ht | jq .peak.recording_rss_bytes)" = 16384 ]
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 prog
 0 1000 malloc size=24 result=0x100010

@@ -110,7 +110,9 @@ static void memory_of_the_recording(void **state)
     (void)state;
     struct fixture f;
     struct replay_session *s = make(&f, steady_kib, files_kib);
+    assert_true(process_rss_has_recording(s));
     s->recording_rss_bytes = 300 * KIB;
+    assert_false(process_rss_has_recording(s));
     assert_int_equal(process_rss_predict(s), 0);
     expect(&f, 0, 1300, 700);
     expect(&f, 1, 1600, 700);
@@ -219,6 +221,7 @@ static void unknown_without_samples_or_the_recorded_allocator(void **state)
     char *tunables[] = {"MALLOC_ARENA_MAX=1"};
     s->has_samples = false;
     assert_non_null(strstr(process_rss_missing_reason(s), "no samples"));
+    assert_false(process_rss_has_recording(s));
     s->has_samples = true;
     f.results[0].allocator.tunables = tunables;
     f.results[0].allocator.n_tunables = 1;

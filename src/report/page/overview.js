@@ -28,13 +28,19 @@ function tile(name, value, note) {
   return element('div.tile', null, element('dt', null, name), element('dd', null, element('b', null, value), note ? element('small', null, note) : null));
 }
 
+// All samples of RSS include the memory of heaptape in the process.
+function recordingText(s) {
+  const own = s.peak.recording_rss_bytes;
+  return isNumber(own) ? `${bytesText(own)} of heaptape` : 'heaptape’s own';
+}
+
 function tilesOf(s) {
   const rss = Math.max(...(s.timeline.rss_ns_min_mean_max_anon || []).map((r) => r[3]), 0);
   const allocs = sum(s.timeline.by_event.allocs);
   const rate = s.duration_ns ? `${rateText(allocs * 1e9 / s.duration_ns)}` : null;
   return element('dl.tiles', null,
     tile('Peak live', bytesText(s.peak.bytes), isNumber(s.peak.ns) ? `at ${nsText(s.peak.ns)}` : `at event ${shortText(s.peak.event)}`),
-    rss ? tile('Peak resident', bytesText(rss), `${ratioText(rss / s.peak.bytes)} live`) : null,
+    rss ? tile('Peak resident', bytesText(rss), `${ratioText(rss / s.peak.bytes)} live, with ${recordingText(s)}`) : null,
     tile('Live at end', bytesText(s.live_at_end_bytes), `${shortText(s.live_at_end_blocks)} blocks`),
     tile('Allocations', shortText(allocs), rate),
     tile('Allocated', bytesText(s.requested_bytes), null),

@@ -163,9 +163,10 @@ function memoryNote(workloads, results) {
       'The live bytes of each replay are within 2 % of the recorded peak at every sample, so one line stands for all. ') : '') +
     (results.some((item) => (item.result.process_timeline || []).length) ? 'The memory of the whole process is the RSS of the replay, which is the ' +
       'heap, plus the memory outside the heap: files, stacks and other mappings, as sampled in the recording. ' : '') +
+    (results.some((item) => item.result.process_rss_has_recording) ? 'It is too high by the memory of heaptape in the recorded process, whose size is unknown. ' : '') +
     (results.some((item) => item.result.placement) ? 'The best placement found is the lowest memory that a placement of the blocks is known to need without moving ' +
       'them: found by an offline search or by one of the allocators. An optimal placement may need less. ' : '') +
-    (recorded ? 'The anonymous memory of the recorded program includes its own mappings, RSS also its code and libraries. ' : '') +
+    (recorded ? 'The anonymous memory of the recorded program includes its own mappings, RSS also its code and libraries and the memory of heaptape in it. ' : '') +
     'Lines keep the minimum and maximum of each interval.';
 }
 

@@ -123,6 +123,19 @@ static uint64_t find_peak_rss(const struct file_stat *s)
     return most;
 }
 
+// Prints the highest sample of RSS, which includes the memory of heaptape in the process.
+static void print_peak_rss(const struct file_stat *s)
+{
+    char text[2][32];
+    uint64_t rss = find_peak_rss(s), own = s->processes[s->of_usage].summary.recording_rss_bytes;
+    if (rss && own)
+        printf("%-22s %15s  with %s of heaptape's own\n", "peak RSS", human_bytes(text[0], rss),
+               human_bytes(text[1], own));
+    else if (rss)
+        printf("%-22s %15s  with heaptape's own, of unknown size\n", "peak RSS",
+               human_bytes(text[0], rss));
+}
+
 // Prints the peak, the end and the totals.
 static void print_figures(const struct file_stat *s)
 {
@@ -131,7 +144,6 @@ static void print_figures(const struct file_stat *s)
     const struct workload_summary *p = &s->processes[s->of_usage].summary;
     union stat_figures f;
     char text[32];
-    uint64_t rss = find_peak_rss(s);
     stat_figures_of_file(&f, s);
     if (s->sums)
         print_bytes("peak live", s->usage.peak.bytes, s->usage.peak.blocks);
@@ -140,8 +152,7 @@ static void print_figures(const struct file_stat *s)
     if (s->sums && s->usage.ns_per_stamp > 0)
         printf("%-22s %15s  after the start of the process\n", "  time of the peak",
                human_ns(text, (double)s->usage.peak.stamp * s->usage.ns_per_stamp));
-    if (rss)
-        printf("%-22s %15s\n", "peak RSS", human_bytes(text, rss));
+    print_peak_rss(s);
     print_bytes("live at end", p->live_at_end_bytes, p->live_at_end_blocks);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         figures_print(&f, shown[i]);

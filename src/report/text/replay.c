@@ -353,6 +353,10 @@ static bool refused_text(const struct replay_run *run, char text[static 160])
     return true;
 }
 
+static const char recording_note[] =
+    "             too high by the memory of heaptape in the recorded process, whose size is "
+    "unknown: the recording has no map of its pages\n";
+
 void replay_print_text(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
@@ -366,6 +370,8 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
     if (process_rss_missing_reason(s))
         printf("%-12s the RSS of the whole process is not predicted: %s\n", "",
                process_rss_missing_reason(s));
+    else if (process_rss_has_recording(s))
+        fputs(recording_note, stdout);
     if (refused_text(&r->runs[r->typical], refused))
         printf("%-12s %s\n", "refused", refused);
     if (r->figures.cache_switches > 0)
@@ -623,8 +629,8 @@ static void print_process_rss(const struct replay_session *s)
         printf("%-12s its peak RSS is not predicted: %s\n", "process", missing);
     else
         printf("%-12s its peak RSS is predicted: the replayed heap and the memory outside it, as "
-               "sampled in the recording\n",
-               "process");
+               "sampled in the recording\n%s",
+               "process", process_rss_has_recording(s) ? recording_note : "");
 }
 
 // Prints how far the allocators are from the best placement known, unless the search was not

@@ -100,7 +100,8 @@ static void print_sentences(const struct rss *r)
         print_sentence(
             &any, "There are no maps of pages (record --no-pages, a process that ended soon, or a\n"
                   "recording of an older heaptape): pages of live blocks count as resident, and\n"
-                  "free pages cannot be distinguished from memory outside of the heap.\n");
+                  "free pages cannot be distinguished from memory outside of the heap, which here\n"
+                  "includes the memory of heaptape in the process.\n");
     if (!r->is_glibc && !r->has_usable)
         print_sentence(
             &any,
