@@ -5,7 +5,7 @@ declare -gA _heaptape_options=(
   [top]=' --batch -b --iterations= -n --interval= -d --by= --sort= --top= --pid= -p --help -h --quiet -q --color='
   [report]=' --output= -o --force -f --open --diff -d --pool --across-machines --help -h --quiet -q --color='
   [compare]=' --allocator= -a --sweep= --output= -o --force -f --real --placement= --runs= -r --touch= --threads= --speed= --idle= --cpus= --timeout= --internal-fragmentation --stats-every= --trim-every= --no-latency --memory= --no-cache --json --help -h --quiet -q --color='
-  [advise]=' --allocator= -a --budget= -b --rank= --speed= --idle= --timeout= --json --help -h --quiet -q --color='
+  [advise]=' --allocator= -a --budget= -b --rank= --speed= --idle= --timeout= --real --json --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [check]=' --salvage --output= -o --force -f --help -h --quiet -q --color='
   [symbolize]=' --output= -o --force -f --debug-dir= --help -h --quiet -q --color='

@@ -144,6 +144,7 @@ complete -c heaptape -n '__heaptape_in advise' -l rank -x -a '(__heaptape_words 
 complete -c heaptape -n '__heaptape_in advise' -l speed -x -a '(__heaptape_words max recorded)' -d 'replay at full speed, at the recorded pace, or N times as fast as recorded'
 complete -c heaptape -n '__heaptape_in advise' -l idle -x -a '(__heaptape_words )' -d 'measure memory again SECONDS after everything was freed'
 complete -c heaptape -n '__heaptape_in advise' -l timeout -x -a '(__heaptape_words )' -d 'stop a replay when no thread has made progress for SECONDS; 0: never'
+complete -c heaptape -n '__heaptape_in advise' -l real -d 'also run PROGRAM, or the recorded command line, with the best settings'
 complete -c heaptape -n '__heaptape_in advise' -l json -d 'print one JSON object'
 complete -c heaptape -n '__heaptape_in advise' -s h -l help -d 'show this help and exit'
 complete -c heaptape -n '__heaptape_in advise' -s q -l quiet -d 'print only errors on standard error'

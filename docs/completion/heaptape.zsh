@@ -166,6 +166,7 @@ _heaptape_advise() {
     '--speed=[replay at full speed, at the recorded pace, or N times as fast as recorded]:max|recorded|xN: _heaptape_words max recorded' \
     '--idle=[measure memory again SECONDS after everything was freed]:SECONDS: _heaptape_words ' \
     '--timeout=[stop a replay when no thread has made progress for SECONDS; 0\: never]:SECONDS: _heaptape_words ' \
+    '--real[also run PROGRAM, or the recorded command line, with the best settings]' \
     '--json[print one JSON object]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
     '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \

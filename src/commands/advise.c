@@ -20,7 +20,7 @@ struct advise_options {
     enum advise_figure rank;
     double speed;
     uint64_t idle_seconds, timeout_seconds;
-    bool json;
+    bool real, json;
 };
 
 static const struct option options[] = {
@@ -41,6 +41,9 @@ static const struct option options[] = {
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
      "stop a replay when no thread has made progress for SECONDS; 0: never",
      offsetof(struct advise_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
+    {0, "real", OPTION_FLAG, NULL, NULL,
+     "also run PROGRAM, or the recorded command line, with the best settings",
+     offsetof(struct advise_options, real)},
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
      offsetof(struct advise_options, json)},
     {0},
@@ -84,6 +87,14 @@ static int read_workload(struct advise *a, struct replay_settings *how,
     return rc;
 }
 
+static int run_program(struct advise *a, char *const given[], struct err *e)
+{
+    char **program = replay_choose_program(a->session, given);
+    int rc = advise_run_program(a, program, e);
+    free(program);
+    return rc;
+}
+
 static void print_advice(const struct advise *a, const struct advise_options *o)
 {
     struct json j = {.to = stdout};
@@ -111,13 +122,18 @@ static int run_advise(const void *fields, int argc, char **argv)
     struct replay_session session;
     struct advise a = {.session = &session, .budget_ns = o->budget_seconds * 1000000000u};
     struct err e = {0};
-    (void)argc;
+    char *const none[] = {NULL};
+    if (argc > 1 && !o->real)
+        return usage_error(&cmd_advise, "unexpected operand '%s'; PROGRAM requires --real",
+                           argv[1]);
     if (o->rank == ADVISE_IDLE && !o->idle_seconds)
         return usage_error(&cmd_advise, "--rank idle requires --idle SECONDS");
     replay_prepare(player, null_library);
     int rc = read_workload(&a, &how, o, argv[0], &e);
     if (rc == 0)
         rc = advise_run(&a, start_ns, &e);
+    if (rc == 0 && o->real)
+        rc = run_program(&a, argc > 1 ? argv + 1 : none, &e);
     if (rc == 0)
         print_advice(&a, o);
     advise_release(&a);
@@ -129,20 +145,20 @@ static int run_advise(const void *fields, int argc, char **argv)
 
 const struct command cmd_advise = {
     .name = "advise",
-    .operands = "WORKLOAD|TRACE|-",
+    .operands = "WORKLOAD|TRACE|- [-- PROGRAM [ARG...]]",
     .summary = "Find the best allocator and settings by replaying a workload",
     .examples =
         {
             {"Find better settings in a minute", "heaptape advise program.ht"},
             {"Find settings for a service that keeps memory, in two minutes",
              "heaptape advise --budget 120 --rank end service.htw"},
-            {"Compare with jemalloc with two arenas",
-             "heaptape advise -a jemalloc,MALLOC_CONF=narenas:2 service.htw"},
+            {"Also measure the program itself with the best settings",
+             "heaptape advise --real program.htw -- ./program input"},
         },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct advise_options),
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = UINT_MAX,
     .run = run_advise,
 };

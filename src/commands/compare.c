@@ -41,15 +41,17 @@ static const struct option options[] = {
 static void run_real(struct replay_session *s, const struct replay_options *o)
 {
     struct err e = {0};
-    char **recorded = o->real && !o->program[0] ? replay_real_recorded(s) : NULL;
-    char *const *argv = recorded ? recorded : o->program;
     if (!o->real)
         return;
-    if (!argv[0])
-        die(EXIT_FAILED, "%s: the command line was not recorded; pass it after --", s->workload);
+    struct replay_result **all = calloc(s->n_results, sizeof *all);
+    for (size_t i = 0; all && i < s->n_results; i++)
+        all[i] = &s->results[i];
+    char **argv = replay_choose_program(s, o->program);
     fflush(stdout);
-    int rc = replay_real_run(s, argv, &e);
-    free(recorded);
+    int rc = all ? replay_real_run(all, s->n_results, s->settings.runs, argv, &e)
+                 : err_no_memory(&e, NULL);
+    free(argv);
+    free(all);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
 }

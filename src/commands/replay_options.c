@@ -3,6 +3,7 @@
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "convert/open.h"
+#include "replay/real.h"
 #include "report/text/watch.h"
 
 #include <ctype.h>
@@ -237,6 +238,19 @@ void replay_workload(struct replay_session *s, struct replay_settings *how,
         replay_session_release(s);
         die(EXIT_FAILED, "%s", e.text[0] ? e.text : strerror(-rc));
     }
+}
+
+char **replay_choose_program(const struct replay_session *s, char *const given[])
+{
+    size_t n = 0;
+    while (given[n])
+        n++;
+    char **argv = n ? calloc(n + 1, sizeof *argv) : replay_real_recorded(s);
+    if (n && argv)
+        memcpy(argv, given, n * sizeof *argv);
+    if (!argv)
+        die(EXIT_FAILED, "%s: the command line was not recorded; pass it after --", s->workload);
+    return argv;
 }
 
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,

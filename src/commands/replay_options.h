@@ -108,6 +108,10 @@ int replay_each_swept(const struct option_list *sweeps, const char *spec,
 
 // Stores the paths of heaptape-replay and libheaptape-null.so, and arranges that a SIGTERM prints
 // its sender. Dies if a file is missing.
+// Returns the command line `given`, or the recorded one if `given` is empty. The caller frees the
+// array.
+char **replay_choose_program(const struct replay_session *s, char *const given[]);
+
 void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);
 
 // Replays the workload at `path` on the allocators. Fills in the paths and `quiet` of *how. The

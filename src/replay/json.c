@@ -493,8 +493,7 @@ static void put_ratios(struct json *j, const struct replay_session *s,
     }
 }
 
-// Writes the runs of the real program, or null.
-static void put_real(struct json *j, const struct replay_session *s, const struct replay_result *r)
+void replay_json_real(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     static const char *const keys[REAL_FIGURES][2] = {
         [REAL_WALL] = {"wall_ns", "wall_ratio"},
@@ -550,7 +549,7 @@ void replay_json_compare(struct json *j, const struct replay_session *s)
         json_begin_object(j);
         put_result(j, s, &s->results[i]);
         put_ratios(j, s, &s->results[i]);
-        put_real(j, s, &s->results[i]);
+        replay_json_real(j, s, &s->results[i]);
         put_placement(j, s);
         json_end_object(j);
     }

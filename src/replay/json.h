@@ -12,9 +12,12 @@ void replay_json(struct json *j, const struct replay_session *s);
 void replay_json_compare(struct json *j, const struct replay_session *s);
 
 // Write parts of other documents. replay_json_head writes schema_version, workload and machine. The
-// others write a result's allocator with its runs, and a ratio with its interval `key`_ci95.
+// others write a result's allocator with its runs, the member "real" with the runs of the program or
+// null, and a ratio with its interval `key`_ci95.
 void replay_json_head(struct json *j, const struct replay_session *s);
 void replay_json_allocator(struct json *j, const struct replay_result *r);
+void replay_json_real(struct json *j, const struct replay_session *s,
+                      const struct replay_result *r);
 void replay_json_ratio(struct json *j, const char *key, const struct measure_ratio *r);
 
 #endif

@@ -109,31 +109,32 @@ static const char *describe_end(int status, char text[32])
     return text;
 }
 
-int replay_real_run(struct replay_session *s, char *const argv[], struct err *e)
+int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
+                    char *const argv[], struct err *e)
 {
     int first = -1, rc = 0;
-    for (size_t i = 0; i < s->n_results; i++) {
-        s->results[i].real = calloc(s->settings.runs, sizeof *s->results[i].real);
-        if (!s->results[i].real)
+    for (size_t i = 0; i < n; i++) {
+        results[i]->real = calloc(runs, sizeof *results[i]->real);
+        if (!results[i]->real)
             return err_no_memory(e, NULL);
     }
-    for (size_t n = 0; n < s->settings.runs * s->n_results && rc == 0; n++) {
-        struct replay_result *r = &s->results[n % s->n_results];
+    for (size_t i = 0; i < runs * n && rc == 0; i++) {
+        struct replay_result *r = results[i % n];
         char was[32], is[32];
         int status = 0;
         rc = run_once(&r->allocator, argv, &r->real[r->n_real], &status, e);
         r->n_real += rc == 0;
-        first = n ? first : status;
+        first = i ? first : status;
         if (rc == 0 && status != first)
             rc = err_set(e, -ECHILD, "%s ended with %s on %s, with %s on %s", argv[0],
                          describe_end(status, is), r->allocator.name, describe_end(first, was),
-                         s->results[0].allocator.name);
+                         results[0]->allocator.name);
     }
     return rc;
 }
 
-static size_t values_of(const struct replay_result *r, enum replay_real_figure figure,
-                        double values[MEASURE_MAX_RUNS])
+size_t replay_real_values(const struct replay_result *r, enum replay_real_figure figure,
+                          double values[MEASURE_MAX_RUNS])
 {
     for (size_t i = 0; i < r->n_real; i++)
         values[i] = r->real[i].values[figure];
@@ -143,7 +144,7 @@ static size_t values_of(const struct replay_result *r, enum replay_real_figure f
 double replay_real_median(const struct replay_result *r, enum replay_real_figure figure)
 {
     double values[MEASURE_MAX_RUNS];
-    return measure_median(values, values_of(r, figure, values));
+    return measure_median(values, replay_real_values(r, figure, values));
 }
 
 struct measure_ratio replay_real_ratio(const struct replay_session *s,
@@ -151,6 +152,7 @@ struct measure_ratio replay_real_ratio(const struct replay_session *s,
                                        enum replay_real_figure figure)
 {
     double a[MEASURE_MAX_RUNS], b[MEASURE_MAX_RUNS];
-    size_t n_a = values_of(r, figure, a), n_b = values_of(&s->results[0], figure, b);
+    size_t n_a = replay_real_values(r, figure, a),
+           n_b = replay_real_values(&s->results[0], figure, b);
     return measure_ratio(a, n_a, b, n_b);
 }

@@ -8,11 +8,16 @@
 // frees, or NULL if it was not recorded or when out of memory.
 char **replay_real_recorded(const struct replay_session *s);
 
-// Runs the program settings.runs times on each allocator, in turn, after the session has run.
-// Figures are stored in results[i].real. The allocator is preloaded with LD_PRELOAD and its
-// tunables are set; input and output are /dev/null. Returns 0, -ENOMEM, a negative errno if the
-// program could not be started, or -ECHILD if its exit status differs from the first run's.
-int replay_real_run(struct replay_session *s, char *const argv[], struct err *e);
+// Runs the program `runs` times on each of `n` results, in turn, after the session has run. Figures
+// are stored in the result's `real`. The allocator is preloaded with LD_PRELOAD and its tunables are
+// set; input and output are /dev/null. Returns 0, -ENOMEM, a negative errno if the program could not
+// be started, or -ECHILD if its exit status differs from the first run's.
+int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
+                    char *const argv[], struct err *e);
+
+// Copies the figure of each run to `values`, and returns the number of runs.
+size_t replay_real_values(const struct replay_result *r, enum replay_real_figure figure,
+                          double values[MEASURE_MAX_RUNS]);
 
 // These functions require at least one run on the allocator.
 double replay_real_median(const struct replay_result *r, enum replay_real_figure figure);

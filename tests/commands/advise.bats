@@ -59,8 +59,10 @@ assert means == sorted(means)'
 @test "the text output: what to deploy, and ratios to the first row" {
   skip_under_sanitizer
   burst
-  heaptape advise -q --budget 100 --rank end burst.htw
+  heaptape advise -q --budget 100 --rank end --real burst.htw -- ./burst
   [ "$status" -eq 0 ]
+  # Of the best settings, those with malloc_trim cannot be set from outside.
+  has "$output" "  the program: not run, because no variable sets this"
   has "$output" "live at the end: "
   has "$output" "RSS at the end: glibc, malloc_trim(0) every "
   has "$output" "% of the unused memory"
@@ -90,8 +92,13 @@ void free(void *p) { __libc_free(p); }
 void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
 void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
 END
-  "$HEAPTAPE" advise -q --json --budget 100 -a jemalloc burst.htw >out.json
-  json 'one = [s for s in d["settings"] if s["setting"] == "jemalloc,MALLOC_CONF=tcache:false"][0]
+  "$HEAPTAPE" advise -q --json --budget 100 -a jemalloc --real burst.htw -- ./burst >out.json
+  json 'present, named = d["settings"][0], set(filter(None, [*d["best"].values(), *d["best_without_more_cpu"].values()]))
+for s in d["settings"]: # the program runs with the best settings that have an environment
+    runs = s is present or (s["setting"] in named and s["environment"] is not None)
+    assert (s["real"] is not None) == runs and bool(s["real_verdicts"]) == runs, s
+    assert not runs or (len(s["real"]["runs"]) == 6 and s["real"]["wall_ns"] > 0), s
+one = [s for s in d["settings"] if s["setting"] == "jemalloc,MALLOC_CONF=tcache:false"][0]
 assert one["environment"] == one["deploy"] == "LD_PRELOAD=" + one["allocator"]["library"] + " MALLOC_CONF=tcache:false", one
 assert one["verdicts"]["peak_rss_bytes"] == "less", one
 other = [s for s in d["settings"] if s["setting"] == "jemalloc,MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0"][0]
@@ -149,6 +156,9 @@ END
 }
 
 @test "usage" {
+  heaptape advise w.htw -- ./program
+  [ "$status" -eq 2 ]
+  has "$stderr" "unexpected operand './program'; PROGRAM requires --real"
   heaptape advise w.htw --rank idle
   [ "$status" -eq 2 ]
   has "$stderr" "--rank idle requires --idle SECONDS"

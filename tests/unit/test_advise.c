@@ -100,6 +100,7 @@ enum { ROWS = 4, RUNS = ADVISE_MIN_ROUNDS + 1 };
 // Results of the present setting and three others.
 struct planted {
     struct replay_run runs[ROWS][RUNS];
+    struct replay_real real[ROWS][ADVISE_MIN_ROUNDS];
     struct replay_result results[ROWS];
     struct replay_session session;
     struct advise_row rows[ROWS];
@@ -175,6 +176,51 @@ static void the_headline_agrees_with_the_table(void **state)
     free(p);
 }
 
+static void set_program(struct planted *p, size_t row, double cpu_ns, double peak_bytes)
+{
+    struct replay_result *r = &p->results[row];
+    r->real = p->real[row];
+    r->n_real = ADVISE_MIN_ROUNDS;
+    for (size_t i = 0; i < r->n_real; i++) {
+        r->real[i].values[REAL_WALL] = 1000;
+        r->real[i].values[REAL_CPU] = cpu_ns;
+        r->real[i].values[REAL_PEAK_RSS] = peak_bytes;
+    }
+}
+
+// The headline names the CPU time and the peak RSS of a setting only if the program confirms them.
+static void the_headline_agrees_with_the_program(void **state)
+{
+    struct planted *p = calloc(1, sizeof *p);
+    char text[ADVISE_HEADLINE_BYTES];
+    (void)state;
+    plant(p);
+    for (size_t i = 0; i < ROWS; i++) {
+        for (unsigned f = 0; f < ADVISE_FIGURES; f++)
+            set_value(p, i, f, i == 1 && f != ADVISE_IDLE ? 80 : 100, 2);
+    }
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
+                        "least CPU time, peak RSS, mean RSS, RSS at the end");
+    assert_int_equal(advise_program_verdict(&p->a, &p->rows[1], REAL_CPU), 0);
+    set_program(p, 0, 100, 100);
+    set_program(p, 1, 90, 90);
+    assert_int_equal(advise_program_verdict(&p->a, &p->rows[1], REAL_CPU), -1);
+    assert_int_equal(advise_program_verdict(&p->a, &p->rows[1], REAL_WALL), 0);
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
+                        "least CPU time, peak RSS, mean RSS, RSS at the end");
+    set_program(p, 1, 110, 90);
+    assert_int_equal(advise_program_verdict(&p->a, &p->rows[1], REAL_CPU), 1);
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
+                        "least peak RSS, mean RSS, RSS at the end");
+    set_program(p, 1, 90, 100);
+    assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
+                        "least CPU time, mean RSS, RSS at the end");
+    // The program was not run with this setting.
+    p->results[1].n_real = 0;
+    assert_true(advise_is_confirmed(&p->a, &p->rows[1], ADVISE_PEAK));
+    free(p);
+}
+
 // No row is better by more than noise, but one may be.
 static void a_row_that_was_not_repeated_is_not_named(void **state)
 {
@@ -199,6 +245,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_kind_gets_its_turn),
     cmocka_unit_test(the_table_is_ordered),
     cmocka_unit_test(the_headline_agrees_with_the_table),
+    cmocka_unit_test(the_headline_agrees_with_the_program),
     cmocka_unit_test(a_row_that_was_not_repeated_is_not_named),
 };
 UNIT_MAIN(tests)

@@ -50,7 +50,8 @@ struct advise_row {
 
 struct advise {
     struct replay_session *session; // borrowed; result 0 is the present setting
-    struct advise_row *rows;        // the present setting, then the settings of the table
+    bool has_run_program;
+    struct advise_row *rows; // the present setting, then the settings of the table
     size_t n_rows;
     uint64_t trim_interval; // calls between two TRIM ops of the plan; 0: no TRIM ops
     uint64_t budget_ns, spent_ns;
@@ -101,12 +102,29 @@ const struct advise_row *advise_best(const struct advise *a, enum advise_figure 
 const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
                                           bool cheap, const struct advise_row *best);
 
+// Runs the real program ADVISE_MIN_ROUNDS times with the present setting and with each setting that
+// advise_best returns for a figure, unless the setting has no environment. Returns 0, or an error of
+// replay_real_run.
+int advise_run_program(struct advise *a, char *const argv[], struct err *e);
+
+// Returns true if the program was run with the setting.
+bool advise_has_program(const struct advise *a, const struct advise_row *r);
+
+// Compares the runs of the program as advise_verdict does. Returns 0 if it was not run.
+int advise_program_verdict(const struct advise *a, const struct advise_row *r,
+                           enum replay_real_figure figure);
+
+// Returns false if the program was run with the setting and its value of the figure is not below
+// the present one by more than noise. Only CPU time and peak RSS are measured in the program.
+bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
+                         enum advise_figure figure);
+
 // Returns true if the row was repeated, so that it can be compared.
 bool advise_is_repeated(const struct advise *a, const struct advise_row *r);
 
 // Writes the figures for which advise_best returns the row, for example "least CPU time, less peak
 // RSS". A figure for which advise_undecided returns a row follows the word "less". Writes "" if the
-// row is not the best for any figure.
+// row is not the best for any figure. Omits figures that the program does not confirm.
 enum { ADVISE_HEADLINE_BYTES = 128 };
 char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
                       char text[ADVISE_HEADLINE_BYTES]);

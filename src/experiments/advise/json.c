@@ -4,9 +4,20 @@
 #include <math.h>
 #include <stdlib.h>
 
+static const char *const verdicts[] = {"less", "unknown", "more"};
+
+static void put_program_verdicts(struct json *j, const struct advise *a, const struct advise_row *r)
+{
+    static const char *const keys[REAL_FIGURES] = {
+        [REAL_WALL] = "wall_ns", [REAL_CPU] = "cpu_ns", [REAL_PEAK_RSS] = "peak_rss_bytes"};
+    json_put_object(j, "real_verdicts");
+    for (unsigned i = 0; advise_has_program(a, r) && i < REAL_FIGURES; i++)
+        json_put_string(j, keys[i], verdicts[1 + advise_program_verdict(a, r, i)]);
+    json_end_object(j);
+}
+
 static void put_figures(struct json *j, const struct advise *a, const struct advise_row *r)
 {
-    static const char *const verdicts[] = {"less", "unknown", "more"};
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
         struct measure_ratio ratio = advise_ratio(a, r, f);
         json_put_double(j, figure_infos[advise_figures[f].figure].name, advise_value(a, r, f));
@@ -32,6 +43,8 @@ static void put_row(struct json *j, const struct advise *a, const struct advise_
     json_put_u64(j, "repetitions", runs > 1 ? runs - 1 : 0);
     put_figures(j, a, r);
     json_put_double(j, "returned_share", advise_returned_share(a, r));
+    replay_json_real(j, a->session, &a->session->results[r->result]);
+    put_program_verdicts(j, a, r);
     json_end_object(j);
 }
 

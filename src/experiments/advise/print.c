@@ -1,6 +1,7 @@
 #include "experiments/advise/print.h"
 #include "cli/command.h"
 #include "cli/wrap.h"
+#include "replay/real.h"
 #include "report/text/replay.h"
 
 #include <math.h>
@@ -95,18 +96,59 @@ static void print_change(const struct advise *a, const struct advise_row *r, enu
     printf("\n");
 }
 
+// Prints the figures of the program itself.
+static void print_program(const struct advise *a, const struct advise_row *r)
+{
+    static const char *const names[REAL_FIGURES] = {
+        [REAL_WALL] = "wall time", [REAL_CPU] = "CPU time", [REAL_PEAK_RSS] = "peak RSS"};
+    const struct replay_session *s = a->session;
+    if (!a->has_run_program)
+        return;
+    if (!advise_has_program(a, r)) {
+        printf("  the program: not run, because no variable sets this\n");
+        return;
+    }
+    for (unsigned i = 0; i < REAL_FIGURES; i++) {
+        enum advise_figure unit = i == REAL_PEAK_RSS ? ADVISE_PEAK : ADVISE_CPU;
+        struct measure_ratio ratio = replay_real_ratio(s, &s->results[r->result], i);
+        char t[2][32];
+        if (!advise_program_verdict(a, r, i))
+            printf("  %s of the program: no measurable difference\n", names[i]);
+        else
+            printf("  %s of the program: %s instead of %s, %.2f [%.2f, %.2f]\n", names[i],
+                   value_text(t[0], unit, replay_real_median(&s->results[r->result], i)),
+                   value_text(t[1], unit, replay_real_median(&s->results[0], i)), ratio.ratio,
+                   ratio.low, ratio.high);
+    }
+}
+
+// Prints the figures for which the setting is named. If the program was run and confirms none, says
+// so instead.
+static void print_headline(const struct advise *a, const struct advise_row *r, bool cheap)
+{
+    char name[ADVISE_NAME_BYTES], headline[ADVISE_HEADLINE_BYTES];
+    bool costs = advise_program_verdict(a, r, REAL_CPU) > 0;
+    advise_headline(a, r, cheap, headline);
+    printf("\n%s%s%s: %s%s\n", cli_color(CLI_BOLD),
+           *headline ? headline : "better in the replay, but not in the program",
+           !*headline       ? ""
+           : cheap && costs ? " (with more CPU time in the program)"
+           : cheap          ? " without more CPU time"
+                            : "",
+           cli_text(advise_name(a, r, name)), cli_color(CLI_PLAIN));
+}
+
 static void print_best(const struct advise *a, const struct advise_row *r, bool cheap)
 {
-    char name[ADVISE_NAME_BYTES], deploy[ADVISE_DEPLOY_BYTES], headline[ADVISE_HEADLINE_BYTES];
-    printf("\n%s%s%s: %s%s\n", cli_color(CLI_BOLD), advise_headline(a, r, cheap, headline),
-           cheap ? " without more CPU time" : "", cli_text(advise_name(a, r, name)),
-           cli_color(CLI_PLAIN));
+    char deploy[ADVISE_DEPLOY_BYTES];
+    print_headline(a, r, cheap);
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
         if (has_figure(a, f))
             print_change(a, r, f);
         if (advise_best(a, f, cheap) == r)
             print_undecided(a, f, cheap, r);
     }
+    print_program(a, r);
     const char *environment = advise_environment(a, r, deploy);
     if (environment && *environment)
         wrap_keep_line();

@@ -26,7 +26,8 @@ char *advise_headline(const struct advise *a, const struct advise_row *r, bool c
         const char *word = pass == 0 ? "least " : "less ";
         for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
             bool is_least = !advise_undecided(a, f, cheap, r);
-            if (advise_best(a, f, cheap) != r || is_least != (pass == 0))
+            if (advise_best(a, f, cheap) != r || is_least != (pass == 0) ||
+                !advise_is_confirmed(a, r, f))
                 continue;
             n = append_text(text, ADVISE_HEADLINE_BYTES, n, "%s%s%s", n ? ", " : "", word,
                             advise_figures[f].name);
