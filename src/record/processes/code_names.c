@@ -1,6 +1,8 @@
 #include "record/processes/code_names.h"
 
 #include "base/bytes.h"
+#include "base/clock.h"
+#include "record/processes/proc_file.h"
 #include "trace/codec.h"
 
 #include <errno.h>
@@ -90,6 +92,17 @@ static void find_mapped_dump(struct code_names *c, pid_t pid)
         fclose(maps);
 }
 
+// Returns the real time at which the process started, or UINT64_MAX if it is unknown.
+static uint64_t find_start_ns(pid_t pid)
+{
+    char stat[1024];
+    uint64_t ticks =
+        pid && proc_file_read(pid, "stat", stat, sizeof stat) > 0 ? proc_file_start_ticks(stat) : 0;
+    uint64_t since_boot_ns = ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+    return ticks ? clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_BOOTTIME) - since_boot_ns)
+                 : UINT64_MAX;
+}
+
 // Returns true if the file belongs to the process's user and is not older than the process. The
 // check is needed because anyone can create files in /tmp.
 static bool belongs_to_process(int fd, const struct code_names_process *p)
@@ -102,7 +115,9 @@ static bool belongs_to_process(int fd, const struct code_names_process *p)
     // File times have the resolution of the kernel's tick.
     uint64_t written_ns =
         (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
-    if (written_ns + 100000000u < p->since_ns)
+    // A process that the recorder attaches to has written its files before.
+    uint64_t start_ns = find_start_ns(p->visible_pid);
+    if (written_ns + 100000000u < (start_ns < p->since_ns ? start_ns : p->since_ns))
         return false;
     return file.st_uid == geteuid() ||
            (p->visible_pid && stat(path, &process) == 0 && process.st_uid == file.st_uid);

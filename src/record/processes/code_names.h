@@ -43,7 +43,8 @@ void code_names_release(struct code_names *c);
 void code_names_restart(struct code_names *c);
 
 // The process that writes the files. visible_pid is its pid in /proc, 0 if unknown; own_pid its pid
-// in its own namespace. Files older than since_ns are ignored.
+// in its own namespace. Files older than the process and since_ns
+// are ignored.
 struct code_names_process {
     pid_t visible_pid;
     uint32_t own_pid;

@@ -6,6 +6,7 @@
 // a write lease (fcntl(2), F_SETLEASE) shows whether any process has the file open or mapped,
 // because the kernel then refuses the lease.
 #include "record/drain/drain_private.h"
+#include "record/processes/proc_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -211,24 +212,16 @@ bool lifetime_has_session(pid_t pid, const char *dir)
 }
 
 // Returns the start time of the process in clock ticks; 0: unknown.
-static unsigned long long start_ticks(const char *process)
+static uint64_t start_ticks(const char *process)
 {
     char path[64], text[1024];
-    unsigned long long ticks = 0;
     snprintf(path, sizeof path, "/proc/%s/stat", process);
     FILE *f = open_text(path);
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     text[n] = 0;
-    // The name, in parentheses, may contain any character. Field 3 of proc(5) follows it; the start
-    // time is field 22.
-    const char *name_end = strrchr(text, ')');
-    if (name_end)
-        sscanf(name_end + 1,
-               " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-               &ticks);
     if (f)
         fclose(f);
-    return ticks;
+    return proc_file_start_ticks(text);
 }
 
 // Returns true if the mappings cannot be read but the process may be a recorded one. Excludes

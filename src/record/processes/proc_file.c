@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 int proc_file_open(pid_t pid, const char *name)
@@ -22,4 +23,17 @@ ssize_t proc_file_read(pid_t pid, const char *name, char *to, size_t room)
         return fd;
     close(fd);
     return n > 0 ? n : 0;
+}
+
+uint64_t proc_file_start_ticks(const char *stat)
+{
+    // The name, in parentheses, may contain any character. Field 3 of proc(5) follows it; the start
+    // time is field 22.
+    const char *name_end = strrchr(stat, ')');
+    unsigned long long ticks = 0;
+    if (name_end)
+        sscanf(name_end + 1,
+               " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+               &ticks);
+    return ticks;
 }

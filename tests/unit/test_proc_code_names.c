@@ -1,0 +1,86 @@
+// Tests which files with names of generated code are read.
+#include "base/clock.h"
+#include "record/processes/code_names.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ull
+
+static char path[64];
+
+static int write_map(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
+    unlink(path);
+    FILE *f = fopen(path, "wxe");
+    assert_non_null(f);
+    fputs("1000 10 render\n", f);
+    return fclose(f);
+}
+
+static int remove_map(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void age_map(uint64_t seconds)
+{
+    uint64_t then = clock_ns(CLOCK_REALTIME) - seconds * SECOND;
+    struct timespec t = {(time_t)(then / SECOND), (long)(then % SECOND)};
+    assert_int_equal(utimensat(AT_FDCWD, path, (const struct timespec[]){t, t}, 0), 0);
+}
+
+// Returns the number of names that a recording from since_ns on reads.
+static size_t count_names(pid_t visible_pid, uint64_t since_ns)
+{
+    const struct code_names_process p = {visible_pid, (uint32_t)getpid(), since_ns};
+    struct code_names c;
+    code_names_init(&c);
+    code_names_read(&c, &p, true);
+    size_t n = c.names.n_entries;
+    code_names_release(&c);
+    return n;
+}
+
+// The recorder attaches an hour after the process has written its last name.
+static void attached_later(void **state)
+{
+    (void)state;
+    assert_int_equal(count_names(getpid(), clock_ns(CLOCK_REALTIME) + 3600 * SECOND), 1);
+}
+
+// The pid was that of another process before.
+static void older_than_the_process(void **state)
+{
+    (void)state;
+    age_map(3600);
+    assert_int_equal(count_names(getpid(), clock_ns(CLOCK_REALTIME)), 0);
+    // The recording began before.
+    assert_int_equal(count_names(getpid(), clock_ns(CLOCK_REALTIME) - 7200 * SECOND), 1);
+}
+
+static void process_has_ended(void **state)
+{
+    (void)state;
+    age_map(3600);
+    assert_int_equal(count_names(0, clock_ns(CLOCK_REALTIME)), 0);
+    age_map(0);
+    assert_int_equal(count_names(0, clock_ns(CLOCK_REALTIME) - 60 * SECOND), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(attached_later, write_map, remove_map),
+        cmocka_unit_test_setup_teardown(older_than_the_process, write_map, remove_map),
+        cmocka_unit_test_setup_teardown(process_has_ended, write_map, remove_map),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
