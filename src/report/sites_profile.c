@@ -197,7 +197,23 @@ static uint64_t flow_of(const struct chosen *c, enum flow flow, size_t i, size_t
     return others;
 }
 
-// Writes the differences between adjacent bins, because most differences are 0, which is short.
+// Writes the differences between adjacent bins up to the last one that is not 0. Most sites are used
+// for a part of the run.
+static void put_flow(struct json *j, const struct chosen *c, enum flow flow, size_t i)
+{
+    uint64_t last = 0, levels[BY_SITE_BINS + 1];
+    size_t n = 0;
+    for (size_t bin = 0; bin <= c->totals->n_bins; bin++) {
+        levels[bin] = flow_of(c, flow, i, bin);
+        n = levels[bin] != last ? bin + 1 : n;
+        last = levels[bin];
+    }
+    json_begin_array(j);
+    for (size_t bin = 0; bin < n; bin++)
+        json_i64(j, (int64_t)(levels[bin] - (bin ? levels[bin - 1] : 0)));
+    json_end_array(j);
+}
+
 static void put_flows(struct json *j, const struct chosen *c)
 {
     json_put_object(j, "flow");
@@ -208,16 +224,8 @@ static void put_flows(struct json *j, const struct chosen *c)
     json_end_array(j);
     for (enum flow flow = 0; flow < FLOWS; flow++) {
         json_put_array(j, flow_keys[flow]);
-        for (size_t i = 0; i <= c->n; i++) {
-            uint64_t last = 0;
-            json_begin_array(j);
-            for (size_t bin = 0; bin <= c->totals->n_bins; bin++) {
-                uint64_t now = flow_of(c, flow, i, bin);
-                json_i64(j, (int64_t)(now - last));
-                last = now;
-            }
-            json_end_array(j);
-        }
+        for (size_t i = 0; i <= c->n; i++)
+            put_flow(j, c, flow, i);
         json_end_array(j);
     }
     json_end_object(j);
@@ -287,7 +295,7 @@ static char *text_of(const struct chosen *c)
 
 char *sites_profile(const struct sites_json *n, size_t max_bytes)
 {
-    for (size_t max = MAX_SITES;; max /= 2) {
+    for (size_t max = MAX_SITES;; max = max * 3 / 4) {
         struct chosen c;
         char *text = choose_sites(&c, n, max) == 0 ? text_of(&c) : NULL;
         chosen_release(&c);

@@ -131,9 +131,10 @@ END
   "$HEAPTAPE" convert -q -o t.htw t.ht
 }
 
-# sites PAGE LIST KEY FUNCTION: the sum over the listed sites with this innermost function.
+# sites PAGE LIST KEY FUNCTION: the sum over the listed sites with this innermost function. The
+# profile has the functions.
 sites() {
-  data "$1" "sum(s['$3'] for s in d['workloads'][0]['stat']['call_sites']['$2'] if s['frames'] and s['frames'][0]['function'] == '$4')"
+  data "$1" "(lambda w: sum(s['$3'] for s in w['stat']['call_sites']['$2'] for p in [w['profile']] if p['frames'][p['stack_frames'][p['stacks'][p['sites'].index(s['site'])]]]['function'] == '$4'))(d['workloads'][0])"
 }
 
 @test "report: memory by call site" {
@@ -145,6 +146,8 @@ sites() {
   [ "$(sites t.html at_peak live_at_peak_blocks keep)" -eq 7 ]
   [ "$(sites t.html at_end live_at_end_bytes keep)" -eq 7000 ]
   [ "$(sites t.html at_end live_at_end_bytes pass)" -eq 50 ]
+  # Each stack is in the page once.
+  [ "$(data t.html "[s['frames'] for l in d['workloads'][0]['stat']['call_sites'].values() if isinstance(l, list) for s in l if s['frames']]")" = "[]" ]
   # Equals the complete stat --by site, since there are few sites. Also for a trace.
   "$HEAPTAPE" stat --by site --format json t.htw >by.json
   "$HEAPTAPE" stat --json t.htw >w.json
@@ -529,6 +532,8 @@ assert [t['name'] for t in stat['by_thread']] == ['heap', 'helper']
 assert all(t['tid'] for t in stat['by_thread'])
 leak = next(i for i, s in enumerate(p['stacks']) if p['frames'][p['stack_frames'][s]]['function'] == 'leak' and p['allocs'][i] == 8000)
 live = p['flow']['live_bytes'][leak]
+rows = [r for key in ('live_bytes', 'allocated_bytes', 'allocs') for r in p['flow'][key]]
+assert max(map(len, rows)) <= len(p['flow']['events']) and all(not r or r[-1] for r in rows), rows
 assert live[-1] >= 0 and sum(v > 0 for v in live) > len(live) / 2, live
 END
 }

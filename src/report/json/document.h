@@ -7,12 +7,14 @@
 #include "report/json/json_value.h"
 
 enum {
-    DOCUMENT_POINTS = 600,               // rows of a replayed timeline; extremes are kept
-    DOCUMENT_STATS = 200,                // rows of the allocator's statistics
-    DOCUMENT_GROUPS = 100,               // threads or call sites
-    DOCUMENT_ITEMS = 2000,               // items of any other array or object
-    DOCUMENT_TEXT_BYTES = 4096,          // maximum length of a string
-    DOCUMENT_PROFILE_BYTES = 1536 << 10, // profiles of all workloads together
+    DOCUMENT_POINTS = 600,      // rows of a replayed timeline; extremes are kept
+    DOCUMENT_STATS = 200,       // rows of the allocator's statistics
+    DOCUMENT_GROUPS = 100,      // threads or call sites
+    DOCUMENT_ITEMS = 2000,      // items of any other array or object
+    DOCUMENT_TEXT_BYTES = 4096, // maximum length of a string
+    // Profiles of all workloads together. A single workload has half, so that its report has at most
+    // 1 MiB.
+    DOCUMENT_PROFILE_BYTES = 1024 << 10,
 };
 
 // Figures and findings of a workload.

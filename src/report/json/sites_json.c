@@ -82,9 +82,10 @@ static void put_functions(struct json *j, const struct sites_json *n,
 static void put_stack(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct workload_site *site = sites_json_frames(n->sites, number);
-    size_t max = brief ? SITES_JSON_FUNCTIONS : SIZE_MAX;
+    // In a report, sites_profile has the stacks.
+    size_t max = !brief ? SIZE_MAX : n->totals->detailed ? 0 : SITES_JSON_FUNCTIONS;
     struct stack stack = {0};
-    if (stack_read(&stack, n->symbols, n->sites, number) == 0 && stack.n)
+    if (max && stack_read(&stack, n->symbols, n->sites, number) == 0 && stack.n)
         json_put_u64(j, "shown_frame", stack.shown < max ? stack.shown : max - 1);
     put_functions(j, n, site, &stack, max);
     stack_release(&stack);

@@ -28,8 +28,9 @@ const struct workload_site *sites_json_frames(const struct workload_sites *sites
 // Writes a function as a brief object.
 void sites_json_function(struct json *j, const struct symbol *s);
 
-// Writes a site as an object. If `brief`, it has at most SITES_JSON_FUNCTIONS functions, and names
-// and paths are cut to SITES_JSON_NAME_BYTES.
+// Writes a site as an object. If `brief`, it has at most SITES_JSON_FUNCTIONS functions, names and
+// paths are cut to SITES_JSON_NAME_BYTES, and totals of a report (by_site.detailed) have no
+// functions.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
 // Writes the member "span": blocks allocated in the span and live at the end of the span, by thread

@@ -8,10 +8,11 @@ function rangeText(from, to, text) {
 }
 
 // Names a call site if it is among the heaviest ones of the workload. The workload must be the one
-// that was replayed.
+// that was replayed. A JSON file has no profile.
 function siteName(workload, number) {
   const c = workload && workload.stat.call_sites;
-  const site = c && [...c.at_peak, ...c.at_end].find((x) => x.site === number && x.frames.length);
+  const site = workload && workload.profile ? sitesOf(workload.profile).find((x) => x.number === number && x.frames.length)
+    : c && [...c.at_peak, ...c.at_end].find((x) => x.site === number && x.frames.length);
   return !number ? 'unknown call site' : site ? `call site ${number}, ${frameText(ownFrame(site.frames), 70)}` : `call site ${number}`;
 }
 

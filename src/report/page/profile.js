@@ -18,12 +18,12 @@ function sitesOf(profile) {
   return profile.list;
 }
 
-// Running sums of the changes in a flow.
+// Running sums of the changes in a flow, whose zeros at the end are omitted.
 function flowOf(profile, key) {
   profile.sums = profile.sums || {};
   profile.sums[key] = profile.sums[key] || profile.flow[key].map((changes) => {
     let now = 0;
-    return changes.map((change) => (now += change));
+    return profile.flow.events.map((_, i) => (now += changes[i] || 0));
   });
   return profile.sums[key];
 }
