@@ -304,11 +304,12 @@ static void tell_pinned(struct verdict *v, const struct verdict_facts *f)
     if (has_pinning_paths(f))
         say_sites(v, &f->pinning, " Free memory in their pages, by call path: ");
     v->saves_bytes = verdict_free_bytes(f) - stuck;
-    advise(v, "To return up to %s of whole free pages, %s.", bytes_text(v->saves_bytes),
-           f->allocator == SOFTWARE_GLIBC ? "call malloc_trim(0) after a burst"
-                                          : releases[f->allocator]);
+    if (v->saves_bytes >= VERDICT_GROWN_BYTES)
+        advise(v, "To return up to %s of whole free pages, %s. ", bytes_text(v->saves_bytes),
+               f->allocator == SOFTWARE_GLIBC ? "call malloc_trim(0) after a burst"
+                                              : releases[f->allocator]);
     advise(v,
-           " %s are in pages with live blocks: allocate long-lived blocks apart from the burst, "
+           "%s are in pages with live blocks: allocate long-lived blocks apart from the burst, "
            "before it or from a pool.",
            bytes_text(stuck));
     if (!has_pinning_paths(f))

@@ -631,6 +631,26 @@ static void test_regions(void **unused)
     assert_null(strstr(find(yes_pinned, use_glibc).text, "of it are in pages"));
 }
 
+static void use_all_pages(struct verdict_facts *f)
+{
+    use_jemalloc(f);
+    f->resident[VERDICT_PINNED] = 192 * MIB;
+    f->resident[VERDICT_FREE] = MIB / 2;
+}
+
+// Without whole free pages, no call returns memory.
+static void test_no_whole_pages(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_pinned, use_all_pages);
+    assert_int_equal(v.kind, VERDICT_KIND_pinned);
+    assert_null(strstr(v.remedy, "whole free pages"));
+    assert_null(strstr(v.remedy, "MALLOC_CONF"));
+    assert_int_equal(strncmp(v.remedy, "192.0 MiB are in pages with live blocks: allocate", 49), 0);
+    assert_non_null(
+        strstr(find(yes_pinned, use_statistics).remedy, "up to 42.0 MiB of whole free"));
+}
+
 static void test_allocators(void **unused)
 {
     const char *name;
@@ -697,6 +717,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_unwritten_growth),
     cmocka_unit_test(test_recent),
     cmocka_unit_test(test_regions),
+    cmocka_unit_test(test_no_whole_pages),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
     cmocka_unit_test(test_no_facts),
