@@ -1,3 +1,5 @@
+#include "base/ring.h"
+#include "record/drain/compressors.h"
 #include "record/processes/cgroup.h"
 #include "unit.h"
 
@@ -139,6 +141,43 @@ static void test_files(void **state)
     assert_int_equal(c.files, 700);
 }
 
+static void test_cpus(void **state)
+{
+    (void)state;
+    assert_true(proc_cgroup_cpus("0::/a/b\n", root) == UINT64_MAX);
+    put("/a/b", "cpu.max", "max 100000\n");
+    assert_true(proc_cgroup_cpus("0::/a/b\n", root) == UINT64_MAX);
+    put("/a", "cpu.max", "450000 100000\n");
+    assert_int_equal(proc_cgroup_cpus("0::/a/b\n", root), 4); // the quota of the parent
+    put("/a/b", "cpu.max", "150000 100000\n");
+    assert_int_equal(proc_cgroup_cpus("0::/a/b\n", root), 1);
+    put("/a/b", "cpu.max", "20000 100000\n");
+    assert_int_equal(proc_cgroup_cpus("0::/a/b\n", root), 1); // at least one CPU
+    assert_int_equal(proc_cgroup_cpus("0::/a/without/controller\n", root), 4);
+    put("/cpu,cpuacct/c", "cpu.cfs_period_us", "50000\n");
+    put("/cpu,cpuacct/c", "cpu.cfs_quota_us", "-1\n");
+    assert_true(proc_cgroup_cpus("3:cpuset:/d\n2:cpu,cpuacct:/c\n0::/a\n", root) == UINT64_MAX);
+    put("/cpu,cpuacct/c", "cpu.cfs_quota_us", "100000\n");
+    assert_int_equal(proc_cgroup_cpus("3:cpuset:/d\n2:cpu,cpuacct:/c\n0::/a\n", root), 2);
+    assert_true(proc_cgroup_cpus("3:cpuset:/c\n", root) == UINT64_MAX);
+}
+
+// The recorder starts no helpers for CPUs beyond the quota. The path of this process's cgroup does
+// not exist below the fake mount point, as in a container.
+static void test_spare_cpus(void **state)
+{
+    (void)state;
+    unsigned others = ring_cpus() - 1, most = COMPRESSORS_HELPERS;
+    assert_int_equal(compressors_spare_cpus(root), others < most ? others : most);
+    put("", "cpu.max", "100000 100000\n");
+    put("/cpu", "cpu.cfs_period_us", "100000\n");
+    put("/cpu", "cpu.cfs_quota_us", "100000\n");
+    assert_int_equal(compressors_spare_cpus(root), 0);
+    put("", "cpu.max", "200000 100000\n");
+    put("/cpu", "cpu.cfs_quota_us", "200000\n");
+    assert_int_equal(compressors_spare_cpus(root), others ? 1 : 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +187,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pressure, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cpus, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_spare_cpus, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 #include "base/ring.h"
 #include "base/thread.h"
+#include "record/processes/cgroup.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,10 +42,13 @@ struct compressors {
     uint64_t fallbacks;
 };
 
-unsigned compressors_spare_cpus(void)
+unsigned compressors_spare_cpus(const char *cgroups)
 {
-    unsigned n = ring_cpus() - 1;
-    return n < COMPRESSORS_HELPERS ? n : COMPRESSORS_HELPERS;
+    char lines[4096];
+    proc_cgroup_lines(getpid(), lines, sizeof lines);
+    uint64_t cpus = ring_cpus(), quota = proc_cgroup_cpus(lines, cgroups);
+    uint64_t n = (quota < cpus ? quota : cpus) - 1;
+    return n < COMPRESSORS_HELPERS ? (unsigned)n : COMPRESSORS_HELPERS;
 }
 
 struct compressors *compressors_new(const struct compressors_settings *s)

@@ -22,9 +22,9 @@ struct compressors_settings {
     unsigned helpers; // maximum number of helpers, at most COMPRESSORS_HELPERS
 };
 
-// Returns the number of CPUs that this process may use in addition to the first, at most
-// COMPRESSORS_HELPERS.
-unsigned compressors_spare_cpus(void);
+// Returns the number of CPUs that this process may use in addition to the first, by its affinity and
+// the quota of its cgroup, at most COMPRESSORS_HELPERS. `cgroups` is the mount point of cgroups.
+unsigned compressors_spare_cpus(const char *cgroups);
 
 // Returns NULL if out of memory.
 struct compressors *compressors_new(const struct compressors_settings *s);

@@ -132,7 +132,7 @@ bool encoder_work(struct encoder *n)
 
 struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
 {
-    unsigned helpers = s->codec == FRAME_CODEC_NONE ? 0 : compressors_spare_cpus();
+    unsigned helpers = s->codec == FRAME_CODEC_NONE ? 0 : compressors_spare_cpus("/sys/fs/cgroup");
     const struct compressors_settings how = {s->out, s->codec, s->level, helpers};
     struct encoder *n = calloc(1, sizeof *n);
     if (!n || !(n->compressors = compressors_new(&how))) {

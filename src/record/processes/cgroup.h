@@ -1,4 +1,4 @@
-// Counters of a cgroup's memory controller.
+// Counters of a cgroup's memory controller, and the quota of its CPU controller.
 #ifndef HEAPTAPE_PROC_CGROUP_H
 #define HEAPTAPE_PROC_CGROUP_H
 
@@ -26,6 +26,10 @@ void proc_cgroup_read(const char *lines, const char *root, const char *host, str
 // Like proc_cgroup_read without pressure, but also reads memory.stat, for which the kernel adds up
 // counters of all CPUs.
 void proc_cgroup_read_files(const char *lines, const char *root, struct proc_cgroup *c);
+
+// Returns the number of CPUs whose time the cgroup and its visible ancestors may use, rounded down
+// but at least 1, or UINT64_MAX without a quota. https://docs.kernel.org/scheduler/sched-bwc.html
+uint64_t proc_cgroup_cpus(const char *lines, const char *root);
 
 // Reads the contents of /proc/PID/cgroup into `lines`, or "" if the process has ended.
 void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes);
