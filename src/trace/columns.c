@@ -5,7 +5,7 @@
 #include <errno.h>
 
 // Records are split in blocks whose buffers fit in the L1 cache.
-enum { BLOCK = 1024, PLANES = 6, WORD = 8 };
+enum { BLOCK = 1024, PLANES = 6, WORD = 8, GROUP = 8 };
 
 // Vector register of any processor.
 #define BYTES16 uint8_t __attribute__((vector_size(16)))
@@ -153,28 +153,59 @@ static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t l
     return form != COLUMNS_BAD;
 }
 
+// Returns the tags of GROUP words, as bits.
+static inline uint32_t tags_of(const uint64_t *w)
+{
+    uint32_t tags = 0;
+    for (unsigned i = 0; i < GROUP; i++)
+        tags |= 1u << codec_tag_of(w[i]);
+    return tags;
+}
+
+// Returns the class of w[i], or of CODEC_TAG_HOLE behind the end.
+static inline const struct columns_class *class_at(const struct columns *c, const uint64_t *w,
+                                                   uint32_t i, uint32_t n)
+{
+    return &c->classes[i < n ? codec_tag_of(w[i]) : CODEC_TAG_HOLE];
+}
+
+// Scans frequent records (see split_frequent). Returns their number.
+static uint32_t scan_frequent(const struct columns *c, const uint64_t *w, uint32_t n,
+                              struct columns_records *r)
+{
+    uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT, events = 0;
+    uint32_t i = 0;
+    for (uint32_t tags; n - i >= GROUP && !((tags = tags_of(w + i)) & ~c->hot); i += GROUP) {
+        events += GROUP;
+        for (unsigned k = 0; tags & ~c->counted && k < GROUP; k++)
+            events -= !(c->counted >> codec_tag_of(w[i + k]) & 1);
+    }
+    const struct columns_class *k = class_at(c, w, i, n), *next;
+    for (; i < n; i++, k = next) {
+        next = class_at(c, w, i + 1, n);
+        if (__builtin_expect(k->ends & next->follows, 0))
+            break;
+        base = k->is_base ? w[i] >> CODEC_TAG_BITS : base;
+        events += k->counts;
+    }
+    r->state.base = base << CODEC_ADDRESS_SHIFT;
+    r->events += events;
+    return i;
+}
+
 void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r)
 {
     uint32_t i = 0, extra = 0;
-    uint64_t events = 0;
     r->events = 0;
-    while (i < n) {
-        unsigned tag = codec_tag_of(w[i]);
-        events += c->counted >> tag & 1;
-        i++;
-        if (__builtin_expect(c->hot >> tag & 1, 1))
-            continue;
-        uint32_t words = scan_rare(c, w + i - 1, n - i + 1, r);
-        if (words == 0) {
-            i--;
+    while ((i += scan_frequent(c, w + i, n - i, r)) < n) {
+        uint32_t words = scan_rare(c, w + i, n - i, r);
+        if (words == 0)
             break;
-        }
-        i += words - 1;
+        i += words;
         extra += words - 1;
     }
     r->words = i;
     r->records = i - extra;
-    r->events += events;
 }
 
 static void put_word(struct columns *c, uint64_t word)
@@ -275,10 +306,10 @@ static uint32_t split_frequent(struct columns *c, struct columns_block *b, const
         to_plain += k->plain;
         events += k->counts;
     }
-    const struct columns_class *k = &c->classes[i < n ? codec_tag_of(w[i]) : CODEC_TAG_HOLE], *next;
+    const struct columns_class *k = class_at(c, w, i, n), *next;
     for (; i < most; i++, k = next) {
         uint64_t word = w[i], value = word >> CODEC_TAG_BITS;
-        next = &c->classes[i + 1 < n ? codec_tag_of(w[i + 1]) : CODEC_TAG_HOLE];
+        next = class_at(c, w, i + 1, n);
         if (__builtin_expect(k->ends & next->follows, 0))
             break;
         *to_sized = word;
