@@ -86,6 +86,7 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     s->calls_min_ns = summary.calls_min_ns;
     s->calls_max_ns = summary.calls_max_ns;
     s->recording_rss_bytes = summary.recording_rss_bytes;
+    s->has_cxx = summary.cxx_bytes > 0;
     return summary.events;
 }
 
@@ -298,6 +299,7 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .timeout_ns = set->timeout_ns,
         .touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
         .timed = purpose == RUN_TIMED,
+        .has_cxx = s->has_cxx,
         .stats = purpose == RUN_STATS,
         .trim_step = r->trim_step,
         .coupled = !apart && purpose != RUN_TIMED &&

@@ -86,6 +86,7 @@ struct replay_session {
     bool has_samples;    // there are samples of the recorded program's memory
     // Resident memory of the recording in the recorded process; 0: unknown
     uint64_t recording_rss_bytes;
+    bool has_cxx;                       // the recorded process had loaded the C++ library
     struct process_rss_outside outside; // set after the runs
     // Bounds on the memory of the workload. The reason is NULL if they are known; else a static
     // string.

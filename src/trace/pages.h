@@ -55,6 +55,7 @@ struct trace_pages {
         huge_bytes; // totals over the mappings; huge: anonymous memory in huge pages
     uint64_t minor_faults, major_faults, cpu_ns; // since the start of the process
     uint64_t cgroup_bytes, cgroup_limit_bytes;   // TRACE_PAGES_UNKNOWN: none
+    uint64_t cxx_bytes;                          // resident bytes of files of the C++ library
     uint64_t rss_of[TRACE_MEMORY_KINDS];         // totals of the unlisted mappings
     struct trace_mapping *mappings;              // sorted by address
     size_t n_mappings, mappings_capacity;

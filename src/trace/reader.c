@@ -302,6 +302,9 @@ static int read_pages(struct trace_reader *r, const struct frame *f, struct trac
     uint64_t bytes = trace_pages_recording_bytes(f->data, f->size);
     if (bytes > r->processes[number]->recording_rss_bytes)
         r->processes[number]->recording_rss_bytes = bytes;
+    bytes = fields_number(f->data, f->size, TRACE_F_CXX_BYTES, 0);
+    if (bytes > r->processes[number]->cxx_bytes)
+        r->processes[number]->cxx_bytes = bytes;
     return 0;
 }
 

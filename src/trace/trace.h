@@ -144,6 +144,7 @@ enum trace_field {
     TRACE_F_EARLY_EVENTS = 97,
     TRACE_F_EARLY_MAX_TICKS = 98,
     TRACE_F_EARLY_USUAL_TICKS = 99,
+    TRACE_F_CXX_BYTES = 100, // resident bytes of the files of the C++ library (PAGES)
 // UNRECORDED, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -219,6 +220,7 @@ struct trace_process {
         call_max_ticks; // as in TRACE_F_CALL_*; max 0: unknown
     // Highest resident bytes of heaptape's own mappings in the page maps so far; 0: unknown
     uint64_t recording_rss_bytes;
+    uint64_t cxx_bytes; // highest value of TRACE_F_CXX_BYTES so far
     // as in TRACE_F_EARLY_*; all 0: every event has its own reading of the clock
     uint64_t early_events, early_max_ticks, early_usual_ticks;
     // as in TRACE_F_MALLOC_*; 0: unknown

@@ -109,6 +109,7 @@ struct workload_summary {
         calls_max_ns; // bounds on the time spent in the allocator's functions; max 0: unknown
     // Resident memory of the recording in the process, which the samples include; 0: unknown
     uint64_t recording_rss_bytes;
+    uint64_t cxx_bytes; // resident bytes of the files of the C++ library; 0: none or unknown
     // Stamps may be earlier than their events: about early_events by up to early_max_ns, all others
     // by up to early_usual_ns. 0: no stamps are early.
     uint64_t early_events, early_max_ns, early_usual_ns;

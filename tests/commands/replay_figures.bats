@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     return map == block;
 }
 END
-  cc -O0 -o uses uses.c
+  cc -O0 -o uses uses.c -Wl,--no-as-needed -lstdc++
   record_and_compare() {
     # On a busy machine, there may be no map of pages, which shows the memory of the recording.
     for _ in 1 2 3 4; do
@@ -177,6 +177,7 @@ END
     "$HEAPTAPE" replay -q -r 1 --no-latency --json t.htw >out.json
   }
   record_and_compare -- ./uses
+  mv t.htw cxx.htw
   json 'r = d["fidelity"]["rss"]
 assert r["samples"] >= 8 and 0.98 < r["peak_ratio"] < 1.02, r
 assert d["process_rss_missing_reason"] is None and d["outside_rss_bytes"] < 4 << 20, d["outside_rss_bytes"]
@@ -205,6 +206,13 @@ assert 0.98 < r["peak_ratio"] < 1.02 and r["recorded_mappings_bytes"] == 16 << 2
   json 'f = d["fidelity"]
 assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
   has "$(cat out)" "memory cannot be judged, because the recording has too few samples of the program's memory"
+  # jemalloc loads the C++ library, which `uses` had loaded, but `ls` had not.
+  if jemalloc=$("$HEAPTAPE" allocators | grep -o '/[^ ]*libjemalloc[^ ]*') && ldd "$jemalloc" | grep -q libstdc++; then
+    for of in cxx t; do
+      "$HEAPTAPE" replay -q -r 1 --no-latency --json -a jemalloc $of.htw | jq .library_bytes >$of.bytes
+    done
+    expect "$(cat cxx.bytes) and $(cat t.bytes)" [ $(($(cat t.bytes) - $(cat cxx.bytes))) -gt 300000 ]
+  fi
 }
 
 @test "recorded pace, and N times that" {

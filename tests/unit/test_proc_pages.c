@@ -2,7 +2,9 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -110,6 +112,31 @@ static void test_sums(void **state)
     assert_true(found.minor_faults > 0);
 }
 
+static void test_cxx_library(void **state)
+{
+    static const char *const names[] = {"libstdc++.so.6.0.30", "libc++.so.1", "libstdc++.a"};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char folder[] = "/tmp/cxx-XXXXXX", path[64];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < 3; i++) {
+        look();
+        uint64_t before = found.cxx_bytes;
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(ftruncate(fd, 3 * (off_t)page), 0);
+        char *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+        assert_true(at != MAP_FAILED);
+        memset(at, 1, 3 * page);
+        look();
+        assert_int_equal(found.cxx_bytes - before, i < 2 ? 3 * page : 0);
+        munmap(at, 3 * page);
+        close(fd);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
 static const struct trace_mapping *mapping_at(const char *at)
 {
     for (size_t i = 0; i < found.n_mappings; i++) {
@@ -207,9 +234,10 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),   cmocka_unit_test(test_zeros), cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_stacks), cmocka_unit_test(test_names), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_each),
+        cmocka_unit_test(test_runs),  cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_sums),  cmocka_unit_test(test_stacks),
+        cmocka_unit_test(test_names), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_each),  cmocka_unit_test(test_cxx_library),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     trace_pages_release(&found);

@@ -120,6 +120,14 @@ static void add_name(struct trace_pages *p, enum trace_memory kind, const char *
     p->names[at] = found;
 }
 
+// Returns true for a file of the C++ library of GCC or LLVM.
+static bool is_cxx_library(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash &&
+           (strncmp(slash, "/libstdc++.so", 13) == 0 || strncmp(slash, "/libc++.so", 10) == 0);
+}
+
 static int end_mapping(struct pages_reading *r)
 {
     uint64_t resident, rss = r->mapping.rss_bytes;
@@ -129,6 +137,8 @@ static int end_mapping(struct pages_reading *r)
         return -ENOMEM;
     if (r->is_named && r->name[0] && rss)
         add_name(r->to, r->mapping.kind, r->name, rss);
+    if (r->mapping.kind == TRACE_MEMORY_FILE && is_cxx_library(r->name))
+        r->to->cxx_bytes += rss;
     r->to->rss_bytes += rss;
     r->to->swap_bytes += r->mapping.swap_bytes;
     r->to->huge_bytes += r->mapping.huge_bytes;

@@ -68,7 +68,7 @@
     X(start_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT, NULL, LESS, "RSS at the start", \
       "private resident memory, less the player's own, when the preexisting blocks have been allocated and the clock has not started") \
     X(library_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, LESS, "allocator's files", \
-      "resident pages of the files of the allocator's library and of the libraries that it needs, after the last call; C++ libraries count only if the workload has no calls of C++") \
+      "resident pages of the files of the allocator's library and of the libraries that it needs, after the last call; C++ libraries count only if the program had not loaded them") \
     X(process_peak_rss_bytes, BYTES, DERIVED, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "process_rss_ratio", LESS, "process RSS", \
       "predicted peak RSS of the whole process: the replayed heap plus the memory outside it, as sampled in the recording; null if unknown") \
     X(outside_rss_bytes, BYTES, DERIVED, MEDIAN, MEMORY, RUN | TEXT | COLUMN | PAGE, NULL, LESS, "outside heap", \

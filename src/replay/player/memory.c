@@ -193,6 +193,8 @@ static bool is_cxx_library(const char *path)
 
 static bool is_cxx_workload(void)
 {
+    if (player.results->has_cxx)
+        return true;
     for (unsigned kind = HT_NEW; kind <= HT_DELETE_ARRAY_ALIGNED_NOTHROW; kind++) {
         if (player.plan->by_kind[kind])
             return true;

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RESULTS_MAGIC 0x35736c7370747448ull
+#define RESULTS_MAGIC 0x36736c7370747448ull
 
 enum {
     RESULTS_PLAN_FD = 3, // open descriptors in the player
@@ -149,6 +149,7 @@ struct results {
     uint64_t idle_wait_ns;
     uint64_t spin_ticks;               // how long a blocked wait spins before sleeping
     uint64_t library_dev, library_ino; // identify the allocator's library; both 0: libc
+    uint32_t has_cxx;                  // 1: the recorded program had loaded the C++ library
     uint32_t stats;                    // 1: execute STATS ops
     uint32_t trim_step;                // n: execute every n-th TRIM op
     // Sizes of the arrays that follow this struct: samples, statistics, spans of the plan's
