@@ -173,6 +173,22 @@ static void put_process_timeline(struct json *j, const struct replay_session *s,
     json_end_array(j);
 }
 
+// Writes the memory outside the heap at the recorded samples if the result is the one that it was
+// computed from, else an empty array.
+static void put_outside_samples(struct json *j, const struct replay_session *s,
+                                const struct replay_result *r)
+{
+    const struct process_rss_outside *o = &s->outside;
+    json_put_array(j, "outside_samples");
+    for (size_t i = 0; r == process_rss_recorded(s) && i < o->n; i++) {
+        json_begin_array(j);
+        json_u64(j, o->points[i].event);
+        json_u64(j, (uint64_t)o->points[i].bytes);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
 static void put_internal_fragmentation(struct json *j, const struct replay_session *s,
                                        const struct replay_result *r)
 {
@@ -433,6 +449,7 @@ static void put_result(struct json *j, const struct replay_session *s,
     put_stats(j, s, r);
     put_timeline(j, &r->runs[r->typical_memory]);
     put_process_timeline(j, s, &r->runs[r->typical_memory]);
+    put_outside_samples(j, s, r);
 }
 
 static void put_verified(struct json *j, const struct replay_result *r)

@@ -9,9 +9,8 @@
 // Smaller changes of the heap between two calls are ignored.
 enum { JOINED_BYTES = 256 << 10 };
 
-// Returns the result on the recorded allocator with its default settings, or NULL. The settings of
-// the recorded program are unknown.
-static const struct replay_result *find_recorded(const struct replay_session *s)
+// The settings of the recorded program are unknown.
+const struct replay_result *process_rss_recorded(const struct replay_session *s)
 {
     for (size_t i = 0; i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
@@ -31,7 +30,7 @@ const char *process_rss_missing_reason(const struct replay_session *s)
         plan_recorded_samples(s->plan, &n);
     if (!s->has_samples || !n)
         return "the workload has no samples of the program's memory";
-    return find_recorded(s)
+    return process_rss_recorded(s)
                ? NULL
                : "the recorded allocator, without tunables, is not among those replayed";
 }
@@ -51,47 +50,47 @@ static double library_bytes(const struct replay_run *run)
     return isnan(run->figures.library_bytes) ? 0 : run->figures.library_bytes;
 }
 
-// Calls `use` with each recorded sample and the RSS of the run at the sample.
-static void each_sample(const struct replay_session *s, const struct replay_run *run,
-                        void (*use)(void *context, size_t i, const struct plan_recorded_sample *r,
-                                    double rss),
-                        void *context)
+// Calls `use` with the number of each recorded sample and the RSS of the run at the sample.
+static void each_sample(const struct process_rss_outside *o, const struct replay_run *run,
+                        void (*use)(void *context, size_t i, double rss), void *context)
 {
-    size_t n, first = 0, end = 0; // range of samples taken after the same call
-    const struct plan_recorded_sample *r = plan_recorded_samples(s->plan, &n);
-    for (size_t i = 0; i < n; i++) {
+    size_t first = 0, end = 0; // range of samples taken after the same call
+    for (size_t i = 0; i < o->n; i++) {
+        uint64_t event = o->points[i].event;
         if (i == end) {
             first = i;
-            while (end < n && r[end].event == r[first].event)
+            while (end < o->n && o->points[end].event == event)
                 end++;
         }
-        use(context, i, &r[i], fidelity_replayed_rss(run, r[i].event, i - first, end - first));
+        use(context, i, fidelity_replayed_rss(run, event, i - first, end - first));
     }
 }
 
 struct outside_input {
+    const struct plan_recorded_sample *recorded;
     struct process_rss_point *points;
     double *rss; // of the replay at the samples
     double recording_bytes, library_bytes;
 };
 
 // Shared pages are never part of the heap, even if the replay uses more memory than the program.
-static void set_point(void *context, size_t i, const struct plan_recorded_sample *r, double rss)
+static void set_point(void *context, size_t i, double rss)
 {
     const struct outside_input *in = context;
+    const struct plan_recorded_sample *r = &in->recorded[i];
     in->rss[i] = rss;
     double recorded = subtract((double)r->sample.rss_bytes, in->recording_bytes);
     double shared = (double)r->sample.rss_bytes - (double)r->sample.anon_bytes;
     double least = subtract(shared, in->recording_bytes + in->library_bytes);
-    in->points[i] = (struct process_rss_point){
-        r->event, fmax(subtract(recorded, rss + in->library_bytes), least)};
+    in->points[i].bytes = fmax(subtract(recorded, rss + in->library_bytes), least);
 }
 
 // Between two calls, the heap grows only as the program writes to its blocks, and the samples of the
 // replay cannot be assigned to those of the recording. Then the memory outside is the difference of
 // the peaks.
-static void join_points(struct outside_input *in, const struct plan_recorded_sample *r, size_t n)
+static void join_points(struct outside_input *in, size_t n)
 {
+    const struct plan_recorded_sample *r = in->recorded;
     for (size_t i = 0, end; i < n; i = end) {
         double heap = 0, least = INFINITY, most = 0, shared = 0;
         for (end = i; end < n && r[end].event == r[i].event; end++) {
@@ -151,11 +150,9 @@ static void raise_peak(struct predicted_peak *p, double rss, double outside)
     p->part = outside;
 }
 
-static void raise_at_sample(void *context, size_t i, const struct plan_recorded_sample *r,
-                            double rss)
+static void raise_at_sample(void *context, size_t i, double rss)
 {
     struct predicted_peak *p = context;
-    (void)r;
     raise_peak(p, rss, p->outside->points[i].bytes + p->library_bytes);
 }
 
@@ -176,10 +173,9 @@ static const struct results_sample *find_highest(const struct replay_run *run)
 // Returns the memory outside the heap at the peak of the heap, which may lie in the interval before
 // the highest sample or, if the peak is higher than this sample, after it. The highest value of the
 // interval is used, because the memory outside may have grown before the peak.
-static double outside_at_peak(const struct replay_session *s, const struct replay_run *run,
+static double outside_at_peak(const struct process_rss_outside *o, const struct replay_run *run,
                               const struct results_sample *highest)
 {
-    const struct process_rss_outside *o = &s->outside;
     size_t i = count_before(o, highest->event), end = i;
     double bytes = process_rss_outside(o, run, highest->event) - library_bytes(run);
     while (end < o->n && o->points[end].event == highest->event)
@@ -192,17 +188,17 @@ static double outside_at_peak(const struct replay_session *s, const struct repla
 
 // Finds the peak over the recorded samples, the samples of the replay, and the peak of the heap,
 // which may lie between samples.
-static void predict_run(const struct replay_session *s, struct replay_run *run)
+void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run)
 {
-    struct predicted_peak p = {.outside = &s->outside, .library_bytes = library_bytes(run)};
+    struct predicted_peak p = {.outside = o, .library_bytes = library_bytes(run)};
     const struct results_sample *highest = find_highest(run);
-    each_sample(s, run, raise_at_sample, &p);
+    each_sample(o, run, raise_at_sample, &p);
     for (size_t i = 0; i < run->n_samples; i++) {
         const struct results_sample *at = &run->samples[i];
-        raise_peak(&p, (double)at->rss_bytes, process_rss_outside(&s->outside, run, at->event));
+        raise_peak(&p, (double)at->rss_bytes, process_rss_outside(o, run, at->event));
     }
     if (highest)
-        raise_peak(&p, run->figures.peak_rss_bytes, outside_at_peak(s, run, highest));
+        raise_peak(&p, run->figures.peak_rss_bytes, outside_at_peak(o, run, highest));
     run->figures.process_peak_rss_bytes = p.all;
     run->figures.outside_rss_bytes = p.part;
 }
@@ -212,24 +208,27 @@ int process_rss_predict(struct replay_session *s)
     size_t n;
     if (process_rss_missing_reason(s))
         return 0;
-    const struct replay_result *recorded = find_recorded(s);
+    const struct replay_result *recorded = process_rss_recorded(s);
     const struct replay_run *run = &recorded->runs[recorded->typical_memory];
-    plan_recorded_samples(s->plan, &n);
+    struct outside_input in = {.recorded = plan_recorded_samples(s->plan, &n),
+                               .recording_bytes = (double)s->recording_rss_bytes,
+                               .library_bytes = library_bytes(run)};
     process_rss_release(&s->outside);
-    s->outside.points = calloc(n, sizeof *s->outside.points);
-    if (!s->outside.points)
+    s->outside.points = in.points = calloc(n, sizeof *in.points);
+    in.rss = calloc(n, sizeof *in.rss);
+    if (!in.points || !in.rss) {
+        free(in.rss);
         return -ENOMEM;
+    }
     s->outside.n = n;
-    struct outside_input in = {s->outside.points, calloc(n, sizeof *in.rss),
-                               (double)s->recording_rss_bytes, library_bytes(run)};
-    if (!in.rss)
-        return -ENOMEM;
-    each_sample(s, run, set_point, &in);
-    join_points(&in, plan_recorded_samples(s->plan, &n), n);
+    for (size_t i = 0; i < n; i++)
+        in.points[i].event = in.recorded[i].event;
+    each_sample(&s->outside, run, set_point, &in);
+    join_points(&in, n);
     free(in.rss);
     for (size_t i = 0; i < s->n_results; i++) {
         for (size_t k = 0; k < s->results[i].n_runs; k++)
-            predict_run(s, &s->results[i].runs[k]);
+            process_rss_predict_run(&s->outside, &s->results[i].runs[k]);
     }
     return 0;
 }

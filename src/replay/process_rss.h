@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct replay_result;
 struct replay_run;
 struct replay_session;
 
@@ -27,6 +28,14 @@ struct process_rss_outside {
 // all results. Returns 0 or -ENOMEM.
 int process_rss_predict(struct replay_session *s);
 void process_rss_release(struct process_rss_outside *o);
+
+// Sets these figures of a run, from its samples and its figures peak_rss_bytes, end_rss_bytes and
+// library_bytes. o->n must not be 0.
+void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run);
+
+// Returns the result on the recorded allocator with its default settings, from which the memory
+// outside the heap is computed, or NULL.
+const struct replay_result *process_rss_recorded(const struct replay_session *s);
 
 // Returns the reason why the memory of the process is unknown, or NULL. The string is static.
 const char *process_rss_missing_reason(const struct replay_session *s);

@@ -334,6 +334,8 @@ END
   grep -Eq '^glibc +2 +6 .* 1$' <<<"$output"
   grep -Eq '^glibc,MALLOC_ARENA_MAX=1 +2 +6 .* (no difference|[0-9.]+ \[[0-9.]+, [0-9.]+\])$' <<<"$output"
   [ "$(awk 'length > 80' <<<"$output")" = "" ]
+  has "$output" "The peak RSS of the whole process is not predicted:"$'\n'"the workload has no samples of the program's memory."
+  [[ "$output" != *"rocess RSS"* ]]
   # Three runs have no interval; four times as fast is a ratio of 0.25.
   python3 - <<'END'
 import json
@@ -344,6 +346,17 @@ for i in '1', '2':
         run['wall_ns'] /= 4
         run['peak_rss_bytes'] *= 3
     json.dump(r, open(f'quick.{i}.json', 'w'))
+# The program has 4 MiB outside its heap, as in the result on its own allocator.
+r = json.load(open('glibc.1.json'))
+peak = r['peak_rss_bytes']
+r.update(process_rss_missing_reason=None, outside_samples=[[0, 4 << 20], [r['events'], 4 << 20]])
+for run in r['runs']:
+    run.update(process_peak_rss_bytes=peak + (4 << 20), outside_rss_bytes=4 << 20)
+json.dump(r, open('recorded.json', 'w'))
+r = json.load(open('quick.1.json'))
+for run in r['runs']:
+    run.update(peak_rss_bytes=peak + (peak + (4 << 20)) // 2 - (r['library_bytes'] or 0))
+json.dump(r, open('half-more.json', 'w'))
 def other(name, change):
     r = json.load(open('glibc.2.json'))
     change(r)
@@ -357,6 +370,9 @@ END
   heaptape report --pool glibc.1.json quick.1.json
   grep -Eq '^quick +1 +3 .* 0\.25$' <<<"$output"
   grep -Eq '^quick +1 +3 .* 3\.00$' <<<"$output"
+  heaptape report --pool recorded.json half-more.json
+  has "$output" "Process RSS: the replayed heap plus the memory outside it in the recording."
+  grep -A 2 '^process RSS ' <<<"$output" | grep -Eq '^quick +1 +3 .* 1\.50$'
   heaptape report --pool glibc.1.json glibc.2.json quick.1.json quick.2.json
   grep -Eq '^quick +2 +6 .* 3\.00 \[[0-9.]+, [0-9.]+\]$' <<<"$output"
   heaptape report --pool glibc.1.json build.json

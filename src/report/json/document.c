@@ -324,6 +324,8 @@ static void write_member(struct json *j, const char *key, const struct json_valu
         write_value(j, v);
     else if (strcmp(key, "by_thread") == 0 || strcmp(key, "by_site") == 0)
         write_first(j, v, DOCUMENT_GROUPS);
+    else if (strcmp(key, "outside_samples") == 0)
+        write_first(j, v, 0); // the report does not show them
     else if (strcmp(key, "timeline") == 0 || strcmp(key, "process_timeline") == 0)
         write_timeline(j, v);
     else

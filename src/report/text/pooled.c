@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "cli/command.h"
 #include "replay/figures.h"
+#include "report/text/pooled_process.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,6 +25,7 @@ struct pooled_group {
 struct pooled {
     struct pooled_group *groups; // in the order of the files
     size_t n, capacity;
+    struct process_rss_outside outside; // empty: unknown
 };
 
 // Members that must be equal in two results, because otherwise their times and memory are not
@@ -130,7 +132,21 @@ static bool is_twice(const struct pooled_group *g, size_t at)
     return false;
 }
 
-static int add_runs(struct pooled_group *g, const struct document_item *item, struct err *e)
+// Sets the peak RSS of the process in the runs of a result that lacks this figure.
+static int add_process_rss(const struct pooled *p, const struct document_item *item, double *values,
+                           size_t n)
+{
+    double extra;
+    int rc = pooled_process_extra(&p->outside, item->result, &extra);
+    for (size_t r = 0; rc == 0 && r < n; r++, values += FIGURES) {
+        if (isnan(values[FIGURE_process_peak_rss_bytes]))
+            values[FIGURE_process_peak_rss_bytes] = values[FIGURE_peak_rss_bytes] + extra;
+    }
+    return rc;
+}
+
+static int add_runs(const struct pooled *p, struct pooled_group *g,
+                    const struct document_item *item, struct err *e)
 {
     const struct json_value *runs = json_value_get(item->result, "runs");
     size_t n = json_value_length(runs), at = g->n_runs;
@@ -152,14 +168,14 @@ static int add_runs(struct pooled_group *g, const struct document_item *item, st
     g->n_files++;
     return is_twice(g, at) ? err_set(e, -EINVAL, "%s: repeats the runs on %s of another file",
                                      item->name, g->name)
-                           : 0;
+                           : add_process_rss(p, item, values + at * FIGURES, n);
 }
 
 static int pool_results(struct pooled *p, const struct document *d, bool across_machines,
                         struct err *e)
 {
     const struct document_item *first = NULL;
-    int rc = 0;
+    int rc = pooled_process_read(&p->outside, d);
     for (size_t i = 0; rc == 0 && i < d->n_items; i++) {
         const struct document_item *item = &d->items[i];
         if (!item->result)
@@ -171,7 +187,7 @@ static int pool_results(struct pooled *p, const struct document *d, bool across_
         struct pooled_group *g =
             rc == 0 ? find_group(p, json_value_get(item->result, "allocator")) : NULL;
         if (rc == 0)
-            rc = g ? add_runs(g, item, e) : -ENOMEM;
+            rc = g ? add_runs(p, g, item, e) : -ENOMEM;
     }
     return rc;
 }
@@ -181,6 +197,7 @@ static void release_groups(struct pooled *p)
     for (size_t i = 0; i < p->n; i++)
         free(p->groups[i].values);
     free(p->groups);
+    process_rss_release(&p->outside);
     *p = (struct pooled){0};
 }
 
@@ -292,7 +309,7 @@ static bool has_ratio(const struct pooled *p, size_t figure)
     return known > 1 || (known == 1 && p->n == 1);
 }
 
-enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 10, COLUMN_WIDTH = 20 };
+enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 12, COLUMN_WIDTH = 20 };
 
 void pooled_print_head(const struct pooled_table *t)
 {
@@ -300,6 +317,17 @@ void pooled_print_head(const struct pooled_table *t)
     for (size_t i = 0; i < t->n; i++)
         printf(" %s", i + 1 < t->n ? cli_cell(t->names[i], COLUMN_WIDTH) : cli_text(t->names[i]));
     putchar('\n');
+}
+
+// Prints the meaning of the figure, or the reason why it is missing.
+static void print_process_rss(const struct pooled *p, const struct document *d)
+{
+    const char *missing =
+        json_value_string(json_value_get(d->items[0].result, "process_rss_missing_reason"));
+    if (has_ratio(p, FIGURE_process_peak_rss_bytes))
+        puts("Process RSS: the replayed heap plus the memory outside it in the recording.");
+    else if (missing)
+        printf("The peak RSS of the whole process is not predicted:\n%s.\n", cli_text(missing));
 }
 
 // Each figure is a family of comparisons with the first allocator.
@@ -381,6 +409,7 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
     if (rc == 0) {
         printf("Allocators with fewer than %d runs have no interval.\n", MEASURE_MIN_RUNS);
         print_meaning(p.n - 1);
+        print_process_rss(&p, d);
         print_cautions(d);
     }
     release_groups(&p);
