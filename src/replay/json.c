@@ -367,7 +367,9 @@ static void put_program(struct json *j, const struct replay_session *s,
     json_put_double(j, "calls_share", t.share);
     json_put_double(j, "calls_max_share", t.max_share);
     json_put_double(j, "calls_cpu_ns", program_calls_ns(s, r));
-    json_put_double(j, "cpu_ratio", program_ratio(s, &t, r));
+    const struct measure_ratio ratio = program_interval(s, &t, r);
+    replay_json_ratio(j, "cpu_ratio", &ratio);
+    json_put_double(j, "rest_share", program_rest_share(&t));
     json_end_object(j);
 }
 

@@ -3,6 +3,7 @@
 #include "replay/fidelity.h"
 
 #include <math.h>
+#include <stdint.h>
 
 // Maximum estimated cost of recording, relative to the remaining time; the estimate may be off by
 // half.
@@ -12,34 +13,53 @@
 // which makes the remainder uncertain.
 #define USE_PART 0.5
 
+// The code outside the calls runs faster or slower on another placement of the blocks, by this share
+// of its time in 95 % of all cases: see docs/design/replay.md.
+#define PLACEMENT_PART 0.12
+
 // Maximum factor by which cold caches may slow down calls in the program compared to the replay.
 #define MAX_SLOWER 4
 
-static double median_of(const struct replay_result *r, unsigned figure)
+// Selects the medians of all runs instead of one run.
+#define ALL_RUNS SIZE_MAX
+
+static double value_of(const struct replay_result *r, unsigned figure, size_t run)
 {
     double values[MEASURE_MAX_RUNS];
+    if (run < r->n_runs)
+        return r->runs[run].figures.values[figure];
     for (size_t i = 0; i < r->n_runs; i++)
         values[i] = r->runs[i].figures.values[figure];
     return r->n_runs ? measure_median(values, r->n_runs) : NAN;
 }
 
-// Returns a median minus the null allocator's median. The null allocator uses the same pages over
-// and over.
+// Returns a figure minus the null allocator's. The null allocator uses the same pages over and over.
 static double more_than_null(const struct replay_session *s, const struct replay_result *r,
-                             unsigned figure)
+                             unsigned figure, size_t run)
 {
-    double ns = median_of(r, figure) - median_of(&s->null, figure);
+    double ns = value_of(r, figure, run) - value_of(&s->null, figure, run);
     return ns < 0 ? 0 : ns;
+}
+
+static double use_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
+{
+    return fmin(more_than_null(s, r, FIGURE_touch_ns, run),
+                more_than_null(s, r, FIGURE_cpu_ns, run));
+}
+
+static double calls_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
+{
+    return more_than_null(s, r, FIGURE_cpu_ns, run) - use_ns(s, r, run);
 }
 
 double program_use_ns(const struct replay_session *s, const struct replay_result *r)
 {
-    return fmin(more_than_null(s, r, FIGURE_touch_ns), more_than_null(s, r, FIGURE_cpu_ns));
+    return use_ns(s, r, ALL_RUNS);
 }
 
 double program_calls_ns(const struct replay_session *s, const struct replay_result *r)
 {
-    return more_than_null(s, r, FIGURE_cpu_ns) - program_use_ns(s, r);
+    return calls_ns(s, r, ALL_RUNS);
 }
 
 static const struct replay_result *recorded_result(const struct replay_session *s)
@@ -82,20 +102,39 @@ struct program_time program_time(const struct replay_session *s)
     return t;
 }
 
-double program_load_ns(const struct replay_session *s, const struct replay_result *r)
+static double load_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
 {
     const struct replay_result *recorded = recorded_result(s);
-    return recorded ? median_of(r, FIGURE_load_cpu_ns) - median_of(recorded, FIGURE_load_cpu_ns)
-                    : NAN;
+    return recorded
+               ? value_of(r, FIGURE_load_cpu_ns, run) - value_of(recorded, FIGURE_load_cpu_ns, run)
+               : NAN;
+}
+
+double program_load_ns(const struct replay_session *s, const struct replay_result *r)
+{
+    return load_ns(s, r, ALL_RUNS);
+}
+
+// Returns how much longer the calls take in the program than in the replay, if they take `ns`
+// there.
+static double slower_by(const struct program_time *t, double ns)
+{
+    return t->replayed_calls_ns > 0 ? fmin(ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
+}
+
+// Returns the program's CPU time with the difference of one run, or of the medians, added.
+static double predicted_run_ns(const struct replay_session *s, const struct program_time *t,
+                               const struct replay_result *r, double slower, size_t run)
+{
+    const struct replay_result *recorded = recorded_result(s);
+    return t->cpu_ns + slower * (calls_ns(s, r, run) - calls_ns(s, recorded, run)) +
+           use_ns(s, r, run) - use_ns(s, recorded, run) + load_ns(s, r, run);
 }
 
 static double predicted_ns(const struct replay_session *s, const struct program_time *t,
                            const struct replay_result *r)
 {
-    double slower =
-        t->replayed_calls_ns > 0 ? fmin(t->calls_ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
-    return t->cpu_ns + slower * (program_calls_ns(s, r) - t->replayed_calls_ns) +
-           program_use_ns(s, r) - program_use_ns(s, recorded_result(s)) + program_load_ns(s, r);
+    return predicted_run_ns(s, t, r, slower_by(t, t->calls_ns), ALL_RUNS);
 }
 
 static bool is_mostly_use(const struct replay_session *s, const struct replay_result *r,
@@ -126,4 +165,40 @@ double program_ratio(const struct replay_session *s, const struct program_time *
     return program_ratio_missing_reason(s, t, r)
                ? NAN
                : predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
+}
+
+double program_rest_share(const struct program_time *t)
+{
+    return 1 - t->share;
+}
+
+// Returns the ratio of each round of runs, with an interval. Runs of one round are consecutive.
+static struct measure_ratio ratio_of_rounds(const struct replay_session *s,
+                                            const struct program_time *t,
+                                            const struct replay_result *r, double slower)
+{
+    const struct replay_result *first = &s->results[0];
+    double ratios[MEASURE_MAX_RUNS], ones[MEASURE_MAX_RUNS];
+    size_t n = 0;
+    for (; n < r->n_runs && n < first->n_runs && n < s->null.n_runs; n++) {
+        ratios[n] = predicted_run_ns(s, t, r, slower, n) / predicted_run_ns(s, t, first, slower, n);
+        ones[n] = 1;
+    }
+    return measure_ratio(ratios, n, ones, n);
+}
+
+struct measure_ratio program_interval(const struct replay_session *s, const struct program_time *t,
+                                      const struct replay_result *r)
+{
+    struct measure_ratio all = {program_ratio(s, t, r), NAN, NAN, NAN};
+    double max_calls_ns = isnan(t->max_share) ? t->calls_ns : t->max_share * t->cpu_ns;
+    struct measure_ratio low = ratio_of_rounds(s, t, r, slower_by(t, t->calls_ns)),
+                         high = ratio_of_rounds(s, t, r, slower_by(t, max_calls_ns));
+    if (isnan(all.ratio) || !measure_has_interval(&low))
+        return all;
+    double rest = PLACEMENT_PART * program_rest_share(t);
+    rest = r == &s->results[0] ? 0 : rest * t->cpu_ns / predicted_ns(s, t, &s->results[0]);
+    all.low = fmax(fmin(all.ratio, fmin(low.low, high.low)) - rest, 0);
+    all.high = fmax(all.ratio, fmax(low.high, high.high)) + rest;
+    return all;
 }

@@ -38,6 +38,16 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
 double program_ratio(const struct replay_session *s, const struct program_time *t,
                      const struct replay_result *r);
 
+// Returns the ratio with a 95 % interval, which also includes the unknown cost of a call in the
+// program and the effect of the placement of blocks on the code outside the calls. With fewer than
+// MEASURE_MIN_RUNS runs, there is no interval.
+struct measure_ratio program_interval(const struct replay_session *s, const struct program_time *t,
+                                      const struct replay_result *r);
+
+// Returns the share of the CPU time outside the calls. Its change is not predicted. Requires a known
+// share of the calls.
+double program_rest_share(const struct program_time *t);
+
 // Returns the reason why the ratio is unknown, or NULL. The string is static.
 const char *program_ratio_missing_reason(const struct replay_session *s,
                                          const struct program_time *t,

@@ -249,9 +249,12 @@ assert p is None or b["fidelity"]["program"]["cpu_ratio"] > 1 + more / p["cpu_ns
   "$HEAPTAPE" compare -r 1 --no-latency -a jemalloc -a mimalloc t.htw >out
   cat out
   grep -q 'mimalloc: the CPU time of the program is unknown: the recorded allocator is not among those replayed' out
+  [ "$(grep -c 'not predicted: the other' out)" -eq 0 ]
   "$HEAPTAPE" compare -r 1 --no-latency -a glibc -a mimalloc t.htw >out
   [ "$(grep -c 'mimalloc: the CPU time of the program is unknown' out)" -eq 0 ]
   grep -q 'mimalloc: .* × the CPU time of the program' out
+  [ "$(grep -c '95 % interval' out)" -eq 0 ] # a single run
+  grep -q 'not predicted: the other' out
 }
 
 @test "a workload without CPU time allows no prediction for the program" {

@@ -173,6 +173,50 @@ static void timed_calls(void **state)
                 isnan(program_ratio(s, &t, &f.results[1])));
 }
 
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) < 1e-6;
+}
+
+// Runs on the other allocator take 80 to 84 ms, all others as in `make`. The calls take 100 of 400
+// ms in the program, or up to 200. The remaining code may run 12 % faster or slower.
+static void interval_of_the_ratio(void **state)
+{
+    enum { RUNS = 5 };
+    (void)state;
+    struct fixture f;
+    struct replay_run runs[2][RUNS] = {0}, null_runs[RUNS] = {0};
+    struct replay_session *s = make(&f, 500, 100);
+    for (unsigned i = 0; i < RUNS; i++) {
+        runs[0][i] = f.runs[0][1];
+        runs[1][i] = f.runs[1][1];
+        runs[1][i].figures.cpu_ns = (80 + i) * MS;
+        null_runs[i] = f.null_runs[1];
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        f.results[k].runs = runs[k];
+        f.results[k].n_runs = RUNS;
+    }
+    s->null.runs = null_runs;
+    s->null.n_runs = RUNS;
+    struct program_time t = program_time(s);
+    struct measure_ratio r = program_interval(s, &t, &f.results[1]);
+    assert_true(is_near(program_rest_share(&t), 0.75));
+    assert_true(is_near(r.ratio, 352.0 / 400));
+    assert_true(is_near(r.low, 350.0 / 400 - 0.09) && is_near(r.high, 354.0 / 400 + 0.09));
+    s->calls_min_ns = (uint64_t)(50 * MS);
+    s->calls_max_ns = (uint64_t)(200 * MS);
+    t = program_time(s);
+    r = program_interval(s, &t, &f.results[1]);
+    assert_true(is_near(r.ratio, 352.0 / 400));
+    assert_true(is_near(r.low, 300.0 / 400 - 0.09) && is_near(r.high, 354.0 / 400 + 0.09));
+    r = program_interval(s, &t, &f.results[0]);
+    assert_true(r.ratio == 1 && r.low == 1 && r.high == 1);
+    f.results[1].n_runs = RUNS - 1;
+    r = program_interval(s, &t, &f.results[1]);
+    assert_true(r.ratio > 0 && !measure_has_interval(&r));
+}
+
 static void missing(struct replay_session *s, const char *reason)
 {
     struct program_time t = program_time(s);
@@ -205,6 +249,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_load_of_an_allocator),
     cmocka_unit_test(the_first_use_of_big_blocks),
     cmocka_unit_test(timed_calls),
+    cmocka_unit_test(interval_of_the_ratio),
     cmocka_unit_test(missing_predictions),
 };
 

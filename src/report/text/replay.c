@@ -447,25 +447,42 @@ static void row_name(const struct allocator *a, char text[NAME_BYTES])
     }
 }
 
-// Prints the predicted CPU time of the program with each allocator, if all other code took the same
-// time.
+// Prints the predicted CPU time of the program with an allocator. Returns false if it is unknown.
+static bool print_program_ratio(const struct replay_session *s, const struct program_time *p,
+                                const struct replay_result *r)
+{
+    char name[NAME_BYTES];
+    const char *missing = program_ratio_missing_reason(s, p, r);
+    row_name(&r->allocator, name);
+    if (missing) {
+        printf("%-12s %s: the CPU time of the program is unknown: %s\n", "", name, missing);
+        return false;
+    }
+    const struct measure_ratio ratio = program_interval(s, p, r);
+    printf("%-12s %s: %.2f × the CPU time of the program (", "", name, ratio.ratio);
+    if (program_calls_ns(s, &s->results[0]) > 0)
+        printf("calls %.2f ×, ", program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]));
+    printf("load %+.1f ms)", (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
+    if (measure_has_interval(&ratio))
+        printf("; 95 %% interval %.2f to %.2f", ratio.low, ratio.high);
+    putchar('\n');
+    return true;
+}
+
+// Prints the predictions, and which part of the CPU time they leave out.
 static void print_program_ratios(const struct replay_session *s)
 {
     const struct program_time p = program_time(s);
-    char name[NAME_BYTES];
+    bool is_any = false;
     print_program(s);
-    for (size_t i = 1; !p.missing_reason && i < s->n_results; i++) {
-        const struct replay_result *r = &s->results[i];
-        const char *missing = program_ratio_missing_reason(s, &p, r);
-        row_name(&r->allocator, name);
-        if (missing)
-            printf("%-12s %s: the CPU time of the program is unknown: %s\n", "", name, missing);
-        else
-            printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n",
-                   "", name, program_ratio(s, &p, r),
-                   program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]),
-                   (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
-    }
+    for (size_t i = 1; !p.missing_reason && i < s->n_results; i++)
+        is_any |= print_program_ratio(s, &p, &s->results[i]);
+    if (is_any)
+        printf(
+            "%-12s not predicted: the other %.0f %% of the CPU time, which depends on the placement of "
+            "the blocks%s\n",
+            "", 100 * program_rest_share(&p),
+            s->results[0].n_real ? "" : " (--real measures the program)");
 }
 
 static int name_width(const struct replay_session *s)
