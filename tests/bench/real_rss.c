@@ -26,6 +26,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -51,6 +52,13 @@ static struct {
 static size_t n_curve;
 static uint64_t released, last_break; // Since the last sample, of the measured process.
 static char maps[4 << 20];
+
+static pid_t started;
+
+static void forward(int signal)
+{
+    kill(started, signal);
+}
 
 static uint64_t now_ns(void)
 {
@@ -312,6 +320,9 @@ int main(int argc, char **argv)
         unlink(file);
         return 2;
     }
+    // Recipes end servers by SIGTERM.
+    started = pid;
+    sigaction(SIGTERM, &(struct sigaction){.sa_handler = forward, .sa_flags = SA_RESTART}, NULL);
     uint32_t starts = 0;
     struct rusage usage;
     while (wait4(pid, &status, listener < 0 ? 0 : WNOHANG, &usage) == 0) {
