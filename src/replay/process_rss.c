@@ -9,6 +9,9 @@
 // Smaller changes of the heap between two calls are ignored.
 enum { JOINED_BYTES = 256 << 10 };
 
+// A peak that is higher than all samples by this factor lies between two samples.
+#define HIDDEN_PEAK 1.02
+
 // The settings of the recorded program are unknown.
 const struct replay_result *process_rss_recorded(const struct replay_session *s)
 {
@@ -66,12 +69,77 @@ static void each_sample(const struct process_rss_outside *o, const struct replay
     }
 }
 
+// Returns the first sample within 2 % of the highest one, or NULL. An allocator that retains its
+// memory reaches its peak there.
+static const struct results_sample *find_highest(const struct replay_run *run)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < run->n_samples; i++)
+        most = run->samples[i].rss_bytes > most ? run->samples[i].rss_bytes : most;
+    for (size_t i = 0; i < run->n_samples; i++) {
+        if (run->samples[i].rss_bytes >= most - most / 50)
+            return &run->samples[i];
+    }
+    return NULL;
+}
+
+// Bounds on the memory of the heap.
+struct heap_range {
+    double low, high;
+};
+
 struct outside_input {
     const struct plan_recorded_sample *recorded;
     struct process_rss_point *points;
     double *rss; // of the replay at the samples
     double recording_bytes, library_bytes;
+    const struct replay_run *run;
+    double highest_rss; // result of find_highest()
 };
+
+// Returns the first sample of the run at or after the event, or the end of the samples.
+static const struct results_sample *find_sample(const struct replay_run *run, uint64_t event)
+{
+    size_t low = 0, high = run->n_samples;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (run->samples[middle].event < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return run->samples + low;
+}
+
+// Returns how much memory the heap of the replay may have at a recorded sample: between the values
+// of the samples before and after it, or up to its peak if no sample shows the peak. The replay may
+// write to a block later than the program.
+static struct heap_range find_range(const struct outside_input *in, uint64_t event, double rss)
+{
+    const struct replay_run *run = in->run;
+    const struct results_sample *b = find_sample(run, event);
+    struct heap_range range = {rss, rss};
+    if (b > run->samples && b < run->samples + run->n_samples && b->event != event) {
+        range.low = fmin((double)b[-1].rss_bytes, (double)b->rss_bytes);
+        range.high = fmax((double)b[-1].rss_bytes, (double)b->rss_bytes);
+    }
+    bool is_hidden = run->figures.peak_rss_bytes > HIDDEN_PEAK * in->highest_rss;
+    if (range.high >= in->highest_rss && is_hidden)
+        range.high = run->figures.peak_rss_bytes;
+    return range;
+}
+
+// Returns the memory outside at a recorded sample. Assumes that this memory has changed as little
+// as possible since the sample before.
+static double outside_at(const struct outside_input *in, size_t i, double recorded, double rss)
+{
+    double outside = subtract(recorded, rss + in->library_bytes);
+    if (!i)
+        return outside;
+    struct heap_range range = find_range(in, in->recorded[i].event, rss);
+    return fmax(subtract(recorded, range.high + in->library_bytes),
+                fmin(subtract(recorded, range.low + in->library_bytes), in->points[i - 1].bytes));
+}
 
 // Shared pages are never part of the heap, even if the replay uses more memory than the program.
 static void set_point(void *context, size_t i, double rss)
@@ -82,7 +150,7 @@ static void set_point(void *context, size_t i, double rss)
     double recorded = subtract((double)r->sample.rss_bytes, in->recording_bytes);
     double shared = (double)r->sample.rss_bytes - (double)r->sample.anon_bytes;
     double least = subtract(shared, in->recording_bytes + in->library_bytes);
-    in->points[i].bytes = fmax(subtract(recorded, rss + in->library_bytes), least);
+    in->points[i].bytes = fmax(outside_at(in, i, recorded, rss), least);
 }
 
 // Between two calls, the heap grows only as the program writes to its blocks, and the samples of the
@@ -156,20 +224,6 @@ static void raise_at_sample(void *context, size_t i, double rss)
     raise_peak(p, rss, p->outside->points[i].bytes + p->library_bytes);
 }
 
-// Returns the first sample within 2 % of the highest one, or NULL. An allocator that retains its
-// memory reaches its peak there.
-static const struct results_sample *find_highest(const struct replay_run *run)
-{
-    uint64_t most = 0;
-    for (size_t i = 0; i < run->n_samples; i++)
-        most = run->samples[i].rss_bytes > most ? run->samples[i].rss_bytes : most;
-    for (size_t i = 0; i < run->n_samples; i++) {
-        if (run->samples[i].rss_bytes >= most - most / 50)
-            return &run->samples[i];
-    }
-    return NULL;
-}
-
 // Returns the memory outside the heap at the peak of the heap, which may lie in the interval before
 // the highest sample or, if the peak is higher than this sample, after it. The highest value of the
 // interval is used, because the memory outside may have grown before the peak.
@@ -180,7 +234,7 @@ static double outside_at_peak(const struct process_rss_outside *o, const struct 
     double bytes = process_rss_outside(o, run, highest->event) - library_bytes(run);
     while (end < o->n && o->points[end].event == highest->event)
         end++;
-    end += end < o->n && run->figures.peak_rss_bytes > 1.02 * (double)highest->rss_bytes;
+    end += end < o->n && run->figures.peak_rss_bytes > HIDDEN_PEAK * (double)highest->rss_bytes;
     for (i -= i > 0; i < end; i++)
         bytes = fmax(bytes, o->points[i].bytes);
     return bytes + library_bytes(run);
@@ -212,7 +266,10 @@ int process_rss_predict(struct replay_session *s)
     const struct replay_run *run = &recorded->runs[recorded->typical_memory];
     struct outside_input in = {.recorded = plan_recorded_samples(s->plan, &n),
                                .recording_bytes = (double)s->recording_rss_bytes,
-                               .library_bytes = library_bytes(run)};
+                               .library_bytes = library_bytes(run),
+                               .run = run};
+    const struct results_sample *highest = find_highest(run);
+    in.highest_rss = highest ? (double)highest->rss_bytes : 0;
     process_rss_release(&s->outside);
     s->outside.points = in.points = calloc(n, sizeof *in.points);
     in.rss = calloc(n, sizeof *in.rss);

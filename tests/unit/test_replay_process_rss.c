@@ -190,6 +190,42 @@ static void samples_between_two_calls(void **state)
     release(&f);
 }
 
+// The replay has no sample after 500 calls, because its threads run apart. The heap is between 100
+// and 400 KiB there, so that the memory outside need not change; or at its peak of 600 KiB.
+static void sample_between_two_of_the_replay(void **state)
+{
+    (void)state;
+    for (unsigned is_peak = 0; is_peak < 2; is_peak++) {
+        struct fixture f;
+        const uint64_t rss_kib[3] = {1100, is_peak ? 1600 : 1350, 1400};
+        struct replay_session *s = make(&f, rss_kib, files_kib);
+        for (unsigned k = 0; k < 2; k++) {
+            f.samples[k][1] = f.samples[k][2];
+            f.runs[k].n_samples = 2;
+        }
+        if (!is_peak)
+            f.runs[0].figures.peak_rss_bytes = 400 * KIB;
+        assert_int_equal(process_rss_predict(s), 0);
+        assert_true(process_rss_outside(&s->outside, &f.runs[0], CALLS / 2) == 1000 * KIB);
+        expect(&f, 0, is_peak ? 1600 : 1400, 1000);
+        release(&f);
+    }
+}
+
+// The program writes to its blocks before the sample after 500 calls, but the replay after it.
+static void replay_that_lags_at_a_sample(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, (const uint64_t[]){1100, 2000, 1400}, files_kib);
+    f.runs[0].figures.peak_rss_bytes = 1000 * KIB;
+    f.runs[1].figures.peak_rss_bytes = 1300 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 2000, 1000);
+    expect(&f, 1, 2300, 1000);
+    release(&f);
+}
+
 // The heap peaks between two samples.
 static void peak_between_samples(void **state)
 {
@@ -242,6 +278,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_outside_grows_before_the_peak),
     cmocka_unit_test(memory_outside_shrinks_after_the_peak),
     cmocka_unit_test(samples_between_two_calls),
+    cmocka_unit_test(sample_between_two_of_the_replay),
+    cmocka_unit_test(replay_that_lags_at_a_sample),
     cmocka_unit_test(peak_between_samples),
     cmocka_unit_test(files_are_outside),
     cmocka_unit_test(unknown_without_samples_or_the_recorded_allocator),
