@@ -69,7 +69,7 @@ complete -c heaptape -n '__heaptape_in record' -l s3 -a '(__heaptape_words )' -d
 complete -c heaptape -n '__heaptape_in record' -s p -l pid -x -a '(__heaptape_words @processes)' -d 'attach to a running process and record it'
 complete -c heaptape -n '__heaptape_in record' -l duration -x -a '(__heaptape_words )' -d 'with --pid: stop after SECONDS'
 complete -c heaptape -n '__heaptape_in record' -l walk -d 'with --pid: also record blocks live at the start'
-complete -c heaptape -n '__heaptape_in record' -l wrap -x -a '(__heaptape_words )' -d 'with --pid: record functions with other names'
+complete -c heaptape -n '__heaptape_in record' -l wrap -x -a '(__heaptape_words )' -d 'record functions with other names'
 complete -c heaptape -n '__heaptape_in record' -l collect -x -a '(__heaptape_words @folders)' -d 'write the trace of programs that recorded to DIR'
 complete -c heaptape -n '__heaptape_in record' -s v -l verbose -d 'also report the cost of recording'
 complete -c heaptape -n '__heaptape_in record' -s h -l help -d 'show this help and exit'

@@ -76,7 +76,7 @@ _heaptape_record() {
     '(-p --pid)'{-p+,--pid=}'[attach to a running process and record it]:PID: _heaptape_words @processes' \
     '--duration=[with --pid\: stop after SECONDS]:SECONDS: _heaptape_words ' \
     '--walk[with --pid\: also record blocks live at the start]' \
-    '--wrap=[with --pid\: record functions with other names]:NAME=FUNCTION\[,...\]: _heaptape_words ' \
+    '--wrap=[record functions with other names]:NAME=FUNCTION\[,...\]: _heaptape_words ' \
     '--collect=[write the trace of programs that recorded to DIR]:DIR: _heaptape_words @folders' \
     '(-v --verbose)'{-v,--verbose}'[also report the cost of recording]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \

@@ -182,8 +182,8 @@ static const struct option options[] = {
      offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
     {0, "walk", OPTION_FLAG, NULL, NULL, "with --pid: also record blocks live at the start",
      offsetof(struct record_options, walk)},
-    {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL,
-     "with --pid: record functions with other names", offsetof(struct record_options, wrap)},
+    {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL, "record functions with other names",
+     offsetof(struct record_options, wrap)},
     {0, "collect", OPTION_STRING, "DIR", NULL, "write the trace of programs that recorded to DIR",
      offsetof(struct record_options, collect)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also report the cost of recording",
@@ -613,6 +613,18 @@ static void find_library(struct record_settings *s)
     s->library = library;
 }
 
+// Parses --wrap. Returns 0, or an exit code after a usage error.
+static int set_up_wrap(const struct record_options *o, struct record_settings *s)
+{
+    static struct spool_wrap names;
+    if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
+        return usage_error(
+            &cmd_record,
+            "--wrap requires NAME=FUNCTION[,...] without repeated names; FUNCTION is " WRAP_FUNCTIONS);
+    s->wrap = o->wrap ? &names : NULL;
+    return 0;
+}
+
 static int set_up_program(const void *fields, void *settings)
 {
     static struct allocator allocator;
@@ -625,9 +637,13 @@ static int set_up_program(const void *fields, void *settings)
     if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     s->allocator = allocator.library;
+#ifndef __x86_64__
+    if (o->wrap)
+        die(EXIT_RECORD, "--wrap: heaptape redirects functions on x86-64 only");
+#endif
     s->variables = allocator.tunables;
     s->n_variables = allocator.n_tunables;
-    return 0;
+    return set_up_wrap(o, s);
 }
 
 // Returns the command line of a running process. Static.
@@ -672,19 +688,16 @@ static int set_up_started_by_program(const void *fields, void *settings)
 
 static int set_up_pid(const void *fields, void *settings)
 {
-    static struct spool_wrap names;
     const struct record_options *o = fields;
     struct record_settings *s = settings;
     struct target t;
     struct err e = {0};
-    if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
-        return usage_error(
-            &cmd_record,
-            "--wrap requires NAME=FUNCTION[,...] without repeated names; FUNCTION is " WRAP_FUNCTIONS);
+    int code = set_up_wrap(o, s);
+    if (code)
+        return code;
     if (o->walk && s->paused)
         return usage_error(&cmd_record, "--walk cannot be combined with --start paused");
-    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * NS_PER_S, o->walk,
-                                       o->wrap ? &names : NULL};
+    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * NS_PER_S, o->walk};
     s->argv = read_argv(s->attach.pid);
     if (target_open(&t, s->attach.pid, &e) == 0) {
         bool lives = control_recorder_lives(t.control.futexes, t.control.session->owner);
@@ -717,7 +730,7 @@ static const struct command_mode sources[] = {
      .run = set_up_started_by_program},
     {.option = "collect", .accepts = "allocator", .rejects = "PROGRAM"},
     {.option = "pid", .accepts = "duration|walk|wrap", .rejects = "PROGRAM", .run = set_up_pid},
-    {.accepts = "allocator", .run = set_up_program},
+    {.accepts = "allocator|wrap", .run = set_up_program},
 };
 
 static bool selects_upload(const void *fields, int operands)

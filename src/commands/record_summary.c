@@ -37,6 +37,19 @@ static void print_attached(const struct record_result *r)
              r->not_left);
 }
 
+// Notes functions of started programs that are not redirected.
+static void print_entries(const struct entries_report *r)
+{
+    if (r->refused[0])
+        note("an allocator is not recorded: a function cannot be redirected: %s", r->refused);
+    for (unsigned i = 0; r->wrap && i < SPOOL_WRAPPED; i++) {
+        if (r->wrap->names[i][0] && i != SPOOL_WRAP_USABLE_SIZE && !(r->named & 1u << i))
+            note(
+                "--wrap: no symbol of a recorded executable and no dynamic symbol of its libraries is %s (build it with symbols, or link its allocator as a shared library)",
+                r->wrap->names[i]);
+    }
+}
+
 static void print_cut(const struct record_result *r, const struct output *out)
 {
     if (r->cut_off && out)
@@ -71,6 +84,7 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
     else
         note("recorded %s of %s", events, processes);
     print_attached(r);
+    print_entries(&r->entries);
     balance_print(&r->losses, &r->unrecorded, &(struct balance_how){note_text, 10, verbose});
     print_cut(r, out);
     if (verbose)

@@ -5,7 +5,6 @@
 #include "record/attach/attach.h"
 #include "record/drain/drain_private.h"
 #include "record/drain/encoder.h"
-#include "record/entries/answer.h"
 #include "record/launch.h"
 #include "record/processes/facts.h"
 #include "record/processes/limit.h"
@@ -34,6 +33,7 @@ enum {
     SETTLING_BATCHES = 2,
     // Number of full chunks at which the backup thread drains: half of a program's limit.
     CHUNKS_LATE = 12,
+    MAX_PLANS = 32,     // plans that a process may request
     RECORDER_NICE = 5,  // lowers the priority of the recorder, so that the program runs first
     BACKUP_UNNICE = 10, // raises the priority of the backup thread: the program must not wait
 };
@@ -594,21 +594,23 @@ static void end_backup(struct recorder *r)
     r->pages = NULL;
 }
 
-// Returns a process that waits for the plan of its executable, or 0. Returns each process once.
-static pid_t next_waiting(const struct recorder *r)
+// Returns the request of a process that waits for a plan, with pid 0 if none waits.
+static struct entries_request next_request(const struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
         struct drain_spool *s = r->drain.spools[i];
-        if (s->planned || s->broken || !atomic_load(&s->header->plan_wanted))
+        if (s->broken || !s->visible_pid || s->plans == MAX_PLANS)
             continue;
-        s->planned = true;
-        return s->visible_pid;
+        uint32_t wanted = atomic_exchange(&s->header->plan_wanted, 0);
+        s->plans += wanted != 0;
+        if (wanted)
+            return (struct entries_request){s->visible_pid, (int)(wanted - 1)};
     }
-    return 0;
+    return (struct entries_request){0};
 }
 
 struct record_pass {
-    pid_t waiting; // a process that waits for a plan, or 0
+    struct entries_request request;
     bool over, full;
     uint32_t seen, chunks_done;
 };
@@ -621,7 +623,7 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
     if (rc == 0 && !r->full)
         rc = answer_requests(r, e);
     unrecorded_match(&r->unrecorded, &r->drain);
-    *o = (struct record_pass){.waiting = next_waiting(r),
+    *o = (struct record_pass){.request = next_request(r),
                               .over = rc == 0 && is_over(r),
                               .full = r->full,
                               .seen = r->seen,
@@ -650,7 +652,7 @@ static int begin_visit(struct recorder *r, struct err *e)
     const struct attach_how how = {.library = r->settings->library,
                                    .session_dir = r->drain.dir + r->drain.root_bytes,
                                    .list_blocks = r->settings->attach.list_blocks,
-                                   .names = r->settings->attach.names};
+                                   .names = r->settings->wrap};
     int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){continue_recording, r},
                           &r->result->visit, e);
     continue_recording(r); // find the new spool
@@ -690,8 +692,8 @@ static int record_until_over(struct recorder *r, struct err *e)
     int rc;
     while ((rc = run_main_pass(r, &o, e)) >= 0 && !o.over) {
         // The backup thread drains meanwhile.
-        if (o.waiting) {
-            entries_answer(r->drain.dir_fd, o.waiting);
+        if (o.request.pid) {
+            entries_answer(r->drain.dir_fd, o.request, &r->result->entries);
             continue;
         }
         if (!o.full)
@@ -802,6 +804,8 @@ static int begin_session(struct recorder *r, struct err *e)
     if (rc < 0)
         return rc;
     strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
+    if (r->settings->wrap)
+        r->drain.session->wrap = *r->settings->wrap;
     r->drain.session->depth = r->settings->stacks.depth;
     r->drain.session->sample_bytes = r->settings->stacks.sample_bytes;
     r->drain.session->filters = r->settings->residency ? facts_passable_filters() : 0;
@@ -880,7 +884,8 @@ int record_run(const struct record_settings *settings, struct output *out,
     struct recorder *r = calloc(1, sizeof *r);
     if (!r)
         return err_no_memory(e, NULL);
-    *result = (struct record_result){0};
+    *result =
+        (struct record_result){.entries = {.wrap = settings->attach.pid ? NULL : settings->wrap}};
     r->settings = settings;
     r->result = result;
     r->clock = clock_best();

@@ -9,6 +9,7 @@
 #include "capture/spool/attach.h"
 #include "capture/spool/spool.h"
 #include "record/attach/attach.h"
+#include "record/entries/answer.h"
 #include "trace/losses.h"
 #include "trace/trace.h"
 
@@ -24,8 +25,7 @@ struct record_attach {
     // If `pid` is set and `report` is -1: duration of the recording; 0: until it is ended on
     // request.
     uint64_t duration_ns;
-    bool list_blocks;               // record the program's live blocks at the start
-    const struct spool_wrap *names; // additional functions to wrap, or NULL
+    bool list_blocks; // record the program's live blocks at the start
 };
 
 struct record_settings {
@@ -41,7 +41,8 @@ struct record_settings {
     uint64_t max_bytes; // recording ends at this output size; 0: no limit
     // Children to record: "all", "none", or a glob for the names of their executables.
     const char *follow;
-    bool paused; // recording starts on request (ctl start)
+    const struct spool_wrap *wrap; // functions with other names, or NULL
+    bool paused;                   // recording starts on request (ctl start)
     struct spool_stacks stacks;
     bool usable;    // record the usable size of each block
     bool maps;      // record the programs' own mappings
@@ -74,6 +75,8 @@ struct record_result {
     struct trace_balance balance;       // part of the sums; unrecorded.balance has all
     struct trace_unrecorded unrecorded; // missed processes, and the balance of the trace; owned
     struct attach_result visit;         // result of attaching to a running program
+    // Functions of started programs that are not redirected at their entries.
+    struct entries_report entries;
     char not_left[600]; // why the library is still active in an attached process, or ""
     bool ended_early;   // the recording of an attached process ended early; the process continues
     uint32_t ended_by;  // if ended_early: PID of the heaptape that ended it; 0: another cause

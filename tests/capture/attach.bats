@@ -549,6 +549,6 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
     run -2 "$HEAPTAPE" record --pid $$ --wrap "$names" -f -o t.ht
     [[ "$output" = *"--wrap requires NAME=FUNCTION"* ]]
   done
-  run -2 "$HEAPTAPE" record --wrap x=malloc -o t.ht -- true
-  [[ "$output" = *"--wrap requires --pid"* ]]
+  run -2 "$HEAPTAPE" record --wrap x=mallok -o t.ht -- true
+  [[ "$output" = *"--wrap requires NAME=FUNCTION"* ]]
 }

@@ -59,10 +59,17 @@ records_all() {
   records_all
 }
 
-@test "allocators with prefixes and other orders of arguments" {
+# record_named NAMES: records ./own with --wrap. Its messages are in `err`.
+record_named() {
+  "$HEAPTAPE" record -f -o t.ht --wrap "$1" -- ./own once 2>err
+  cat err
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+}
+
+@test "allocators with prefixes, other orders of arguments, and names of --wrap" {
   gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c"
-  record ./own once
-  [ "$status" -eq 0 ]
+  record_named own_malloc=malloc,own_free=free
+  expect "one message" [ "$(wc -l <err)" -eq 1 ]
   awk '{ n[$5 " " $7 " " $9]++ } END { for (i in n) if (n[i] >= 100) print i, n[i] }' lines | sort >counts
   cat counts
   # Kind, size, alignment, count. The calls of _rjem_calloc to _rjem_malloc, and of _rjem_rallocx to
@@ -70,12 +77,106 @@ records_all() {
   [ "$(cat counts)" = "aligned_alloc 201 64 1000
 aligned_alloc 301 64 1000
 calloc 101 0 1000
-free 0 0 4000
+free 0 0 5000
 free_sized 202 0 1000
 malloc 302 0 1000
 malloc 401 0 1000
+malloc 501 0 1000
 realloc 202 0 1000
 realloc 303 0 1000" ]
+
+  record_named own_mallok=malloc,own_free=free
+  expect "a missing name" [ "$(grep -c -- "--wrap" err)" -eq 1 ]
+  grep -qx "heaptape: --wrap: no symbol of a recorded executable and no dynamic symbol of its libraries is own_mallok (build it with symbols, or link its allocator as a shared library)" err
+  [ "$(awk '$5 == "malloc" && $7 == 501' lines | wc -l)" -eq 0 ]
+  [ "$(awk '$5 == "free"' lines | wc -l)" -ge 5000 ]
+
+  short_function own_free
+  gcc -w -O2 -fno-builtin -Down_free=other_free -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c" short.s
+  record_named own_malloc=malloc,own_free=free
+  grep -qx "heaptape: an allocator is not recorded: a function cannot be redirected: own_free in $PWD/own: the function is shorter than a jump" err
+  run -1 grep -- --wrap: err
+  [ "$(awk '$5 == "malloc" && $7 == 501' lines | wc -l)" -eq 0 ]
+  [ "$(awk '$5 == "malloc" && $7 == 401' lines | wc -l)" -eq 1000 ]
+}
+
+# A library with allocators on a pool, or with a malloc (-DLIBC_NAMES) that calls mi_malloc.
+library_source() {
+  cat <<'END'
+#include <stddef.h>
+#include <string.h>
+#define CALLED __attribute__((noipa))
+static _Alignas(64) char pool[64 << 20];
+static size_t used;
+static void *allocate(size_t size)
+{
+  size_t at = __atomic_fetch_add(&used, (size + 31) & ~15ul, __ATOMIC_RELAXED);
+  if (at + size + 32 > sizeof pool) return 0;
+  memcpy(pool + at, &size, sizeof size);
+  return pool + at + 16;
+}
+#define RELEASE(p) if (p) *(volatile char *)p = 1
+#ifdef LIBC_NAMES
+void *mi_malloc(size_t size);
+void mi_free(void *p);
+CALLED void *malloc(size_t size) { return mi_malloc(size); }
+CALLED void free(void *p) { mi_free(p); }
+CALLED void *calloc(size_t n, size_t size) { return mi_malloc(n * size); }
+CALLED void *realloc(void *old, size_t size)
+{
+  size_t had = 0;
+  void *p = mi_malloc(size);
+  if (old) memcpy(&had, (char *)old - 16, sizeof had);
+  return p && old ? memcpy(p, old, had < size ? had : size) : p;
+}
+#else
+CALLED void *je_malloc(size_t size) { return allocate(size); }
+CALLED void *je_calloc(size_t n, size_t size) { return je_malloc(n * size); }
+CALLED void je_free(void *p) { RELEASE(p); }
+CALLED void *mi_malloc(size_t size) { return allocate(size); }
+CALLED void mi_free(void *p) { RELEASE(p); }
+CALLED void *pool_malloc(size_t size) { return allocate(size); }
+CALLED void pool_free(void *p) { RELEASE(p); }
+#endif
+END
+}
+
+@test "libraries: functions with prefixes and names of --wrap, and no calls of malloc to them" {
+  library_source >library.c
+  gcc -w -O2 -fno-builtin -fPIC -shared -o libpools.so library.c
+  gcc -w -O2 -fno-builtin -fPIC -shared -DLIBC_NAMES -o libother.so library.c -L. -lpools -Wl,-rpath,"$PWD"
+  cat >main.c <<'END'
+#include <stdlib.h>
+void *je_malloc(size_t), *je_calloc(size_t, size_t), *pool_malloc(size_t);
+void je_free(void *), pool_free(void *);
+int main(void)
+{
+  for (int i = 0; i < 1000; i++) {
+    je_free(je_malloc(601));
+    je_free(je_calloc(3, 602));
+    pool_free(pool_malloc(603));
+    free(malloc(604));
+  }
+  return 0;
+}
+END
+  gcc -w -O1 -fno-builtin -o own main.c -L. -lpools -Wl,-rpath,"$PWD"
+  record_named pool_malloc=malloc,pool_free=free
+  run -1 grep -- --wrap: err
+  awk '$7 > 600 && $7 < 700 { n[$5 " " $7]++ } END { for (i in n) print i, n[i] }' lines | sort >counts
+  cat counts
+  [ "$(cat counts)" = "calloc 602 1000
+malloc 601 1000
+malloc 603 1000
+malloc 604 1000" ]
+  [ "$(awk '$5 == "free" && $6 != "0x0"' lines | wc -l)" -ge 4000 ]
+  "$HEAPTAPE" convert -q -f --strict t.ht -o t.htw
+  "$HEAPTAPE" check -q t.htw
+
+  # The malloc in use calls mi_malloc.
+  record_options="--allocator ./libother.so" record ./own
+  [ "$status" -eq 0 ]
+  [ "$(awk '$5 == "malloc" && $7 == 604' lines | wc -l)" -eq 1000 ]
 }
 
 @test "C++ operators in the executable that throw" {
@@ -128,6 +229,16 @@ END
   record sh -c './own once; exec ls own'
   [ "$status" -eq 0 ]
   [ "$(cat told)" = own ]
+  expect "one process with missing calls" [ "$(unseen)" -eq 1 ]
+}
+
+@test "a recorder that does not answer in time: the program runs, and the trace names it" {
+  build -O2 -fvisibility=hidden
+  # The parent of the shell is the recorder.
+  # shellcheck disable=SC2016
+  record sh -c 'kill -STOP $PPID; ./own once; status=$?; kill -CONT $PPID; exit $status'
+  [ "$status" -eq 0 ]
+  expect "no calls" [ "$(awk '$5 == "malloc" && $7 == 777' lines | wc -l)" -eq 0 ]
   expect "one process with missing calls" [ "$(unseen)" -eq 1 ]
 }
 

@@ -110,6 +110,8 @@ static uint64_t note_usable(const struct producer_process *p, const struct event
     uint64_t block = allocates(ev) && (p->flags & SPOOL_USABLE) ? ev->result : 0;
     if ((class == HT_CLASS_FREE || class == HT_CLASS_HALF) && has_unseen_blocks(p->header))
         block = ev->ptr;
+    if (producer_tls.busy & PRODUCER_UNSIZED)
+        return 0;
     if (producer_tls.busy & PRODUCER_NAMED)
         return block && named_usable_size
                    ? named_usable_size((void *)block) & codec_mask(CODEC_NOTE_BITS)

@@ -107,7 +107,8 @@ enum producer_busy {
     // Never set. Argument of producer_set_object for the C++ runtime, whose operators call each
     // other.
     PRODUCER_IN_RUNTIME = 32,
-    PRODUCER_NAMED = 64, // recording a call to a second allocator with its own function names
+    PRODUCER_NAMED = 64,    // recording a call to a second allocator with its own function names
+    PRODUCER_UNSIZED = 128, // like PRODUCER_NAMED, but the usable sizes of its blocks are unknown
     // The thread is writing a record in stream 1. The interrupted record is finished later.
     PRODUCER_INTERRUPTING = 16,
 };
@@ -543,14 +544,20 @@ int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 // producer_tls.thread has been reset. Returns 0, or EAGAIN if a created thread has not started yet.
 int producer_clear(void);
 
-// Reads the plan of the executable. If the plan does not exist, asks the recorder for it and waits
-// for at most 100 ms. Returns false without a plan. Call after producer_start.
-bool producer_read_plan(struct entries_plan *to);
+enum producer_plan {
+    PRODUCER_NO_PLAN, // no function can be redirected, or the process is not recorded
+    PRODUCER_HAS_PLAN,
+    PRODUCER_PLAN_IS_LATE,
+};
 
-// Removes the object that producer_set_bypass has set. Call when its calls are recorded.
-void producer_clear_bypass(void);
+// Reads the plan of the object in the file `fd`. If the plan does not exist, asks the recorder for
+// it and waits for at most 100 ms. Call after producer_start.
+enum producer_plan producer_read_plan(int fd, struct entries_plan *to);
 
-// Sets the path of the object whose malloc the program calls instead of this library's.
+// Returns the functions of --wrap, or NULL without the option. Call after producer_start.
+const struct spool_wrap *producer_wrap(void);
+
+// Sets the path of the object whose malloc the program calls instead of this library's, or "".
 void producer_set_bypass(const char *path);
 
 // Adds the path of an object whose malloc calls bypass the library, unless it is already listed.

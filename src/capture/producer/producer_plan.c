@@ -1,4 +1,4 @@
-// Asks the recorder for the plan of the executable (src/record/entries/answer.h).
+// Asks the recorder for the plan of an object (src/record/entries/answer.h).
 #include "capture/producer/producer_private.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ static bool is_from_recorder(int fd, const char *dir)
            file.st_uid == of.st_uid && file.st_nlink == 1 && !(file.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-// Reads a plan. Returns its size, 0 if the executable has no plan, or -1 if it is not known yet.
+// Reads a plan. Returns its size, 0 if the object has no plan, or -1 if it is not known yet.
 static long read_plan(const char *dir, const char *path, struct entries_plan *to)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -25,12 +25,13 @@ static long read_plan(const char *dir, const char *path, struct entries_plan *to
     return n < 0 ? 0 : n;
 }
 
-static long await_plan(const struct producer_process *p, const char *path, struct entries_plan *to)
+static long await_plan(const struct producer_process *p, int fd, const char *path,
+                       struct entries_plan *to)
 {
     const struct timespec nap = {.tv_nsec = NAP_NS};
     uint64_t end = clock_monotonic_ns() + PATIENCE_NS;
     long n = -1;
-    atomic_store_explicit(&p->header->plan_wanted, 1, memory_order_release);
+    atomic_store_explicit(&p->header->plan_wanted, 1 + (uint32_t)fd, memory_order_release);
     control_wake_recorder(p->header, producer_inherited.futexes);
     while (n < 0 && clock_monotonic_ns() < end && producer_has_recorder(p)) {
         nanosleep(&nap, NULL);
@@ -39,19 +40,31 @@ static long await_plan(const struct producer_process *p, const char *path, struc
     return n;
 }
 
-bool producer_read_plan(struct entries_plan *to)
+const struct spool_wrap *producer_wrap(void)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    for (unsigned i = 0; in->session.magic && i < SPOOL_WRAPPED; i++) {
+        if (in->session.wrap.names[i][0])
+            return &in->session.wrap;
+    }
+    return NULL;
+}
+
+enum producer_plan producer_read_plan(int fd, struct entries_plan *to)
 {
     const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
     char path[PRODUCER_MAX_PATH + 64], name[ENTRIES_FILE_BYTES], *end = path + sizeof path;
-    struct stat exe;
+    struct stat file;
     if (!p || atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING ||
-        in->session.flags & SPOOL_NO_RECORDER || stat("/proc/self/exe", &exe) < 0)
-        return false;
-    entries_name_file(&exe, name);
+        in->session.flags & SPOOL_NO_RECORDER || fstat(fd, &file) < 0)
+        return PRODUCER_NO_PLAN;
+    entries_name_file(&file, name);
     if (!producer_append(producer_append(producer_append(path, end, in->dir), end, "/"), end, name))
-        return false;
+        return PRODUCER_NO_PLAN;
     long n = read_plan(in->dir, path, to);
-    n = n < 0 ? await_plan(p, path, to) : n;
-    return n == (long)sizeof *to;
+    n = n < 0 ? await_plan(p, fd, path, to) : n;
+    return n < 0                   ? PRODUCER_PLAN_IS_LATE
+           : n == (long)sizeof *to ? PRODUCER_HAS_PLAN
+                                   : PRODUCER_NO_PLAN;
 }

@@ -101,6 +101,8 @@ static bool read_session(struct producer_inherited *in)
         return false;
     }
     copy.follow[SPOOL_MAX_FOLLOW - 1] = 0;
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
+        copy.wrap.names[i][SPOOL_WRAP_BYTES - 1] = 0;
     in->futexes = futexes;
     in->session = copy;
     return true;
@@ -786,17 +788,16 @@ void producer_set_allocator(const char *path)
 
 void producer_set_bypass(const char *path)
 {
-    producer_append(producer_inherited.bypassed_by,
-                    producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by, path);
-}
-
-void producer_clear_bypass(void)
-{
     const struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    producer_inherited.bypassed_by[0] = 0;
-    if (p && p->header)
-        p->header->bypassed_by[0] = 0;
+    char *to = producer_inherited.bypassed_by, *end = to + sizeof producer_inherited.bypassed_by;
+    *to = 0;
+    producer_append(to, end, path);
+    if (p && p->header) {
+        to = p->header->bypassed_by;
+        *to = 0;
+        producer_append(to, to + sizeof p->header->bypassed_by, path);
+    }
 }
 
 static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)

@@ -25,11 +25,11 @@ const char *entries_symbol(unsigned function)
     return wrapped && event_infos[function].symbol[0] ? event_infos[function].symbol : NULL;
 }
 
-void entries_name_file(const struct stat *exe, char name[ENTRIES_FILE_BYTES])
+void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES])
 {
     static const char digits[] = "0123456789abcdef", prefix[] = "plan-";
-    const uint64_t parts[] = {exe->st_dev, exe->st_ino, (uint64_t)exe->st_size,
-                              (uint64_t)exe->st_mtim.tv_sec, (uint64_t)exe->st_mtim.tv_nsec};
+    const uint64_t parts[] = {file->st_dev, file->st_ino, (uint64_t)file->st_size,
+                              (uint64_t)file->st_mtim.tv_sec, (uint64_t)file->st_mtim.tv_nsec};
     uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
     for (size_t i = 0; i < sizeof parts; i++)
         hash = (hash ^ ((const uint8_t *)parts)[i]) * 0x100000001b3u;

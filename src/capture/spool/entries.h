@@ -80,6 +80,7 @@ struct entries_entry {
     // they do not differ. A plan contains functions with letters only on request
     // (`reordered` in struct entries_names).
     char arguments[6];
+    bool named;                     // a function of --wrap, with the usable sizes of --wrap
     uint8_t was[ENTRIES_MAX_BYTES]; // original contents of the replaced bytes, padded with 0
     // For each replaced byte, the offset of the same instruction from `trampoline`, or
     // ENTRIES_NO_INSTRUCTION. A thread that is stopped at this byte continues there.
@@ -103,10 +104,10 @@ struct entries_plan {
     uint8_t code[ENTRIES_MAX_CODE];
 };
 
-// Name in the session directory of the plan of an executable. An empty file: the executable has no
+// Name in the session directory of the plan of an object's file. An empty file: the object has no
 // plan. Only the recorder creates these files.
 enum { ENTRIES_FILE_BYTES = 24 };
-void entries_name_file(const struct stat *exe, char name[ENTRIES_FILE_BYTES]);
+void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES]);
 
 // Returns the letters of the arguments of an event's allocator function, as in `arguments` of
 // struct entries_entry; "" for other functions.

@@ -22,13 +22,15 @@
 #ifndef HEAPTAPE_SPOOL_SPOOL_H
 #define HEAPTAPE_SPOOL_SPOOL_H
 
+#include "capture/spool/attach.h"
+
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
-#define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
+#define SPOOL_SESSION_MAGIC  0x3673736573735448ull // "HTssess6"
 #define SPOOL_MAGIC          0x446c6f6f70735448ull // "HTspoolD"
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
@@ -241,7 +243,8 @@ struct spool_header {
     _Atomic uint32_t refused;
     _Atomic uint32_t adopted;  // 1: the recorder has found this spool
     _Atomic uint32_t ended_by; // PID of the heaptape that detached from the process, or 0
-    // 1: the process waits for the plan of its executable (entries_name_file).
+    // 1 + a descriptor of the process: the process waits for the plan of the object in this file
+    // (entries_name_file). The recorder sets 0.
     _Atomic uint32_t plan_wanted;
     // Number of trace resets so far. After a reset, the process must repeat its definitions.
     _Atomic uint32_t restarts;
@@ -338,7 +341,8 @@ struct spool_session {
     uint32_t depth;                // stack frames recorded per call site; 0: no stacks
     // Mean number of bytes allocated between recorded stacks; 0: every stack is recorded.
     uint64_t sample_bytes;
-    uint32_t owner; // value of recorder.owner while the recorder lives
+    struct spool_wrap wrap; // functions of --wrap
+    uint32_t owner;         // value of recorder.owner while the recorder lives
     // Number of the recorder's own system call filters. A process with the same number may measure
     // residency.
     uint32_t filters;

@@ -156,6 +156,7 @@ static void add_functions(const struct entries_plan *plan, uintptr_t base, uintp
         memcpy(f->letters, e->arguments, sizeof e->arguments);
         f->arguments = f->letters[0] ? f->letters : entries_letters(e->function);
         f->throws = may_throw(e);
+        f->mark = e->named ? PRODUCER_NAMED : PRODUCER_UNSIZED;
         f->wrapper = choose_wrapper(f, e, own);
         f->wanted = true;
         f->slot = (_Atomic uintptr_t *)(area + e->slot);

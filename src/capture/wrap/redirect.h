@@ -20,6 +20,7 @@ struct redirect_function {
     const char *arguments; // letters as in struct entries_entry, never ""
     bool wanted;           // a plan of the recording contains the function
     bool throws;           // the function may throw an exception
+    uint32_t mark;         // set in producer_tls.busy while a call is recorded
     char letters[sizeof((struct entries_entry *)0)->arguments + 1];
 };
 

@@ -70,9 +70,18 @@ uintptr_t wrap_entry_thunk(size_t index);
 // Calls body(context), which may throw, and restores the state of the thread if it does.
 uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *context);
 
-// If the executable of a started program defines an allocator of its own, redirects its functions
-// by a plan of the recorder. Call at startup, after producer_start.
+// If the executable or a library of a started program defines an allocator of its own, redirects
+// its functions by a plan of the recorder. Call at startup, after producer_start.
 void wrap_own_allocator(void);
+
+enum { WRAP_BUILD_ID_BYTES = 20 };
+
+// Returns true if a symbol of the executable that is not dynamic is a function in
+// entries_malloc_names. Most executables are stripped, and have no debug file.
+bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id);
+
+// Opens a file for reading, without blocking. Returns the descriptor, or -1.
+int wrap_open_file(const char *path);
 
 // Finds the real C++ operators. The first call to an operator does the same, but at startup no
 // other thread can hold the loader's lock.

@@ -71,11 +71,11 @@ static uintptr_t call_muted(const struct entry_call *c)
     return result;
 }
 
-// Records an event on the slow path. Usable sizes of the block come from its own allocator.
-static void record(const struct event *ev, const void *caller)
+// Records an event on the slow path.
+static void record(const struct entry_call *c, const struct event *ev)
 {
-    uint32_t was = producer_enter(PRODUCER_NAMED);
-    producer_record(ev, caller);
+    uint32_t was = producer_enter(c->function->mark);
+    producer_record(ev, c->caller);
     producer_leave(was);
 }
 
@@ -84,7 +84,7 @@ static void record_release(const struct entry_call *c, const struct event *ev)
     bool plain = event_infos[ev->kind].form == HT_FORM_PLAIN;
     if (!plain ||
         (!producer_put_plain(ev->kind, ev->ptr) && !producer_retry_plain(ev->kind, ev->ptr)))
-        record(ev, c->caller);
+        record(c, ev);
 }
 
 static void record_allocation(const struct entry_call *c, const struct event *ev)
@@ -92,7 +92,7 @@ static void record_allocation(const struct entry_call *c, const struct event *ev
     bool sized = event_infos[ev->kind].form == HT_FORM_SIZED && ev->count < 2;
     if (!sized || (!producer_put_allocated(ev->kind, ev->size, ev->result) &&
                    !producer_put_retry(ev->kind, ev->size, ev->result, c->caller, c->frame)))
-        record(ev, c->caller);
+        record(c, ev);
 }
 
 static void set_result(const struct entry_call *c, struct event *ev, uintptr_t result)

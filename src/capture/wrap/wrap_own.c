@@ -1,32 +1,33 @@
-// Records the allocator of an executable that defines one: jemalloc, tcmalloc or mimalloc linked
-// statically, or the program's own. Its calls do not lead through symbols to the wrappers.
+// Records allocators whose calls do not lead to the wrappers: in the executable (jemalloc, tcmalloc
+// or mimalloc linked statically, or an allocator of the program), and functions of libraries with a
+// known prefix or a name of --wrap.
 #include "capture/libc/objects.h"
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-enum {
-    PIECE_BYTES = 16384, // of a table that are read at once
-    MAX_SECTIONS = 128,
-    MAX_PLACES = 64,
-    BUILD_ID_BYTES = 20,
-    LONGEST_NAME = 32, // with the terminating 0
+enum { MAX_LIBRARIES = 16 };
+
+// An object that is loaded at startup, and stays loaded until then.
+struct own_object {
+    uintptr_t base, start;
+    const char *path;
 };
 
-// The executable, found in a callback.
-struct executable {
-    uintptr_t base, start, end;
-    const uint8_t *build_id; // NULL: none
-    bool has_prefixed;       // defines a malloc with a known prefix as a dynamic symbol
+// Objects that define an allocator, found in a callback.
+struct own_search {
+    const struct spool_wrap *names; // functions of --wrap, or NULL
+    struct own_object executable;
+    const uint8_t *build_id; // of the executable, or NULL
+    bool has_prefixed;       // the executable exports a malloc with a known prefix
+    bool found;              // the executable was visited
+    bool in_libraries;       // functions with prefixes in libraries are recorded
+    struct own_object libraries[MAX_LIBRARIES];
+    size_t n_libraries;
 };
-
-static const char malloc_name[] = "malloc"; // the end of all entries_malloc_names
 
 static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s)
 {
@@ -39,193 +40,125 @@ static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s
         const uint8_t *name = at + sizeof *note, *content = name + ((note->n_namesz + 3u) & ~3u);
         if (note->n_namesz > 64 || note->n_descsz > 4096)
             return NULL;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz == BUILD_ID_BYTES &&
-            note->n_namesz == 4 && content + BUILD_ID_BYTES <= end && memcmp(name, "GNU", 4) == 0)
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz == WRAP_BUILD_ID_BYTES &&
+            note->n_namesz == 4 && content + WRAP_BUILD_ID_BYTES <= end &&
+            memcmp(name, "GNU", 4) == 0)
             return content;
         at = content + ((note->n_descsz + 3u) & ~3u);
     }
     return NULL;
 }
 
-// The executable is the first object.
-static int visit_executable(struct dl_phdr_info *info, size_t size, void *data)
+static bool has_prefixed(const struct object *o)
 {
-    struct executable *e = data;
+    bool found = false;
+    for (size_t i = 1; i < ENTRIES_PREFIXES && !found; i++)
+        found = object_find_function(o, entries_malloc_names[i]);
+    return found;
+}
+
+static bool has_named(const struct object *o, const struct spool_wrap *names)
+{
+    bool found = false;
+    for (size_t i = 0; names && i < SPOOL_WRAPPED && !found; i++)
+        found = names->names[i][0] && object_find_function(o, names->names[i]);
+    return found;
+}
+
+static void visit_executable(const struct object *o, struct own_search *s)
+{
+    s->executable = (struct own_object){o->base, o->start, "/proc/self/exe"};
+    s->has_prefixed = has_prefixed(o);
+    for (size_t i = 0; i < o->n_segments && !s->build_id; i++) {
+        if (o->segments[i].p_type == PT_NOTE)
+            s->build_id = find_build_id(o, &o->segments[i]);
+    }
+}
+
+// The executable is the first object.
+static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct own_search *s = data;
     struct object o;
     (void)size;
     object_read(&o, info);
-    *e = (struct executable){.base = o.base, .start = o.start, .end = o.end};
-    for (size_t i = 1; i < ENTRIES_PREFIXES && !e->has_prefixed; i++)
-        e->has_prefixed = object_find_function(&o, entries_malloc_names[i]);
-    for (size_t i = 0; i < o.n_segments && !e->build_id; i++) {
-        if (o.segments[i].p_type == PT_NOTE)
-            e->build_id = find_build_id(&o, &o.segments[i]);
-    }
-    return 1;
+    if (!s->found)
+        visit_executable(&o, s);
+    else if (s->n_libraries < MAX_LIBRARIES && !next_is_allocator((const void *)o.start) &&
+             ((s->in_libraries && has_prefixed(&o)) || has_named(&o, s->names)))
+        s->libraries[s->n_libraries++] = (struct own_object){o.base, o.start, o.path};
+    s->found = true;
+    return 0;
 }
 
-static bool read_at(int fd, void *to, size_t bytes, uint64_t at)
-{
-    return syscall(SYS_pread64, fd, to, bytes, at) == (long)bytes;
-}
-
-// Places of the names of malloc in a table of names. A longer name may end there.
-struct places {
-    uint32_t at[MAX_PLACES];
-    size_t n;
-};
-
-// Bytes of a table. Static, because the stack may be small; only the startup code uses it.
-static union {
-    char names[PIECE_BYTES];
-    ElfW(Sym) symbols[PIECE_BYTES / sizeof(ElfW(Sym))];
-    ElfW(Shdr) sections[MAX_SECTIONS];
-} piece;
-
-// Returns by how much a search for the name advances if `c` is the last byte of the compared part
-// (Horspool's algorithm).
-static size_t advance_for(char c)
-{
-    const char *last = c ? strrchr(malloc_name, c) : NULL;
-    return sizeof malloc_name - (last ? (size_t)(last - malloc_name) + 1 : 0);
-}
-
-// Adds the names that end with the "malloc" at `i` in the piece.
-static void add_names(size_t i, uint64_t offset, struct places *to)
-{
-    for (size_t k = 0; k < ENTRIES_PREFIXES && to->n < MAX_PLACES; k++) {
-        size_t prefix = strlen(entries_malloc_names[k]) - (sizeof malloc_name - 1);
-        if (prefix <= i && memcmp(piece.names + i - prefix, entries_malloc_names[k], prefix) == 0)
-            to->at[to->n++] = (uint32_t)(offset + i - prefix);
-    }
-}
-
-static void find_in_piece(size_t n, uint64_t offset, struct places *to)
-{
-    uint8_t advance[256];
-    for (unsigned c = 0; c < sizeof advance; c++)
-        advance[c] = (uint8_t)advance_for((char)c);
-    for (size_t i = 0; i + sizeof malloc_name <= n;) {
-        const char *at = piece.names + i;
-        uint8_t last = (uint8_t)at[sizeof malloc_name - 1];
-        if (!last && memcmp(at, malloc_name, sizeof malloc_name) == 0)
-            add_names(i, offset, to);
-        i += advance[last];
-    }
-}
-
-static void find_places(int fd, const ElfW(Shdr) * names, struct places *to)
-{
-    // Pieces overlap, since a name may begin in one and end in the next.
-    const size_t step = PIECE_BYTES - LONGEST_NAME;
-    for (uint64_t at = 0; at < names->sh_size && at < UINT32_MAX; at += step) {
-        uint64_t left = names->sh_size - at;
-        size_t n = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
-        if (!read_at(fd, piece.names, n, names->sh_offset + at))
-            return;
-        find_in_piece(n, at, to);
-    }
-}
-
-static bool is_malloc(const ElfW(Sym) * s, const struct places *places)
-{
-    bool is_named = false;
-    for (size_t i = 0; i < places->n; i++)
-        is_named |= s->st_name == places->at[i];
-    return is_named && s->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(s->st_info) == STT_FUNC;
-}
-
-static bool has_function(int fd, const ElfW(Shdr) * symbols, const struct places *places)
-{
-    const size_t most = sizeof piece.symbols / sizeof *piece.symbols;
-    uint64_t n = symbols->sh_size / sizeof(ElfW(Sym));
-    for (uint64_t first = 0, count; first < n; first += count) {
-        count = n - first < most ? n - first : most;
-        if (!read_at(fd, piece.symbols, (size_t)count * sizeof(ElfW(Sym)),
-                     symbols->sh_offset + first * sizeof(ElfW(Sym))))
-            return false;
-        for (uint64_t i = 0; i < count; i++) {
-            if (is_malloc(&piece.symbols[i], places))
-                return true;
-        }
-    }
-    return false;
-}
-
-// Returns 1 if the file has a symbol of a function in entries_malloc_names, 0 if not, or -1 if it has no symbols.
-static int defines_malloc(int fd)
-{
-    ElfW(Ehdr) h;
-    ElfW(Shdr) symbols = {0}, names = {0};
-    struct places places = {.n = 0};
-    if (!read_at(fd, &h, sizeof h, 0) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
-        h.e_shentsize != sizeof(ElfW(Shdr)) || h.e_shnum > MAX_SECTIONS ||
-        !read_at(fd, piece.sections, h.e_shnum * sizeof(ElfW(Shdr)), h.e_shoff))
-        return -1;
-    for (unsigned i = 0; i < h.e_shnum; i++) {
-        const ElfW(Shdr) *s = &piece.sections[i];
-        if (s->sh_type == SHT_SYMTAB && s->sh_link < h.e_shnum) {
-            symbols = *s;
-            names = piece.sections[s->sh_link];
-        }
-    }
-    if (!symbols.sh_size)
-        return -1;
-    find_places(fd, &names, &places);
-    return places.n && has_function(fd, &symbols, &places);
-}
-
-static int open_file(const char *path)
-{
-    return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
-static int open_debug_file(const uint8_t *id)
-{
-    static const char prefix[] = "/usr/lib/debug/.build-id/", digits[] = "0123456789abcdef";
-    char path[sizeof prefix + 2 * BUILD_ID_BYTES + 16], *at = stpcpy(path, prefix);
-    for (unsigned i = 0; i < BUILD_ID_BYTES; i++) {
-        *at++ = digits[id[i] >> 4];
-        *at++ = digits[id[i] & 15];
-        if (i == 0)
-            *at++ = '/';
-    }
-    strcpy(at, ".debug");
-    return open_file(path);
-}
-
-// Returns true if a symbol of the executable that is not dynamic is a function in entries_malloc_names.
-// Most executables are stripped, and have no debug file.
-static bool has_hidden_malloc(const struct executable *e)
-{
-    int fd = open_file("/proc/self/exe"), found = fd < 0 ? 0 : defines_malloc(fd);
-    if (fd >= 0)
-        close(fd);
-    if (found >= 0 || !e->build_id || (fd = open_debug_file(e->build_id)) < 0)
-        return found > 0;
-    found = defines_malloc(fd);
-    close(fd);
-    return found > 0;
-}
-
-static bool has_own_malloc(const struct executable *e)
+static bool has_own_malloc(const struct own_search *s, int file)
 {
     struct next_object by;
-    if (next_is_bypassed(&by) && by.start == e->start)
+    if (s->names || s->has_prefixed || (next_is_bypassed(&by) && by.start == s->executable.start))
         return true;
-    return e->has_prefixed || has_hidden_malloc(e);
+    return wrap_has_hidden_malloc(file, s->build_id);
+}
+
+static bool redirects_malloc(const struct entries_plan *plan)
+{
+    uint32_t i = 0;
+    while (i < plan->n_entries &&
+           (plan->entries[i].family || plan->entries[i].function != HT_MALLOC))
+        i++;
+    return i < plan->n_entries;
+}
+
+// Keeps functions whose names are not libc's. The symbols of the program decide which object's
+// functions with libc's names are called.
+static void drop_libc_names(struct entries_plan *plan)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_entries && i < ENTRIES_MAX; i++) {
+        if (plan->entries[i].family)
+            plan->entries[n++] = plan->entries[i];
+    }
+    plan->n_entries = n;
+}
+
+// Redirects the functions of an object by a plan. Returns true if functions with libc's names are
+// redirected.
+static bool apply_plan(struct entries_plan *plan, const struct own_object *o, bool is_executable)
+{
+    if (!is_executable)
+        drop_libc_names(plan);
+    return redirect_apply(plan, o->base) == 0 && redirects_malloc(plan);
+}
+
+// Redirects the functions of an object by a plan of the recorder.
+static void redirect_object(const struct own_object *o, const struct own_search *s)
+{
+    static struct entries_plan plan;
+    bool is_executable = o == &s->executable;
+    int file = wrap_open_file(o->path);
+    bool is_own = !is_executable || (file >= 0 && has_own_malloc(s, file));
+    enum producer_plan found = is_own ? producer_read_plan(file, &plan) : PRODUCER_NO_PLAN;
+    if (found == PRODUCER_PLAN_IS_LATE && !s->names)
+        producer_set_bypass(is_executable ? "the executable" : o->path);
+    else if (found == PRODUCER_HAS_PLAN && apply_plan(&plan, o, is_executable))
+        producer_set_bypass("");
+    if (file >= 0)
+        close(file);
 }
 
 void wrap_own_allocator(void)
 {
-    static struct entries_plan plan;
-    struct executable e = {0};
+    // Other allocators than libc's may call functions with prefixes, and these calls are no events.
+    struct own_search s = {.names = producer_wrap(),
+                           .in_libraries = next_is_libc((const void *)next.malloc)};
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    dl_iterate_phdr(visit_executable, &e);
-    if (wrap_entry_thunk(0) && has_own_malloc(&e) && producer_read_plan(&plan) &&
-        redirect_apply(&plan, e.base) == 0) {
+    if (wrap_entry_thunk(0)) {
+        dl_iterate_phdr(visit_object, &s);
+        redirect_object(&s.executable, &s);
+        for (size_t i = 0; i < s.n_libraries; i++)
+            redirect_object(&s.libraries[i], &s);
         redirect_start();
-        producer_clear_bypass();
+        if (s.names)
+            wrap_set_names(s.names, false);
     }
     producer_leave(was);
 }

@@ -59,7 +59,7 @@ struct drain_spool {
     bool proven;          // visible_pid is known to have the spool mapped
     int fd;               // the spool's file as long as the process is unknown, else -1
     uint64_t exe_device, exe_inode;
-    bool planned;       // the plan that the process waits for was made
+    unsigned plans;     // number of requests for plans
     bool left;          // heaptape tried to detach from the process
     bool dead;          // the process writes nothing more: the next drain reads everything
     const char *broken; // why the contents are corrupt, or NULL

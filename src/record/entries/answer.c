@@ -1,10 +1,13 @@
 #include "record/entries/answer.h"
 
+#include "base/fio.h"
 #include "record/entries/plan.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +29,31 @@ static uint32_t drop_partial_families(struct entries_result *r)
     return n;
 }
 
+// Returns the bits of the functions of --wrap with this name.
+static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
+{
+    uint32_t found = 0;
+    for (unsigned i = 0; wrap && i < SPOOL_WRAPPED; i++)
+        found |= (uint32_t)(strcmp(wrap->names[i], name) == 0) << i;
+    return found;
+}
+
+// Reports which functions of --wrap exist, and one function that cannot be redirected. In libraries,
+// functions with libc's names are not redirected.
+static void report_functions(struct entries_report *to, const struct entries_result *r,
+                             const char *path, bool is_executable)
+{
+    to->named |= r->named;
+    for (size_t i = 0; i < r->n_refused; i++) {
+        const struct entries_refusal *f = &r->refused[i];
+        bool wanted = is_executable || f->family != ENTRIES_FAMILY_LIBC;
+        to->named |= find_named(to->wrap, f->name);
+        if (!to->refused[0] && f->reason != ENTRIES_REASON_ALIAS && wanted)
+            snprintf(to->refused, sizeof to->refused, "%.60s in %.200s: %s", f->name, path,
+                     entries_reason_texts[f->reason]);
+    }
+}
+
 // Writes a file whose contents are complete when it appears. If that fails, the process stops
 // waiting after some time.
 static void write_file(int dir_fd, const char *name, const struct entries_plan *plan)
@@ -42,27 +70,35 @@ static void write_file(int dir_fd, const char *name, const struct entries_plan *
         unlinkat(dir_fd, UNNAMED_PLAN, 0);
 }
 
-void entries_answer(int dir_fd, pid_t pid)
+static bool is_executable_of(pid_t pid, const struct stat *file)
 {
-    char path[64], name[ENTRIES_FILE_BYTES];
+    char path[64];
     struct stat exe;
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
+    return stat(path, &exe) == 0 && exe.st_dev == file->st_dev && exe.st_ino == file->st_ino;
+}
+
+void entries_answer(int dir_fd, struct entries_request request, struct entries_report *report)
+{
+    const struct entries_names names = {
+        .wrap = report->wrap, .families = ENTRIES_RECORDED_FAMILIES, .reordered = true};
+    char link[64], path[PATH_MAX], name[ENTRIES_FILE_BYTES];
+    struct stat file;
     struct err ignored = {0};
     struct entries_result result = {0};
-    const struct entries_names names = {.families = ENTRIES_RECORDED_FAMILIES, .reordered = true};
-    snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
-    int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    const struct entries_object object = {.path = path, .file = fd, .memory = -1};
+    snprintf(link, sizeof link, "/proc/%ld/fd/%d", (long)request.pid, request.fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    int fd = input_regular_fd(link, &file);
+    path[n < 0 ? 0 : n] = 0;
     if (fd < 0)
         return;
-    bool known = fstat(fd, &exe) < 0;
-    if (!known) {
-        entries_name_file(&exe, name);
-        known = faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    }
-    if (!known) {
+    entries_name_file(&file, name);
+    const struct entries_object object = {.path = path, .file = fd, .memory = -1};
+    if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
         bool good = entries_plan_object(&object, &names, &result, &ignored) == 0 &&
                     drop_partial_families(&result);
         write_file(dir_fd, name, good ? result.plan : NULL);
+        report_functions(report, &result, path, is_executable_of(request.pid, &file));
     }
     entries_result_release(&result);
     close(fd);

@@ -54,6 +54,7 @@ static void add_aliases(struct draft *d, const struct find_function *f, enum ent
     const struct find_function *end = d->list.functions + d->list.n;
     for (const struct find_function *a = f + 1; a < end && a->is_alias; a++) {
         bool differs = a->row->function && a->row->function != f->row->function;
+        d->result->named |= reason == ENTRIES_REASONS ? a->row->named : 0;
         if (differs && reason != ENTRIES_REASON_TOO_MANY)
             add_refusal(d, a, reason == ENTRIES_REASONS ? ENTRIES_REASON_ALIAS : reason);
     }
@@ -89,7 +90,8 @@ static enum entries_reason add_entry(struct draft *d, const struct find_function
                                 .trampoline = k * CELL_BYTES + STUB_BYTES,
                                 .slot = p->code_bytes + k * (uint32_t)sizeof(uint64_t),
                                 .function = f->row->function,
-                                .family = (uint16_t)f->family};
+                                .family = (uint16_t)f->family,
+                                .named = f->row->named != 0};
     memcpy(e->arguments, f->row->arguments, sizeof e->arguments);
     d->moves[k] = (struct move){.entry = e,
                                 .trampoline = (uint64_t)p->place + e->trampoline,
