@@ -11,6 +11,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct decoded {
@@ -246,6 +247,89 @@ static void check_library(const char *name)
     assert_int_equal(rc, true);
 }
 
+enum { SCANNED = 96, ENTRY_STEP = 256, SPACE = 64, SIZE_BYTES = 5 };
+
+// Writes an object that consists of one segment of code. Returns its descriptor.
+static int open_code(uint64_t bytes)
+{
+    const Elf64_Phdr p = {.p_type = PT_LOAD,
+                          .p_flags = PF_R | PF_X,
+                          .p_filesz = bytes,
+                          .p_memsz = bytes,
+                          .p_align = 4096};
+    Elf64_Ehdr h = {.e_type = ET_DYN,
+                    .e_machine = EM_X86_64,
+                    .e_phoff = sizeof h,
+                    .e_phentsize = sizeof p,
+                    .e_phnum = 1};
+    int fd = memfd_create("code", MFD_CLOEXEC);
+    memcpy(h.e_ident, ELFMAG, SELFMAG);
+    h.e_ident[EI_CLASS] = ELFCLASS64;
+    h.e_ident[EI_DATA] = ELFDATA2LSB;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    assert_int_equal(pwrite(fd, &h, sizeof h, 0), sizeof h);
+    assert_int_equal(pwrite(fd, &p, sizeof p, sizeof h), sizeof p);
+    return fd;
+}
+
+// Writes a conditional jump that ends at `end`, after instructions of one byte.
+static void put_jump_at(int fd, uint64_t end, uint64_t target)
+{
+    uint8_t code[SPACE + 6];
+    const int32_t displacement = (int32_t)(int64_t)(target - end);
+    memset(code, 0x90, sizeof code);
+    code[SPACE] = 0x0f;
+    code[SPACE + 1] = 0x84;
+    memcpy(code + SPACE + 2, &displacement, sizeof displacement);
+    assert_int_equal(pwrite(fd, code, sizeof code, (off_t)(end - sizeof code)), sizeof code);
+}
+
+// Returns where the jump to an entry ends: around the borders of pieces, or near the end.
+static uint64_t place_jump(uint64_t bytes, unsigned k)
+{
+    enum { PIECE_STEP = (1 << 18) - 8, AT_BORDERS = 80 };
+    uint64_t borders = (bytes / PIECE_STEP - 1) | 1;
+    if (k < AT_BORDERS)
+        return (1 + k % borders) * PIECE_STEP + k / borders * 2 * SPACE + k % 11 - 2;
+    return bytes - (uint64_t)(SCANNED - 1 - k) * (2 * SPACE + 1);
+}
+
+// Each second entry has a jump into its bytes from one place of the code. The other entries have a
+// jump to the start, like a call.
+static void find_jumps_in(uint64_t bytes)
+{
+    struct entries_entry entries[SCANNED] = {0};
+    enum entries_reason reasons[SCANNED];
+    uint64_t sizes[SCANNED];
+    int fd = open_code(bytes);
+    for (unsigned k = 0; k < SCANNED; k++) {
+        entries[k] = (struct entries_entry){.at = bytes / 2 + k * ENTRY_STEP, .bytes = SIZE_BYTES};
+        sizes[k] = ENTRY_STEP;
+        reasons[k] = ENTRIES_REASONS;
+        put_jump_at(fd, place_jump(bytes, k), entries[k].at + (k & 1 ? 1 + k % 4 : 0));
+    }
+    const struct entries_object o = {.path = "code", .file = fd, .memory = -1};
+    struct entries_image i;
+    assert_int_equal(image_open(&i, &o, NULL), 0);
+    assert_int_equal(move_find_jumps(&i, entries, SCANNED, sizes, reasons), 0);
+    for (unsigned k = 0; k < SCANNED; k++) {
+        enum entries_reason wanted = k & 1 ? ENTRIES_REASON_JUMPED_TO : ENTRIES_REASONS;
+        if (reasons[k] != wanted)
+            print_message("entry %u in %llu bytes\n", k, (unsigned long long)bytes);
+        assert_int_equal(reasons[k], wanted);
+    }
+    close(fd);
+}
+
+static void test_jumps_are_found_in_the_whole_code(void **state)
+{
+    (void)state;
+    find_jumps_in((1 << 20) + 12345);
+    // Two threads.
+    find_jumps_in((40 << 20) + 777);
+}
+
 static void test_libc(void **state)
 {
     (void)state;
@@ -271,6 +355,7 @@ static void test_mimalloc(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_jumps_are_found_in_the_whole_code),
     cmocka_unit_test(test_libc),
     cmocka_unit_test(test_jemalloc),
     cmocka_unit_test(test_tcmalloc),

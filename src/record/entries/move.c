@@ -1,9 +1,11 @@
 #include "record/entries/move.h"
 
 #include "base/bytes.h"
+#include "base/thread.h"
 
 #include <Zydis/Zydis.h>
 #include <errno.h>
+#include <immintrin.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,8 @@ enum {
     JCC_REL8 = 0x70,  // to 0x7f
     JCC_REL32 = 0x80, // to 0x8f, after 0x0f
     PIECE_BYTES = 1 << 18,
+    HELPED_BYTES = 1 << 25, // objects above this size are examined by two threads
+    HELPER_STACK_BYTES = 1 << 18,
 };
 
 typedef ZydisDecodedInstruction instruction;
@@ -357,50 +361,81 @@ static void check_jump(const struct jump_scan *s, uint64_t from, uint64_t to, bo
     bool is_own = from >= e->at && from - e->at < s->bytes[low];
     if (to >= e->at && to - e->at < e->bytes && (!is_start || (is_own && !is_call)) &&
         is_branch_end(s->image, from + 4))
-        s->reasons[low] = ENTRIES_REASON_JUMPED_TO;
+        __atomic_store_n(&s->reasons[low], ENTRIES_REASON_JUMPED_TO, __ATOMIC_RELAXED);
 }
 
-enum { LANES = 8, LANE_BYTES = 4, BLOCK_BYTES = LANES * LANE_BYTES };
-typedef uint32_t lanes __attribute__((vector_size(BLOCK_BYTES)));
+enum {
+    LANES = 8,
+    LANE_BYTES = 4,
+    BLOCK_BYTES = LANES * LANE_BYTES,
+    GROUP_BYTES = 4 * BLOCK_BYTES, // examined before the result is tested
+};
 
-// Returns the offset of the first block in code[0, n), n a multiple of BLOCK_BYTES, in which a
-// displacement begins that may lead to an entry. LANE_BYTES more bytes follow. `from` is the
-// distance of `code` from the first entry. Computes with 32 bits.
-static inline __attribute__((always_inline)) size_t find_block(uint64_t span, const uint8_t *code,
-                                                               size_t n, uint64_t from)
+// Examines the displacement at `code`, which is at the virtual address `at`. The opcode is before
+// the displacement.
+static inline void examine(const struct jump_scan *s, const uint8_t *code, uint64_t at)
 {
-    const lanes steps = {0, 4, 8, 12, 16, 20, 24, 28};
-    uint32_t any = 0;
-    size_t at = 0;
-    for (; at < n && !any; at += BLOCK_BYTES) {
-        lanes found = {0};
-        for (uint32_t k = 0; k < LANE_BYTES; k++) {
-            lanes displacements;
-            memcpy(&displacements, code + at + k, sizeof displacements);
-            found |= (lanes)(displacements + steps + ((uint32_t)(from + at) + k + LANE_BYTES) <
-                             (uint32_t)span);
+    uint64_t to = at + LANE_BYTES + (uint64_t)(int64_t)(int32_t)get_u32(code);
+    bool is_call;
+    if (to - s->first < s->span && is_jump_opcode(code, &is_call))
+        check_jump(s, at, to, is_call);
+}
+
+// Vectors of 32-bit numbers: compares the distances from the first entry to the targets of eight
+// displacements with the span of the entries.
+#define AVX2 __attribute__((target("avx2")))
+
+// Returns the lanes of the displacements at code, code + 4, … that may lead to an entry. `ends` are
+// the distances of their ends from the first entry, less 2³¹, and `span` the span less 2³¹, because
+// the comparison has a sign.
+AVX2 static inline __m256i find_lanes(const uint8_t *code, __m256i ends, __m256i span)
+{
+    __m256i displacements = _mm256_loadu_si256((const __m256i *)(const void *)code);
+    return _mm256_cmpgt_epi32(span, _mm256_add_epi32(displacements, ends));
+}
+
+AVX2 static inline __m256i find_ends(const struct jump_scan *s, uint64_t at)
+{
+    const __m256i steps = _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0);
+    uint32_t end = (uint32_t)(at - s->first) + LANE_BYTES + (1u << 31);
+    return _mm256_add_epi32(_mm256_set1_epi32((int)end), steps);
+}
+
+AVX2 static void examine_group(const struct jump_scan *s, const uint8_t *code, uint64_t at,
+                               __m256i span)
+{
+    for (size_t block = 0; block < GROUP_BYTES; block += BLOCK_BYTES) {
+        for (size_t k = block; k < block + LANE_BYTES; k++) {
+            __m256i found = find_lanes(code + k, find_ends(s, at + k), span);
+            unsigned lanes = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(found));
+            for (; lanes; lanes &= lanes - 1) {
+                size_t lane = k + LANE_BYTES * (size_t)__builtin_ctz(lanes);
+                examine(s, code + lane, at + lane);
+            }
         }
-        for (unsigned lane = 0; lane < LANES; lane++)
-            any |= found[lane];
     }
-    return any ? at - BLOCK_BYTES : n;
 }
 
-__attribute__((target("avx2"))) static size_t find_block_avx2(uint64_t span, const uint8_t *code,
-                                                              size_t n, uint64_t from)
+// Examines the displacements that begin in code[0, n), n a multiple of GROUP_BYTES. LANE_BYTES more
+// bytes follow.
+AVX2 static void examine_groups(const struct jump_scan *s, const uint8_t *code, size_t n,
+                                uint64_t at)
 {
-    return find_block(span, code, n, from);
-}
-
-// Examines the displacements that begin in code[2, n), which is at the virtual address `at`. The
-// opcodes are before the displacements.
-static void scan_bytes(const struct jump_scan *s, const uint8_t *code, size_t n, uint64_t at)
-{
-    for (size_t k = 2; k < n; k++) {
-        uint64_t to = at + k + LANE_BYTES + (uint64_t)(int64_t)(int32_t)get_u32(code + k);
-        bool is_call;
-        if (to - s->first < s->span && is_jump_opcode(code + k, &is_call))
-            check_jump(s, at + k, to, is_call);
+    const __m256i span = _mm256_set1_epi32((int)((uint32_t)s->span + (1u << 31)));
+    const __m256i block = _mm256_set1_epi32(BLOCK_BYTES);
+    __m256i ends[LANE_BYTES];
+    for (size_t i = 0; i < LANE_BYTES; i++)
+        ends[i] = find_ends(s, at + i);
+    for (size_t k = 0; k < n; k += GROUP_BYTES) {
+        __m256i found = _mm256_setzero_si256();
+        for (size_t from = k; from < k + GROUP_BYTES; from += BLOCK_BYTES) {
+            for (size_t i = 0; i < LANE_BYTES; i++) {
+                found = _mm256_or_si256(found, find_lanes(code + from + i, ends[i], span));
+                ends[i] = _mm256_add_epi32(ends[i], block);
+            }
+        }
+        if (!_mm256_testz_si256(found, found))
+            examine_group(s, code + k, at + k, span);
     }
 }
 
@@ -408,23 +443,56 @@ static void scan_bytes(const struct jump_scan *s, const uint8_t *code, size_t n,
 // and is skipped.
 static void scan_piece(const struct jump_scan *s, const uint8_t *code, size_t n, uint64_t at)
 {
-    size_t k = 0, blocks = n > 8 ? (n - 8) & ~(size_t)(BLOCK_BYTES - 1) : 0;
-    bool avx2 = __builtin_cpu_supports("avx2");
-    for (; k < blocks; k += BLOCK_BYTES) {
-        uint64_t from = at + k + 2 - s->first;
-        k += avx2 ? find_block_avx2(s->span, code + k + 2, blocks - k, from)
-                  : find_block(s->span, code + k + 2, blocks - k, from);
-        if (k < blocks)
-            scan_bytes(s, code + k, 2 + BLOCK_BYTES, at + k);
+    size_t k = 2, groups = n > 8 ? (n - 8) / GROUP_BYTES * GROUP_BYTES : 0;
+    if (__builtin_cpu_supports("avx2") && groups) {
+        examine_groups(s, code + k, groups, at + k);
+        k += groups;
     }
-    if (n > blocks + LANE_BYTES)
-        scan_bytes(s, code + blocks, n - blocks - LANE_BYTES + 1, at + blocks);
+    for (; k + LANE_BYTES <= n; k++)
+        examine(s, code + k, at + k);
+}
+
+// Examines every `of`-th piece of the code, from piece `number`. Returns 0, or -ENOMEM.
+static int scan_pieces(const struct jump_scan *s, size_t number, size_t of)
+{
+    enum { OVERLAP = 8 }; // of pieces, for instructions between them
+    const struct entries_image *i = s->image;
+    // Segments may overlap.
+    uint64_t left = i->end - i->start;
+    uint8_t *piece = malloc(PIECE_BYTES);
+    if (!piece)
+        return -ENOMEM;
+    for (unsigned k = 0; k < i->n_segments; k++) {
+        const Elf64_Phdr *p = &i->segments[k];
+        uint64_t at = p->p_vaddr + number * (PIECE_BYTES - OVERLAP);
+        bool is_code = p->p_type == PT_LOAD && p->p_flags & PF_X;
+        for (size_t got = PIECE_BYTES; is_code && got == PIECE_BYTES && left;
+             at += of * (PIECE_BYTES - OVERLAP)) {
+            got = image_read(i, at, piece, left < PIECE_BYTES ? (size_t)left : PIECE_BYTES);
+            scan_piece(s, piece, got, at);
+            left -= got == PIECE_BYTES ? got - OVERLAP : got;
+        }
+    }
+    free(piece);
+    return 0;
+}
+
+// A second thread that examines half of the pieces.
+struct scan_helper {
+    const struct jump_scan *scan;
+    int rc;
+};
+
+static void *run_helper(void *data)
+{
+    struct scan_helper *h = data;
+    h->rc = scan_pieces(h->scan, 1, 2);
+    return NULL;
 }
 
 int move_find_jumps(const struct entries_image *i, const struct entries_entry *entries, size_t n,
                     const uint64_t *bytes, enum entries_reason *reasons)
 {
-    enum { OVERLAP = 8 }; // of pieces, for instructions between them
     uint64_t first = n ? entries[0].at : 0;
     const struct jump_scan s = {.image = i,
                                 .entries = entries,
@@ -433,21 +501,13 @@ int move_find_jumps(const struct entries_image *i, const struct entries_entry *e
                                 .n = n,
                                 .first = first,
                                 .span = n ? entries[n - 1].at + entries[n - 1].bytes - first : 0};
-    // Segments may overlap.
-    uint64_t left = i->end - i->start;
-    uint8_t *piece = malloc(PIECE_BYTES);
-    if (!piece)
-        return -ENOMEM;
-    for (unsigned k = 0; n && k < i->n_segments; k++) {
-        const Elf64_Phdr *p = &i->segments[k];
-        uint64_t at = p->p_vaddr;
-        bool is_code = p->p_type == PT_LOAD && p->p_flags & PF_X;
-        for (size_t got = PIECE_BYTES; is_code && got == PIECE_BYTES && left; at += got - OVERLAP) {
-            got = image_read(i, at, piece, left < PIECE_BYTES ? (size_t)left : PIECE_BYTES);
-            scan_piece(&s, piece, got, at);
-            left -= got;
-        }
-    }
-    free(piece);
-    return 0;
+    struct scan_helper helper = {&s, 0};
+    pthread_t thread;
+    // Starting a thread takes as long as examining a few pieces.
+    bool helped = n && i->end - i->start > HELPED_BYTES &&
+                  thread_start(&thread, HELPER_STACK_BYTES, run_helper, &helper) == 0;
+    int rc = n ? scan_pieces(&s, 0, helped ? 2 : 1) : 0;
+    if (helped)
+        pthread_join(thread, NULL);
+    return rc < 0 ? rc : helper.rc;
 }
