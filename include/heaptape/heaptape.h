@@ -107,7 +107,7 @@ static inline void heaptape_mark(const char *text)
 HEAPTAPE_POOL(alloc, (const void *pool, const void *block, __SIZE_TYPE__ size),
               (const void *, const void *, __SIZE_TYPE__), (pool, block, size))
 
-// Call when the pool frees `block`, before it can reuse it.
+// Call when the pool frees `block`, before the pool can reuse the block.
 HEAPTAPE_POOL(free, (const void *pool, const void *block), (const void *, const void *),
               (pool, block))
 
@@ -137,8 +137,9 @@ HEAPTAPE_CONTROL(int, start, 0)
 // Pauses recording, then syncs.
 HEAPTAPE_CONTROL(int, stop, 0)
 
-// Waits until all events so far, from all threads of the process, are in the trace file. If there
-// is no recorder, returns immediately, because the spool is the file.
+// Waits until the trace file contains all events that the threads of the process have recorded so
+// far. If there is no recorder, returns immediately, because the events are already in the spool
+// file.
 HEAPTAPE_CONTROL(int, sync, 0)
 
 // Empties the trace file: discards everything recorded so far, for all processes of the recording.

@@ -60,15 +60,16 @@ enum heaptape_column_id {
     HEAPTAPE_COLUMN_FAILED = 13,        // uint8_t
     HEAPTAPE_COLUMN_ERROR = 14,         // uint8_t
     HEAPTAPE_COLUMN_TEXT = 15,          // only a bit of `known`; cannot be read as a column
-    // uint32_t; only a column: heaptape_event.known, restricted to the columns that are read
-    // together.
+    // uint32_t; not a member of heaptape_event. The item is heaptape_event.known, restricted to the
+    // columns that are read together.
     HEAPTAPE_COLUMN_KNOWN = 16
 };
 
 // An event in the valid total order of its process. Members whose bit in `known` (1u <<
 // HEAPTAPE_COLUMN_…) is not set are 0; freed_block is HEAPTAPE_NONE64.
 typedef struct heaptape_event {
-    uint64_t time_ns;       // since the start of the recording or, in a workload, of the process
+    // Nanoseconds since the start of the recording or, in a workload, of the process.
+    uint64_t time_ns;
     uint64_t event;         // number in the process, from 0
     uint64_t size;          // requested bytes of all elements
     uint64_t count;         // requested elements
@@ -95,7 +96,8 @@ enum {
     HEAPTAPE_OP_SIZE_UNKNOWN = 16 // a preexisting block whose size was not recorded
 };
 
-// An operation that must finish before another one: operation `op` of the thread, from 0.
+// Operation number `op` of the thread, counted from 0. Must finish before the operation that lists
+// this dependency.
 typedef struct heaptape_dependency {
     uint64_t op;
     uint32_t thread;
@@ -104,7 +106,8 @@ typedef struct heaptape_dependency {
 
 // An operation of a workload. Slots identify blocks: a slot holds one block at a time.
 typedef struct heaptape_op {
-    // Since the start of the process; HEAPTAPE_NONE64: the workload has no timestamps.
+    // Nanoseconds since the start of the process, or HEAPTAPE_NONE64 if the workload has no
+    // timestamps.
     uint64_t time_ns;
     uint64_t op;           // number in the thread, from 0
     uint64_t size;         // requested bytes of all elements; 0 if the operation has no size
@@ -171,8 +174,8 @@ int heaptape_trace_open(heaptape_trace **t, const char *path);
 // Closes the handle. Does nothing if `t` is NULL.
 void heaptape_trace_close(heaptape_trace *t);
 
-// Returns to the first event. The columns may then be different ones. Returns -ESPIPE for input
-// that can be read only once, such as a pipe.
+// Returns to the first event. heaptape_trace_read_columns may then read other columns. Returns 0,
+// -ESPIPE for input that can be read only once, such as a pipe, or another negative errno.
 int heaptape_trace_rewind(heaptape_trace *t);
 
 // Returns the text of the last error, as printed by heaptape after its name: "FILE: REASON, at byte
@@ -214,13 +217,14 @@ int heaptape_trace_thread(heaptape_trace *t, uint32_t process, uint32_t thread,
                           const heaptape_thread **to);
 
 // Sets *frame to the function that represents a call site: the innermost function outside libraries
-// that is not an allocation wrapper. Returns 1, 0 if the stack is unknown, or -EINVAL if there is no such process or site.
-// This function and heaptape_trace_frame read debug information from the program's files, as
-// heaptape does.
+// that is not an allocation wrapper. Returns 1, or 0 if the stack is unknown, or -EINVAL if there
+// is no such process or site. This function and heaptape_trace_frame read debug information from
+// the program's files, as heaptape does.
 int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,
                         const heaptape_frame **frame);
-// Sets *frame to frame `i` of a site's stack, from 0, the innermost frame first. Inlined functions
-// have separate frames. Returns 1, 0 if the stack has no such frame, or -EINVAL as above.
+// Sets *frame to frame `i` of a site's stack. Frame 0 is the innermost frame. Inlined functions
+// have separate frames. Returns 1, or 0 if the stack has no such frame, or -EINVAL if there is no
+// such process or site.
 int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, size_t i,
                          const heaptape_frame **frame);
 
