@@ -87,8 +87,8 @@ peak() {
   jq '.peak_rss_bytes / 1048576' result
 }
 
-# between LOW HIGH NUMBER: the kernel's count of resident pages may be off by about 64 pages per
-# thread.
+# between LOW HIGH NUMBER: the kernel's count of resident pages can be off by 32 pages for each CPU
+# on which the process ran, 0.25 MiB on two CPUs.
 between() {
   echo "$3: from $1 to $2"
   awk -v n="$3" -v low="$1" -v high="$2" 'BEGIN { exit n < low || n > high }'
@@ -117,7 +117,7 @@ between() {
   [ "$status" -eq 0 ]
   # Each block in a separate mapping: 400 times 10 pages.
   GLIBC_TUNABLES=glibc.malloc.mmap_threshold=32768 "$HEAPTAPE" replay -q --runs 1 --json t.ht >result
-  between 15.5 16.1 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
+  between 15.3 16.1 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
 @test "buffers of 16 KiB with little use" {
@@ -126,7 +126,7 @@ between() {
   [ "$status" -eq 0 ]
   "$HEAPTAPE" replay -q --runs 1 --json t.ht >result
   # 400 pages, one for each.
-  between 1.5 2 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
+  between 1.3 2 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
 @test "without a used page of its own, the start of a block counts as used; not with calloc" {
@@ -141,7 +141,7 @@ between() {
     ! jq -e '.big_block_measured_bytes == .big_block_bytes' result || break
   done
   [ "$(jq '.big_block_measured_bytes == .big_block_bytes' result)" = true ]
-  between 0.7 1.3 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
+  between 0.5 1.3 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
 @test "pages of calloc blocks are read before the first write, other pages are not" {
@@ -185,7 +185,7 @@ shares() {
     "$HEAPTAPE" replay -q --runs 1 --json t.htw >result
     [ "$(shares t.ht)" = "$(jq -c '[.. | objects | select(has("big_block_bytes"))][0] | [.big_block_bytes, .big_block_measured_bytes]' result)" ]
     [ "$(shares t.ht | jq '.[1] > 0')" = true ]
-    between 0.97 1.03 "$(jq -n "$(peak t.htw) / $(peak u.htw)")"
+    between -0.5 0.5 "$(jq -n "$(peak t.htw) - $(peak u.htw)")"
   done
   "$HEAPTAPE" stat -v t.ht >text
   grep -q 'blocks from 16 KiB .* % with their use measured' text
