@@ -32,7 +32,8 @@ teardown() {
 }
 
 # show_failure: prints the last `run` and the beginnings of the last written texts of a failed test,
-# because only the log is available from other machines.
+# because only the log is available from other machines. Kills the background jobs of a failed test:
+# some run until the test ends them.
 show_failure() {
   local name
   [ -z "${BATS_TEST_COMPLETED:-}" ] || return 0
@@ -41,6 +42,8 @@ show_failure() {
   find . -maxdepth 1 -type f -size -1000k -printf '%T@ %f\n' | sort -rn | head -n 6 | cut -d' ' -f2- | while read -r name; do
     ! grep -Iq . "./$name" || { printf '%q:\n' "$name" && head -c 2000 "./$name" | cat -v && echo; }
   done
+  # shellcheck disable=SC2046 # several numbers
+  kill -9 $(jobs -p) 2>/dev/null || true
 }
 
 # Every JSON document printed by the tests of a file must match docs/reference/json.
