@@ -3,9 +3,12 @@
 #include "unit.h"
 
 #include "record/attach/attach.h"
+#include "record/attach/status.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -17,16 +20,36 @@ static struct shared {
     _Atomic uint32_t recorder; // result of heaptape_recorder
     _Atomic uint32_t ended_by; // argument of heaptape_end
     _Atomic bool blocks;       // heaptape_recorder waits for a lock
+    _Atomic bool stays;        // heaptape_recorder waits until another process traces this one
+    _Atomic pid_t tracer;      // the process that called it
     _Atomic bool ends;         // the process exits
 } * shared;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pid_t find_tracer(void)
+{
+    return (pid_t)status_number(getpid(), getpid(), "TracerPid", 10);
+}
+
+static void wait_for_another_tracer(void)
+{
+    pid_t first = find_tracer(), now;
+    shared->tracer = first;
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        now = find_tracer();
+    } while (now == 0 || now == first);
+    errno = EIO;
+}
 
 __attribute__((visibility("default"))) uint32_t heaptape_recorder(void);
 uint32_t heaptape_recorder(void)
 {
     if (shared->blocks)
         pthread_mutex_lock(&lock);
+    if (shared->stays)
+        wait_for_another_tracer();
     return shared->recorder;
 }
 
@@ -37,17 +60,30 @@ int heaptape_end(uint32_t by)
     return EALREADY;
 }
 
-// Calls malloc until it must exit. Holds the lock.
+enum { GOOD = 42, WRONG_BLOCK, WRONG_ERRNO, WRONG_MASK };
+
+// Calls malloc until it must exit. Holds the lock. The calls of heaptape must not change the
+// arguments of malloc, errno or the signal mask.
 static void work(void)
 {
+    sigset_t mask;
+    size_t bytes = 0;
     alarm(300);
     pthread_mutex_lock(&lock);
+    errno = ENOTTY;
     while (!shared->ends) {
         void *volatile block = malloc(100);
+        size_t now = malloc_usable_size(block);
+        if (now < 100 || (bytes && now != bytes))
+            _exit(WRONG_BLOCK);
+        bytes = now;
         free(block);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    _exit(42);
+    if (errno != ENOTTY)
+        _exit(WRONG_ERRNO);
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    _exit(sigismember(&mask, SIGUSR1) ? WRONG_MASK : GOOD);
 }
 
 static pid_t start(void)
@@ -67,7 +103,7 @@ static void end(pid_t child)
     shared->ends = true;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 42);
+    assert_int_equal(WEXITSTATUS(status), GOOD);
 }
 
 static int end_recording(pid_t child, pid_t owner, struct err *e)
@@ -122,6 +158,38 @@ static void test_a_call_that_waits_for_a_lock_is_abandoned(void **state)
     end(child);
 }
 
+static void kill_tracer(void *unused)
+{
+    (void)unused;
+    pid_t tracer = shared->tracer;
+    if (tracer > 0 && shared->stays) {
+        shared->stays = false;
+        assert_int_equal(kill(tracer, SIGKILL), 0);
+    }
+}
+
+// The thread would return to the start of the program.
+static void test_the_tracer_is_killed_during_a_call(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct attach_result result = {0};
+    char text[100];
+    pid_t child = start();
+    shared->stays = true;
+    assert_int_equal(
+        attach_end(child, getpid(), &(struct attach_meanwhile){kill_tracer, NULL}, &result, &e),
+        -EIO);
+    snprintf(text, sizeof text,
+             "%ld: the process of heaptape that traced it was killed (try again)", (long)child);
+    assert_string_equal(e.text, text);
+    assert_int_equal(shared->ended_by, 0);
+    // The remedy.
+    assert_int_equal(end_recording(child, getpid(), &e), 0);
+    assert_int_not_equal(shared->ended_by, 0);
+    end(child);
+}
+
 static int map_shared(void **state)
 {
     (void)state;
@@ -131,6 +199,7 @@ static int map_shared(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_the_recording_of_another_recorder_is_not_ended, map_shared),
+    cmocka_unit_test_setup(test_the_tracer_is_killed_during_a_call, map_shared),
     cmocka_unit_test_setup(test_a_call_that_waits_for_a_lock_is_abandoned, map_shared),
 };
 

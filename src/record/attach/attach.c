@@ -47,16 +47,6 @@ enum {
 #define LIST_NS  MS(3000) // for threads to leave malloc
 #define CLEAR_NS MS(2000) // for threads to leave the memory of an ended recording
 
-// Shared by the recorder and its child.
-struct attach_shared {
-    struct attach_breakpoint breakpoints[2];
-    struct attach_result result;
-    struct err error;
-    int rc;
-    struct attach_call calls[ATTACH_CALLS];
-    size_t n_calls;
-};
-
 static const uint64_t no_arguments[6];
 
 struct caller {
@@ -72,6 +62,19 @@ struct caller {
     int saved_errno;
     uint64_t taken_ns;
     uint64_t call_ns; // time limit of a call that waits for a lock
+    // What to undo if this process is killed: the mask is changed; a function was called.
+    bool masks, calls;
+};
+
+// Shared by the recorder and its child.
+struct attach_shared {
+    struct attach_breakpoint breakpoints[2];
+    struct caller caller; // so that another child can restore the thread if this one dies
+    struct attach_result result;
+    struct err error;
+    int rc;
+    struct attach_call calls[ATTACH_CALLS];
+    size_t n_calls;
 };
 
 uint64_t attach_call_ns = CALL_NS;
@@ -143,8 +146,10 @@ static int call_function(struct caller *c, uint64_t function, const uint64_t arg
     r.rax = 0;
     r.orig_rax = (unsigned long long)-1;
     r.eflags &= ~0x500ull; // clear the trap flag and the direction flag
-    if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8) ||
-        ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
+    if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8))
+        return set_gone(c, e);
+    c->calls = true;
+    if (ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
         return set_gone(c, e);
     tracees_continue(c->tracees, i);
     int rc = await_return(c, e);
@@ -172,17 +177,16 @@ static int write_text(struct caller *c, const char *text, struct err *e)
 }
 
 // Blocks all signals except faults and breakpoints while the thread does not execute the program's
-// code. Returns the previous mask, or 0.
-static uint64_t mask_signals(pid_t tid)
+// code.
+static void mask_signals(struct caller *c)
 {
-    uint64_t mask = 0, most = ~0ull;
+    uint64_t most = ~0ull;
     const int faults[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
     for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
         most &= ~(1ull << (faults[i] - 1));
-    if (ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask) < 0 ||
-        ptrace(PTRACE_SETSIGMASK, tid, sizeof most, &most) < 0)
-        return 0;
-    return mask;
+    c->masks = ptrace(PTRACE_GETSIGMASK, c->tid, sizeof c->mask, &c->mask) == 0;
+    if (c->masks)
+        ptrace(PTRACE_SETSIGMASK, c->tid, sizeof most, &most);
 }
 
 static int map_stack(struct caller *c, struct err *e)
@@ -206,6 +210,13 @@ static int map_stack(struct caller *c, struct err *e)
     return rc;
 }
 
+static void restore_mask(struct caller *c)
+{
+    if (c->masks)
+        ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
+    c->masks = false;
+}
+
 // Restores the thread's state and leaves the thread stopped.
 static void restore_caller(struct caller *c, struct attach_result *result)
 {
@@ -221,7 +232,8 @@ static void restore_caller(struct caller *c, struct attach_result *result)
     tracees_lift(c->tracees, c->tracees->trap);
     ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &c->xstate);
     ptrace(PTRACE_SETREGS, c->tid, 0, &c->registers);
-    ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
+    restore_mask(c);
+    c->calls = false;
     paused = clock_monotonic_ns() - c->taken_ns;
     result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
 }
@@ -239,7 +251,7 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
         return set_gone(c, e);
     if (!tracees_plant(t, t->trap, t->remote->entry))
         return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
-    c->mask = mask_signals(c->tid);
+    mask_signals(c);
     int rc = map_stack(c, e);
     if (rc < 0)
         restore_caller(c, result);
@@ -791,7 +803,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
 {
     struct remote r;
     struct tracees t;
-    struct caller c;
+    struct caller *c = &s->caller;
     struct filters_verdict allowed;
     int rc = check_patiently(pid, !how, &s->error);
     if (rc < 0)
@@ -819,13 +831,13 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     if (rc == 0)
         rc = filters_check(&t, &allowed, &s->result.paused_ns, &s->error);
     if (rc == 0)
-        rc = find_caller(&c, &t, &s->result, &s->error);
+        rc = find_caller(c, &t, &s->result, &s->error);
     if (rc == 0) {
-        rc = how ? begin_recording(&c, how, &plans, &allowed, &s->error)
-                 : end_recording_of(&c, owner, &s->error);
+        rc = how ? begin_recording(c, how, &plans, &allowed, &s->error)
+                 : end_recording_of(c, owner, &s->error);
         if (rc == 0 && how && how->list_blocks)
-            list_blocks(&c, &plans, &s->result);
-        restore_caller(&c, &s->result);
+            list_blocks(c, &plans, &s->result);
+        restore_caller(c, &s->result);
     }
     tracees_release(&t);
     strcpy(s->result.not_redirected, plans.missing);
@@ -890,7 +902,7 @@ static int run_calls(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
-    struct caller c;
+    struct caller *c = &s->caller;
     int rc = check_patiently(pid, false, &s->error);
     if (rc == 0)
         rc = remote_open(&r, pid, &s->error);
@@ -902,10 +914,10 @@ static int run_calls(pid_t pid, struct attach_shared *s)
         rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
         s->result.threads = (uint32_t)t.n;
         if (rc == 0)
-            rc = find_caller(&c, &t, &s->result, &s->error);
+            rc = find_caller(c, &t, &s->result, &s->error);
         if (rc == 0) {
-            rc = make_calls(&c, s);
-            restore_caller(&c, &s->result);
+            rc = make_calls(c, s);
+            restore_caller(c, &s->result);
         }
         tracees_release(&t);
     }
@@ -938,17 +950,103 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
     return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-// Removes breakpoints left by a child that was killed, because they would kill the process.
-static void remove_breakpoints(pid_t pid, struct attach_shared *s)
+// Removes a breakpoint left by a child that was killed, because it would kill the process.
+static void remove_breakpoint(const struct remote *r, struct attach_breakpoint *b)
+{
+    if (b->planted && remote_write(r, b->at, &b->original, 1))
+        b->planted = 0;
+}
+
+// Returns true if the thread, which is stopped, executes a called function.
+static bool is_in_call(const struct caller *c)
+{
+    struct user_regs_struct r;
+    return c->calls && ptrace(PTRACE_GETREGS, c->tid, 0, &r) == 0 &&
+           (!c->stack || (r.rsp >= c->stack && r.rsp < c->stack + STACK_BYTES));
+}
+
+// Stops the thread. Returns false if it has ended.
+static bool stop_caller(struct caller *c, enum tracees_event *event)
+{
+    struct tracees *t = c->tracees;
+    size_t i = find_index(t, c->tid), who;
+    if (i < t->n)
+        tracees_interrupt(t, i);
+    while (!t->gone && find_index(t, c->tid) < t->n) {
+        *event = tracees_next(t, &who);
+        if (*event != TRACEES_NOTHING && t->all[who].tid == c->tid)
+            return true;
+        if (*event != TRACEES_NOTHING)
+            tracees_continue(t, who);
+    }
+    return false;
+}
+
+// Waits until the thread returns from the function that it executes, and restores the thread.
+static void finish_call(struct caller *c, struct attach_result *result)
+{
+    enum tracees_event event;
+    if (!stop_caller(c, &event))
+        return;
+    bool in_call = is_in_call(c);
+    if (event != TRACEES_AT_TRAP && in_call) {
+        tracees_continue(c->tracees, find_index(c->tracees, c->tid));
+        await_return(c, NULL);
+    }
+    if (event == TRACEES_AT_TRAP || in_call)
+        restore_caller(c, result);
+    else
+        restore_mask(c);
+}
+
+// Makes a child of the recorder a tracer.
+static void become_tracer(void)
+{
+    sigset_t all;
+    // SIGCHLD is not delivered if it is ignored.
+    signal(SIGCHLD, SIG_DFL);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    // Raise the priority, because threads of the process are stopped in the meantime. Failure does
+    // not matter.
+    setpriority(PRIO_PROCESS, 0, PRIO_MIN);
+}
+
+// Runs in a second child after the first one was killed. A thread that executes a function for the
+// first child would return to the breakpoint or, without it, to the start of the program.
+static void rescue_caller(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
+    struct tracees t;
+    struct caller *c = &s->caller;
     if (remote_open(&r, pid, NULL) < 0)
         return;
-    for (unsigned i = 0; i < 2; i++) {
-        if (s->breakpoints[i].planted &&
-            !remote_write(&r, s->breakpoints[i].at, &s->breakpoints[i].original, 1))
-            errno = 0; // the process has ended
+    remove_breakpoint(&r, &s->breakpoints[0]);
+    if (tracees_seize(&t, &r, s->breakpoints, NULL) == 0) {
+        c->tracees = &t;
+        finish_call(c, &s->result);
     }
+    tracees_release(&t);
+    remote_close(&r);
+}
+
+// Undoes what a child that was killed left in the process.
+static void clean_up(pid_t pid, struct attach_shared *s)
+{
+    struct remote r;
+    bool changed = s->caller.masks || s->caller.calls;
+    pid_t child = changed ? fork() : -1;
+    if (child == 0) {
+        become_tracer();
+        rescue_caller(pid, s);
+        _exit(0);
+    }
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (remote_open(&r, pid, NULL) < 0)
+        return;
+    remove_breakpoint(&r, &s->breakpoints[0]);
+    remove_breakpoint(&r, &s->breakpoints[1]);
     remote_close(&r);
 }
 
@@ -959,7 +1057,6 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     const struct attach_how *how = task->how;
     struct attach_shared *s =
         mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    sigset_t all;
     int status;
     if (s == MAP_FAILED)
         return err_no_memory(e, NULL);
@@ -968,13 +1065,7 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         memcpy(s->calls, task->calls, s->n_calls * sizeof *s->calls);
     pid_t child = fork();
     if (child == 0) {
-        // SIGCHLD is not delivered if it is ignored.
-        signal(SIGCHLD, SIG_DFL);
-        sigfillset(&all);
-        sigprocmask(SIG_SETMASK, &all, NULL);
-        // Raise the priority, because threads of the process are stopped in the meantime. Failure
-        // does not matter.
-        setpriority(PRIO_PROCESS, 0, PRIO_MIN);
+        become_tracer();
         s->rc = run_task_patiently(task, s);
         _exit(0);
     }
@@ -985,8 +1076,9 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     }
     int rc = child < 0 ? err_set_errno(e, "cannot start a process") : s->rc;
     if (child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        remove_breakpoints(pid, s);
-        rc = err_set(e, -EIO, "%ld: the helper process was killed", (long)pid);
+        clean_up(pid, s);
+        rc = err_set(e, -EIO, "%ld: the process of heaptape that traced it was killed (try again)",
+                     (long)pid);
     } else if (rc < 0) {
         err_set(e, rc, "%s", s->error.text);
     }

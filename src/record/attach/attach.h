@@ -4,7 +4,7 @@
 // One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
 // call. This thread makes the calls on a separate stack and then continues where it was stopped.
 // The other threads run in the meantime. A child of the recorder does this while the recorder
-// drains. If the child dies, the recorder removes the breakpoints.
+// drains. If the child is killed, another child restores the thread (docs/design/capture.md).
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 
