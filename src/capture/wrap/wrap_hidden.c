@@ -5,6 +5,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -107,23 +108,51 @@ static bool has_function(int fd, const ElfW(Shdr) * symbols, const struct places
     return false;
 }
 
-// Returns 1 if the file has a symbol of a function in entries_malloc_names, 0 if not, or -1 if it has no symbols.
-static int defines_malloc(int fd)
+// Reads the section headers to `piece`. Returns their number, or 0 if the file is invalid.
+static unsigned read_sections(int fd, ElfW(Ehdr) * h)
+{
+    bool good = read_at(fd, h, sizeof *h, 0) && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 &&
+                h->e_shentsize == sizeof(ElfW(Shdr)) && h->e_shnum <= MAX_SECTIONS &&
+                read_at(fd, piece.sections, h->e_shnum * sizeof(ElfW(Shdr)), h->e_shoff);
+    return good ? h->e_shnum : 0;
+}
+
+// Copies the file name in .gnu_debuglink from the section headers in `piece`. The section has no
+// flags, and few other sections have none. Returns "" if there is no valid name.
+static void read_debug_link(int fd, const ElfW(Ehdr) * h, char to[static NAME_MAX + 1])
+{
+    static const char section[] = ".gnu_debuglink";
+    uint64_t names = h->e_shstrndx < h->e_shnum ? piece.sections[h->e_shstrndx].sh_offset : 0;
+    char name[sizeof section];
+    *to = 0;
+    for (unsigned i = 0; names && i < h->e_shnum && !*to; i++) {
+        const ElfW(Shdr) *s = &piece.sections[i];
+        if (s->sh_type == SHT_PROGBITS && !s->sh_flags && s->sh_size && s->sh_size <= NAME_MAX &&
+            read_at(fd, name, sizeof name, names + s->sh_name) &&
+            memcmp(name, section, sizeof name) == 0 &&
+            read_at(fd, to, (size_t)s->sh_size, s->sh_offset))
+            to[strchr(to, '/') ? 0 : s->sh_size] = 0;
+    }
+}
+
+// Returns 1 if the file has a symbol of a function in entries_malloc_names, 0 if not, or -1 if the
+// file has no symbols. Then *link is the name of its debug file, or "".
+static int defines_malloc(int fd, char link[static NAME_MAX + 1])
 {
     ElfW(Ehdr) h;
     ElfW(Shdr) symbols = {0}, names = {0};
     struct places places = {.n = 0};
-    if (!read_at(fd, &h, sizeof h, 0) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
-        h.e_shentsize != sizeof(ElfW(Shdr)) || h.e_shnum > MAX_SECTIONS ||
-        !read_at(fd, piece.sections, h.e_shnum * sizeof(ElfW(Shdr)), h.e_shoff))
-        return -1;
-    for (unsigned i = 0; i < h.e_shnum; i++) {
+    unsigned n = read_sections(fd, &h);
+    *link = 0;
+    for (unsigned i = 0; i < n; i++) {
         const ElfW(Shdr) *s = &piece.sections[i];
-        if (s->sh_type == SHT_SYMTAB && s->sh_link < h.e_shnum) {
+        if (s->sh_type == SHT_SYMTAB && s->sh_link < n) {
             symbols = *s;
             names = piece.sections[s->sh_link];
         }
     }
+    if (n && !symbols.sh_size)
+        read_debug_link(fd, &h, link);
     if (!symbols.sh_size)
         return -1;
     find_places(fd, &names, &places);
@@ -149,12 +178,58 @@ static int open_debug_file(const uint8_t *id)
     return wrap_open_file(path);
 }
 
+// Returns true if the file defines malloc. Closes the file.
+static bool debug_file_defines_malloc(int fd)
+{
+    char ignored[NAME_MAX + 1];
+    bool found = fd >= 0 && defines_malloc(fd, ignored) > 0;
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+// Writes "ABOVE/DIRECTORY/BELOW/NAME". Returns false if that is too long.
+static bool join_path(char to[static PATH_MAX], const char *const parts[4])
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        size_t bytes = strlen(parts[i]);
+        if (bytes >= PATH_MAX - n)
+            return false;
+        memcpy(to + n, parts[i], bytes + 1);
+        n += bytes;
+    }
+    return true;
+}
+
+// Examines the debug file with this name: beside the executable, in .debug, and in /usr/lib/debug.
+static bool linked_file_defines_malloc(const char *link)
+{
+    static const char *const directories[][2] = {
+        {"", "/"}, {"", "/.debug/"}, {"/usr/lib/debug", "/"}};
+    static char directory[PATH_MAX], path[PATH_MAX]; // the stack may be small
+    long n =
+        *link ? syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", directory, sizeof directory - 1)
+              : -1;
+    bool found = false;
+    directory[n < 0 ? 0 : n] = 0;
+    char *slash = strrchr(directory, '/');
+    if (!slash)
+        return false;
+    *slash = 0;
+    for (unsigned i = 0; i < sizeof directories / sizeof *directories && !found; i++) {
+        const char *const parts[] = {directories[i][0], directory, directories[i][1], link};
+        found = join_path(path, parts) && debug_file_defines_malloc(wrap_open_file(path));
+    }
+    return found;
+}
+
 bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id)
 {
-    int found = defines_malloc(executable), fd;
-    if (found >= 0 || !build_id || (fd = open_debug_file(build_id)) < 0)
+    char link[NAME_MAX + 1];
+    int found = defines_malloc(executable, link);
+    // The recorder uses a debug file only if it has the build ID.
+    if (found >= 0 || !build_id)
         return found > 0;
-    found = defines_malloc(fd);
-    close(fd);
-    return found > 0;
+    return debug_file_defines_malloc(open_debug_file(build_id)) || linked_file_defines_malloc(link);
 }

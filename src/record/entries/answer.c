@@ -39,14 +39,15 @@ static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
 }
 
 // Reports which functions of --wrap exist, and one function that cannot be redirected. In libraries,
-// functions with libc's names are not redirected.
+// functions with libc's names are not redirected. An executable that exports them bypasses the
+// library, which is reported elsewhere.
 static void report_functions(struct entries_report *to, const struct entries_result *r,
                              const char *path, bool is_executable)
 {
     to->named |= r->named;
     for (size_t i = 0; i < r->n_refused; i++) {
         const struct entries_refusal *f = &r->refused[i];
-        bool wanted = is_executable || f->family != ENTRIES_FAMILY_LIBC;
+        bool wanted = f->family != ENTRIES_FAMILY_LIBC || (is_executable && !f->is_dynamic);
         to->named |= find_named(to->wrap, f->name);
         if (!to->refused[0] && f->reason != ENTRIES_REASON_ALIAS && wanted)
             snprintf(to->refused, sizeof to->refused, "%.60s in %.200s: %s", f->name, path,

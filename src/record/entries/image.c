@@ -335,15 +335,18 @@ static int open_linked(const struct entries_image *i, const char *id)
     static const struct {
         const char *above, *below;
     } directories[] = {{"", ""}, {"", "/.debug"}, {"/usr/lib/debug", ""}};
-    char path[PATH_MAX], name[NAME_MAX + 1];
-    const char *slash = strrchr(i->object->path, '/');
+    char path[PATH_MAX], link[64], file[PATH_MAX], name[NAME_MAX + 1];
+    // The path of the object may lead through /proc/PID.
+    snprintf(link, sizeof link, "/proc/self/fd/%d", i->object->file);
+    ssize_t bytes = i->object->file < 0 ? -1 : readlink(link, file, sizeof file - 1);
     int fd = -1;
+    file[bytes < 0 ? 0 : bytes] = 0;
+    const char *slash = strrchr(file, '/');
     if (!slash || !read_debug_link(i->object->file, name))
         return -1;
     for (unsigned k = 0; fd < 0 && k < sizeof directories / sizeof *directories; k++) {
-        int n =
-            snprintf(path, sizeof path, "%s%.*s%s/%s", directories[k].above,
-                     (int)(slash - i->object->path), i->object->path, directories[k].below, name);
+        int n = snprintf(path, sizeof path, "%s%.*s%s/%s", directories[k].above,
+                         (int)(slash - file), file, directories[k].below, name);
         if (n > 0 && (size_t)n < sizeof path)
             fd = open_with_id(path, id);
     }

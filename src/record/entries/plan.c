@@ -43,7 +43,8 @@ static void add_refusal(struct draft *d, const struct find_function *f, enum ent
     if (f->is_target)
         return; // the function that jumps there is redirected instead
     struct entries_refusal *r = &d->result->refused[d->result->n_refused++];
-    *r = (struct entries_refusal){.at = f->at, .family = f->family, .reason = reason};
+    *r = (struct entries_refusal){
+        .at = f->at, .family = f->family, .reason = reason, .is_dynamic = f->is_dynamic};
     strcpy(r->name, f->row->name);
 }
 

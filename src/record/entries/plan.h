@@ -62,7 +62,7 @@ struct entries_names {
 // An ELF object. If `file` is not -1, tables and code are read from the file, which must be the
 // mapped file; otherwise from the memory of the process.
 struct entries_object {
-    const char *path; // for messages; its directory is searched for a debug file
+    const char *path; // for messages
     int file;
     int memory;      // /proc/PID/mem, or -1
     uint64_t header; // address of the object's ELF header in the process, or 0
@@ -98,6 +98,7 @@ struct entries_refusal {
     uint64_t at;                 // address relative to the object's base
     enum entries_family family;
     enum entries_reason reason;
+    bool is_dynamic; // a dynamic symbol of the object
 };
 
 // The plan of an object. Initialize with zeros.
