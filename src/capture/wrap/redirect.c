@@ -50,7 +50,9 @@ static struct redirect_function *find_function(uintptr_t at)
 struct redirect_objects {
     const struct entries_plan *plan;
     uintptr_t base;
-    bool matches;      // the object at `base` contains the bytes that the plan expects
+    bool matches;       // the object at `base` contains the bytes that the plan expects
+    bool is_executable; // the object at `base` is the executable, which is visited first
+    size_t visited;
     struct object own; // this library
 };
 
@@ -85,6 +87,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
     object_read(&o, info);
     if (o.base == objects->base && is_expected(&o, objects->plan))
         objects->matches = true;
+    objects->is_executable |= !objects->visited++ && o.base == objects->base;
     if ((uintptr_t)&redirected >= o.start && (uintptr_t)&redirected < o.end)
         objects->own = o;
     return 0;
@@ -124,16 +127,31 @@ static uintptr_t map_in_reach(const struct entries_plan *plan, uintptr_t base)
     return area;
 }
 
-// Chooses the wrapper of a function. The wrappers of the event table call the functions that the
-// symbols of the program lead to, so other functions have a thunk.
-static uintptr_t choose_wrapper(const struct redirect_function *f, const struct entries_entry *e,
-                                const struct object *own)
+// Returns true if the symbols of a running program lead to the function.
+static bool is_first(const struct redirect_function *f, const struct entries_entry *e)
 {
-    const char *symbol = entries_symbol(e->function);
-    bool is_first = next_is_injected() && !e->family && !e->arguments[0] &&
-                    (uintptr_t)next_find_definition(symbol, &redirected) == f->at;
-    return is_first ? (uintptr_t)object_find_function(own, symbol)
-                    : wrap_entry_thunk((size_t)(f - redirected.all));
+    return next_is_injected() && !e->family && !e->arguments[0] &&
+           (uintptr_t)next_find_definition(entries_symbol(e->function), &redirected) == f->at;
+}
+
+static bool is_allocator_function(unsigned function)
+{
+    enum event_class class = function < HT_KIND_LIMIT ? event_infos[function].class : HT_CLASS_NONE;
+    return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+}
+
+// Chooses how calls of a function are recorded. The wrappers of the event table call the functions
+// that the symbols of the program lead to, so other functions have a thunk. So have allocator
+// functions of the executable: its code may expect that a call leaves some registers unchanged.
+static void choose_wrapper(struct redirect_function *f, const struct entries_entry *e,
+                           const struct redirect_objects *objects)
+{
+    bool first = is_first(f, e);
+    bool has_thunk = !first || (objects->is_executable && is_allocator_function(e->function));
+    f->wrapper = has_thunk
+                     ? wrap_entry_thunk((size_t)(f - redirected.all))
+                     : (uintptr_t)object_find_function(&objects->own, entries_symbol(e->function));
+    f->mark = first ? 0 : e->named ? PRODUCER_NAMED : PRODUCER_UNSIZED;
 }
 
 // Returns true for operators new, and for functions with a prefix, such as mi_new_n.
@@ -143,7 +161,7 @@ static bool may_throw(const struct entries_entry *e)
 }
 
 static void add_functions(const struct entries_plan *plan, uintptr_t base, uintptr_t area,
-                          const struct object *own)
+                          const struct redirect_objects *objects)
 {
     size_t n = count_functions();
     for (uint32_t i = 0; i < plan->n_entries; i++) {
@@ -156,8 +174,7 @@ static void add_functions(const struct entries_plan *plan, uintptr_t base, uintp
         memcpy(f->letters, e->arguments, sizeof e->arguments);
         f->arguments = f->letters[0] ? f->letters : entries_letters(e->function);
         f->throws = may_throw(e);
-        f->mark = e->named ? PRODUCER_NAMED : PRODUCER_UNSIZED;
-        f->wrapper = choose_wrapper(f, e, own);
+        choose_wrapper(f, e, objects);
         f->wanted = true;
         f->slot = (_Atomic uintptr_t *)(area + e->slot);
         atomic_store_explicit(f->slot, f->trampoline, memory_order_relaxed);
@@ -210,7 +227,7 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
         syscall(SYS_munmap, *area, plan->area_bytes);
         return error;
     }
-    add_functions(plan, base, *area, &objects.own);
+    add_functions(plan, base, *area, &objects);
     return 0;
 }
 
