@@ -63,12 +63,10 @@ static void print_cut(const struct record_result *r, const struct output *out)
 
 static void print_cost(const struct record_result *r, double events)
 {
-    char batches[64], fallbacks[64], ns[32];
-    note(
-        "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s",
-        (double)r->cpu_ns / events, human_plural(batches, r->batches, "batch", "batches"),
-        human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"),
-        human_ns(ns, (double)r->wait_ns));
+    char batches[64], ns[32];
+    note("recorder: %.1f ns of CPU per event, %s; backpressure: threads waited %s",
+         (double)r->cpu_ns / events, human_plural(batches, r->batches, "batch", "batches"),
+         human_ns(ns, (double)r->wait_ns));
 }
 
 void record_summary_print(bool verbose, const struct record_result *r, const struct output *out)

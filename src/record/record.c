@@ -558,7 +558,8 @@ static void *drain_as_backup(void *arg)
             continue;
         }
         pthread_mutex_unlock(&r->draining);
-        nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
+        if (!encoder_help(r->encoder))
+            nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->draining);
         // While `active` is false, the main thread reads the spools without the mutex before it
         // sleeps.
@@ -873,7 +874,6 @@ static int run_recorder(struct recorder *r, struct err *e)
         struct encoder_totals t = encoder_totals(r->encoder);
         r->result->events = t.events;
         r->result->batches = t.batches;
-        r->result->steps_down = t.steps_down;
     }
     return rc;
 }

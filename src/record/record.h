@@ -70,7 +70,6 @@ struct record_result {
     uint64_t events, waits, wait_ns;
     uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
-    uint64_t steps_down;                // changes to no compression because of the backlog
     struct trace_losses losses;         // losses of the processes
     struct trace_balance balance;       // part of the sums; unrecorded.balance has all
     struct trace_unrecorded unrecorded; // missed processes, and the balance of the trace; owned

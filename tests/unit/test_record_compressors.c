@@ -57,14 +57,13 @@ static struct compressors *new_compressors(enum frame_codec codec, unsigned help
 
 enum { WORDS = 5000 };
 
-// Queues a bundle with a batch of one segment, whose records compress well or, if `random`, badly.
-static void put_records(struct compressors *l, uint64_t batch, bool random)
+// Queues a bundle with a batch of one segment.
+static void put_bundle(struct compressors *l, uint64_t batch)
 {
-    uint64_t seed = batch;
     struct bundle *p = compressors_empty_bundle(l);
     assert_non_null(p);
     for (uint32_t i = 0; i < WORDS; i++)
-        p->words[i] = codec_plain(HT_FREE, i, random ? unit_random(&seed) >> 20 << 3 : i << 4);
+        p->words[i] = codec_plain(HT_FREE, i, i << 4);
     p->n_words = WORDS;
     p->begins = p->ends = true;
     p->batch = batch;
@@ -79,11 +78,6 @@ static void put_records(struct compressors *l, uint64_t batch, bool random)
                                             .words = p->words};
     assert_non_null(bundle_add(p, BUNDLE_END_BATCH));
     compressors_put(l, p);
-}
-
-static void put_bundle(struct compressors *l, uint64_t batch)
-{
-    put_records(l, batch, false);
 }
 
 // Returns the oldest bundle, or NULL if the queue is empty.
@@ -121,12 +115,11 @@ static void test_order(void **state)
                 continue;
             assert_int_equal(p->batch, written++);
             assert_int_equal(codec_of(p), FRAME_CODEC_ZSTD);
-            compressors_recycle(l, p, false);
+            compressors_recycle(l, p);
             assert_int_equal(compressors_backlog(l), put - written);
         }
         assert_null(next_bundle(l));
         assert_true(helpers ? threads_tried >= 1 && threads_tried <= helpers : threads_tried == 0);
-        assert_int_equal(compressors_fallbacks(l), 0);
         compressors_free(l);
     }
 }
@@ -145,7 +138,7 @@ static void test_no_threads(void **state)
             assert_non_null(p);
             assert_int_equal(p->batch, i);
             assert_int_equal(codec_of(p), FRAME_CODEC_LZ4);
-            compressors_recycle(l, p, false);
+            compressors_recycle(l, p);
         }
         assert_in_range(threads_tried, 1, available + 1);
         compressors_free(l);
@@ -170,41 +163,34 @@ static void test_failed_helper(void **state)
             assert_non_null(strstr(p->error.text, "trace"));
             failures++;
         }
-        compressors_recycle(l, p, false);
+        compressors_recycle(l, p);
     }
     assert_in_range(failures, 1, 3); // the writing thread has encoded the last one at least
     helpers_fail = false;
     compressors_free(l);
 }
 
-// Bundles are stored without compression only after the backlog was full, and only if compression
-// saves little and the disk does not limit the recording.
-static void test_fallback(void **state)
+// If the backlog is full, and not before, the backup thread compresses all bundles but the last.
+static void test_full(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
-        bool random = i & 1, disk_limits = i & 2, expected = random && !disk_limits;
-        struct compressors *l = new_compressors(FRAME_CODEC_ZSTD, 0);
-        unsigned raw = 0, changes = 0;
-        enum frame_codec before = FRAME_CODEC_ZSTD;
-        put_records(l, 0, random);
-        compressors_recycle(l, next_bundle(l), disk_limits);
-        for (uint64_t batch = 0; batch < COMPRESSORS_BUNDLES; batch++)
-            put_records(l, batch, random);
-        for (uint64_t batch = 0; batch < COMPRESSORS_BUNDLES; batch++) {
-            struct bundle *p = next_bundle(l);
-            changes += codec_of(p) != before;
-            raw += codec_of(p) == FRAME_CODEC_NONE;
-            before = codec_of(p);
-            compressors_recycle(l, p, disk_limits);
-        }
-        assert_int_equal(compressors_backlog(l), 0);
-        assert_int_equal(before, FRAME_CODEC_ZSTD);
-        assert_int_equal(compressors_fallbacks(l), expected);
-        assert_int_equal(changes, expected ? 2 : 0);
-        assert_int_equal(raw, expected ? COMPRESSORS_BUNDLES / 16 + 1 : 0);
-        compressors_free(l);
+    struct compressors *l = new_compressors(FRAME_CODEC_ZSTD, 0);
+    assert_false(compressors_help(l));
+    for (uint64_t batch = 0; batch < COMPRESSORS_BUNDLES; batch++) {
+        assert_false(compressors_help(l));
+        put_bundle(l, batch);
     }
+    for (unsigned i = 1; i < COMPRESSORS_BUNDLES; i++)
+        assert_true(compressors_help(l));
+    assert_false(compressors_help(l));
+    for (uint64_t batch = 0; batch < COMPRESSORS_BUNDLES; batch++) {
+        struct bundle *p = next_bundle(l);
+        assert_int_equal(p->batch, batch);
+        assert_int_equal(codec_of(p), FRAME_CODEC_ZSTD);
+        compressors_recycle(l, p);
+        assert_false(compressors_help(l));
+    }
+    compressors_free(l);
 }
 
 // Unwritten bundles are freed, and their events are counted, while helpers still encode.
@@ -359,7 +345,7 @@ static void test_size_limit(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_order),         cmocka_unit_test(test_no_threads),
-    cmocka_unit_test(test_failed_helper), cmocka_unit_test(test_fallback),
+    cmocka_unit_test(test_failed_helper), cmocka_unit_test(test_full),
     cmocka_unit_test(test_early_end),     cmocka_unit_test(test_trace),
     cmocka_unit_test(test_bound),         cmocka_unit_test(test_size_limit),
 };

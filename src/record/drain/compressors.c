@@ -12,13 +12,8 @@
 #include <unistd.h>
 
 enum {
-    // Bundles in the backlog at which compression stops, and below which it starts again.
-    BACKLOG_HIGH = COMPRESSORS_BUNDLES,
-    BACKLOG_LOW = COMPRESSORS_BUNDLES * 15 / 16,
     // A helper leaves the last waiting bundle to the writing thread, which has a higher priority.
     HELP_BUNDLES = 2,
-    // If compression saves more than 3/4, as with stacks, writing the rest costs more than it.
-    DENSE = 4,
     HELPER_NICE = 5, // relative to the main thread: other programs and the drain run first
 };
 // Limit of a wait for a helper: the writing thread also drains and forwards signals.
@@ -27,6 +22,7 @@ enum {
 struct compressors {
     struct compressors_settings settings;
     struct trace_writer writer; // used by the writing thread
+    struct trace_writer backup; // used by the backup thread
     _Atomic uint32_t backlog;
     pthread_mutex_t mutex;  // protects the following members
     pthread_cond_t queued;  // a helper has work, or `ending` is set
@@ -37,9 +33,7 @@ struct compressors {
     struct bundle *empty; // stack; the top was used last and may still be cached
     pthread_t helpers[COMPRESSORS_HELPERS];
     unsigned n_helpers, n_idle;
-    bool ending, disk_limits, uncompressed;
-    bool dense; // the last bundle was compressed to less than 1/DENSE
-    uint64_t fallbacks;
+    bool ending;
 };
 
 unsigned compressors_spare_cpus(const char *cgroups)
@@ -59,6 +53,7 @@ struct compressors *compressors_new(const struct compressors_settings *s)
     l->settings = *s;
     l->last = &l->first;
     trace_writer_init(&l->writer, s->out, s->codec, s->level);
+    trace_writer_init(&l->backup, s->out, s->codec, s->level);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->queued, NULL);
     pthread_cond_init(&l->encoded, NULL);
@@ -78,6 +73,7 @@ void compressors_free(struct compressors *l)
     bundle_free(l->first);
     bundle_free(l->empty);
     trace_writer_release(&l->writer);
+    trace_writer_release(&l->backup);
     pthread_cond_destroy(&l->encoded);
     pthread_cond_destroy(&l->queued);
     pthread_mutex_destroy(&l->mutex);
@@ -94,18 +90,6 @@ struct bundle *compressors_empty_bundle(struct compressors *l)
     if (p)
         p->next = NULL;
     return p;
-}
-
-// Returns true if the next bundle is not to be compressed. Call with the mutex held.
-static bool is_raw(struct compressors *l)
-{
-    if (l->settings.codec == FRAME_CODEC_NONE)
-        return true;
-    bool before = l->uncompressed;
-    l->uncompressed =
-        l->backlog >= (before ? BACKLOG_LOW : BACKLOG_HIGH) && !l->disk_limits && !l->dense;
-    l->fallbacks += l->uncompressed && !before;
-    return l->uncompressed;
 }
 
 // Encodes the bundle for the writing thread. The frames replace the words, which are not needed
@@ -130,12 +114,11 @@ static void encode_waiting(struct compressors *l, struct trace_writer *w)
     l->waiting = p->next;
     l->n_waiting--;
     p->fast |= l->waiting != NULL;
-    p->raw = is_raw(l);
+    p->raw = l->settings.codec == FRAME_CODEC_NONE;
     if (!p->raw) {
         pthread_mutex_unlock(&l->mutex);
         encode_ahead(p, w);
         pthread_mutex_lock(&l->mutex);
-        l->dense = p->frame_bytes * DENSE < p->n_words * sizeof *p->words;
     }
     p->encoded = true;
     if (p == l->first)
@@ -207,28 +190,29 @@ bool compressors_work(struct compressors *l, struct bundle **oldest)
     return p != NULL;
 }
 
-void compressors_recycle(struct compressors *l, struct bundle *p, bool disk_limits)
+bool compressors_help(struct compressors *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    bool helps = l->backlog >= COMPRESSORS_BUNDLES && l->n_waiting >= HELP_BUNDLES;
+    if (helps)
+        encode_waiting(l, &l->backup);
+    pthread_mutex_unlock(&l->mutex);
+    return helps;
+}
+
+void compressors_recycle(struct compressors *l, struct bundle *p)
 {
     bundle_clear(p);
     pthread_mutex_lock(&l->mutex);
     p->next = l->empty;
     l->empty = p;
     l->backlog--;
-    l->disk_limits = disk_limits;
     pthread_mutex_unlock(&l->mutex);
 }
 
 uint32_t compressors_backlog(const struct compressors *l)
 {
     return atomic_load_explicit(&l->backlog, memory_order_relaxed);
-}
-
-uint64_t compressors_fallbacks(struct compressors *l)
-{
-    pthread_mutex_lock(&l->mutex);
-    uint64_t fallbacks = l->fallbacks;
-    pthread_mutex_unlock(&l->mutex);
-    return fallbacks;
 }
 
 uint64_t compressors_events(struct compressors *l)

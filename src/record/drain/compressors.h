@@ -16,8 +16,8 @@ enum {
 struct compressors;
 
 struct compressors_settings {
-    struct output *out;     // borrowed; only its name is used
-    enum frame_codec codec; // codec while there is time to compress
+    struct output *out; // borrowed; only its name is used
+    enum frame_codec codec;
     int level;
     unsigned helpers; // maximum number of helpers, at most COMPRESSORS_HELPERS
 };
@@ -43,15 +43,16 @@ void compressors_put(struct compressors *l, struct bundle *p);
 // the queue was empty. Called by the writing thread only.
 bool compressors_work(struct compressors *l, struct bundle **oldest);
 
-// Recycles a bundle that was written. With disk_limits, writing takes longer than encoding, so less
-// compression would not help.
-void compressors_recycle(struct compressors *l, struct bundle *p, bool disk_limits);
+// If the backlog is full, encodes a waiting bundle and returns true. Called by the backup thread
+// only: programs wait for space in the backlog, and the priority of this thread is not lower than
+// theirs.
+bool compressors_help(struct compressors *l);
+
+// Recycles a bundle that was written.
+void compressors_recycle(struct compressors *l, struct bundle *p);
 
 // Returns the number of bundles that were queued and not recycled.
 uint32_t compressors_backlog(const struct compressors *l);
-
-// Returns the number of changes to no compression.
-uint64_t compressors_fallbacks(struct compressors *l);
 
 // Returns the number of events in the queue.
 uint64_t compressors_events(struct compressors *l);

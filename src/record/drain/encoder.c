@@ -11,8 +11,6 @@
 enum {
     FAST_NS = 25,    // ns per word: a program that writes faster needs fast compression
     LEISURE_NS = 50, // ns per word: a program that writes slower no longer needs it
-    // Percent of time in write(2): above this, saving bytes helps more than saving CPU time.
-    WRITING_DOMINATES = 60,
 };
 
 struct encoder {
@@ -25,22 +23,10 @@ struct encoder {
     uint64_t flushed_ns;
     bool fast;
     uint64_t batches, left_out;
-    uint64_t wrote_at_ns, write_ns; // for is_writing
-    _Atomic bool ended;             // max_bytes has been reached
-    _Atomic int failed;             // 0, or a negative errno
-    struct err error;               // constant once `failed` is set
+    _Atomic bool ended; // max_bytes has been reached
+    _Atomic int failed; // 0, or a negative errno
+    struct err error;   // constant once `failed` is set
 };
-
-// Returns true if most of the time since the last call was spent writing, so that the disk limits
-// the recording.
-static bool is_writing(struct encoder *n)
-{
-    uint64_t now = clock_monotonic_ns(), wrote = n->settings.out->write_ns;
-    uint64_t wall = now - n->wrote_at_ns, writing = wrote - n->write_ns;
-    n->wrote_at_ns = now;
-    n->write_ns = wrote;
-    return writing * 100 > wall * WRITING_DOMINATES;
-}
 
 // Writes the first frame. Called as late as possible, so that the measured clock rate is exact.
 static int write_session(struct encoder *n, struct err *e)
@@ -126,8 +112,13 @@ bool encoder_work(struct encoder *n)
         n->error = e;
         n->failed = rc;
     }
-    compressors_recycle(n->compressors, p, is_writing(n));
+    compressors_recycle(n->compressors, p);
     return true;
+}
+
+bool encoder_help(struct encoder *n)
+{
+    return compressors_help(n->compressors);
 }
 
 struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
@@ -141,7 +132,7 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
         return NULL;
     }
     n->settings = *s;
-    n->flushed_ns = n->wrote_at_ns = clock_monotonic_ns();
+    n->flushed_ns = clock_monotonic_ns();
     n->fast = true;
     columns_init(&n->scan);
     trace_writer_init(&n->writer, s->out, s->codec, s->level);
@@ -369,6 +360,5 @@ int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uin
 struct encoder_totals encoder_totals(const struct encoder *n)
 {
     return (struct encoder_totals){n->writer.events, n->batches,
-                                   compressors_fallbacks(n->compressors),
                                    n->left_out + compressors_events(n->compressors)};
 }

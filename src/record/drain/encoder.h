@@ -1,6 +1,5 @@
 // Compresses drained records and writes the trace. One thread adds pieces while another writes
-// them, and helpers compress (record/drain/compressors.h). When the backlog of unwritten pieces is full, pieces
-// are not compressed for a while.
+// them, and helpers compress (record/drain/compressors.h).
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
@@ -19,8 +18,8 @@
 struct encoder;
 
 struct encoder_settings {
-    struct output *out;     // borrowed
-    enum frame_codec codec; // best codec
+    struct output *out; // borrowed
+    enum frame_codec codec;
     int level;
     struct clock_point started;
     uint64_t max_bytes;            // no batch starts once the output has this size; 0: no limit
@@ -30,8 +29,7 @@ struct encoder_settings {
 // Valid after encoder_write_all and encoder_finish.
 struct encoder_totals {
     uint64_t events, batches;
-    uint64_t steps_down; // changes to no compression because of the backlog
-    uint64_t left_out;   // events added but not written
+    uint64_t left_out; // events added but not written
 };
 
 // Returns NULL and sets `e` on failure.
@@ -87,6 +85,9 @@ int encoder_check(struct encoder *n, struct err *e);
 // Encodes a bundle or waits briefly for a helper, and writes the oldest bundle if it is encoded.
 // Returns false if the backlog is empty. See encoder_check for errors.
 bool encoder_work(struct encoder *n);
+
+// See compressors_help.
+bool encoder_help(struct encoder *n);
 
 int encoder_write_all(struct encoder *n, struct err *e);
 
