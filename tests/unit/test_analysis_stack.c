@@ -56,17 +56,24 @@ static void shortening(void **state)
 }
 
 // Creates one function for each letter. An upper-case letter is a function of a library, and 'w' is
-// a wrapper.
+// a wrapper. In the process of node, 'n' is a function of node, 's' and 't' are functions of a
+// script, 'i' is one of a script of node itself, and 'g' is generated code without a name.
 static size_t functions_of(const char *letters, struct symbol *functions)
 {
     static char names[128][2];
     for (size_t i = 0; letters[i]; i++) {
         char *name = names[(unsigned char)letters[i]];
         name[0] = letters[i];
-        functions[i] = (struct symbol){.function = name,
-                                       .module = "",
-                                       .library = letters[i] < 'a',
-                                       .wrapper = letters[i] == 'w'};
+        functions[i] =
+            (struct symbol){.function = letters[i] == 's'   ? "JS:^add /srv/app.js:2:18"
+                                        : letters[i] == 't' ? "py::add:/srv/app.py"
+                                        : letters[i] == 'i' ? "JS:^alloc node:buffer:391:30"
+                                                            : name,
+                            .module = letters[i] == 'n'            ? "/usr/bin/node"
+                                      : strchr("stig", letters[i]) ? ""
+                                                                   : "/srv/node_exporter",
+                            .library = letters[i] < 'a',
+                            .wrapper = letters[i] == 'w'};
     }
     return strlen(letters);
 }
@@ -85,6 +92,13 @@ static void shown(void **state)
     assert_int_equal(shown_of("LMab"), 2);
     assert_int_equal(shown_of("LwLab"), 3);
     assert_int_equal(shown_of("LwLawb"), 3);
+    // A function of a script that has called the runtime.
+    assert_int_equal(shown_of("LnnisTn"), 4);
+    assert_int_equal(shown_of("nLwst"), 3);
+    assert_int_equal(shown_of("naisn"), 1);  // an extension of the user between them
+    assert_int_equal(shown_of("ansn"), 0);   // an extension that calls malloc itself
+    assert_int_equal(shown_of("Lnnign"), 1); // no script
+    assert_int_equal(shown_of("nan"), 0);
     // A wrapper is better than a library.
     assert_int_equal(shown_of("LwLwL"), 3);
     assert_int_equal(shown_of("LMN"), 0);

@@ -26,6 +26,45 @@ static bool is_shown(const struct symbol *s)
     return !s->library && !s->wrapper;
 }
 
+// Returns true for functions of the executable of node or Python.
+static bool is_runtime(const struct symbol *s)
+{
+    const char *name = basename(s->module);
+    size_t n = strncmp(name, "node", 4) == 0 ? 4 : strncmp(name, "python3", 7) == 0 ? 7 : 0;
+    // "python3.12", but not "node_exporter"
+    return n && (!name[n] || strchr(".0123456789", name[n]));
+}
+
+// Returns true for a function of the user's script, by the names that V8 and Python give to
+// generated code: "JS:^add /srv/app.js:2:18", "py::add:/srv/app.py".
+static bool is_script(const struct symbol *s)
+{
+    static const char *const starts[] = {"JS:", "LazyCompile:", "Function:", "py::"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        if (strncmp(s->function, starts[i], strlen(starts[i])) == 0)
+            return !s->module[0] && !strstr(s->function, " node:") && !strstr(s->function, ":<");
+    }
+    return false;
+}
+
+// If the function is the runtime's and a function of a script has called it, returns the innermost
+// function of the script, or of the user's extension that the script has called.
+static size_t find_script(const struct symbol *functions, size_t n, size_t shown)
+{
+    size_t first = n;
+    if (!n || !is_runtime(&functions[shown]))
+        return shown;
+    for (size_t i = shown + 1; i < n; i++) {
+        const struct symbol *s = &functions[i];
+        if (!is_shown(s) || is_runtime(s) || !(s->module[0] || is_script(s)))
+            continue;
+        first = first < i ? first : i;
+        if (is_script(s))
+            return first;
+    }
+    return shown;
+}
+
 size_t stack_shown(const struct symbol *functions, size_t n)
 {
     size_t shown = 0;
@@ -34,7 +73,7 @@ size_t stack_shown(const struct symbol *functions, size_t n)
         if (is_shown(&functions[i]))
             break;
     }
-    return shown;
+    return find_script(functions, n, shown);
 }
 
 // Returns the site, or NULL if it has no stack. Finds the wrappers first; when out of memory, no
@@ -92,6 +131,17 @@ size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period)
     return best;
 }
 
+static bool copy_shown(struct symbols *s, const struct workload_sites *sites, uint64_t number,
+                       struct symbol *to)
+{
+    struct stack stack = {0};
+    int rc = stack_read(&stack, s, sites, number);
+    if (rc == 0)
+        *to = stack.functions[stack.shown];
+    stack_release(&stack);
+    return rc == 0;
+}
+
 bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                 struct symbol *to)
 {
@@ -106,7 +156,7 @@ bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t 
                 *to = found[k];
             any = true;
             if (is_shown(&found[k]))
-                return true;
+                return !is_runtime(to) || copy_shown(s, sites, number, to);
         }
     }
     return any;

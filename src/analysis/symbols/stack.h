@@ -21,7 +21,8 @@ void stack_release(struct stack *to);
 
 // Returns the index of the function to show for `n` functions, innermost first: the innermost
 // function of the program that is not an allocation wrapper; or else the program's outermost
-// function; or else 0.
+// function; or else 0. If this function is in the executable of node or Python, and a function of a
+// script has called it, returns the script's function instead.
 size_t stack_shown(const struct symbol *functions, size_t n);
 
 // Finds recursion at the start of `n` > 0 functions. Sets *period to the length of the sequence of

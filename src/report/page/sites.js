@@ -59,11 +59,27 @@ function frameText(f, max) {
   return shortName(f.function, max || Infinity) + (place ? ` (${place})` : '');
 }
 
+function isRuntime(f) {
+  return /^(?:node|python3)(?:[.\d].*)?$/.test(baseName(f.module || ''));
+}
+
+function isScript(f) {
+  return !f.module && /^(?:JS:|LazyCompile:|Function:|py::)/.test(f.function) && !/ node:|:</.test(f.function);
+}
+
+// The innermost frame of a script, or of an extension that the script has called.
+function scriptFrame(frames) {
+  const found = frames.filter((f) => !f.wrapper && !isRuntime(f) && (f.module || isScript(f)));
+  return found.some(isScript) ? found[0] : undefined;
+}
+
 // The frame that represents a call site, as stack_shown in src/analysis/symbols/stack.c: the
-// innermost frame of the program that is not an allocation wrapper.
+// innermost frame of the program that is not an allocation wrapper, or the script's frame that has
+// called the runtime.
 function ownFrame(frames) {
   const own = frames.filter((f) => f.function && !f.library);
-  return own.find((f) => !f.wrapper) || own[own.length - 1] || frames[0];
+  const shown = own.find((f) => !f.wrapper) || own[own.length - 1] || frames[0];
+  return shown && isRuntime(shown) && scriptFrame(own.slice(own.indexOf(shown) + 1)) || shown;
 }
 
 const LONGEST_CYCLE = 8; // functions
