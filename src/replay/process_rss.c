@@ -90,6 +90,7 @@ struct heap_range {
 
 struct outside_input {
     const struct plan_recorded_sample *recorded;
+    size_t n;
     struct process_rss_point *points;
     double *rss; // of the replay at the samples
     double recording_bytes, library_bytes;
@@ -111,34 +112,46 @@ static const struct results_sample *find_sample(const struct replay_run *run, ui
     return run->samples + low;
 }
 
-// Returns how much memory the heap of the replay may have at a recorded sample: between the values
-// of the samples before and after it, or up to its peak if no sample shows the peak. The replay may
-// write to a block later than the program.
-static struct heap_range find_range(const struct outside_input *in, uint64_t event, double rss)
+// Returns true if the program made no call between this sample and the one before or after it.
+static bool is_between_calls(const struct outside_input *in, size_t i)
+{
+    const struct plan_recorded_sample *r = in->recorded;
+    return (i > 0 && r[i - 1].event == r[i].event) ||
+           (i + 1 < in->n && r[i + 1].event == r[i].event);
+}
+
+// Returns how much memory the heap of the replay may have at a recorded sample. A replay without a
+// sample there has a value between those of the samples before and after. The program may write to
+// a block earlier than the replay, which has the value of the next sample then; and it may be in
+// the middle of a call that copies a block, if no sample of the replay shows its peak.
+static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;
-    const struct results_sample *b = find_sample(run, event);
+    uint64_t event = in->recorded[i].event;
+    const struct results_sample *b = find_sample(run, event), *after = find_sample(run, event + 1),
+                                *end = run->samples + run->n_samples;
     struct heap_range range = {rss, rss};
-    if (b > run->samples && b < run->samples + run->n_samples && b->event != event) {
-        range.low = fmin((double)b[-1].rss_bytes, (double)b->rss_bytes);
-        range.high = fmax((double)b[-1].rss_bytes, (double)b->rss_bytes);
+    double next = after < end ? (double)after->rss_bytes : rss;
+    if (b > run->samples && b < end && b->event != event) {
+        range.low = fmin((double)b[-1].rss_bytes, next);
+        range.high = fmax((double)b[-1].rss_bytes, next);
+    } else if (is_between_calls(in, i)) {
+        range.high = fmax(rss, next);
     }
-    bool is_hidden = run->figures.peak_rss_bytes > HIDDEN_PEAK * in->highest_rss;
-    if (range.high >= in->highest_rss && is_hidden)
+    if (fmax(range.high, next) >= in->highest_rss &&
+        run->figures.peak_rss_bytes > HIDDEN_PEAK * in->highest_rss)
         range.high = run->figures.peak_rss_bytes;
     return range;
 }
 
-// Returns the memory outside at a recorded sample. Assumes that this memory has changed as little
-// as possible since the sample before.
-static double outside_at(const struct outside_input *in, size_t i, double recorded, double rss)
+// Returns the memory outside at a recorded sample, for a heap in this range. Assumes that this
+// memory has changed as little as possible since the sample before.
+static double outside_at(const struct outside_input *in, size_t i, double recorded,
+                         struct heap_range heap)
 {
-    double outside = subtract(recorded, rss + in->library_bytes);
-    if (!i)
-        return outside;
-    struct heap_range range = find_range(in, in->recorded[i].event, rss);
-    return fmax(subtract(recorded, range.high + in->library_bytes),
-                fmin(subtract(recorded, range.low + in->library_bytes), in->points[i - 1].bytes));
+    double most = subtract(recorded, heap.low + in->library_bytes),
+           least = subtract(recorded, heap.high + in->library_bytes);
+    return i ? fmax(least, fmin(most, in->points[i - 1].bytes)) : most;
 }
 
 // Shared pages are never part of the heap, even if the replay uses more memory than the program.
@@ -150,29 +163,32 @@ static void set_point(void *context, size_t i, double rss)
     double recorded = subtract((double)r->sample.rss_bytes, in->recording_bytes);
     double shared = (double)r->sample.rss_bytes - (double)r->sample.anon_bytes;
     double least = subtract(shared, in->recording_bytes + in->library_bytes);
-    in->points[i].bytes = fmax(outside_at(in, i, recorded, rss), least);
+    in->points[i].bytes = fmax(outside_at(in, i, recorded, find_range(in, i, rss)), least);
 }
 
 // Between two calls, the heap grows only as the program writes to its blocks, and the samples of the
 // replay cannot be assigned to those of the recording. Then the memory outside is the difference of
 // the peaks.
-static void join_points(struct outside_input *in, size_t n)
+static void join_points(struct outside_input *in)
 {
     const struct plan_recorded_sample *r = in->recorded;
-    for (size_t i = 0, end; i < n; i = end) {
-        double heap = 0, least = INFINITY, most = 0, shared = 0;
-        for (end = i; end < n && r[end].event == r[i].event; end++) {
-            heap = fmax(heap, in->rss[end]);
+    for (size_t i = 0, end; i < in->n; i = end) {
+        struct heap_range heap = {0, 0};
+        double least = INFINITY, most = 0, shared = 0;
+        for (end = i; end < in->n && r[end].event == r[i].event; end++) {
+            heap.low = fmax(heap.low, in->rss[end]);
+            heap.high = fmax(heap.high, find_range(in, end, in->rss[end]).high);
             least = fmin(least, in->rss[end]);
             most = fmax(most, (double)r[end].sample.rss_bytes - in->recording_bytes);
             shared =
                 fmax(shared, (double)r[end].sample.rss_bytes - (double)r[end].sample.anon_bytes);
         }
-        if (heap - least <= JOINED_BYTES)
+        if (heap.low - least <= JOINED_BYTES)
             continue;
+        double outside = fmax(outside_at(in, i, most, heap),
+                              subtract(shared, in->recording_bytes + in->library_bytes));
         for (; i < end; i++)
-            in->points[i].bytes = fmax(subtract(most, heap + in->library_bytes),
-                                       subtract(shared, in->recording_bytes + in->library_bytes));
+            in->points[i].bytes = outside;
     }
 }
 
@@ -234,7 +250,10 @@ static double outside_at_peak(const struct process_rss_outside *o, const struct 
     double bytes = process_rss_outside(o, run, highest->event) - library_bytes(run);
     while (end < o->n && o->points[end].event == highest->event)
         end++;
-    end += end < o->n && run->figures.peak_rss_bytes > HIDDEN_PEAK * (double)highest->rss_bytes;
+    bool is_hidden = run->figures.peak_rss_bytes > HIDDEN_PEAK * (double)highest->rss_bytes;
+    for (size_t next = end;
+         is_hidden && end < o->n && o->points[end].event == o->points[next].event;)
+        end++;
     for (i -= i > 0; i < end; i++)
         bytes = fmax(bytes, o->points[i].bytes);
     return bytes + library_bytes(run);
@@ -269,6 +288,7 @@ int process_rss_predict(struct replay_session *s)
                                .library_bytes = library_bytes(run),
                                .run = run};
     const struct results_sample *highest = find_highest(run);
+    in.n = n;
     in.highest_rss = highest ? (double)highest->rss_bytes : 0;
     process_rss_release(&s->outside);
     s->outside.points = in.points = calloc(n, sizeof *in.points);
@@ -281,7 +301,7 @@ int process_rss_predict(struct replay_session *s)
     for (size_t i = 0; i < n; i++)
         in.points[i].event = in.recorded[i].event;
     each_sample(&s->outside, run, set_point, &in);
-    join_points(&in, n);
+    join_points(&in);
     free(in.rss);
     for (size_t i = 0; i < s->n_results; i++) {
         for (size_t k = 0; k < s->results[i].n_runs; k++)

@@ -226,6 +226,72 @@ static void replay_that_lags_at_a_sample(void **state)
     release(&f);
 }
 
+// The program makes no call between the second and the third sample, but writes 300 KiB, which the
+// replay does before its next sample.
+static void writes_between_two_calls(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    const uint64_t rss_kib[4] = {1100, 1300, 1600, 1600}, event[4] = {0, 2, 2, 4};
+    struct workload_sample recorded[4];
+    for (unsigned i = 0; i < 4; i++)
+        recorded[i] =
+            (struct workload_sample){10 * event[i], rss_kib[i] * KIB, (rss_kib[i] - 800) * KIB};
+    plan_free(s->plan);
+    s->plan = make_plan(4, recorded);
+    const uint64_t heap_kib[3] = {100, 300, 600};
+    for (unsigned i = 0; i < 3; i++) {
+        f.samples[0][i].event = event[i + (i > 0)];
+        f.samples[0][i].rss_bytes = heap_kib[i] * KIB;
+    }
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1600, 1000);
+    release(&f);
+}
+
+// The program writes 1,000 KiB between two calls. The replay writes 400 KiB of them at samples, and
+// the rest after its last sample there.
+static void writes_after_the_last_sample(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    const uint64_t rss_kib[4] = {1000, 1700, 1700, 2000}, event[4] = {0, 2, 2, 2},
+                   heap_kib[4] = {0, 0, 400, 400};
+    struct workload_sample recorded[4];
+    struct results_sample samples[4];
+    for (unsigned i = 0; i < 4; i++) {
+        recorded[i] =
+            (struct workload_sample){10 * event[i], rss_kib[i] * KIB, (rss_kib[i] - 800) * KIB};
+        samples[i] =
+            (struct results_sample){.event = event[i], .ns = i, .rss_bytes = heap_kib[i] * KIB};
+    }
+    plan_free(s->plan);
+    s->plan = make_plan(4, recorded);
+    f.runs[0].samples = samples;
+    f.runs[0].n_samples = 4;
+    f.runs[0].figures.peak_rss_bytes = 1000 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 2000, 1000);
+    release(&f);
+}
+
+// The second sample is in the middle of a realloc that copies 300 KiB. The replay has no sample in
+// the call.
+static void sample_in_a_call_that_copies(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, (const uint64_t[]){1100, 1600, 1600}, files_kib);
+    f.samples[0][1].rss_bytes = 300 * KIB;
+    f.samples[0][2].rss_bytes = 600 * KIB;
+    f.runs[0].figures.peak_rss_bytes = 900 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1900, 1000);
+    release(&f);
+}
+
 // The heap peaks between two samples.
 static void peak_between_samples(void **state)
 {
@@ -280,6 +346,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(samples_between_two_calls),
     cmocka_unit_test(sample_between_two_of_the_replay),
     cmocka_unit_test(replay_that_lags_at_a_sample),
+    cmocka_unit_test(writes_between_two_calls),
+    cmocka_unit_test(writes_after_the_last_sample),
+    cmocka_unit_test(sample_in_a_call_that_copies),
     cmocka_unit_test(peak_between_samples),
     cmocka_unit_test(files_are_outside),
     cmocka_unit_test(unknown_without_samples_or_the_recorded_allocator),
