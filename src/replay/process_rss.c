@@ -92,7 +92,7 @@ struct outside_input {
     const struct plan_recorded_sample *recorded;
     size_t n;
     struct process_rss_point *points;
-    double *rss; // of the replay at the samples
+    double *rss; // memory of the replay at each recorded sample
     double recording_bytes, library_bytes;
     const struct replay_run *run;
     double highest_rss; // result of find_highest()
@@ -120,10 +120,10 @@ static bool is_between_calls(const struct outside_input *in, size_t i)
            (i + 1 < in->n && r[i + 1].event == r[i].event);
 }
 
-// Returns how much memory the heap of the replay may have at a recorded sample. A replay without a
-// sample there has a value between those of the samples before and after. The program may write to
-// a block earlier than the replay, which has the value of the next sample then; and it may be in
-// the middle of a call that copies a block, if no sample of the replay shows its peak.
+// Returns how much memory the heap of the replay may have at a recorded sample. If the replay was not
+// sampled after the same call, the heap is between its two nearest samples. The program may write to
+// a block earlier than the replay, whose next sample then has the value. The recorded sample may also
+// be in the middle of a call that copies a block, if no sample of the replay shows its peak.
 static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;
