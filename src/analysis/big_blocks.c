@@ -35,7 +35,8 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
     return 0;
 }
 
-// Counts only whole pages: adjacent blocks may have used part of the first and the last page.
+// Returns the unused bytes of a block. Counts only whole pages, because adjacent blocks may have
+// used part of the first and the last page.
 static uint64_t unused_bytes(uint64_t size, const struct workload_residency *r)
 {
     uint64_t used = (uint64_t)(r->used / WORKLOAD_PAGE_KIB + 2) * WORKLOAD_PAGE_BYTES;

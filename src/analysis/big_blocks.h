@@ -5,19 +5,19 @@
 #include "analysis/site_uses.h"
 #include "workload/samples.h"
 
-// Op that allocated or resized a block of HT_BIG_BYTES or more.
+// An op that allocated or resized a block of HT_BIG_BYTES or more.
 struct big_block {
-    uint64_t op, size; // number of the op in its thread; requested bytes
+    uint64_t op, size; // number of the op in its thread, and requested bytes of the block
     uint32_t thread;
-    uint32_t site; // 0: unknown
+    uint32_t site; // 0 if unknown
     bool zeroed;
 };
 
-// All such ops of one process. A zeroed struct is empty.
+// All ops of one process that allocated or resized large blocks. A zeroed struct is empty.
 struct big_blocks {
     struct big_block *items;
     size_t n, capacity;
-    uint64_t *next; // per thread: number of its next op
+    uint64_t *next; // indexed by thread: number of the thread's next op
     size_t n_threads, threads_capacity;
 };
 
@@ -27,12 +27,14 @@ void big_blocks_release(struct big_blocks *b);
 int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_op *op);
 
 struct big_blocks_use {
-    uint64_t bytes;    // requested
-    uint64_t measured; // in blocks with a valid measurement, by the same rules as in replay
-    uint64_t unused;   // part of `measured` that lies in whole unused pages
+    uint64_t bytes; // requested bytes of all large blocks
+    // Requested bytes of blocks with a valid measurement, which follows the same rules as in
+    // replay.
+    uint64_t measured;
+    uint64_t unused; // bytes of these blocks in whole unused pages
 };
 
-// Adds the figures to *all, and `measured` and `unused` also to the sites in `sites`. `known` must
+// Adds the figures to *all. Also adds `measured` and `unused` to the sites in `sites`. `known` must
 // be sorted.
 void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known,
                         struct big_blocks_use *all, struct site_uses *sites);

@@ -25,8 +25,8 @@ void by_site_release(struct by_site *b)
 const uint64_t by_site_lives_ns[] = {10000, 1000000, 100000000, 10000000000};
 const uint64_t by_site_lives_events[] = {16, 1 << 10, 1 << 16, 1 << 22};
 
-// Updates the site's figures at the peak. Call before the site's live blocks change: they have not
-// changed since the last peak.
+// Updates the site's figures at the peak. Call before the site's live blocks change. They have not
+// changed since the last peak, so they are the live blocks at the peak.
 static void note_peak(const struct by_site *b, struct by_site_totals *t)
 {
     if (t->seen_peak == b->peaks)
@@ -57,7 +57,7 @@ static void count_span(struct by_site *b, const struct live_blocks_entry *block,
     t->span_bytes += bytes;
 }
 
-// Call before counting the op.
+// Starts or ends the span if a point is reached at this op. Call before counting the op.
 static void follow_span(struct by_site_span *s, const struct workload_op *op, uint64_t events)
 {
     if (!s->begun)
@@ -66,7 +66,7 @@ static void follow_span(struct by_site_span *s, const struct workload_op *op, ui
         s->over |= slice_point_reached(&s->to, op, events);
 }
 
-// Returns the allocation's part number + 1, or 0 when out of memory.
+// Returns the number of the allocation's part plus 1, or 0 when out of memory.
 static uint32_t part_of(struct by_site *b, uint32_t site, uint32_t thread, unsigned class)
 {
     uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1),
@@ -152,7 +152,7 @@ static void merge_bins(struct by_site *b)
     b->bin_events *= 2;
 }
 
-// Bin i holds the levels after i * bin_events events.
+// Ends a bin. Bin i holds the levels after i * bin_events events.
 int by_site_cut(struct by_site *b)
 {
     b->bin_events += !b->bin_events;
@@ -175,7 +175,8 @@ int by_site_cut(struct by_site *b)
     return 0;
 }
 
-// Site 0 has no estimates; see by_site_finish.
+// Returns true if the figures of the site are estimates. The figures of site 0 are not; see
+// by_site_finish.
 static bool is_estimated(const struct by_site *b, uint32_t site)
 {
     return b->sample_bytes && site;
@@ -297,7 +298,7 @@ static int pool_alloc(struct by_site *b, uint32_t pool, uint32_t site, uint64_t 
     return by_site_add(b, site, bytes, false);
 }
 
-// Ignores unknown blocks.
+// Removes a block from a pool. Ignores unknown blocks.
 static void pool_free(struct by_site *b, uint32_t pool, uint32_t site, uint64_t bytes)
 {
     struct by_site_pool_part *part = pool_part(&b->pools, pool, site);
@@ -330,7 +331,7 @@ static void pool_reset(struct by_site *b, uint32_t pool)
 static int pool_op(struct by_site *b, const struct workload_op *op)
 {
     uint32_t site = by_site_of(op),
-             pool = (uint32_t)op->align; // pool numbers fit
+             pool = (uint32_t)op->align; // pool numbers fit in 32 bits
     if (op->kind == HT_POOL_ALLOC && !(op->flags & WORKLOAD_FAILED))
         return pool_alloc(b, pool, site, op->size);
     if (op->kind == HT_POOL_FREE)

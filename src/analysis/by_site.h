@@ -10,43 +10,48 @@
 #include "workload/format.h"
 #include "workload/slice.h"
 
-// Higher numbers, which occur only in corrupt files, count as unknown.
+// Limit on site numbers. Higher numbers occur only in corrupt files, and count as unknown.
 enum { BY_SITE_MAX = 1 << 22 };
 
-// Each site's live bytes are stored at the end of every bin; all bins span the same number of
-// events. When the bins are full, adjacent ones are merged. Growth is measured over eighths of the
-// run.
+// Each site's live bytes are stored at the end of every bin. All bins span the same number of
+// events. When all bins are in use, adjacent bins are merged. Growth is measured over eighths of
+// the run.
 enum { BY_SITE_BINS = 64, BY_SITE_PARTS = 8 };
 
-// A site that frees blocks ranks with a quarter of its growth; see by_site_growth_rank.
+// The growth of a site that frees blocks counts only a quarter in the ranking
+// (by_site_growth_rank).
 enum { BY_SITE_FREES_WEIGH = 4 };
 
 struct by_site_totals {
-    uint64_t calls, bytes; // allocations and their requested bytes
+    uint64_t calls, bytes; // number of allocations, and their requested bytes
     uint64_t peak_blocks,
-        peak_bytes;                   // when live bytes peaked across all sites
+        peak_bytes;                   // when the sum of the live bytes of all sites was at its peak
     uint64_t live_blocks, live_bytes; // at the end of the pass
-    // Resized blocks are not counted. If sites are sampled, this is an estimate that includes them.
+    // Resized blocks are not counted. If sites are sampled, this is an estimate that includes
+    // resized blocks.
     uint64_t freed_blocks;
-    uint64_t seen_peak;               // number of the peak that peak_blocks and peak_bytes describe
-    uint64_t span_blocks, span_bytes; // allocated in the span and live at the end of it
+    // Number of the peak that peak_blocks and peak_bytes describe.
+    uint64_t seen_peak;
+    // Blocks allocated in the span that are live at the end of the span.
+    uint64_t span_blocks, span_bytes;
     // Steady growth: eight times the median growth over the eighths of the run, or 0 if the site
-    // shrank. A burst affects one eighth and leaves the median at 0; a leak affects all eighths.
+    // shrank. A burst affects one eighth, so the median stays 0. A leak affects all eighths.
     uint64_t growth_bytes;
-    // Used only if sites are sampled. by_site_finish then computes the figures above from these
+    // Used only if sites are sampled. by_site_finish computes the figures above from these
     // estimates, except span_blocks and span_bytes.
     struct estimate allocated, peak, live;
 };
 
-// Lifetime classes: up to 10 us, 1 ms, 100 ms, 10 s, longer; without timestamps, up to 16 events,
-// 1,024, …
+// Lifetime classes: up to 10 us, 1 ms, 100 ms and 10 s, and above. Without timestamps, lifetimes
+// are counted in events: up to 16, 1,024, …
 enum { BY_SITE_LIVES = 5 };
 extern const uint64_t by_site_lives_ns[BY_SITE_LIVES - 1], by_site_lives_events[BY_SITE_LIVES - 1];
 
 // A site's allocations in one thread and size class (usage_size_class).
 struct by_site_part {
     uint32_t site, thread, size_class;
-    struct usage_count all, live, peak; // peak: when live bytes peaked across all sites
+    // `peak`: when the live bytes of all sites together were at their peak.
+    struct usage_count all, live, peak;
     struct usage_count freed[BY_SITE_LIVES];
     uint64_t seen_peak; // as in by_site_totals
 };
@@ -56,8 +61,9 @@ struct by_site_flow {
     uint64_t calls[BY_SITE_BINS], bytes[BY_SITE_BINS];
 };
 
-// Blocks allocated between two points of the run and still live at the second. Set `from` and `to`
-// before the first op, with times already resolved to stamps (slice_point_resolve).
+// Blocks that were allocated between two points of the run and are still live at the second point.
+// Set `from` and `to` before the first op. Times must already be converted to stamps
+// (slice_point_resolve).
 struct by_site_span {
     bool wanted, begun, over;
     struct slice_point from, to;
@@ -69,57 +75,58 @@ struct by_site_span {
 // A site's live blocks in a pool.
 struct by_site_pool_part {
     uint64_t blocks, bytes;
-    struct estimate live; // only if sites are sampled
+    struct estimate live; // only used if sites are sampled
     size_t next;          // index of the pool's next part, or 0
     uint32_t site;
 };
 
-// Live blocks in the program's pools, by pool and call site, because a reset frees the blocks of
-// all sites. Part indices start at 1.
+// Live blocks in the program's pools, by pool and call site. They are stored by site because a
+// reset of a pool frees the blocks of all sites. Part indices start at 1.
 struct by_site_pools {
-    struct map part_of;  // pool and site → part index
-    struct map first_of; // pool → index of its newest part
+    struct map part_of;  // maps a pool and a site to the index of their part
+    struct map first_of; // maps a pool to the index of its newest part
     struct by_site_pool_part *parts;
     size_t n_parts, parts_capacity;
 };
 
-// Empty if all zero. If call sites are sampled, set sample_bytes before the first op;
-// by_site_finish then replaces the figures by estimates. Site 0, which then counts most of the
-// calls, is not estimated.
+// An all-zero struct is empty. If call sites are sampled, set sample_bytes before the first op. In
+// that case, by_site_finish replaces the figures by estimates, except the figures of site 0, which
+// counts most of the calls.
 struct by_site {
     uint64_t sample_bytes;
-    struct by_site_totals *sites; // by site number; 0: unknown
+    struct by_site_totals *sites; // indexed by site number; site 0 means unknown
     size_t n_sites, sites_capacity;
-    struct live_blocks live; // is_marked: the block was allocated in the span
+    struct live_blocks live; // is_marked is set if the block was allocated in the span
     uint64_t live_bytes, peak_bytes;
-    uint64_t peaks; // how often peak_bytes has increased
+    uint64_t peaks; // number of times that peak_bytes has increased
     struct by_site_span span;
-    bool of_pools; // set before the first op: count blocks in the program's pools
+    bool of_pools; // set before the first op to count blocks in the program's pools
     struct by_site_pools pools;
-    bool count_uses; // set before the first op; not for sampled sites
+    bool count_uses; // set before the first op to count uses; not for sampled sites
     struct site_uses uses;
-    uint64_t events, next_cut; // next_cut: end of the current bin
-    uint64_t bin_events;       // bin width; 0 counts as 1
-    bool by_time;         // events, next_cut and bin_events count stamps since the start instead
-    uint64_t first_event; // number of events before the first counted event
+    uint64_t events, next_cut; // `next_cut` is the end of the current bin
+    uint64_t bin_events;       // width of a bin; 0 counts as 1
+    // Events, next_cut and bin_events count stamps since the start, not events.
+    bool by_time;
+    uint64_t first_event; // number of events before the first event that is counted
     size_t n_bins;
-    uint64_t (*levels)[BY_SITE_BINS]; // by site
+    uint64_t (*levels)[BY_SITE_BINS]; // indexed by site
     size_t n_levels, levels_capacity;
-    // Set before the first op to count flows and parts. There are no parts if sites are sampled.
+    // Set before the first op to count flows and parts. Parts are not counted if sites are sampled.
     bool detailed;
-    double ns_per_stamp;        // for lifetimes; 0: no timestamps
+    double ns_per_stamp;        // for lifetimes; 0 without timestamps
     struct by_site_flow *flows; // n_levels entries
     size_t flows_capacity;
     struct by_site_part *parts;
     size_t n_parts, parts_capacity;
-    uint32_t *parts_of; // by slot: the block's part number + 1
+    uint32_t *parts_of; // indexed by slot: number of the block's part plus 1
     size_t n_parts_of, parts_of_capacity;
-    struct map part_of; // site, thread and size class → part number + 1
+    struct map part_of; // maps a site, a thread and a size class to the number of their part plus 1
 };
 
 void by_site_release(struct by_site *b);
 
-// Returns the site of an allocating op; 0: unknown.
+// Returns the site of an op that allocates, or 0 if unknown.
 static inline uint32_t by_site_of(const struct workload_op *op)
 {
     uint64_t site = format_op_site(op);
@@ -127,7 +134,7 @@ static inline uint32_t by_site_of(const struct workload_op *op)
 }
 
 // The steps of by_site_op, for callers that track blocks themselves. by_site_add counts an
-// allocated block (`before`: the block is preexisting), by_site_remove counts a freed block, and
+// allocated block; `before` is set for a preexisting block. by_site_remove counts a freed block.
 // by_site_cut ends a bin. by_site_add and by_site_cut return 0 or -ENOMEM.
 int by_site_add(struct by_site *b, uint32_t site, uint64_t bytes, bool before);
 void by_site_remove(struct by_site *b, uint32_t site, uint64_t bytes);
@@ -136,7 +143,7 @@ int by_site_cut(struct by_site *b);
 // Counts a thread's op. Returns 0 or -ENOMEM.
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op);
 
-// Continues a count whose first ops had no call sites: attributes the live blocks and the peak of
+// Continues a count whose first ops had no call sites. Attributes the live blocks and the peak in
 // *before to site 0. Call once, before the other functions. Returns 0 or -ENOMEM.
 int by_site_begin(struct by_site *b, const struct usage *before);
 
@@ -144,8 +151,8 @@ int by_site_begin(struct by_site *b, const struct usage *before);
 bool by_site_known(const struct workload_op *op);
 
 // Returns the rank of a site in a list of possible leaks. A cache grows like a leak until it is
-// full, but a program frees a cache's blocks when entries are replaced or expire, and never frees
-// leaked blocks. The growth of a site that frees blocks still counts, but with a lower weight.
+// full. But a program frees blocks of a cache when entries are replaced or expire, and never frees
+// leaked blocks. The growth of a site that frees blocks therefore counts with a lower weight.
 static inline double by_site_growth_rank(double growth_bytes, double freed_blocks)
 {
     return freed_blocks > 0 ? growth_bytes / BY_SITE_FREES_WEIGH : growth_bytes;

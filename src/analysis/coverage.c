@@ -95,14 +95,15 @@ static enum coverage_runtime runtime_of(const char *path)
     const char *name = basename(path);
     for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
         size_t n = strlen(objects[i].start);
-        // "python3.11" and "libnode.so.108", but not "node_exporter"
+        // Match "python3.11" and "libnode.so.108", but not "node_exporter".
         if (strncmp(name, objects[i].start, n) == 0 && (!name[n] || strchr(".0123456789", name[n])))
             return objects[i].runtime;
     }
     return COVERAGE_RUNTIMES;
 }
 
-// Adds a stack to the interpreter with one of its functions, if any. `runtimes` is by module number.
+// Adds the stack to the interpreter if one of its functions belongs to an interpreter. `runtimes`
+// is indexed by module number.
 static void add_interpreted(struct coverage *c, const struct workload_sites *sites,
                             const struct workload_site *site, const struct names_index *names,
                             const enum coverage_runtime *runtimes, uint64_t bytes)
@@ -145,7 +146,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
                  const char *exe)
 {
     static const struct workload_site none;
-    // By module number; 0: outside all modules.
+    // Indexed by module number; entry 0 is for addresses outside all modules.
     bool *own = calloc(sites->n_modules + 1, sizeof *own);
     int rc = own ? 0 : -ENOMEM;
     bool began = false; // sites are numbered in order of appearance

@@ -10,8 +10,8 @@ struct coverage_bytes {
     uint64_t allocated, at_peak, at_end;
 };
 
-// An object in which stacks end that do not reach the program: the object contains the outermost
-// address of these stacks.
+// An object that contains the outermost address of stacks. These stacks end before they reach the
+// program.
 struct coverage_object {
     char *path; // owned; a description in brackets if the object has no file
     struct coverage_bytes bytes;
@@ -33,18 +33,20 @@ enum coverage_runtime {
 };
 extern const char *const coverage_runtime_names[COVERAGE_RUNTIMES];
 
-// Allocated bytes of the stacks with functions of an interpreter. `named` counts only stacks that
-// also have a named function in code without a file.
+// Allocated bytes of the stacks that contain functions of an interpreter. `named` counts only
+// stacks that also contain a named function in code without a file.
 struct coverage_interpreted {
     uint64_t allocated, named;
 };
 
-// Empty if all zero.
+// An all-zero struct is empty.
 struct coverage {
-    bool known;            // call sites were recorded
-    uint64_t sample_bytes; // one allocation is sampled per this many bytes; 0: all
+    bool known; // call sites were recorded
+    // One allocation is sampled per this many bytes; 0 if all allocations are recorded.
+    uint64_t sample_bytes;
     struct coverage_bytes all, reached;
-    struct coverage_bytes loading; // library constructors, before the program's first allocation
+    // Allocated by library constructors, before the program's first allocation.
+    struct coverage_bytes loading;
     struct coverage_interpreted interpreted[COVERAGE_RUNTIMES];
     struct coverage_object *objects; // sorted by coverage_finish
     size_t n_objects, objects_capacity;
@@ -62,8 +64,8 @@ int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes)
 // Sorts the objects by allocated bytes, largest first.
 void coverage_finish(struct coverage *c);
 
-// Returns reached / all in thousandths, rounded down so that 1000 means all. Returns 1000 if `all`
-// is 0.
+// Returns reached / all in thousandths. The result is rounded down, so 1000 means all. Returns 1000
+// if `all` is 0.
 unsigned coverage_permille(uint64_t reached, uint64_t all);
 
 #endif

@@ -12,7 +12,7 @@ static void add_weighted(struct estimate *e, uint64_t size, uint64_t sample_byte
     e->variance += sign * (1 - p) * bytes * bytes;
     e->sampled_bytes += (uint64_t)sign * size;
     e->sampled_blocks += (uint64_t)sign;
-    // Clears rounding errors.
+    // Removes rounding errors.
     if (!e->sampled_blocks)
         *e = (struct estimate){0};
 }
@@ -52,15 +52,16 @@ static double gamma_at_most(double shape, double x)
 
 enum { LARGE = 1000 };
 
-// Approximation by Wilson and Hilferty (1931), accurate to 10⁻⁴ in the range used here.
+// Uses the approximation by Wilson and Hilferty (1931), which is accurate to 10⁻⁴ in the range used
+// here.
 static double large_quantile(double shape, double deviations)
 {
     double root = 1 - 1 / (9 * shape) + deviations / (3 * sqrt(shape));
     return shape * root * root * root;
 }
 
-// Returns a quantile of a Gamma(shape) variable. `truncated`: conditional on a Poisson count with
-// that mean being nonzero.
+// Returns a quantile of a Gamma(shape) variable. If `truncated` is set, the variable is conditional
+// on the event that a Poisson count with this mean is not zero.
 static double quantile(double shape, double probability, int truncated)
 {
     double low = 0, high = 2 * shape + 20;
@@ -76,9 +77,9 @@ static double quantile(double shape, double probability, int truncated)
     return low;
 }
 
-// Fay and Feuer's interval (1997) for weighted sums of Poisson counts: treats the sum as a Poisson
-// variable in units of variance / sum. The upper limit allows for one more allocation of the
-// largest weight, about sample_bytes.
+// Computes the interval of Fay and Feuer (1997) for weighted sums of Poisson counts. The sum is
+// treated as a Poisson variable in units of variance / sum. The upper limit allows for one more
+// allocation of the largest weight, which is about sample_bytes.
 struct estimate_range estimate_bytes(const struct estimate *e, uint64_t sample_bytes)
 {
     double one = (double)sample_bytes, unit = e->bytes > 0 ? e->variance / e->bytes : 0;

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-// An empty sum if all zero.
+// An all-zero struct is an empty sum.
 struct estimate {
     double bytes, blocks;
     double variance;         // variance of `bytes`
@@ -27,8 +27,8 @@ void estimate_remove(struct estimate *e, uint64_t size, uint64_t sample_bytes);
 void estimate_subtract(struct estimate *e, const struct estimate *part);
 
 // Returns an interval that contains the true number of bytes with a probability of at least 95 %.
-// The sum must contain at least one sampled allocation. The interval accounts for the bias that
-// sums without a sampled allocation are not reported.
+// The sum must contain at least one sampled allocation. Sums without a sampled allocation are not
+// reported, and the interval accounts for the resulting bias.
 struct estimate_range estimate_bytes(const struct estimate *e, uint64_t sample_bytes);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Resolves the points of the span, which requires the file's clock.
+// Converts the points of the span to stamps, for which the clock of the file is needed.
 static void set_span(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
                      uint64_t hz, unsigned shift)
 {
@@ -23,7 +23,7 @@ static void set_span(const struct file_stat *s, struct by_site *b, uint64_t star
 // Statistics of one process while the file is being read.
 struct file_stat_counter {
     struct file_stat *file;
-    size_t process; // index in `file`
+    size_t process; // index of the process in `file`
     struct summary_counter summary;
     struct usage usage;
     struct workload_sample *samples;
@@ -31,7 +31,7 @@ struct file_stat_counter {
     struct by_site by_site; // empty until the first op with a call site
     struct workload_sites sites;
     struct big_blocks big_blocks;
-    bool has_history; // the file's `reading` reads this process
+    bool has_history; // the `reading` of the file reads this process
 };
 
 static void counter_free(struct file_stat_counter *c)
@@ -88,10 +88,10 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
     return 0;
 }
 
-// Counts ops that are `stride` bytes apart: either each is a workload_op of `thread`, or each is a
-// workload_thread_op. If `usage` is set, starts with the first batch that has a call site,
-// attributing all earlier ops from `usage`, which must not include this batch yet. Most files have
-// no call sites.
+// Counts ops that are `stride` bytes apart. Each op is either a workload_op of `thread` or a
+// workload_thread_op. If `usage` is set, counting starts with the first batch that has a call site,
+// because most files have no call sites. All earlier ops are then counted from `usage`, which must
+// not include this batch yet.
 static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread,
                        const struct workload_op *ops, size_t stride, size_t n)
 {
@@ -144,8 +144,8 @@ static int count_samples(void *context, const struct trace_sample *samples, size
     return 0;
 }
 
-// Returns true if the process's peak is higher than the kept process's, as in peaks_choose.
-// Inherited blocks do not count.
+// Returns true if the peak of process `p` is higher than the peak of the kept process, as in
+// peaks_choose. Inherited blocks do not count.
 static bool is_larger(const struct workload_summary *p, const struct workload_summary *kept)
 {
     int64_t peak = (int64_t)(p->peak_live_bytes - p->preexisting_bytes),
@@ -153,7 +153,8 @@ static bool is_larger(const struct workload_summary *p, const struct workload_su
     return peak != other ? peak > other : p->events > kept->events;
 }
 
-// Keeps usage and call sites if the process has the highest peak of live bytes so far.
+// Keeps the usage and the call sites of the process if it has the highest peak of live bytes so
+// far.
 static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
 {
     const struct workload_summary *of = &s->processes[c->process].summary;
@@ -182,7 +183,7 @@ static int count_coverage(struct file_stat *s, const struct file_stat_process *p
 {
     const struct coverage_bytes none = {p->summary.requested_bytes, p->summary.peak_live_bytes,
                                         p->summary.live_at_end_bytes};
-    // A truncated workload has lost its sites.
+    // A truncated workload lacks its sites.
     if (s->part == FILE_STAT_BRIEF || (b->n_sites && !sites->n_sites))
         return 0;
     by_site_finish(b);
@@ -256,7 +257,7 @@ static void show_progress(void *context, uint64_t offset)
         progress_update(s->progress, offset);
 }
 
-// Returns the duration of the recording, or of the recorded part.
+// Returns the duration of the recording or, if only part was recorded, of that part.
 static uint64_t trace_duration_ns(const struct trace_reader *r, uint64_t end_stamp)
 {
     uint64_t from = UINT64_MAX, to = 0;
@@ -283,7 +284,7 @@ static uint64_t workload_duration_ns(const struct workload_header *h,
     return h->has_stamps && to > from ? clock_to_ns((to - from) << h->stamp_shift, h->clock_hz) : 0;
 }
 
-// Moves data out of the reader, which will be released before *s.
+// Moves data out of the reader, because the reader is released before *s.
 static void keep_facts(struct file_stat *s, struct trace_reader *r)
 {
     s->session = r->session;
@@ -296,8 +297,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
-// Names the threads that had no name at their exit, using names stored by the recorder. These are
-// threads that were still running and, in old traces, all threads.
+// Names the threads without a name, using names that the recorder stored. These are the threads
+// that were still running and, in old traces, all threads.
 static void name_threads(struct file_stat *s)
 {
     const struct trace_process *p =
@@ -330,7 +331,7 @@ void file_stat_set_facts(struct workload_summary *s, const struct trace_process 
     s->recording_rss_bytes = facts->recording_rss_bytes;
 }
 
-// Prepares the reading of the history. Faults of the file are reported by the conversion.
+// Prepares reading the history. The conversion reports faults of the file.
 static int begin_history(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct err ignored;
@@ -338,8 +339,8 @@ static int begin_history(struct file_stat *s, struct trace_file *t, struct err *
     return rc == -ENOMEM ? err_no_memory(e, s->name) : 0;
 }
 
-// Ends the reading of the history. Sets *other if the history describes another process than the
-// usage, which is possible with several processes. Returns 0 or -ENOMEM.
+// Ends reading the history. Sets *other if the history describes a different process than the
+// usage, which is possible if there are several processes. Returns 0 or -ENOMEM.
 static int end_history(struct file_stat *s, const struct trace_reader *r, bool *other)
 {
     bool has_usage = s->reading && s->of_usage < s->n_processes;
@@ -349,10 +350,10 @@ static int end_history(struct file_stat *s, const struct trace_reader *r, bool *
     return rc;
 }
 
-// Reads the trace again, for the history of the process that the usage describes.
+// Reads the trace again for the history of the process that the usage describes.
 static int read_history(struct file_stat *s, struct trace_file *t)
 {
-    struct err ignored; // the conversion has reported faults of the file
+    struct err ignored; // the conversion has already reported faults of the file
     rss_history_release(&s->history);
     s->history = (struct rss_history){.n = 0};
     int rc = trace_file_rewind(t, &ignored);
@@ -385,7 +386,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
         rss_reading_end(s->reading, false);
         return rc;
     }
-    // The reader's session is necessary for this.
+    // end_history needs the session of the reader.
     rc = end_history(s, &t->reader, &reads_again);
     s->cut = result.cut;
     s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);
@@ -431,8 +432,8 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
     return s->samples ? 0 : -ENOMEM;
 }
 
-// Reads all ops, and the summary unless *sum has already been read. If the file is truncated, the
-// summary is replaced by the count of the ops read.
+// Reads all ops. Reads the summary unless *sum has already been read. If the file is truncated, the
+// count of the ops read replaces the summary.
 static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary,
                     struct workload_summary *sum, struct err *e)
 {
@@ -489,7 +490,7 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
     return rc;
 }
 
-// Prepares the lookup of names; the lookup itself happens when they are printed.
+// Prepares the lookup of names. Names are looked up when they are printed.
 static int finish_sites(struct file_stat *s)
 {
     by_site_finish(&s->by_site);

@@ -12,9 +12,9 @@
 
 enum file_stat_part {
     FILE_STAT_ALL,
-    FILE_STAT_BRIEF,  // totals only; reads just the end of a workload if possible
-    FILE_STAT_REPORT, // everything, plus the flows and parts of call sites
-    FILE_STAT_SITES,  // totals and call sites of the process with the highest peak
+    FILE_STAT_BRIEF,  // only totals; reads only the end of a workload if possible
+    FILE_STAT_REPORT, // everything, and the flows and parts of call sites
+    FILE_STAT_SITES,  // totals, and call sites of the process with the highest peak
     FILE_STAT_POOLS,  // like SITES, but for blocks in the program's pools
 };
 
@@ -22,15 +22,16 @@ enum file_stat_kind { FILE_STAT_WORKLOAD, FILE_STAT_TRACE, FILE_STAT_AGGREGATE }
 
 struct file_stat_process {
     uint32_t pid;
-    char *argv; // each argument is terminated by NUL; owned
+    char *argv; // arguments, each terminated by NUL; owned
     uint32_t argv_bytes;
     char *exe; // owned, may be NULL
     struct workload_summary summary;
     struct trace_process facts;        // from a trace or aggregate
-    struct file_stat_counter *counter; // only while reading; owned
+    struct file_stat_counter *counter; // only set while reading; owned
 };
 
-// Selects the blocks that are allocated between two points and live at the second.
+// Two points that select blocks: the blocks allocated between the points and live at the second
+// point.
 struct file_stat_points {
     struct slice_point from, to;
 };
@@ -46,35 +47,40 @@ struct file_stat_periods {
 struct file_stat {
     const char *name; // borrowed
     enum file_stat_kind kind;
-    struct file_stat_process *processes; // trace: processes with events; workload: one
+    // In a trace, the processes with events; in a workload, one process.
+    struct file_stat_process *processes;
     size_t n_processes, capacity;
     struct trace_session session;       // from a trace or aggregate
     struct trace_unrecorded unrecorded; // from a trace or aggregate
-    bool under_way;                     // aggregate: written while the recording was still running
-    uint64_t others; // aggregate: number of further processes, included only in the totals
+    // The aggregate was written while the recording was still running.
+    bool under_way;
+    uint64_t others; // number of further processes in an aggregate, which only the totals include
     struct file_stat_periods periods; // from an aggregate
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
-    struct err cut; // where the file is truncated; empty if it is complete
-    // Only part of the run was recorded: blocks live at the end may have been freed later.
+    struct err cut; // where the file is truncated; the message is empty if the file is complete
+    // Only part of the run was recorded. Blocks that are live at the end may have been freed later.
     bool partial;
-    bool summary_only; // totals are from the file's summary and have not been verified
-    // Blocks of HT_BIG_BYTES or more; FILE_STAT_ALL only.
+    // The totals were copied from the summary of the file and have not been verified.
+    bool summary_only;
+    // Use of blocks of HT_BIG_BYTES or more. Only for FILE_STAT_ALL.
     struct big_blocks_use big;
     // Heap usage.
-    struct usage_sums *sums;         // all processes; NULL unless FILE_STAT_ALL
-    struct usage usage;              // of the process with the highest peak of live bytes
-    size_t of_usage;                 // index of the process that `usage` describes
+    struct usage_sums *sums;         // sums over all processes; NULL unless FILE_STAT_ALL
+    struct usage usage;              // usage of the process with the highest peak of live bytes
+    size_t of_usage;                 // index of that process
     bool kept;                       // of_usage is valid
     struct workload_sample *samples; // memory samples of that process
     size_t n_samples;
-    struct by_site by_site;       // of that process; empty if no call sites were recorded
-    uint64_t stack_sample_bytes;  // one allocation is sampled per this many bytes; 0: not sampled
-    struct workload_sites sites;  // of that process
+    // Call sites of that process; empty if no call sites were recorded.
+    struct by_site by_site;
+    uint64_t stack_sample_bytes;  // one allocation is sampled per this many bytes; 0 if not sampled
+    struct workload_sites sites;  // stacks of the sites of that process
     struct symbols *symbols;      // names for `sites`, or NULL
-    struct coverage coverage;     // of all processes
+    struct coverage coverage;     // coverage of all processes
     struct big_blocks big_blocks; // from a workload
-    // Of that process in a trace, if sums is set; history.n is 0 if the trace has no maps of pages.
+    // History of that process in a trace, if `sums` is set. history.n is 0 if the trace has no page
+    // maps.
     struct rss_history history;
     // State while reading.
     enum file_stat_part part;
@@ -84,11 +90,12 @@ struct file_stat {
     const struct file_stat_points *span; // may be NULL
     const struct input *in;
     struct progress *progress;   // may be NULL
-    struct rss_reading *reading; // of `history`; NULL: no maps
+    struct rss_reading *reading; // reads `history`; NULL if the trace has no page maps
 };
 
-// Reads the file. `path` must outlive *s. `watch`, which may be NULL, receives progress and the
-// location where a truncated file ends. Returns 0, or a negative errno with *e set and *s released.
+// Reads the file. `path` must outlive *s. `watch` may be NULL; it receives the progress and the
+// location at which a truncated file ends. Returns 0, or a negative errno with *e set and *s
+// released.
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e);
 
@@ -97,8 +104,8 @@ int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
 int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part,
                    const struct file_stat_points *span, const struct convert_watch *watch,
                    struct err *e);
-// Like file_stat_span, but for an input positioned at its first byte. Closes or moves the input;
-// its name becomes s->name.
+// Like file_stat_span, but for an input positioned at its first byte. Closes or moves the input.
+// s->name is the name of the input.
 int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
                     const struct file_stat_points *span, const struct convert_watch *watch,
                     struct err *e);
@@ -107,22 +114,23 @@ void file_stat_release(struct file_stat *s);
 // Returns the name of the file type.
 const char *file_stat_kind_name(const struct file_stat *s);
 
-// Steps of file_stat, for files that already contain finished figures. Each returns 0 or -ENOMEM.
+// The following functions are steps of file_stat, for files that already contain finished figures.
+// Each returns 0 or -ENOMEM.
 //
 // Adds a process and moves *facts to it.
 int file_stat_add_process(struct file_stat *s, struct trace_process *facts);
 
-// Copies the trace's facts about a process to the process's summary.
+// Copies the facts that a trace contains about a process to the summary of the process.
 void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
                          uint64_t clock_hz);
 
-// Finishes the call sites of the process added last, whose summary must be set, and counts the
+// Finishes the call sites of the process that was added last, whose summary must be set. Counts the
 // coverage of its stacks. If the process has the highest peak so far, moves the call sites to *s
 // and sets *kept. The caller must release *b and *sites.
 int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites,
                          bool *kept);
 
-// Adds up the totals after the last process.
+// Computes the totals after the last process.
 int file_stat_finish(struct file_stat *s);
 
 #endif

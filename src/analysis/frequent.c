@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the value's entry, or the empty entry to use for it.
+// Returns the entry of the value. If the value has no entry, returns the empty entry for inserting
+// it.
 static struct frequent_entry *find_entry(struct frequent *f, uint64_t value)
 {
-    // Fibonacci hashing (Knuth): the top bits of the product are the best mixed.
+    // Fibonacci hashing (Knuth): the top bits of the product depend on all bits of the value.
     size_t i = (size_t)(value * 0x9e3779b97f4a7c15u >> 52) & (FREQUENT_SLOTS - 1);
     while (f->slots[i].count && f->slots[i].value != value)
         i = (i + 1) & (FREQUENT_SLOTS - 1);
@@ -20,8 +21,8 @@ static int by_count(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// Subtracts the median from all counts and drops the values that reach 0, which is at least half of
-// them.
+// Subtracts the median from all counts, and drops the values whose count reaches 0. These are at
+// least half of the values.
 static void shrink_counts(struct frequent *f)
 {
     struct frequent_entry kept[FREQUENT_MAX];

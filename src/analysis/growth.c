@@ -6,22 +6,22 @@
 enum {
     WINDOWS = 16, // only the low level of each window is used, so bursts have no effect
     MIN_WINDOWS = 4,
-    TAUS = 48, // time constants that are tried for a saturating level
+    TAUS = 48, // number of time constants that are tried for a saturating level
 };
 
 #define MIN_CHANGE_BYTES            (64 << 10)
-#define CHANGE_SHARE                0.002 // smaller changes of the level are ignored, as a share of the level
-#define SWING_SHARE                 0.02 // … and as a share of the swing
-#define MISFIT                      0.1 // limit for the residuals of a model, as a share of the growth
-#define SLOWER                      0.88 // growth of the second half over growth of the first half
-#define STEP_SHARE                  0.6  // share of the growth in one window
-#define HALF_RATIO                  0.5  // min. ratio of the third and fourth quarter's growth
-#define FALL_SHARE                  0.5  // share of the swing by which a saw-tooth falls back
-#define SAW_SHARE                   0.1 // share of the highest level that the swing of a saw-tooth has
+#define CHANGE_SHARE                0.002 // smaller changes are ignored, as a share of the level
+#define SWING_SHARE                 0.02  // smaller changes are ignored, as a share of the swing
+#define MISFIT                      0.1   // limit of a model's residuals, as a share of the growth
+#define SLOWER                      0.88  // growth of the second half over growth of the first half
+#define STEP_SHARE                  0.6   // share of the growth in one window
+#define HALF_RATIO                  0.5 // min. ratio of the growth in the third and fourth quarter
+#define FALL_SHARE                  0.5 // share of the swing by which a saw-tooth falls back
+#define SAW_SHARE                   0.1 // swing of a saw-tooth, as a share of the highest level
 #define PREDICTED_OFF               0.3 // max. error of the predicted growth, as a share
-#define ALMOST                      0.005 // additional residual, as a share of the rise, of curves that also fit
-#define TAU_MIN                     0.05 // share of the duration
-#define TAU_MAX                     4.0
+#define ALMOST                      0.005 // residual above the best fit, as a share of the rise
+#define TAU_MIN                     0.05  // share of the duration
+#define TAU_MAX                     4.0   // share of the duration
 #define CONFIDENCE_95               1.96
 
 #define HT_X(symbol, name, meaning) name,
@@ -34,17 +34,17 @@ const char *growth_shape_name(enum growth_shape shape)
 }
 
 struct level {
-    double x, y; // seconds since the first point, bytes
+    double x, y; // seconds since the first point, and bytes
 };
 
 // A line a + b u through levels, where u is x or a function of x.
 struct growth_line {
-    double a, b, squares; // sum of the squared residuals
-    double tau;           // 0: u is x
+    double a, b, squares; // `squares` is the sum of the squared residuals
+    double tau;           // if 0, u is x
 };
 
-// Divides the time into equal windows and finds the low level of each. Returns the number of
-// windows that have a point.
+// Divides the time into equal windows and finds the low level of each window. Returns the number of
+// windows that contain a point.
 static size_t find_lows(const struct growth_point *p, size_t n, struct level lows[WINDOWS])
 {
     double from = p[0].ns, width = (p[n - 1].ns - from) / WINDOWS;
@@ -160,8 +160,8 @@ static double find_teeth(struct growth *g, const struct growth_point *p, size_t 
     return fall;
 }
 
-// Chooses the model of a level that rises. If only the second half is linear, as after the start of a
-// service, *g describes the second half.
+// Chooses the model of a level that rises. If only the second half is linear, as after the start of
+// a service, *g describes the second half.
 static enum growth_shape choose_model(struct growth *g, const struct level *l, size_t n,
                                       double change)
 {

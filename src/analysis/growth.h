@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// GROWTH_SHAPES(X) calls X(SYMBOL, name in JSON, meaning).
+// GROWTH_SHAPES(X) calls X(SYMBOL, name in JSON, meaning) for each shape.
 #define GROWTH_SHAPES(X)                                                                           \
     X(UNKNOWN, "unknown", "the time is too short, or there are too few points")                    \
     X(STEADY, "steady", "the level hardly changes, compared with itself")                          \
@@ -26,8 +26,9 @@ enum growth_shape {
 // Minimum duration for a classification.
 #define GROWTH_MIN_NS 3e9
 
-// Lowest and highest level since the previous point. `ns` is a time, or an event number that is
-// scaled to the duration: a server whose load varies grows linearly over events, but not over time.
+// Lowest and highest level since the previous point. `ns` is either a time or an event number that
+// is scaled to the duration. A server with a varying load grows linearly over events, but not over
+// time.
 struct growth_point {
     double ns, low_bytes, high_bytes;
 };
@@ -35,16 +36,16 @@ struct growth_point {
 struct growth {
     enum growth_shape shape;
     double span_ns;                 // time between the first and the last point
-    double first_bytes, last_bytes; // low level in the first and the last part of the time
-    double grown_bytes;             // last_bytes - first_bytes
-    double swing_bytes;             // highest level - lowest level
+    double first_bytes, last_bytes; // low level in the first and in the last part of the time
+    double grown_bytes;             // last_bytes minus first_bytes
+    double swing_bytes;             // highest level minus lowest level
     double bytes_per_s;             // slope of the line through the low levels
     double bytes_per_s_error;       // half the width of the slope's 95 % interval
-    double misfit; // root mean square of the residuals of the shape, as a share of grown_bytes
-    // SATURATING: limit_bytes is the level that the model approaches. Limits from limit_low_bytes
-    // to limit_high_bytes fit almost as well.
+    double misfit;                  // root mean square of the residuals, as a share of grown_bytes
+    // For SATURATING, limit_bytes is the level that the model approaches. Limits from
+    // limit_low_bytes to limit_high_bytes fit almost as well.
     double limit_bytes, limit_low_bytes, limit_high_bytes;
-    unsigned teeth; // how often the level rose by most of the swing and fell back
+    unsigned teeth; // number of times that the level rose by most of the swing and fell back
 };
 
 // Fits the models to n points with increasing `ns`.

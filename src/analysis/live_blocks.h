@@ -8,16 +8,17 @@
 #include <stdlib.h>
 
 struct live_blocks_entry {
-    uint64_t size;         // requested bytes
-    uint64_t event, stamp; // when the block was allocated, in units chosen by the table's owner
+    uint64_t size; // requested bytes
+    // When the block was allocated, in units that the owner of the table chooses.
+    uint64_t event, stamp;
     uint32_t thread;
-    uint32_t site : 24; // 0: unknown
+    uint32_t site : 24; // 0 if unknown
     bool is_live : 1;
     bool is_preexisting : 1;
     bool is_marked : 1; // for use by the table's owner
 };
 
-// Empty if all zero.
+// An all-zero struct is empty.
 struct live_blocks {
     struct live_blocks_entry *items;
     size_t n, capacity;
@@ -29,13 +30,13 @@ static inline void live_blocks_release(struct live_blocks *l)
     *l = (struct live_blocks){0};
 }
 
-// Returns the slot's live block, or NULL.
+// Returns the live block of the slot, or NULL.
 static inline struct live_blocks_entry *live_blocks_find(const struct live_blocks *l, uint32_t slot)
 {
     return slot < l->n && l->items[slot].is_live ? &l->items[slot] : NULL;
 }
 
-// Returns the slot's entry, which may not hold a live block, or NULL when out of memory.
+// Returns the entry of the slot, or NULL when out of memory. The entry may hold no live block.
 static inline struct live_blocks_entry *live_blocks_at(struct live_blocks *l, uint32_t slot)
 {
     if (__builtin_expect(slot >= l->n, 0) &&

@@ -48,8 +48,8 @@ size_t measure_median_index(const double *values, size_t n)
     return 0;
 }
 
-// SplitMix64 (Steele, Lea, Flood 2014): good enough for drawing indices, and identical on every
-// platform.
+// SplitMix64 (Steele, Lea, Flood 2014). It is good enough for choosing indices, and identical on
+// every platform.
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -117,7 +117,7 @@ bool measure_differs(const struct measure_ratio *r, size_t comparisons)
 
 size_t measure_runs_needed(size_t comparisons)
 {
-    double p = 2; // with n runs per side that are all different: 2 / (2 n over n)
+    double p = 2; // with n runs per side whose values are all different, p is 2 / (2 n over n)
     size_t n = 0;
     while (n < MEASURE_MIN_RUNS || p > MAX_P / (comparisons ? (double)comparisons : 1)) {
         n++;
@@ -126,8 +126,8 @@ size_t measure_runs_needed(size_t comparisons)
     return n;
 }
 
-// Writes twice the rank of each value: n_a values of `a`, then n_b of `b`. Equal values share the
-// mean of their ranks.
+// Writes twice the rank of each value: first the n_a values of `a`, then the n_b values of `b`. The
+// rank of equal values is the mean of their ranks.
 static void rank_values(const double *a, size_t n_a, const double *b, size_t n_b, size_t *ranks)
 {
     size_t n = n_a + n_b;
@@ -143,10 +143,12 @@ static void rank_values(const double *a, size_t n_a, const double *b, size_t n_b
 
 enum { EXACT_VALUES = 20, EXACT_SUM = EXACT_VALUES * (EXACT_VALUES + 1) };
 
-// Counts the choices of n_a of the ranks whose sum is as far from its mean as `sum`.
+// Counts the choices of n_a of the ranks whose sum differs from its mean at least by the same
+// amount as `sum`.
 static double exact_p(const size_t *ranks, size_t n, size_t n_a, size_t sum)
 {
-    static double ways[EXACT_VALUES + 1][EXACT_SUM + 1]; // by number of ranks and their sum
+    // Indexed by number of ranks and by their sum.
+    static double ways[EXACT_VALUES + 1][EXACT_SUM + 1];
     double all = 0, far = 0, mean = (double)n_a * (double)(n + 1);
     memset(ways, 0, sizeof ways);
     ways[0][0] = 1;

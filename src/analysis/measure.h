@@ -8,8 +8,9 @@
 enum {
     MEASURE_RESAMPLES = 4000,
     MEASURE_MAX_RUNS = 1000,
-    // Runs per side needed for an interval. In simulations with equal sides, a difference was
-    // reported in 10 % of the cases with 3 runs, in 7 % with 4, and in 4 % with 5.
+    // Number of runs per side that an interval requires. In simulations with equal sides, a
+    // difference was reported in 10 % of the cases with 3 runs, in 7 % with 4 runs, and in 4 % with
+    // 5 runs.
     MEASURE_MIN_RUNS = 5,
 };
 
@@ -24,17 +25,18 @@ double measure_median(const double *values, size_t n);
 // Returns 0 if `n` is 0.
 size_t measure_median_index(const double *values, size_t n);
 
-// A ratio and its 95 % confidence interval. low and high are NAN if there is no interval.
+// A ratio and its 95 % confidence interval. `low` and `high` are NAN if there is no interval.
 struct measure_ratio {
     double ratio, low, high;
-    // Probability that equal sides differ at least as much, by the Mann-Whitney test. NAN: no test
+    // Probability that equal sides differ at least by this amount, by the Mann-Whitney test. NAN
+    // without a test.
     double p;
 };
 
-// Returns the ratio of the medians of `a` and `b`, with a percentile bootstrap interval (Efron
-// 1979) from MEASURE_RESAMPLES resamples. The seed is fixed, so equal input gives equal output. The
-// interval always contains the ratio; there is no interval if either side has fewer than
-// MEASURE_MIN_RUNS runs. Returns zeros if either side is empty or the median of `b` is 0.
+// Returns the ratio of the medians of `a` and `b`. The interval is a percentile bootstrap interval
+// (Efron 1979) from MEASURE_RESAMPLES resamples. The seed is fixed, so equal input gives equal
+// output. The interval always contains the ratio. There is no interval if either side has fewer
+// than MEASURE_MIN_RUNS runs. Returns zeros if either side is empty or if the median of `b` is 0.
 struct measure_ratio measure_ratio(const double *a, size_t n_a, const double *b, size_t n_b);
 
 bool measure_has_interval(const struct measure_ratio *r);
@@ -43,15 +45,15 @@ bool measure_has_interval(const struct measure_ratio *r);
 // Returns false if there is no interval.
 bool measure_is_same(const struct measure_ratio *r);
 
-// Returns true if the sides differ by MEASURE_MIN_DIFFERENCE or more, the interval excludes 1, and
-// the difference is significant at 5 % among this number of comparisons (Bonferroni).
+// Returns true if the sides differ by MEASURE_MIN_DIFFERENCE or more, the interval does not contain
+// 1, and the difference is significant at 5 % among this number of comparisons (Bonferroni).
 bool measure_differs(const struct measure_ratio *r, size_t comparisons);
 
-// Returns the number of runs per side from which a difference can be significant.
+// Returns the minimum number of runs per side with which a difference can be significant.
 size_t measure_runs_needed(size_t comparisons);
 
-// Returns the two-sided p value of the Mann-Whitney test: exact for up to 20 values, otherwise by
-// the normal approximation. Returns 1 if a side is empty.
+// Returns the two-sided p value of the Mann-Whitney test. The value is exact for up to 20 values,
+// and otherwise approximated by the normal distribution. Returns 1 if a side is empty.
 double measure_p_value(const double *a, size_t n_a, const double *b, size_t n_b);
 
 #endif

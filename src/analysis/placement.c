@@ -12,11 +12,11 @@ enum {
     BUFFER_EVENTS = 1 << 20,
     // Blocks of this size or more share no page with other blocks, as in most allocators.
     BIG_GRANULES = (256 << 10) / PLACEMENT_GRANULE,
-    // The kernel can move the pages of such a block (mremap), so that a resize does not need the
-    // memory of both sizes at once.
+    // The kernel can move the pages of a block of this size or more (mremap). A resize then does
+    // not need memory for both sizes at the same time.
     MREMAP_GRANULES = (128 << 10) / PLACEMENT_GRANULE,
     ARENAS = 2,
-    NO_ARENA = ARENAS, // the block shares no page
+    NO_ARENA = ARENAS, // arena of a block that shares no page with other blocks
 };
 
 void placement_init(struct placement_search *p, const struct placement_settings *settings)
@@ -68,7 +68,8 @@ static int append_event(struct placement_events *l, uint32_t slot, uint32_t gran
     return 0;
 }
 
-// Calls `apply` with each event, in order. Returns 0, or the first other result.
+// Calls `apply` with each event, in order. Stops if `apply` returns a value other than 0, and
+// returns that value. Otherwise, returns 0.
 static int each_event(struct placement_events *l,
                       int (*apply)(void *context, const struct placement_event *ev), void *context,
                       struct err *e)
@@ -92,7 +93,7 @@ static int each_event(struct placement_events *l,
     return rc;
 }
 
-// Returns -EFBIG for a block that the arenas cannot hold.
+// Converts bytes to granules. Returns 0, or -EFBIG for a block that does not fit in an arena.
 static int count_granules(uint64_t bytes, uint32_t *granules)
 {
     if (bytes / PLACEMENT_GRANULE >= UINT32_MAX - 1)
@@ -160,24 +161,26 @@ int placement_free(struct placement_search *p, uint32_t slot, struct err *e)
 }
 
 struct placed {
-    uint64_t at;       // granule
-    uint32_t granules; // 0: no block
+    uint64_t at;       // number of the block's first granule
+    uint32_t granules; // 0 if the slot has no block
     uint32_t arena;
 };
 
-// A pass over all events that places each block at the lowest address with room. The first pass has
-// one arena, and marks the blocks that are live at the peak. In the second pass, these blocks are
-// placed in a separate arena until the peak is reached, so that there are no holes between them.
-// After the peak, new blocks fill the holes that they leave.
+// A pass over all events that places each block at the lowest address with enough space. The first
+// pass uses a single arena, and marks the blocks that are live at the peak. The second pass places
+// these blocks in a separate arena until the peak is reached, so there are no holes between them.
+// After the peak, new blocks fill the holes that the freed blocks leave.
 struct pass {
     const struct placement_search *p;
     struct placement_arena arenas[ARENAS];
-    struct placed *placed;     // by slot
-    uint64_t *births;          // by slot: number of the allocation; NULL: not needed
-    uint8_t *is_live_at_peak;  // bit map by number of the allocation
-    uint64_t event, allocated; // number of events so far, without preexisting blocks; allocations
-    uint64_t own_pages;        // of blocks that share no page
-    uint64_t need_bytes;       // highest so far
+    struct placed *placed; // indexed by slot
+    // Indexed by slot: number of the block's allocation; NULL if not needed.
+    uint64_t *births;
+    uint8_t *is_live_at_peak; // bit map, indexed by number of the allocation
+    // Number of events so far, without preexisting blocks, and number of allocations so far.
+    uint64_t event, allocated;
+    uint64_t own_pages;  // pages of the blocks that share no page
+    uint64_t need_bytes; // highest need so far
     bool marks, splits;
 };
 
@@ -323,12 +326,12 @@ int placement_find(struct placement_search *p, struct placement_bounds *b, struc
 struct workload_reading {
     struct placement_search placement;
     struct samples_residency residency;
-    uint64_t *op_numbers; // by thread: number of the next op
+    uint64_t *op_numbers; // indexed by thread: number of the thread's next op
     size_t n_threads, threads_capacity;
 };
 
-// Returns the bytes of the op's block that the program used. A big block from calloc whose use is
-// unknown counts as one page.
+// Returns the bytes of the op's block that the program used. If the use of a big block from calloc
+// is unknown, counts one page.
 static uint64_t used_bytes(const struct workload_reading *d, uint32_t thread, uint64_t number,
                            const struct workload_op *op)
 {

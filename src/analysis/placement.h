@@ -1,5 +1,5 @@
-// Bounds on the memory that a workload needs if no block is moved: a lower bound, the peak of live
-// bytes, and the best of several placements of the blocks, which is an upper bound but need not be
+// Bounds on the memory that a workload needs if blocks are never moved. The lower bound is the peak
+// of live bytes. The upper bound is the best of several placements of the blocks, which need not be
 // optimal. Sizes are rounded up to PLACEMENT_GRANULE; blocks have no headers. Free pages do not
 // count, as if they were returned to the kernel at once.
 //
@@ -21,22 +21,23 @@ enum { PLACEMENT_GRANULE = 16 };
 
 struct placement_bounds {
     uint64_t lower_bytes, found_bytes;
-    uint64_t blocks; // allocations, including resizes
+    uint64_t blocks; // number of allocations, including resizes
 };
 
 struct placement_settings {
-    // For tests: count the address range from the lowest to the highest block, instead of the pages
-    // in use.
+    // Count the address range from the lowest to the highest block, instead of the pages in use.
+    // Only set by tests.
     bool range_only;
-    size_t buffer_events; // events held in memory before they are written to a file; 0: 1 M
+    // Number of events held in memory before they are written to a file; 0 means 1 M.
+    size_t buffer_events;
 };
 
-// Change of a slot's block. 0 granules: the block is freed.
+// A change of a slot's block. 0 granules mean that the block is freed.
 struct placement_event {
     uint32_t slot, granules;
 };
 
-// Events in a buffer and, once it is full, a temporary file.
+// Events in a buffer and, after the buffer was full, in a temporary file.
 struct placement_events {
     struct placement_event *items;
     size_t n, capacity, limit;
@@ -47,15 +48,16 @@ struct placement_events {
 struct placement_search {
     struct placement_settings settings;
     struct placement_events preexisting, events;
-    uint32_t *live; // by slot: granules
+    uint32_t *live; // indexed by slot: number of granules
     size_t n_slots, slots_capacity;
-    // Granules of live blocks that are not preexisting, minus freed preexisting blocks.
+    // Granules of live blocks that are not preexisting, minus granules of preexisting blocks that
+    // were freed.
     int64_t now, peak;
-    uint64_t peak_after; // number of events after which the peak is first reached
+    uint64_t peak_after; // number of events after which the peak is reached for the first time
     uint64_t preexisting_granules, allocations;
 };
 
-// `settings` may be NULL.
+// Initializes *p. `settings` may be NULL.
 void placement_init(struct placement_search *p, const struct placement_settings *settings);
 void placement_release(struct placement_search *p);
 
@@ -63,7 +65,7 @@ void placement_release(struct placement_search *p);
 // another negative errno.
 int placement_put(struct placement_search *p, uint32_t slot, uint64_t bytes, struct err *e);
 
-// Allocates a block that is live from the start, whenever it is reported.
+// Allocates a block that is live from the start. The caller may report the block later.
 int placement_put_preexisting(struct placement_search *p, uint32_t slot, uint64_t bytes,
                               struct err *e);
 
@@ -72,8 +74,8 @@ int placement_free(struct placement_search *p, uint32_t slot, struct err *e);
 
 int placement_find(struct placement_search *p, struct placement_bounds *b, struct err *e);
 
-// Reads all ops of a workload and finds the bounds. Blocks of HT_BIG_BYTES or more count with the
-// part that the program used, as far as it was measured. Returns 0, or a negative errno.
+// Reads all ops of a workload and finds the bounds. A block of HT_BIG_BYTES or more counts only
+// with the part that the program used, if that part was measured. Returns 0, or a negative errno.
 int placement_read(struct workload_reader *r, struct placement_bounds *b, struct err *e);
 
 #endif

@@ -107,7 +107,7 @@ static void change(struct placement_arena *a, uint64_t at, uint64_t end, bool is
     update_nodes(a, first, last);
 }
 
-// Returns the lowest bit of a run of n set bits; there must be one.
+// Returns the lowest bit of a run of n set bits. The word must contain such a run.
 static unsigned find_run(uint64_t w, uint32_t n)
 {
     for (uint32_t have = 1, step; have < n; have += step) {
@@ -117,7 +117,8 @@ static unsigned find_run(uint64_t w, uint32_t n)
     return (unsigned)__builtin_ctzll(w);
 }
 
-// Returns the lowest free run of n granules; there must be one.
+// Returns the first granule of the lowest free run of n granules. The arena must contain such a
+// run.
 static uint64_t find_lowest(const struct placement_arena *a, uint32_t n)
 {
     size_t i = 1;

@@ -1,4 +1,4 @@
-// Address space in which blocks are placed at the lowest address that has room for them.
+// Address space for placing each block at the lowest address with enough space.
 #ifndef HEAPTAPE_ANALYSIS_PLACEMENT_ARENA_H
 #define HEAPTAPE_ANALYSIS_PLACEMENT_ARENA_H
 
@@ -11,14 +11,14 @@ struct placement_arena_node {
     uint32_t prefix, suffix, longest;
 };
 
-// Empty if all zero.
+// An all-zero struct is empty.
 struct placement_arena {
     uint64_t *words; // bit i of word w is set if granule 64 w + i is free
-    // Binary tree over the words: the children of node i are 2 i and 2 i + 1, the leaves start at
-    // n_words.
+    // Binary tree over the words. The children of node i are nodes 2 i and 2 i + 1. The leaves
+    // start at node n_words.
     struct placement_arena_node *nodes;
     size_t n_words;      // a power of two
-    uint64_t used_pages; // pages with part of a block
+    uint64_t used_pages; // number of pages that hold part of a block
 };
 
 enum {
@@ -28,12 +28,13 @@ enum {
 
 void placement_arena_release(struct placement_arena *a);
 
-// Places a block. Returns 0, -ENOMEM, or -EFBIG if the arena would exceed
-// PLACEMENT_ARENA_MAX_WORDS.
+// Places a block and sets *at to its first granule. Returns 0, -ENOMEM, or -EFBIG if the arena
+// would exceed PLACEMENT_ARENA_MAX_WORDS.
 int placement_arena_put(struct placement_arena *a, uint32_t granules, uint64_t *at);
 void placement_arena_free(struct placement_arena *a, uint64_t at, uint32_t granules);
 
-// Returns true if the granules after a block are free, and marks them as used.
+// If the granules after a block are free, marks them as used and returns true. Otherwise, returns
+// false.
 bool placement_arena_extend(struct placement_arena *a, uint64_t at, uint32_t granules);
 
 // Returns the end of the last block, in granules.

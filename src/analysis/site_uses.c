@@ -14,7 +14,7 @@ void site_uses_release(struct site_uses *u)
     *u = (struct site_uses){0};
 }
 
-// Returns true if the thread's latest allocation probably replaces `freed`.
+// Returns true if the last allocation of the thread probably replaces `freed`.
 static bool is_regrown(const struct site_uses_thread *t, const struct live_blocks *live,
                        const struct live_blocks_entry *freed)
 {

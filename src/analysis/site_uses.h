@@ -1,5 +1,5 @@
-// Inefficient use of blocks by call sites: blocks that are freed immediately or by another thread,
-// replaced by larger blocks, or sized just above a size class. Computed in one pass over a
+// Inefficient use of blocks by call sites: blocks that are freed immediately, freed by another
+// thread, replaced by larger blocks, or just above a size class. Computed in one pass over a
 // workload's ops in a valid total order.
 #ifndef HEAPTAPE_ANALYSIS_SITE_USES_H
 #define HEAPTAPE_ANALYSIS_SITE_USES_H
@@ -10,24 +10,25 @@ enum { SITE_USES_SHORT_EVENTS = 8 }; // maximum lifetime of a short-lived block
 
 struct site_use {
     uint64_t freed, short_lived,
-        remote; // blocks: freed; short-lived; freed by another thread
-    // Blocks freed right after their thread allocated a larger block, up to four times the size, at
-    // the same site: the growth pattern of std::vector and std::string. Counts the bytes of the
-    // smaller blocks.
+        remote; // number of blocks that were freed, short-lived, and freed by another thread
+    // Blocks that were freed right after their thread allocated a larger block at the same site.
+    // The larger block has at most four times the size. std::vector and std::string grow in this
+    // way. Counts the bytes of the smaller blocks.
     struct usage_count regrown;
-    // Requests just above a size class (size_classes_above), and the bytes they lose.
+    // Requests just above a size class (size_classes_above), and the bytes that these requests
+    // waste.
     struct usage_count above;
-    uint64_t big_measured, big_unused; // bytes, from big_blocks_measure
+    uint64_t big_measured, big_unused; // bytes from big_blocks_measure
 };
 
 struct site_uses_thread {
     uint32_t slot; // slot of the last allocation
-    bool is_last;  // that allocation was the thread's last op
+    bool is_last;  // the allocation was the last op of the thread
 };
 
-// Empty if all zero.
+// An all-zero struct is empty.
 struct site_uses {
-    struct site_use *sites; // by site number; 0: unknown
+    struct site_use *sites; // indexed by site number; site 0 means unknown
     size_t n_sites, sites_capacity;
     struct site_uses_thread *threads;
     size_t n_threads, threads_capacity;
@@ -35,8 +36,8 @@ struct site_uses {
 
 void site_uses_release(struct site_uses *u);
 
-// Counts a thread's op; call before applying the op to `live`. format_block_use of the op must not
-// be FORMAT_SLOT_NONE. `event` is the op's number. Returns 0 or -ENOMEM.
+// Counts a thread's op. Call before applying the op to `live`. format_block_use of the op must not
+// be FORMAT_SLOT_NONE. `event` is the number of the op. Returns 0 or -ENOMEM.
 int site_uses_op(struct site_uses *u, const struct live_blocks *live, uint64_t event,
                  uint32_t thread, const struct workload_op *op);
 

@@ -35,7 +35,7 @@ void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts
     c->stamp_bytes += more->stamp_bytes;
 }
 
-// Merges two adjacent bins; values at the end of a bin are taken from the later one.
+// Merges two adjacent bins. Values at the end of a bin are copied from the later bin.
 static void merge_bins(struct timeline_bin *to, const struct timeline_bin *a,
                        const struct timeline_bin *b)
 {

@@ -1,5 +1,5 @@
-// Timeline of a run, with a bounded number of bins of equal width. When the bins are full, adjacent
-// ones are merged.
+// Timeline of a run, with a limited number of bins of equal width. When all bins are in use,
+// adjacent bins are merged.
 #ifndef HEAPTAPE_ANALYSIS_TIMELINE_H
 #define HEAPTAPE_ANALYSIS_TIMELINE_H
 
@@ -11,25 +11,25 @@ enum {
     TIMELINE_GROUPS = 8, // groups of block sizes
 };
 
-// Counts since some point in the run.
+// Counts since a certain point of the run.
 struct timeline_counts {
     // Minimum and maximum of live bytes, initially and after each event.
     uint64_t min_bytes, max_bytes;
     // Minimum and maximum of live blocks, initially and after each event.
     uint64_t min_blocks, max_blocks;
     uint64_t events, allocs, frees, allocated_bytes;
-    double event_bytes, stamp_bytes; // live bytes, summed over events and over stamps
+    double event_bytes, stamp_bytes; // live bytes, summed over events and over stamps, respectively
 };
 
 struct timeline_bin {
     struct timeline_counts counts;
     uint64_t end_bytes, end_blocks;
-    uint64_t end_event, end_stamp;    // position on the other axis
+    uint64_t end_event, end_stamp;    // position on the other axis at the end of the bin
     uint64_t groups[TIMELINE_GROUPS]; // live bytes at the end
 };
 
-// The axis counts events, or stamps since the start. All zero is an empty timeline whose bins have
-// a width of 1.
+// The axis counts either events or stamps since the start. An all-zero struct is an empty timeline
+// whose bins have a width of 1.
 struct timeline {
     struct timeline_bin *bins;
     size_t n, capacity;       // closed bins; at most TIMELINE_BINS

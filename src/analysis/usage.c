@@ -8,8 +8,8 @@
 
 const double usage_growth_limits[USAGE_GROWTHS - 1] = {1.125, 1.25, 1.5, 1.75, 2, 3, 4, 8};
 
-// Up to 32 bytes, 256, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and larger. glibc's thread cache ends
-// at 1 KiB, and its mmap threshold varies between 128 KiB and 32 MiB.
+// Limits of the groups: 32 bytes, 256 bytes, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and no limit.
+// glibc's thread cache ends at 1 KiB, and its mmap threshold varies between 128 KiB and 32 MiB.
 const unsigned usage_group_last[TIMELINE_GROUPS] = {2, 5, 8, 11, 14, 17, 22, USAGE_CLASSES - 1};
 
 static const uint8_t group_of[USAGE_CLASSES] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5,
@@ -38,7 +38,7 @@ void usage_release(struct usage *u)
     *u = (struct usage){0};
 }
 
-// Returns 0 for spans up to 1, n for spans up to 2^n.
+// Returns 0 for spans up to 1, and n for longer spans up to 2^n.
 static inline unsigned span_class(uint64_t span)
 {
     unsigned class = span <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(span - 1);
@@ -97,7 +97,7 @@ static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t byte
     return 0;
 }
 
-// Saves the class's figures at the peak if necessary. Call before a class changes.
+// If necessary, saves the figures that the class had at the peak. Call before a class changes.
 static inline struct usage_count *change_class(struct usage *u, uint64_t size)
 {
     struct usage_class *c = &u->classes[usage_size_class(size)];
@@ -192,7 +192,7 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
     struct live_blocks_entry *b = live_blocks_at(&u->live_blocks, op->slot);
     if (!b)
         return -ENOMEM;
-    if (__builtin_expect(b->is_live, 0)) // corrupt workload
+    if (__builtin_expect(b->is_live, 0)) // the workload is corrupt
         remove_live(u, b);
     *b = (struct live_blocks_entry){.size = size,
                                     .event = event,
@@ -207,7 +207,7 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
     return 0;
 }
 
-// Counts that `thread` freed or resized the block.
+// Counts a free or resize of the block by `thread`.
 static inline int count_use(struct usage *u, uint32_t thread, const struct live_blocks_entry *b)
 {
     if (__builtin_expect(b->thread == thread, 1)) {
@@ -234,7 +234,7 @@ static inline void count_life(struct usage *u, const struct live_blocks_entry *b
 static int release_block(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
 {
     struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, slot);
-    if (!b) // corrupt workload
+    if (!b) // the workload is corrupt
         return 0;
     int rc = count_use(u, thread, b);
     u->counts.frees++;
@@ -350,13 +350,13 @@ static void flush_counts(struct usage *u)
     timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
 }
 
-// Adds the live bytes since the last op, weighted by the stamps elapsed up to `stamp`.
+// Adds the live bytes since the last op, multiplied by the number of stamps until `stamp`.
 static inline void add_stamp_bytes(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
 {
     c->stamp_bytes += (double)u->live.bytes * (double)(stamp - u->last_stamp);
 }
 
-// Before event u->events at `stamp`, closes the bins that have ended, in one timeline or both.
+// Closes the bins of both timelines that end before event u->events, whose stamp is `stamp`.
 static int close_bins(struct usage *u, uint64_t stamp)
 {
     int rc = 0;
@@ -395,7 +395,7 @@ static inline int count_op(struct usage *u, uint32_t thread, const struct worklo
         set_start(u, op->stamp);
     if (__builtin_expect(op->kind == HT_PREEXISTING, 0)) {
         int rc = apply_op(u, thread, op, u->events);
-        if (!u->events) // blocks that exist before the first event form the initial level
+        if (!u->events) // blocks that exist before the first event determine the initial level
             timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
         return rc;
     }
@@ -422,7 +422,7 @@ static inline int count_op(struct usage *u, uint32_t thread, const struct worklo
     return rc;
 }
 
-// Prefetch distance in ops; the table may not fit in the caches.
+// Number of ops for which blocks are prefetched ahead. The table may not fit in the caches.
 enum { AHEAD = 8 };
 
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)

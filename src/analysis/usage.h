@@ -1,5 +1,5 @@
-// A program's heap usage, computed in one pass over its ops in a valid total order. Memory use is
-// constant except for live blocks and threads.
+// Heap usage of a program, computed in one pass over its ops in a valid total order. Memory use
+// depends only on the number of live blocks and threads.
 #ifndef HEAPTAPE_ANALYSIS_USAGE_H
 #define HEAPTAPE_ANALYSIS_USAGE_H
 
@@ -9,18 +9,19 @@
 #include "workload/workload.h"
 
 enum {
-    USAGE_CLASSES = 32,   // sizes up to 8 bytes, 16, 32, …, and above 8 GiB
-    USAGE_EXACT = 8192,   // sizes up to this are counted individually
-    USAGE_LARGE = 51 * 4, // and larger sizes in four classes per power of two
-    USAGE_SPANS = 48,     // lifetimes up to 1 event or ns, 2, 4, …
-    USAGE_GROWTHS = 9,    // growth factors of reallocs; see usage_growth_limits
-    USAGE_ALIGNS = 32,    // alignments by power of two; the last class is open-ended
-    // Pairs of threads that free each other's blocks; any further pairs are counted together.
+    USAGE_CLASSES = 32,   // size classes: up to 8 bytes, 16, 32, …, and above 8 GiB
+    USAGE_EXACT = 8192,   // sizes up to this limit are counted individually
+    USAGE_LARGE = 51 * 4, // larger sizes are counted in four classes per power of two
+    USAGE_SPANS = 48,     // lifetime classes: up to 1 event or ns, 2, 4, …
+    USAGE_GROWTHS = 9,    // classes of growth factors of reallocs (usage_growth_limits)
+    USAGE_ALIGNS = 32,    // classes of alignments by power of two; the last class has no limit
+    // Limit on pairs of threads that free each other's blocks. Any further pairs are counted
+    // together.
     USAGE_MAX_PAIRS = 1 << 14,
 };
 
-// Upper limits on new size / old size of the classes of growing reallocs. The last class has no
-// limit.
+// Upper limits of the classes of growing reallocs. The limits apply to the new size divided by the
+// old size. The last class has no limit.
 extern const double usage_growth_limits[USAGE_GROWTHS - 1];
 
 struct usage_kind {
@@ -45,13 +46,13 @@ struct usage_resizes {
     uint64_t growths[USAGE_GROWTHS];
 };
 
-// Sums over processes, about 140 KB.
+// Sums over processes. The struct has about 140 KB.
 struct usage_sums {
     struct usage_kind kinds[HT_KIND_LIMIT];
     uint64_t exact[USAGE_EXACT + 1];
     struct usage_count large[USAGE_LARGE];
-    uint64_t large_rounding_bytes;                  // glibc's rounding of the sizes in `large`
-    struct frequent frequent;                       // of the sizes in `large`
+    uint64_t large_rounding_bytes;                  // rounding of the sizes in `large` by glibc
+    struct frequent frequent;                       // most frequent sizes in `large`
     uint64_t lifetimes[USAGE_SPANS][USAGE_CLASSES]; // freed blocks by lifetime in events and size
     uint64_t lifetime_bytes[USAGE_SPANS];
     struct usage_count times[USAGE_SPANS]; // freed blocks by lifetime in ns
@@ -66,12 +67,12 @@ struct usage_sums {
 
 struct usage_thread {
     uint64_t events, allocs, allocated_bytes;
-    // Blocks that this thread freed or resized. local_frees counts blocks that it had allocated,
-    // and remote_frees counts blocks of other threads.
+    // Blocks that this thread freed or resized. local_frees counts blocks that this thread had
+    // allocated, and remote_frees counts blocks that other threads had allocated.
     uint64_t local_frees, remote_frees;
-    uint64_t remotely_freed; // this thread's blocks that others freed
-    uint64_t live_bytes;     // current
-    uint32_t tid;            // 0: unknown
+    uint64_t remotely_freed; // blocks of this thread that other threads freed
+    uint64_t live_bytes;     // current live bytes
+    uint32_t tid;            // 0 if unknown
     char name[16];           // most recent kernel name, or ""
 };
 
@@ -81,8 +82,8 @@ struct usage_pair {
     struct usage_count count;
 };
 
-// A size class's live blocks. `peak` holds their count at peak number `saved_at`. It is updated
-// when the class changes, so a new peak needs no pass over the classes.
+// Live blocks of a size class. `peak` holds their count at peak number `saved_at`. It is updated
+// only when the class changes, so a new peak requires no pass over the classes.
 struct usage_class {
     struct usage_count live, peak;
     uint64_t saved_at;
@@ -94,7 +95,7 @@ struct usage_peak {
 };
 
 struct usage {
-    struct usage_sums *sums; // borrowed; may be shared
+    struct usage_sums *sums; // borrowed; several usages may share the sums
     uint64_t start_stamp;
     double ns_per_stamp;
     bool started;
@@ -104,23 +105,23 @@ struct usage {
     struct usage_pair *pairs; // hash table; an entry is empty if count.blocks is 0
     size_t n_pairs, pairs_capacity;
     struct usage_count other_pairs;
-    uint64_t events, last_stamp; // last_stamp: relative to start_stamp; never decreases
+    uint64_t events, last_stamp; // last_stamp is relative to start_stamp and never decreases
     struct usage_count live;
     uint64_t max_blocks;
     struct usage_class classes[USAGE_CLASSES];
     struct usage_peak peak;
     struct timeline by_event, by_time;
-    struct timeline_counts counts;   // since the last cut in either timeline
-    uint64_t next_event, next_stamp; // when the next cut is due
+    struct timeline_counts counts;   // counts since the last cut in either timeline
+    uint64_t next_event, next_stamp; // event and stamp of the next cut
 };
 
-// `start_stamp` is the origin of the timeline by time; 0: the first op. Set ns_per_stamp to 0 if
-// stamps carry no time.
+// Initializes *u. `start_stamp` is the origin of the timeline by time; if 0, the origin is the
+// first op. Set ns_per_stamp to 0 if stamps are not times.
 void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp,
                 double ns_per_stamp);
 void usage_release(struct usage *u);
 
-// Copies a name of `n` bytes, not terminated, truncating it if necessary.
+// Copies a name of `n` bytes, which is not terminated. Truncates a long name.
 void usage_name_thread(struct usage_thread *t, const char *name, size_t n);
 
 // Counts ops. Returns 0 or -ENOMEM.
@@ -132,7 +133,7 @@ int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, s
 // Closes the timelines after the last op. Returns 0 or -ENOMEM.
 int usage_finish(struct usage *u);
 
-// Returns 0 for sizes up to 8 bytes, n for sizes up to 8 << n.
+// Returns 0 for sizes up to 8 bytes, and n for larger sizes up to 8 << n.
 static inline unsigned usage_size_class(uint64_t size)
 {
     unsigned class = size <= 8 ? 0 : 61 - (unsigned)__builtin_clzll(size - 1);

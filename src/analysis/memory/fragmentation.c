@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 struct placed_block {
-    uint64_t address, bytes; // bytes: at least 1
+    uint64_t address, bytes; // `bytes` is at least 1
     uint32_t groups[FRAGMENTATION_GROUPINGS];
 };
 
@@ -19,7 +19,8 @@ struct block_part {
 struct finding {
     struct fragmentation *out;
     const struct fragmentation_heap *heap;
-    struct map index[FRAGMENTATION_GROUPINGS]; // key → group number + 1
+    // Maps the key of a group to the group's number plus 1.
+    struct map index[FRAGMENTATION_GROUPINGS];
     struct placed_block *blocks;
     size_t n;
     uint64_t page;
@@ -89,9 +90,9 @@ static void add_share(struct finding *f, const struct block_part *p, uint64_t by
     }
 }
 
-// Attributes the free bytes of a completed sparse page to its blocks, in proportion to each block's
-// bytes in the page. Each share is a difference of rounded running sums, so the shares add up
-// exactly.
+// Attributes the free bytes of a completed sparse page to its blocks, in proportion to the bytes of
+// each block in the page. A share is the difference of two rounded running sums, so the sum of the
+// shares is exact.
 static void end_page(struct finding *f)
 {
     uint64_t page_bytes = f->out->page_bytes, live = 0, before = 0, shared = 0;
@@ -123,13 +124,13 @@ static int add_piece(struct finding *f, const struct placed_block *b, uint64_t p
     return 0;
 }
 
-// Adds only the first and the last page of a large block; the other pages cannot be sparse.
+// Adds only the first and the last page of a large block. Its other pages cannot be sparse.
 static int add_pieces(struct finding *f, const struct placed_block *b)
 {
     uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
     uint64_t first = b->address / page_bytes, last = end / page_bytes;
     if (end < b->address)
-        return 0; // implausible address
+        return 0; // the address is implausible
     if (first == last)
         return add_piece(f, b, first, b->bytes);
     int rc = add_piece(f, b, first, page_bytes - b->address % page_bytes);

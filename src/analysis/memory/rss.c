@@ -12,7 +12,7 @@
 struct moment {
     uint64_t stamp, rss_bytes;
     uint32_t process;
-    uint32_t frame; // index among the frames of the same type
+    uint32_t frame; // index of the frame among the frames of the same type
 };
 
 struct rss_reading {
@@ -22,13 +22,14 @@ struct rss_reading {
     struct rss_heap heap;
     struct moment *moments;
     size_t n, capacity;
-    uint32_t process;                     // chosen process
-    struct slice_point point;             // a time is converted to a stamp
-    const struct moment *at;              // chosen moment; NULL: the point has not been reached
+    uint32_t process;         // chosen process
+    struct slice_point point; // a time is converted to a stamp
+    // Chosen moment, or NULL if the point has not been reached.
+    const struct moment *at;
     bool over;                            // the blocks at the chosen moment are complete
-    uint64_t start_stamp;                 // when the process started
-    const struct rss_moments *wanted;     // NULL: `options` choose one moment
-    struct rss_moments copied;            // of rss_reading_new
+    uint64_t start_stamp;                 // stamp at which the process started
+    const struct rss_moments *wanted;     // NULL if `options` chooses one moment
+    struct rss_moments copied;            // copy of the argument of rss_reading_new
     struct trace_pages kept[RSS_MOMENTS]; // maps for `wanted`
     size_t n_kept, taken;
     struct progress *progress; // may be NULL
@@ -62,7 +63,7 @@ static int add_moment(struct rss_reading *r, struct moment m)
 }
 
 // Calls `take` with each map until `take` returns 1 or an error. To keep a map, `take` replaces it
-// by an empty one. Corruption is treated as the end of the file.
+// by an empty map. A corrupt frame counts as the end of the file.
 static int each_map(struct rss_reading *r,
                     int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
                     struct err *e)
@@ -109,7 +110,8 @@ static int keep_chosen(struct rss_reading *r, struct trace_pages *p, uint32_t fr
     return 1;
 }
 
-// Returns true if the frame has the highest RSS or is one of the wanted number of frames spread over
+// Returns true if the frame has the highest RSS, or if it is one of the wanted frames that are
+// spread over the run.
 // the run.
 static bool is_spread(const struct rss_reading *r, uint32_t frame)
 {
@@ -133,8 +135,8 @@ static int keep_spread(struct rss_reading *r, struct trace_pages *p, uint32_t fr
     return 0;
 }
 
-// Traces written by old versions, and processes that ended before their first map, have only RSS
-// samples.
+// Reads RSS samples, for traces and processes without maps. Old versions wrote traces without maps,
+// and a process may end before its first map.
 static int read_samples(struct rss_reading *r, struct err *e)
 {
     struct trace_item item;
@@ -178,7 +180,8 @@ static void choose_process(struct rss_reading *r)
     r->n = kept;
 }
 
-// Returns the first moment at or after the stamp, or the last moment if there is none.
+// Returns the first moment at or after the stamp. If there is no such moment, returns the last
+// moment.
 static const struct moment *first_moment_from(struct rss_reading *r, uint64_t stamp)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -313,7 +316,7 @@ static int keep_moments(struct rss_reading *r, struct err *e)
     return rc;
 }
 
-// Finds the process and its moments, and reads the maps of the wanted moments.
+// Finds the process and its moments. Reads the maps of the wanted moments.
 static int find_moments(struct rss_reading *r, struct err *e)
 {
     *r->to = (struct rss){.name = r->file->in.name};
@@ -356,7 +359,7 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     return rc;
 }
 
-// Prepares the names of the call sites.
+// Prepares looking up the names of the call sites.
 static int name_sites(struct rss_reading *r, struct err *e)
 {
     struct rss *to = r->to;

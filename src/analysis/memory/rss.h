@@ -14,7 +14,7 @@
 enum rss_at {
     RSS_AT_PEAK, // the page map with the highest RSS
     RSS_AT_END,  // the last map
-    RSS_AT_POINT // the first map at or after the point, or the last map if there is none
+    RSS_AT_POINT // the first page map at or after the point, or else the last page map
 };
 
 struct rss_options {
@@ -22,29 +22,30 @@ struct rss_options {
     struct slice_point point; // its string is borrowed
 };
 
-// The parts that RSS is made of.
+// The parts into which RSS is divided.
 enum rss_part {
     RSS_LIVE,        // requested bytes of live blocks
     RSS_ROUNDING,    // usable bytes of these blocks beyond the requested bytes
     RSS_PARTLY_FREE, // free memory in pages that hold part of a live block
     RSS_WHOLLY_FREE, // pages that held a block earlier but do not hold one now
-    RSS_OWN,         // used by the allocator: headers, and heap pages that have never held a block
+    // Used by the allocator itself: headers, and heap pages that have never held a block.
+    RSS_OWN,
     RSS_NOT_HEAP,
     RSS_PARTS
 };
 
 struct rss_counts {
-    uint64_t bytes[RSS_PARTS]; // resident
+    uint64_t bytes[RSS_PARTS]; // resident bytes of each part
     uint64_t used_pages, sparse_pages, free_pages,
         own_pages;               // used_pages: at least half of the page belongs to live blocks
-    uint64_t blocks, live_bytes; // requested bytes, whether resident or not
+    uint64_t blocks, live_bytes; // `live_bytes` are requested bytes, whether resident or not
 };
 
 enum rss_arena_kind {
-    RSS_ARENA_MAIN,   // brk(2) memory
-    RSS_ARENA_HEAP,   // heap of another glibc arena
-    RSS_ARENA_MAPPED, // all blocks that glibc has mapped individually
-    RSS_ARENA_MAPPING // mapping of another allocator
+    RSS_ARENA_MAIN,   // memory obtained with brk(2)
+    RSS_ARENA_HEAP,   // a heap of another arena of glibc
+    RSS_ARENA_MAPPED, // all blocks that glibc mapped individually
+    RSS_ARENA_MAPPING // a mapping of another allocator
 };
 
 struct rss_arena {
@@ -57,32 +58,33 @@ struct rss {
     const char *name; // file name; borrowed
     uint32_t pid;
     char *exe;          // owned, may be NULL
-    size_t n_processes; // number of processes with a map or sample
+    size_t n_processes; // number of processes that have a map or a sample
     uint64_t time_ns;   // since the start of the process
-    size_t maps;        // number of the process's page maps; 0: `pages` holds only an RSS sample
-    bool is_last;       // no map follows the point, so the last map is used
+    // Number of page maps of the process; if 0, `pages` contains only an RSS sample.
+    size_t maps;
+    bool is_last; // no map follows the point, so the last map is used
     struct trace_pages pages;
-    bool is_glibc, has_usable; // where RSS_ROUNDING comes from
+    bool is_glibc, has_usable; // how the usable sizes for RSS_ROUNDING are known
     struct rss_counts all;
-    // Resident bytes in mappings without blocks. If there are no page maps, everything is counted
-    // as TRACE_MEMORY_OTHER, including free pages and the allocator's own memory.
+    // Resident bytes in mappings without blocks. Without page maps, all bytes count as
+    // TRACE_MEMORY_OTHER, including free pages and the allocator's own memory.
     uint64_t not_heap[TRACE_MEMORY_KINDS];
     struct rss_arena *arenas; // sorted by address
     size_t n_arenas, arenas_capacity;
-    // Sparse resident pages; blocks count with their usable size and header.
+    // Sparse resident pages. Blocks count with their usable size and their header.
     struct fragmentation pinned;
     struct workload_sites sites;
-    struct symbols *symbols; // NULL: no call sites were recorded
+    struct symbols *symbols; // NULL if no call sites were recorded
 };
 
-// Callbacks for moments spread over the run, including the first, the last and the one with the
-// highest RSS. `begin`, which may be NULL, is called first, with all maps; `take` is then called
-// for each moment, with the live blocks.
+// Callbacks for moments that are spread over the run. They include the first moment, the last
+// moment and the moment with the highest RSS. `begin` may be NULL; it is called first, with all
+// maps. `take` is then called for each moment, with the live blocks.
 enum { RSS_MOMENTS = 24 };
 struct rss_heap;
 struct rss_moments {
-    size_t max;       // number of moments; at most RSS_MOMENTS
-    uint32_t process; // number of the process, + 1; 0: the process with the highest RSS
+    size_t max;       // number of moments, at most RSS_MOMENTS
+    uint32_t process; // number of the process plus 1; 0 selects the process with the highest RSS
     void *context;
     int (*begin)(void *context, const struct trace_pages *maps, size_t n); // returns 0 or -ENOMEM
     int (*take)(void *context, const struct rss *r, const struct rss_heap *heap,
@@ -101,38 +103,41 @@ void rss_release(struct rss *r);
 int rss_read_moments(struct rss *r, struct trace_file *t, const struct rss_moments *m,
                      const struct convert_watch *watch, struct err *e);
 
-// The steps of rss_read_moments, for a caller that converts the trace for other figures, too.
+// The steps of rss_read_moments, for callers that also convert the trace for other figures.
 struct rss_reading;
 
 // Reads the maps and restarts at the first frame. Returns 0 with *reading set, or a negative errno
-// with *e set. *reading is NULL if there are no maps or if the process has no maps. `m` is copied,
-// the other arguments are borrowed. In either case, the caller must release *r.
+// with *e set. *reading is NULL if the process has no maps. `m` is copied, the other arguments are
+// borrowed. In either case, the caller must release *r.
 int rss_reading_new(struct rss_reading **reading, struct rss *r, struct trace_file *t,
                     const struct rss_moments *m, struct err *e);
 
 // Returns the number of the process.
 uint32_t rss_reading_process(const struct rss_reading *reading);
 
-// Call at the first frame of the process, for each of its calls, and at its end. Return 0 or -ENOMEM.
+// Call at the first frame of the process, for each of its calls, and at its end. Return 0 or
+// -ENOMEM.
 int rss_reading_begin(struct rss_reading *reading, const struct trace_process *p);
 int rss_reading_calls(struct rss_reading *reading, const struct workload_thread_op *ops,
                       const struct order_call *calls, size_t n);
 int rss_reading_done(struct rss_reading *reading, const struct workload_sites *sites);
 
-// Passes the last moments, if `whole`, and frees *reading, which may be NULL. Returns 0 or -ENOMEM.
+// Passes the last moments if `whole` is set, and frees *reading, which may be NULL. Returns 0 or
+// -ENOMEM.
 int rss_reading_end(struct rss_reading *reading, bool whole);
 
 // Returns the sum of the parts.
 uint64_t rss_sum(const struct rss *r);
 
-// Private: computes the figures from the blocks and r->pages. rss_find_outside is faster with many
-// blocks and computes only r->not_heap and the total of RSS_NOT_HEAP. Return 0 or -ENOMEM.
+// Private. Both functions compute the figures from the blocks and r->pages. rss_find_outside is
+// faster if there are many blocks, but computes only r->not_heap and the total of RSS_NOT_HEAP.
+// Return 0 or -ENOMEM.
 int rss_find(struct rss *r, const struct rss_heap *heap);
 int rss_find_outside(struct rss *r, const struct rss_heap *heap);
 
-// Private: rss_find_blocks returns the live blocks by address, with headers and rounding, or NULL
-// when out of memory; the caller frees the array. rss_is_resident returns true if the page with
-// this number is resident in a struct trace_pages.
+// Private. rss_find_blocks returns the live blocks in address order, with headers and rounding, or
+// NULL when out of memory; the caller frees the array. rss_is_resident returns true if the page
+// with this number is resident in a struct trace_pages.
 struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap,
                                             size_t *n);
 bool rss_is_resident(const void *pages, uint64_t page);

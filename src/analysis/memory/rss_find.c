@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Memory of a live block: the header starts at own_from, the requested bytes at `from`, and the
-// rounding at live_end.
+// Memory of a live block. The header starts at own_from, the requested bytes start at `from`, and
+// the rounding starts at live_end.
 struct extent {
     uint64_t own_from, from, live_end, end;
 };
@@ -17,14 +17,14 @@ struct finder {
     const struct rss_heap *heap;
     struct fragmentation_block *blocks; // sorted by address
     struct extent *extents;             // parallel to `blocks`
-    size_t n, at;  // at: the first block that does not end before the current page
-    size_t mapped; // index of the MAPPED arena, + 1
+    size_t n, at;  // `at` is the first block that does not end before the current page
+    size_t mapped; // index of the MAPPED arena plus 1
 };
 
 enum {
-    // From malloc/malloc.c on 64-bit systems: a chunk is a multiple of 16 bytes, at least 32, with
-    // 8 bytes before the block. A mapped chunk has 16 bytes before the block and ends at a page
-    // boundary.
+    // As in malloc/malloc.c on 64-bit systems. The size of a chunk is a multiple of 16 bytes and at
+    // least 32 bytes, with 8 bytes before the block. A mapped chunk has 16 bytes before the block
+    // and ends at a page boundary.
     CHUNK_ALIGN = 16,
     CHUNK_MIN = 32,
     CHUNK_HEAD = 8,
@@ -69,7 +69,7 @@ bool rss_is_resident(const void *context, uint64_t page)
     return m && is_resident(p, m, page);
 }
 
-// Only glibc's headers are known.
+// Returns the memory of the block. The size of headers is known only for glibc.
 static struct extent extent_of(const struct finder *f, const struct rss_block *b)
 {
     uint64_t page = f->to->pages.page_bytes, head = 0, usable = b->size;
@@ -153,8 +153,8 @@ struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rs
     return NULL;
 }
 
-// Returns the arena that contains the address, or NULL when out of memory. New arenas must be added
-// in address order.
+// Returns the counts of the arena that contains the address, or NULL when out of memory. New arenas
+// must be added in address order.
 static struct rss_counts *arena_of(struct finder *f, const struct trace_mapping *m,
                                    uint64_t address)
 {
@@ -261,7 +261,7 @@ static int count_mapping(struct finder *f, const struct trace_mapping *m)
     return rc;
 }
 
-// Counts the live blocks, whether resident or not.
+// Counts the live blocks, both resident and not resident.
 static int count_blocks(struct finder *f)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -287,7 +287,7 @@ static void add_counts(struct rss_counts *to, const struct rss_counts *c)
     to->own_pages += c->own_pages;
 }
 
-// If there is no page map, assumes that the pages of live blocks are resident.
+// Makes a map for a process without page maps. In this map, the pages of live blocks are resident.
 static int make_map(struct finder *f)
 {
     struct trace_pages *p = &f->to->pages;
@@ -331,7 +331,7 @@ static int count_mappings(struct finder *f)
 int rss_find_outside(struct rss *r, const struct rss_heap *heap)
 {
     struct finder f = {.to = r, .heap = heap};
-    // Without its blocks, an individually mapped block would not count as heap.
+    // Individually mapped blocks are added so that their mappings count as heap.
     int rc = add_blocks(&f, RSS_GLIBC_MMAP_BYTES);
     if (rc == 0)
         rc = count_mappings(&f);

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Block offset in the first page of a block that glibc mapped individually.
+// Offset of a block that glibc mapped individually in its first page.
 enum { GLIBC_MAPPED_AT = 16 };
 
 void rss_heap_release(struct rss_heap *heap)
@@ -67,8 +67,8 @@ bool rss_heap_is_glibc_heap(const struct rss_heap *heap, uint64_t address)
     return map_get(&heap->heaps, address / RSS_GLIBC_HEAP_BYTES + 1) != 0;
 }
 
-// Records the glibc heap that contains a block. Every block that is not mapped individually lies in
-// a heap.
+// Records the glibc heap that contains the block. Every block lies in a heap unless it was mapped
+// individually.
 static int note_heap(struct rss_heap *heap, const struct rss_block *b)
 {
     uint64_t number = b->address / RSS_GLIBC_HEAP_BYTES + 1;
@@ -85,7 +85,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     const struct workload_op *op = &of->op;
     bool before = op->kind == HT_PREEXISTING;
     uint64_t site = format_op_site(op);
-    // The allocating function is 0 if only the free of the block was recorded.
+    // op->value is 0 if only the free of the block was recorded.
     heap->known_before += before && (uint8_t)op->value;
     *b = (struct rss_block){
         .address = before && call->added ? call->ptr : call->result,
@@ -97,7 +97,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     };
     uint64_t bytes = b->size ? b->size : 1, end = b->address + bytes - 1;
     if (!b->address || end < b->address) {
-        b->address = 0; // implausible address
+        b->address = 0; // the address is implausible
         return 0;
     }
     int rc = note_heap(heap, b);

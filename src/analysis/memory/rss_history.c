@@ -36,8 +36,8 @@ static bool is_in(const struct trace_mapping *m, uint64_t address)
     return m->kind == TRACE_MEMORY_HEAP && address >= m->start && address < m->start + m->bytes;
 }
 
-// Counts the resident pages of the brk area above its last block. The area of a forked process that
-// has grown its heap consists of two mappings.
+// Counts the resident pages of the brk area above its last block. The brk area of a forked process
+// consists of two mappings if the process has grown its heap.
 static uint64_t find_top(const struct rss *r, const struct rss_heap *heap)
 {
     const struct trace_pages *p = &r->pages;
@@ -67,7 +67,7 @@ static const uint64_t region_bytes[RSS_HISTORY_REGIONS] = {
 #undef HT_X
 };
 
-// Counts the free resident bytes in regions with live blocks, which are sorted by address.
+// Counts the free resident bytes in regions with live blocks. The blocks are sorted by address.
 static uint64_t find_region_free(const struct rss *r, const struct fragmentation_block *blocks,
                                  size_t n, uint64_t bytes)
 {

@@ -4,11 +4,11 @@
 
 #include "analysis/memory/rss.h"
 
-// More moments than this cost time and hardly improve the model of the growth.
+// Number of moments. More moments take time and hardly improve the model of the growth.
 enum { RSS_HISTORY_MOMENTS = 18 };
 
-// Aligned regions that an allocator divides into blocks of one size class and can only release as a
-// whole. X(SYMBOL, bytes).
+// Aligned regions, which an allocator divides into blocks of one size class and can only release as
+// a whole. X(SYMBOL, bytes) is called for each size of region.
 #define RSS_HISTORY_REGIONS_TABLE(X)                                                               \
     X(TCMALLOC, 8u << 10)  /* kPageSize: the smallest span */                                      \
     X(MIMALLOC, 64u << 10) /* MI_SMALL_PAGE_SIZE */
@@ -31,17 +31,17 @@ struct rss_history_moment {
 };
 
 struct rss_history {
-    struct rss rss; // at the last moment; `maps` is 0 if there are no maps
+    struct rss rss; // figures at the last moment; `maps` is 0 without page maps
     struct rss_history_moment moments[RSS_MOMENTS];
     size_t n, expected;
-    struct trace_pages_name first_names[TRACE_PAGES_NAMES]; // at the first moment
+    struct trace_pages_name first_names[TRACE_PAGES_NAMES]; // names at the first moment
     size_t n_first_names;
-    // At the last moment.
+    // The following members describe the last moment.
     bool lists_before; // the trace lists blocks from before the start of the recording
-    // Free resident bytes in regions of each size with a live block.
+    // Free resident bytes in regions that hold a live block, for each size of region.
     uint64_t region_free_bytes[RSS_HISTORY_REGIONS];
     uint64_t top_free_bytes; // resident bytes of the brk area above its last block
-    uint64_t before_blocks;  // live blocks from before the start of the recording
+    uint64_t before_blocks;  // number of live blocks from before the start of the recording
 };
 
 // Reads process number `process` of a trace that was opened for reading twice. Returns 0, or a
@@ -50,8 +50,8 @@ int rss_history_read(struct rss_history *h, struct trace_file *t, uint32_t proce
                      const struct convert_watch *watch, struct err *e);
 void rss_history_release(struct rss_history *h);
 
-// Like rss_reading_new, for the process with the highest RSS. Call the functions for struct
-// rss_reading while converting the trace.
+// Like rss_reading_new, for the process with the highest RSS. Call the rss_reading_* functions
+// while converting the trace.
 int rss_history_begin(struct rss_history *h, struct rss_reading **reading, struct trace_file *t,
                       struct err *e);
 

@@ -1,4 +1,4 @@
-// The JSON document of `stat --rss`: docs/reference/json/stat-rss.schema.json.
+// Writes the JSON document of `stat --rss` (docs/reference/json/stat-rss.schema.json).
 #ifndef HEAPTAPE_RSS_RSS_JSON_H
 #define HEAPTAPE_RSS_RSS_JSON_H
 

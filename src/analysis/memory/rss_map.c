@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Pages [first, end).
+// A range of pages, [first, end).
 struct span {
     uint64_t first, end;
 };
@@ -46,11 +46,11 @@ static int by_first(const void *a, const void *b)
 }
 
 // Finds the rows of `row_pages` pages each that overlap the sorted spans. Returns the number of
-// rows, or RSS_MAP_ROWS + 1 if there are too many.
+// rows, or RSS_MAP_ROWS plus 1 if there are too many rows.
 static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_pages,
                         uint64_t page_bytes)
 {
-    uint64_t next = 0; // first row after those already found
+    uint64_t next = 0; // the first row after the rows found so far
     m->n_rows = 0;
     for (size_t i = 0; i < s->n; i++) {
         uint64_t first = s->of[i].first / row_pages, last = (s->of[i].end - 1) / row_pages;
@@ -82,7 +82,7 @@ static int choose_rows(void *context, const struct trace_pages *maps, size_t n)
     return rc;
 }
 
-// State of a pass over one moment in address order: pages, blocks and rows.
+// State of a pass over one moment. The pages, blocks and rows are visited in address order.
 struct sweep {
     struct rss_map *map;
     const struct rss *rss;
@@ -120,7 +120,7 @@ static void count_pages(struct sweep *s)
     }
 }
 
-// Finds the call sites of blocks that begin in a row and pin its sparse pages.
+// Finds the call sites whose blocks begin in a row and pin its sparse pages.
 static int find_pins(struct sweep *s, struct rss_map_cell *cell, size_t from, size_t to)
 {
     struct fragmentation found;

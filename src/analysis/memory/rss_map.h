@@ -7,9 +7,10 @@
 #include "base/json.h"
 
 enum {
-    RSS_MAP_ROWS = 64,   // address ranges
-    RSS_MAP_PINS = 3,    // call sites per cell
-    RSS_MAP_SITES = 150, // call sites with names, those with the most stranded bytes
+    RSS_MAP_ROWS = 64, // number of address ranges
+    RSS_MAP_PINS = 3,  // number of call sites per cell
+    // Number of call sites with names; the sites with the most stranded bytes are named.
+    RSS_MAP_SITES = 150,
 };
 
 struct rss_map_cell {
@@ -17,7 +18,7 @@ struct rss_map_cell {
         occupied_bytes; // occupied by live blocks, including headers and rounding
     uint64_t sparse_pages, stranded_bytes; // as in struct fragmentation
     uint64_t sites[RSS_MAP_PINS],
-        pins[RSS_MAP_PINS]; // ordered by stranded bytes; unused entries have pins 0
+        pins[RSS_MAP_PINS]; // ordered by stranded bytes; unused entries have 0 stranded bytes
 };
 
 struct rss_map_moment {
@@ -25,9 +26,9 @@ struct rss_map_moment {
 };
 
 struct rss_map {
-    struct rss rss;     // the process and its call sites; `maps` is 0 if there are no maps
+    struct rss rss;     // the process and its call sites; `maps` is 0 without page maps
     uint64_t row_bytes; // size of a row
-    uint64_t addresses[RSS_MAP_ROWS]; // where each row starts
+    uint64_t addresses[RSS_MAP_ROWS]; // start address of each row
     bool held[RSS_MAP_ROWS];          // the row has ever held a block
     size_t n_rows, n_moments;
     struct rss_map_moment moments[RSS_MOMENTS];

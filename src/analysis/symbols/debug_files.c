@@ -17,12 +17,12 @@
 #define SYSTEM_PATH ":.debug:/usr/lib/debug"
 
 enum {
-    // Limit on the decompressed size of a file's sections: FIRST_BYTES, plus this many bytes per
+    // Limit on the decompressed size of a file's sections: FIRST_BYTES, and this many bytes per
     // byte of the file. Compilers need at most 10.
     FIRST_BYTES = 16 << 20,
     BYTES_FOR_EACH = 32,
-    // The decompressed size of an LZMA section cannot be known in advance, so its compressed size
-    // is limited. The section holds function names and is about 1/30 of a file.
+    // The decompressed size of an LZMA section is not known in advance, so the compressed size is
+    // limited. The section holds function names and makes up about 1/30 of a file.
     FIRST_LZMA_BYTES = 64 << 10,
     LZMA_PART = 16,
 };
@@ -55,8 +55,8 @@ int debug_files_set_folders(const char *folders)
     return rc;
 }
 
-// Returns the decompressed size of a section in .zdebug format, which predates ELF's compression
-// flag, or 0.
+// Returns the decompressed size of a section in .zdebug format, or 0. This format predates the
+// compression flag of ELF.
 static uint64_t zdebug_bytes(Elf *elf, Elf_Scn *section, size_t names, const GElf_Shdr *header)
 {
     const char *name = elf_strptr(elf, names, header->sh_name);
@@ -130,8 +130,8 @@ int debug_files_open(const char *name)
     return refuse_file(name);
 }
 
-// Returns true if libdw would open a file by this name that it must not read. A missing file is
-// harmless.
+// Returns true if libdw would open a file with this name and must not read that file. A missing
+// file is harmless.
 static bool is_refused(const char *name)
 {
     struct stat st;
@@ -151,8 +151,8 @@ static bool is_refused_in(const char *folder, size_t folder_bytes, const char *b
     return n < 0 || (size_t)n >= sizeof text || is_refused(text);
 }
 
-// Returns the next element of libdw's path, or NULL at the end. An element is "" (the file's own
-// directory), relative (to the file's directory) or absolute.
+// Returns the next element of libdw's path, or NULL at the end. An element is "" for the directory
+// of the file, relative to that directory, or absolute.
 static const char *next_element(const char **at, size_t *n)
 {
     const char *element = *at;
@@ -180,7 +180,7 @@ bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending)
     return true;
 }
 
-// Returns true if any file that libdw may open for the name is refused. libdw searches next to
+// Returns true if a file that libdw may open for the name is refused. libdw searches next to
 // `file`, and below each directory with every trailing part of the path of `file`.
 static bool is_name_refused(const char *file, const char *name)
 {
@@ -214,7 +214,7 @@ static bool is_link_refused(const char *file, const char *link)
         snprintf(other, sizeof other, "%s.debug", base);
         return is_name_refused(file, other) || is_name_refused(file, base);
     }
-    // A file created by dwz and shared by several others.
+    // A file that dwz created and that several files share.
     snprintf(other, sizeof other, ".dwz/%s", link_base);
     return (*link == '/' && is_refused(link)) || is_name_refused(file, link) ||
            is_name_refused(file, link_base) || is_name_refused(file, other);
@@ -245,7 +245,7 @@ int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dw
     // Links to shared files have no checksum.
     bool is_shared = link && !crc;
     if (!file || is_any_refused(module, file, link, is_shared)) {
-        // Otherwise, libdw would open the shared file when needed.
+        // If the link were kept, libdw would open the shared file when needed.
         if (is_shared)
             *user_data = module;
         errno = 0;

@@ -15,24 +15,24 @@ int debug_files_open(const char *path);
 // them. Returns 0 or -ENOMEM.
 int debug_files_set_folders(const char *folders);
 
-// debug_files_folders holds these directories as absolute paths. debug_files_path holds all
-// searched directories in the form of a Dwfl's debuginfo_path.
+// debug_files_folders contains these directories as absolute paths. debug_files_path contains all
+// directories to search, in the form of a Dwfl's debuginfo_path.
 extern const char *debug_files_folders;
 extern char *debug_files_path;
 
 // The first file refused in this thread, or "".
 extern _Thread_local char debug_files_refused[];
 
-// find_debuginfo callback for a Dwfl whose debuginfo_path is debug_files_path. Sets the module's
-// user data if libdw must not read anything more of the module, because it would look for a refused
-// file again.
+// find_debuginfo callback for a Dwfl whose debuginfo_path is debug_files_path. If libdw must not
+// read anything more of the module, sets the user data of the module: libdw would search for a
+// refused file again.
 int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base,
                      const char *file, const char *link, GElf_Word crc, char **found);
 
-// Returns false if libdw might find a file by build ID, with this suffix, that would be refused.
+// Returns false if libdw might find a file by this build ID and suffix that would be refused.
 bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending);
 
-// Returns false if the unit's split half would be a refused file.
+// Returns false if the other half of a split unit is in a refused file.
 bool debug_files_unit_is_safe(Dwfl_Module *module, Dwarf_Die *unit);
 
 #endif

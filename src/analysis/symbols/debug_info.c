@@ -9,15 +9,16 @@
 #include <stdlib.h>
 
 enum {
-    MAX_RANGES = 1 << 22, // per file; more would be implausible
-    MAX_DEPTH = 256,      // nesting of DIEs
+    MAX_RANGES = 1 << 22, // limit per file; a file with more ranges would be implausible
+    MAX_DEPTH = 256,      // limit on the nesting of DIEs
 };
 
 // Code in [low, high) that belongs to a function, unit or symbol.
 struct range {
     uint64_t low, high;
-    uint64_t reach; // largest `high` among this and all preceding entries
-    unsigned rank;  // among entries with equal `low`, the one with the highest rank is found
+    uint64_t reach; // largest `high` of this entry and all preceding entries
+    // Among entries with equal `low`, a lookup finds the entry with the highest rank.
+    unsigned rank;
     union {
         Dwarf_Off function;
         size_t unit;
@@ -26,13 +27,13 @@ struct range {
 };
 
 struct ranges {
-    struct range *list; // sorted by `low` once complete
+    struct range *list; // sorted by `low` when complete
     size_t n, capacity;
 };
 
 struct unit {
-    Dwarf_Die die;   // in the file itself
-    Dwarf_Die split; // with -gsplit-dwarf, in the .dwo file; otherwise equal to `die`
+    Dwarf_Die die;   // DIE in the file itself
+    Dwarf_Die split; // DIE in the .dwo file with -gsplit-dwarf; otherwise equal to `die`
     struct ranges functions;
     bool read;
 };
@@ -46,8 +47,8 @@ struct debug_info {
     struct ranges by_unit;
     bool symbols_read;
     struct ranges sized,
-        labels;  // sized: symbols with a size; labels: without, extending to the end of the section
-    size_t left; // remaining quota of MAX_RANGES
+        labels;  // symbols with a size, and symbols without a size, which end with their section
+    size_t left; // number of ranges left until MAX_RANGES is reached
 };
 
 struct debug_info *debug_info_new(Dwfl_Module *file)
@@ -78,7 +79,7 @@ static int by_low(const void *a, const void *b)
         return x->low < y->low ? -1 : 1;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
-    // The smaller range is found first.
+    // Order the smaller range so that it is found first.
     return (x->high < y->high) - (x->high > y->high);
 }
 
@@ -117,7 +118,7 @@ static const struct range *find_range(const struct ranges *r, uint64_t address)
     return NULL;
 }
 
-// Adds a DIE's code. Skips address 0, which linkers leave in functions that they have removed.
+// Adds the code of a DIE. Skips address 0, which linkers store in functions that they have removed.
 static void add_ranges(struct debug_info *d, struct ranges *to, Dwarf_Die *die, struct range r)
 {
     Dwarf_Addr base;
@@ -132,7 +133,7 @@ static void add_ranges(struct debug_info *d, struct ranges *to, Dwarf_Die *die, 
     }
 }
 
-// Returns true if the DIE follows the previous one, whose offset is *last. In a preorder walk,
+// Returns true if the DIE follows the previous DIE, whose offset is *last. In a preorder walk,
 // offsets increase unless the file is corrupt.
 static bool is_later(Dwarf_Die *die, Dwarf_Off *last)
 {
@@ -196,7 +197,7 @@ static void read_units(struct debug_info *d)
     sort_ranges(&d->by_unit);
 }
 
-// Returns the unit at the address, from the units' ranges or, failing that, from .debug_aranges.
+// Returns the unit at the address. Searches the ranges of the units first, then .debug_aranges.
 static struct unit *unit_at(struct debug_info *d, uint64_t address)
 {
     if (!d->read)
@@ -234,7 +235,7 @@ static bool append_inlined(Dwarf_Die *parent, struct debug_info_place *place, un
         holds = dwarf_haspc(&die, place->address) > 0;
         if (holds && !block && place->n < sizeof place->functions / sizeof *place->functions)
             place->functions[place->n++] = die;
-        // A block without an address range may still contain DIEs that have one.
+        // A block without an address range may still contain DIEs with an address range.
         bool open = block && !dwarf_hasattr(&die, DW_AT_ranges) && dwarf_lowpc(&die, &low) != 0;
         if ((holds || open) && (append_inlined(&die, place, depth + 1, last) || holds))
             return true;

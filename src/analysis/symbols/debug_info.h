@@ -1,7 +1,7 @@
-// Finds the functions at a code address, including inlined ones, from a file's debugging
-// information. Builds its own index, because libdw finds units only through .debug_aranges, which
-// clang and rustc do not write, and because dwarf_getscopes fails for functions inlined from
-// another unit or into a split unit.
+// Finds the functions at a code address, including inlined functions, from the debugging
+// information of a file. This needs an index, because libdw finds units only through
+// .debug_aranges, which clang and rustc do not write. Furthermore, dwarf_getscopes fails for
+// functions that were inlined from another unit or into a split unit.
 #ifndef HEAPTAPE_DEBUG_DEBUG_INFO_H
 #define HEAPTAPE_DEBUG_DEBUG_INFO_H
 
@@ -12,12 +12,13 @@
 
 struct debug_info;
 
-// Borrows the file; does not read anything yet. Returns NULL when out of memory.
+// Creates an index, but does not read anything yet. The file is borrowed. Returns NULL when out of
+// memory.
 struct debug_info *debug_info_new(Dwfl_Module *file);
 void debug_info_free(struct debug_info *d);
 
-// unit: NULL if unknown. address: as in the file. functions: innermost first; each is inlined into
-// the one after it.
+// The code at an address. `unit` is NULL if unknown. `address` is the address in the file. The
+// innermost function comes first; each function is inlined into the function after it.
 struct debug_info_place {
     Dwarf_Die *unit;
     uint64_t address;
@@ -28,9 +29,9 @@ struct debug_info_place {
 // Looks up an address of the process.
 void debug_info_find(struct debug_info *d, uint64_t address, struct debug_info_place *place);
 
-// Returns the symbol that contains an address of the process, or NULL, and sets *bytes to its size,
-// or to 0 if unknown. Replaces libdw's dwfl_module_addrinfo, which reads all symbols on every
-// lookup.
+// Returns the symbol that contains an address of the process, or NULL. Sets *bytes to the size of
+// the symbol, or to 0 if unknown. Replaces dwfl_module_addrinfo of libdw, which reads all symbols
+// on every lookup.
 const char *debug_info_symbol(struct debug_info *d, uint64_t address, uint64_t *bytes);
 
 #endif

@@ -10,8 +10,8 @@
 
 enum {
     OPTIONS = DMGL_PARAMS | DMGL_ANSI,
-    // Limit on the demangled form: FIRST_BYTES, plus this many bytes per mangled byte. Mangled
-    // names can refer back to their own parts; real names grow at most tenfold.
+    // Limit on the demangled form: FIRST_BYTES, and this many bytes per mangled byte. A mangled
+    // name can refer back to its own parts. Real names grow at most tenfold.
     BYTES_FOR_EACH = 32,
     FIRST_BYTES = 4096,
     MAX_COMPONENTS = 1 << 15,
@@ -25,7 +25,7 @@ struct readable {
     jmp_buf too_large;
 };
 
-// Demangler callback. longjmp is the only way to stop the demangler. In this mode, it allocates
+// Demangler callback. Only longjmp can stop the demangler. In this mode, the demangler allocates
 // nothing that longjmp could leak, except for non-ASCII letters in Rust names.
 static void append_text(const char *text, size_t n, void *context)
 {
@@ -34,8 +34,8 @@ static void append_text(const char *text, size_t n, void *context)
         longjmp(r->too_large, 1);
 }
 
-// Subtracts the number of nodes in the tree from *left, counting a shared node once per use.
-// Returns false if there are more nodes than that.
+// Subtracts the number of nodes in the tree from *left. A shared node counts once per use. Returns
+// false if there are more nodes than *left.
 static bool count_components(const struct demangle_component *c, unsigned *left)
 {
     for (; c; c = c->u.s_binary.right) {
@@ -68,8 +68,8 @@ static bool count_components(const struct demangle_component *c, unsigned *left)
     return true;
 }
 
-// Before printing anything, the demangler searches the pattern of a pack expansion, visiting a
-// shared node once per use.
+// Returns true if a pack expansion of the name has a large pattern. Before printing anything, the
+// demangler searches the pattern, and visits a shared node once per use.
 static bool has_large_pack(const char *name)
 {
     void *memory = NULL;
@@ -81,8 +81,8 @@ static bool has_large_pack(const char *name)
     return is_large;
 }
 
-// The demangler parses the arguments of each conversion to a template parameter twice, so nested
-// conversions take exponential time.
+// Returns true if the name has many nested conversions. The demangler parses the arguments of each
+// conversion to a template parameter twice, so nested conversions take exponential time.
 static bool has_many_conversions(const char *name)
 {
     unsigned n = 0;
@@ -91,8 +91,9 @@ static bool has_many_conversions(const char *name)
     return n > MAX_CONVERSIONS;
 }
 
-// A Rust function type or trait object may specify a number of lifetimes in base 62. The demangler
-// counts up to that number even if it prints nothing.
+// Returns true if the name specifies many lifetimes. A Rust function type or trait object may
+// contain a number of lifetimes in base 62, and the demangler counts up to that number even if it
+// prints nothing.
 static bool has_many_lifetimes(const char *name)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

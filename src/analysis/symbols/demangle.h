@@ -1,8 +1,9 @@
-// Demangles C++ and Rust names. Names come from files, so time and memory are bounded.
+// Demangles C++ and Rust names. The names are read from files, so the time and the memory are
+// limited.
 #ifndef HEAPTAPE_DEBUG_DEMANGLE_H
 #define HEAPTAPE_DEBUG_DEMANGLE_H
 
-// Returns the demangled name, which the caller frees, or NULL if `name` is not mangled, if its
+// Returns the demangled name, which the caller frees. Returns NULL if `name` is not mangled, if its
 // demangled form is too large, or when out of memory.
 char *demangle_new(const char *name);
 

@@ -10,7 +10,7 @@
 
 static const char dots[] = "…";
 
-// String buffer of limited length.
+// A string buffer of limited size.
 struct text {
     char *to;
     size_t n, max;
@@ -32,8 +32,8 @@ static bool is_identifier(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '$' || c & 0x80;
 }
 
-// Returns the length of "operator" with its symbol at `at`, or 0: brackets of operators do not
-// enclose anything.
+// Returns the length of "operator" and its symbol if they are at `at`, else 0. The brackets of an
+// operator's symbol do not enclose anything.
 static size_t operator_length(const char *name, const char *at)
 {
     size_t n = strlen("operator");
@@ -80,10 +80,10 @@ static bool is_anonymous(const char *at)
     return strncmp(at, "(anonymous namespace)", strlen("(anonymous namespace)")) == 0;
 }
 
-enum { KEEP = 100 }; // no template arguments are left out
+enum { KEEP = 100 }; // depth at which no template arguments are omitted
 
-// Appends the name. Leaves out the parameters, and template arguments below `depth` other
-// arguments.
+// Appends the name without its parameters. Omits template arguments that are nested in `depth`
+// other arguments.
 static void append_abbreviated(struct text *t, const char *name, unsigned depth)
 {
     unsigned open = 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    MAX_PERIOD = 8, // functions in a cycle of mutual recursion
+    MAX_PERIOD = 8, // maximum number of functions in a cycle of mutual recursion
     PATH_FUNCTIONS = 3,
     PATH_NAME_BYTES = 60,
 };
@@ -76,8 +76,8 @@ size_t stack_shown(const struct symbol *functions, size_t n)
     return find_script(functions, n, shown);
 }
 
-// Returns the site, or NULL if it has no stack. Finds the wrappers first; when out of memory, no
-// function is a wrapper.
+// Returns the site, or NULL if it has no stack. Finds the wrappers before that. When out of memory,
+// no function counts as a wrapper.
 static const struct workload_site *find_site(struct symbols *s, const struct workload_sites *sites,
                                              uint64_t number)
 {
@@ -147,7 +147,7 @@ bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t 
 {
     const struct workload_site *site = find_site(s, sites, number);
     bool any = false;
-    // Functions outside the shown one are not looked up.
+    // Do not look up functions outside the shown function.
     for (uint32_t i = 0; site && i < site->n; i++) {
         const struct symbol *found;
         size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
@@ -194,7 +194,8 @@ static void append_function(char path[STACK_PATH_BYTES], const struct symbol *s,
              shorten_name(s->function, PATH_NAME_BYTES, name), place, count);
 }
 
-// Returns true if the function called main. Its caller has no name in a stripped program.
+// Returns true if the function is _start or the function of libc that calls main. _start has no
+// name in a stripped program.
 static bool is_start(const struct symbol *s)
 {
     static const char libc[] = "__libc_start";

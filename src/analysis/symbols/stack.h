@@ -5,29 +5,30 @@
 
 #include "analysis/symbols/symbols.h"
 
-// Functions of a stack, innermost first, inlined ones included. Strings are borrowed from the struct
-// symbols.
+// Functions of a stack, innermost first, including inlined functions. The strings are borrowed from
+// the struct symbols.
 struct stack {
     struct symbol *functions;
     size_t n, capacity;
     size_t shown; // index of the function that represents the call site
 };
 
-// Reads the stack of a call site into *to, which is all zero or holds another stack. n is 0 if the
-// site has no stack or if `s` is NULL. Returns 0 or -ENOMEM.
+// Reads the stack of a call site into *to, which must be all zero or hold another stack. to->n is 0
+// if the site has no stack or if `s` is NULL. Returns 0 or -ENOMEM.
 int stack_read(struct stack *to, struct symbols *s, const struct workload_sites *sites,
                uint64_t number);
 void stack_release(struct stack *to);
 
-// Returns the index of the function to show for `n` functions, innermost first: the innermost
-// function of the program that is not an allocation wrapper; or else the program's outermost
-// function; or else 0. If this function is in the executable of node or Python, and a function of a
-// script has called it, returns the script's function instead.
+// Returns the index of the function to show for `n` functions, which begin with the innermost
+// function. This is the innermost function of the program that is not an allocation wrapper.
+// Otherwise, it is the outermost function of the program. Without a function of the program, the
+// result is 0. If this function is in the executable of node or Python, and a function of a script
+// has called it, the result is the index of the script's function.
 size_t stack_shown(const struct symbol *functions, size_t n);
 
 // Finds recursion at the start of `n` > 0 functions. Sets *period to the length of the sequence of
-// functions that repeats, and returns the number of consecutive repetitions. Without recursion,
-// both are 1.
+// functions that repeats. Returns the number of consecutive repetitions. Without recursion, both
+// numbers are 1.
 size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period);
 
 // Copies the shown function of a call site to *to. Returns false if the site has no stack,
@@ -41,8 +42,8 @@ const char *stack_site_text(struct symbols *s, const struct workload_sites *site
                             char text[STACK_SITE_BYTES]);
 
 // Writes the shown function of a call site and the functions of the program that called it, at most
-// three functions: "get (a.c:28) < add (a.c:60) ×3 < main (a.c:90)". `text` is empty like stack_site
-// returns false.
+// three functions: "get (a.c:28) < add (a.c:60) ×3 < main (a.c:90)". If stack_site would return
+// false, `text` is empty.
 enum { STACK_PATH_BYTES = 300 };
 void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                 char text[STACK_PATH_BYTES]);

@@ -18,14 +18,14 @@ enum { LEVEL = 3 };
 struct symbolizing {
     struct symbolize_result *result;
     const struct convert_watch *watch;
-    struct names *names; // by process number; a workload has one entry
+    struct names *names; // indexed by process number; a workload has a single entry
     size_t n, capacity;
     struct symbolized_process *processes; // processes of a trace, most recent first
     uint64_t sites;
     struct err *e;
 };
 
-// A process of the trace being read.
+// A process of the trace that is being read.
 struct symbolized_process {
     struct symbolizing *job;
     struct symbolized_process *next;
@@ -145,7 +145,7 @@ static int read_workload(struct symbolizing *j, struct workload_file *w)
     return rc;
 }
 
-// Copies all frames except names, which are written after the frame of their process.
+// Copies all frames except names. The names are written after the frame of their process.
 static int copy_trace(struct symbolizing *j, struct input *in, struct output *out)
 {
     struct frame_reader from;
@@ -163,7 +163,7 @@ static int copy_trace(struct symbolizing *j, struct input *in, struct output *ou
     }
     frame_reader_release(&from);
     trace_writer_release(&to);
-    return rc == -ENODATA ? 0 : rc; // truncated; already reported earlier
+    return rc == -ENODATA ? 0 : rc; // a truncated file was already reported
 }
 
 static int write_copy(struct symbolizing *j, struct file *f, const char *path, bool force)

@@ -6,12 +6,13 @@
 #include "convert/process.h"
 
 struct symbolize_result {
-    uint64_t addresses, named; // distinct addresses in the stacks of each process
-    char missing[256];         // path of the first missing file, printable; may be ""
+    // Distinct addresses in the stacks of each process, and how many of them have names.
+    uint64_t addresses, named;
+    char missing[256]; // path of the first missing file, printable; may be ""
 };
 
-// Copies `path`, a regular file that holds a trace or workload, to `to`, adding names. If `to` is
-// NULL, replaces `path`; if `to` exists, `force` must be set. Existing names are kept. Returns 0,
+// Copies `path`, a regular file that holds a trace or workload, to `to`, and adds names. If `to` is
+// NULL, replaces `path`. If `to` exists, `force` must be set. Existing names are kept. Returns 0,
 // or a negative errno with *e set and no file changed: -ENODATA if there are no call sites.
 int symbolize(const char *path, const char *to, bool force, const struct convert_watch *watch,
               struct symbolize_result *result, struct err *e);

@@ -42,7 +42,7 @@ static int invalid_frame(const struct copying *c, const struct frame *f, int rc,
                    (unsigned long long)f->offset);
 }
 
-// Updates the offset of the samples, which move because they follow the names.
+// Updates the offset of the samples. They move because they follow the names.
 static int copy_summary(struct copying *c, const struct frame *f)
 {
     struct workload_summary s = {0};
@@ -57,7 +57,7 @@ static int copy_summary(struct copying *c, const struct frame *f)
     return frame_write(&c->to, FORMAT_SUMMARY, c->payload.data, c->payload.size, c->e);
 }
 
-// The offsets of ops stay valid, but the summary moves.
+// Updates the offset of the summary, which moves. The offsets of ops stay valid.
 static int copy_index(struct copying *c, const struct frame *f)
 {
     uint8_t trailer[FORMAT_TRAILER_BYTES];

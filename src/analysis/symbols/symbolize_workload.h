@@ -1,4 +1,4 @@
-// Copies a workload, replacing its code names.
+// Copies a workload and replaces its code names.
 #ifndef HEAPTAPE_ANALYSIS_SYMBOLIZE_WORKLOAD_H
 #define HEAPTAPE_ANALYSIS_SYMBOLIZE_WORKLOAD_H
 

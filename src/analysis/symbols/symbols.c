@@ -19,13 +19,13 @@
 
 enum { MAX_INLINED = 64, MAX_PEELED = 16 };
 
-// A module's file.
+// The file of a module.
 struct module {
     bool opened;
-    bool own;   // belongs to the program
-    Dwfl *dwfl; // NULL: no usable file
+    bool own;   // the module belongs to the program
+    Dwfl *dwfl; // NULL if there is no usable file
     Dwfl_Module *file;
-    struct debug_info *debug; // NULL: out of memory
+    struct debug_info *debug; // NULL when out of memory
 };
 
 struct symbols_found {
@@ -35,10 +35,11 @@ struct symbols_found {
 
 struct symbols {
     const struct workload_sites *sites;
-    struct names_index names; // names stored in the trace or workload
+    struct names_index names; // names that the trace or workload contains
     struct module *modules;
-    size_t n_modules;      // number at the time of symbols_new; `sites` may grow later
-    struct map by_address; // module and address → index in `found` + 1
+    // Number of modules when symbols_new was called; `sites` may have more modules later.
+    size_t n_modules;
+    struct map by_address; // maps a module and an address to the index in `found` plus 1
     struct symbols_found *found;
     size_t n_found, found_capacity;
     struct symbol *list;
@@ -57,8 +58,8 @@ static bool begins_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-// Library directories of the Filesystem Hierarchy Standard 3.0 (3.9, 4.6), and the stores of Nix
-// and Guix.
+// Returns true if the path is in a library directory of the Filesystem Hierarchy Standard 3.0 (3.9,
+// 4.6), or in the store of Nix or Guix.
 static bool is_in_system(const char *path)
 {
     static const char *const folders[] = {
@@ -77,8 +78,8 @@ bool symbols_is_own(const struct workload_module *m, const char *exe)
     if (path[0] != '/' || begins_with(path, "/memfd:") || begins_with(path, "/dev/") ||
         begins_with(name, "/libheaptape"))
         return false;
-    // If the program was started through the dynamic loader, `exe` is the loader, which itself is
-    // in a library directory.
+    // If the program was started through the dynamic loader, `exe` is the loader, which is in a
+    // library directory.
     const char *slash = exe ? strrchr(exe, '/') : NULL;
     size_t folder = slash && !begins_with(slash, "/ld-") ? (size_t)(slash - exe) + 1 : 0;
     if (folder && (size_t)(name - path) + 1 == folder && memcmp(path, exe, folder) == 0)
@@ -91,8 +92,8 @@ void symbols_debug_dirs(const char *dirs)
     debug_files_set_folders(dirs);
 }
 
-// Limits how long an unresponsive server can delay us, in seconds: for the first 100 KiB, and for a
-// whole file. The user's settings take precedence.
+// Limits the time for which an unresponsive server can delay the program, in seconds: for the first
+// 100 KiB, and for a whole file. The settings of the user take precedence.
 static void bound_downloads(void)
 {
     if (getenv("DEBUGINFOD_URLS") && *getenv("DEBUGINFOD_URLS")) {
@@ -154,8 +155,8 @@ static const char *keep_text(struct symbols *s, char *text)
 
 // Computes the difference between load addresses and addresses in the file. Returns false if no
 // executable segment can have been mapped as recorded, which means that this is a different file.
-// Segments of debug files are empty and objcopy changes their offsets, so their offsets are derived
-// from their addresses.
+// The segments of debug files are empty, and objcopy changes their offsets. Their offsets are
+// therefore derived from their addresses.
 static bool find_bias(Elf *elf, const struct workload_module *m, uint64_t *bias)
 {
     size_t n = 0;
@@ -198,7 +199,8 @@ static bool has_build_id(Dwfl_Module *file, const char *digits)
     return true;
 }
 
-// Reads any debugging information. Returns false if the file refers to a refused file.
+// Reads the debugging information that the file has or refers to. Returns false if the file refers
+// to a debug file that debug_files_find has refused.
 static bool is_whole(Dwfl_Module *file)
 {
     void **refused = NULL;
@@ -217,7 +219,7 @@ static Dwfl *new_dwfl(void)
 }
 
 // Opens a file for the module and takes ownership of the descriptor. Returns false if this is not
-// the recorded file or if it cannot be read.
+// the recorded file or if the file cannot be read.
 static bool open_fd(struct module *to, const struct workload_module *m, const char *path, int fd)
 {
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -266,8 +268,8 @@ static bool open_by_id(struct module *to, const struct workload_module *m, const
     return false;
 }
 
-// Searches one of the user's directories, which may be a copy from the recorded machine. Without a
-// build ID, the name alone does not identify a file.
+// Searches one of the user's directories, which may be a copy of directories of the recorded
+// machine. Without a build ID, the name alone does not identify a file.
 static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir,
                         int dir_bytes)
 {
@@ -329,7 +331,7 @@ static void open_module(struct module *to, const struct workload_module *m)
         open_from_server(to, m);
 }
 
-// The demangler abbreviates only strings of the old ABI.
+// Abbreviates std::string. The demangler abbreviates only strings of the old ABI.
 static void shorten_strings(char *name)
 {
     static const char whole[] =
@@ -360,7 +362,7 @@ static const char *name_of(struct symbols *s, Dwarf_Die *die)
     return name ? demangled(s, name) : NULL;
 }
 
-// Sets the location that an inlined function was called from.
+// Sets the location of the call that was inlined.
 static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struct symbol *to)
 {
     Dwarf_Attribute attribute;
@@ -376,8 +378,8 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
         to->line = (int)number;
 }
 
-// Returns true for source files of system packages, of Rust's libraries and of downloaded crates:
-// templates and inline functions of a library are compiled into the program's own objects.
+// Returns true for a source file of a system package, of Rust's libraries or of a downloaded crate.
+// Templates and inline functions of a library are compiled into the program's own objects.
 static bool is_system_source(const char *file)
 {
     static const char *const folders[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
@@ -404,8 +406,8 @@ static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
     return dwarf_attr_integrate(die, DW_AT_type, &attribute) && dwarf_formref_die(&attribute, type);
 }
 
-// Follows type definitions, and qualifiers if `qualified`. Returns the tag of the type, or
-// DW_TAG_invalid for void and for a chain without an end, which only a corrupt file has.
+// Follows type definitions, and also qualifiers if `qualified` is set. Returns the tag of the type.
+// Returns DW_TAG_invalid for void and for an endless chain, which occurs only in a corrupt file.
 static int peel_type(Dwarf_Die *type, bool qualified)
 {
     for (unsigned n = 0; n < MAX_PEELED; n++) {
@@ -444,8 +446,8 @@ static enum symbols_result result_of(Dwarf_Die *die)
     return bytes == 1 ? SYMBOLS_RESULT_BYTES : SYMBOLS_RESULT_OBJECT;
 }
 
-// Collects the functions at an address into s->scratch, innermost first; scratch[0] already has a
-// file and line. Returns 0 if a name is unknown.
+// Collects the functions at an address into s->scratch, innermost first. On entry, scratch[0] has a
+// file and a line. Returns 0 if a name is unknown.
 static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
 {
     Dwarf_Files *files = NULL;
@@ -467,8 +469,8 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
     return n;
 }
 
-// Formats a nameless address as object and offset in its file, which are the same in every run, or
-// offset in its mapping.
+// Formats an address without a name as its object and its offset in the object's file, which are
+// the same in every run. Without a file, the offset is the offset in the mapping.
 static const char *object_offset(struct symbols *s, const struct workload_frame *f)
 {
     static const struct workload_module none = {.path = ""};
@@ -547,7 +549,7 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
     return 0;
 }
 
-// Looks up the stored names.
+// Copies the functions of the stored names.
 static size_t find_named(struct symbols *s, const struct names_entry *e)
 {
     const struct names *names = &s->sites->names;
@@ -576,8 +578,8 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
     return 0;
 }
 
-// Sets the extent of a function without a name. The unwind tables have this extent even if the file
-// is stripped.
+// Sets the extent of a function without a name. The unwind tables contain this extent even if the
+// file is stripped.
 static void find_extent(struct symbols *s, const struct workload_frame *f, struct symbol *to)
 {
     const struct module *file = f->module ? &s->modules[f->module - 1] : NULL;
@@ -610,7 +612,7 @@ static int find_symbols(struct symbols *s, const struct workload_frame *f)
         find_extent(s, f, &s->scratch[0]);
         n = 1;
     }
-    // Code generated at run time belongs to the program.
+    // Code that was generated at run time belongs to the program.
     bool own = made ? s->scratch[0].known : s->modules[f->module - 1].own;
     return add_found(s, workload_sites_key(f), n,
                      f->module ? s->sites->modules[f->module - 1].path : "", own);
@@ -646,7 +648,7 @@ const char *symbols_bare_name(const char *function, size_t *n)
 {
     const char *start = function, *at = function;
     unsigned depth = 0;
-    // Stop at operators such as "operator new" and "operator<<".
+    // Stop at an operator such as "operator new" or "operator<<". Its symbol belongs to the name.
     for (; *at && !(depth == 0 && *at == '(' && at > start); at++) {
         if (strncmp(at, "operator", 8) == 0 && depth == 0)
             break;
@@ -671,7 +673,7 @@ static bool begins_in_library(const char *name)
         "alloc::",
         "core::",
         "hashbrown::",
-        // Rust's allocator functions, which are not mangled by path
+        // Allocator functions of Rust. Their mangled names contain no path.
         "__rust_",
         "__rustc",
         "__rdl_",
@@ -710,8 +712,8 @@ static bool is_common_type(const char *type, size_t n)
     return false;
 }
 
-// Returns true for a method of Rust's libraries, "<TYPE>::f" or "<TYPE as TRAIT>::f": if the type
-// belongs to them, or if the type is common and the trait belongs to them.
+// Returns true for a method of Rust's libraries, "<TYPE>::f" or "<TYPE as TRAIT>::f". Either the
+// type belongs to the libraries, or the type is common and the trait belongs to the libraries.
 static bool is_library_method(const char *name)
 {
     const char *type = skip_words(name + 1);

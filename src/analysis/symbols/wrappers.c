@@ -6,50 +6,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Measured in docs/design/call-sites.md.
+// The constants were chosen by the measurements in docs/design/call-sites.md.
 enum {
     ROUNDS = 8,     // maximum depth of wrappers that call wrappers
-    MAX_PLACES = 3, // calls in a wrapper, for example of malloc and realloc
+    MAX_PLACES = 3, // maximum number of calls in a wrapper, for example of malloc and realloc
     SMALL_BYTES = 200,
     LARGE_BYTES = 2048,
     FEW_CALLERS = 2,
     SOME_CALLERS = 4,
     MANY_CALLERS = 8,
-    MAIN_SHARE = 2, // at least one of MAIN_SHARE stacks contains a main wrapper
+    MAIN_SHARE = 2, // at least one in MAIN_SHARE stacks must contain a main wrapper
 };
 
-// A function of the program that calls the allocator, apart from the functions that are folded:
-// libraries and wrappers.
+// A function of the program that calls the allocator, either directly or through functions that are
+// folded, which are libraries and wrappers.
 struct wrapping {
     uint64_t key;
     struct symbol function;
     struct workload_frame frame; // an address in the function
     size_t inlined;              // index among the functions of this frame
-    size_t stacks;               // stacks that call the allocator from the function
-    size_t outside;              // stacks that call another candidate from the function
-    size_t callers;              // different functions
+    size_t stacks;               // number of stacks where it calls the allocator
+    size_t outside;              // number of stacks where it calls another candidate
+    size_t callers;              // number of different functions that call it
     uint64_t caller;             // key of a caller
-    bool has_outermost_caller;   // a caller is main, a start function of a thread, or a library
+    // A caller is main, the start function of a thread, or a library function.
+    bool has_outermost_caller;
     uint64_t places[MAX_PLACES];
-    size_t n_places;       // different calls in the function; MAX_PLACES + 1: more
-    bool around_tentative; // calls a tentative wrapper in some stack
-    bool around_wrapper;   // calls a wrapper in some stack
+    // Number of different calls in the function; MAX_PLACES + 1 if there are more.
+    size_t n_places;
+    bool around_tentative; // the function calls a tentative wrapper in some stack
+    bool around_wrapper;   // the function calls a wrapper in some stack
 };
 
-// Why a function is folded. A tentative wrapper has one caller and is a wrapper if its caller is.
+// Reason for folding a function. A tentative wrapper has one caller, and is a wrapper if its caller
+// is a wrapper.
 enum fold { FOLD_NOT, FOLD_WRAPPER, FOLD_TENTATIVE };
 
 struct wrapper_search {
     struct symbols *symbols;
     const struct workload_sites *sites;
-    struct map folded; // key → enum fold
+    struct map folded; // maps the key of a function to enum fold
     struct wrapping *tentative;
     size_t n_tentative, tentative_capacity;
-    struct wrapping *candidates; // found in this round
+    struct wrapping *candidates; // functions found in this round
     size_t n, capacity;
-    size_t stacks;     // stacks with a function of the program
-    struct map by_key; // key → index + 1
-    struct map pairs;  // function and caller
+    size_t stacks;     // number of stacks with a function of the program
+    struct map by_key; // maps the key of a function to its index plus 1
+    struct map pairs;  // set of pairs of a function and its caller
 };
 
 void wrappers_release(struct wrappers *w)
@@ -59,7 +62,7 @@ void wrappers_release(struct wrappers *w)
     *w = (struct wrappers){0};
 }
 
-// FNV-1a.
+// Adds a byte to an FNV-1a hash.
 static uint64_t hash_byte(uint64_t hash, char c)
 {
     return (hash ^ (uint8_t)c) * 0x100000001b3u;
@@ -102,7 +105,7 @@ struct wrapping_call {
     struct workload_frame frame; // an address in the function
     size_t inlined;              // index among the functions of this frame
     uint64_t key, caller_key;
-    uint64_t call; // identifies the call in the function
+    uint64_t call; // identifies the call in the code of the function
 };
 
 static uint64_t call_in(const struct symbol *f, const struct workload_frame *frame)
@@ -110,7 +113,7 @@ static uint64_t call_in(const struct symbol *f, const struct workload_frame *fra
     return f->file[0] && f->line > 0 ? (uint64_t)f->line : workload_sites_key(frame);
 }
 
-// Continues with the next outer function. Returns true if the place is complete.
+// Adds the next outer function. Returns true if the place is complete.
 static bool add_function(struct wrapper_search *f, struct wrapping_call *p, const struct symbol *s,
                          const struct workload_frame *frame, size_t inlined)
 {
@@ -213,8 +216,8 @@ static int count_stack(struct wrapper_search *f, const struct wrapping_call *p)
     return c ? 0 : -ENOMEM;
 }
 
-// Returns true if nearly all allocations of the function are made by few calls in the function, and
-// if the function's result can be the new block.
+// Returns true if few calls in the function make nearly all of its allocations, and if the result
+// of the function can be the new block.
 static bool may_wrap(const struct wrapping *c)
 {
     bool is_function = c->function.known || c->function.code_offset;
@@ -227,8 +230,9 @@ static bool is_small(const struct wrapping *c)
     return c->function.code_bytes <= SMALL_BYTES;
 }
 
-// A start function of a thread returns a pointer to void, too, and main says less than a function
-// that it calls.
+// Returns true if the function has a single caller that describes its allocations better. The start
+// function of a thread also returns a pointer to void, but its caller is a library. If the caller
+// is main, main describes the allocations less precisely than the function.
 static bool has_one_caller(const struct wrapping *c)
 {
     return c->callers == 1 && !c->has_outermost_caller && !c->around_wrapper;
@@ -294,8 +298,8 @@ static int count_stacks(struct wrapper_search *f)
     return rc;
 }
 
-// Reads the function's code size and result type from the program's file, if the file exists.
-// Stored names have neither.
+// Reads the code size and the result type of the function from the file of the program, if that
+// file exists. Names that are stored in the recording include neither the size nor the type.
 static void complete_function(struct wrapper_search *f, struct wrapping *c)
 {
     if (may_wrap(c) && c->function.result == SYMBOLS_RESULT_UNKNOWN && !c->function.code_bytes)

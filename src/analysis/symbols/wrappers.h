@@ -7,22 +7,23 @@
 
 struct wrapper {
     uint64_t key;           // wrappers_key
-    struct symbol function; // as it occurs in one of the stacks
-    size_t callers;         // different functions that call it
-    size_t stacks;          // stacks whose innermost functions are this one and its callees
+    struct symbol function; // the function, as found in one of its stacks
+    size_t callers;         // number of different functions that call it
+    // Number of stacks whose innermost functions are this function and its callees.
+    size_t stacks;
 };
 
-// Empty if all zero.
+// An all-zero struct is empty.
 struct wrappers {
     struct wrapper *list;
     size_t n, capacity;
-    struct map keys; // wrappers_key → 1
+    struct map keys; // set of wrappers_key values
 };
 
 void wrappers_release(struct wrappers *w);
 
-// Returns the identity of a function of the program: a hash of its name without arguments,
-// or of its start if it has no name.
+// Returns the identity of a function of the program. It is a hash of the name without arguments or,
+// without a name, of the start of the function.
 uint64_t wrappers_key(const struct symbol *s);
 
 // Finds the wrappers in all stacks of `sites`. *w must be empty. Returns 0 or -ENOMEM.
