@@ -14,11 +14,11 @@ struct figure {
     enum figure_better better;
 };
 
-// Calls that --diff lists for workloads.
+// Calls that `report --diff` lists for workloads.
 static const enum event_kind diff_kinds[] = {HT_MALLOC, HT_CALLOC, HT_REALLOC, HT_FREE, HT_NEW};
 
-// Latencies of malloc and free. They are not in the table of figures, because a run has one for
-// each call.
+// Latencies of malloc and free. The table of figures does not contain them, because a run has a
+// latency for each call.
 static const struct figure latency_figures[] = {
     {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS, FIGURE_LESS},
     {"malloc, p99", "calls.malloc.p99_ns", DIFF_NS, FIGURE_LESS},
@@ -62,7 +62,7 @@ static const enum diff_unit diff_units[] = {
     [FIGURE_RATIO] = DIFF_RATIO, [FIGURE_SHARE] = DIFF_RATIO,
 };
 
-// Adds the rows of a pair of results, one for each figure of the table.
+// Adds the rows of a pair of results. There is a row for each figure of the table.
 static int add_result_rows(struct document *d, const char *of, const struct json_value *sides[2])
 {
     char path[FIGURE_PATH_BYTES];
@@ -92,7 +92,7 @@ static int add_call_rows(struct document *d, const struct document_stat *sides[2
     return rc;
 }
 
-// Adds the rows of a pair of workloads, one for each figure of the table.
+// Adds the rows of a pair of workloads. There is a row for each figure of the table.
 static int workload_rows(struct document *d)
 {
     const struct document_stat *sides[2] = {NULL, NULL};
@@ -116,8 +116,8 @@ static int workload_rows(struct document *d)
     return rc;
 }
 
-// Writes the name of an allocator with its tunables, "glibc,MALLOC_ARENA_MAX=2". A name that does
-// not fit is cut and ends in "...".
+// Writes the name of an allocator and its tunables, such as "glibc,MALLOC_ARENA_MAX=2". A long name
+// is cut and ends with "...".
 static void allocator_name(const struct document_item *item, char name[80])
 {
     const struct json_value *allocator = json_value_get(item->result, "allocator");
@@ -132,7 +132,7 @@ static void allocator_name(const struct document_item *item, char name[80])
         memcpy(name + 76, "...", sizeof "...");
 }
 
-// Returns the first result of side 1 for the same allocator, or for any allocator if `any` is set.
+// Returns the first result of side 1 for the same allocator or, if `any` is set, for any allocator.
 // Returns NULL if there is no such result.
 static const struct document_item *partner(const struct document *d,
                                            const struct document_item *item, bool any)
@@ -158,7 +158,7 @@ static size_t count_results(const struct document *d)
     return n;
 }
 
-// If each side has exactly one result, compares these two even if the allocators differ.
+// If each side has exactly one result, compares these results even if their allocators differ.
 static int result_rows(struct document *d)
 {
     bool any = count_results(d) == 2;

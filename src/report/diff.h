@@ -13,7 +13,7 @@ struct diff_row {
     const char *label;
     enum diff_unit unit;
     enum figure_better better;
-    double a, b; // NAN: unknown
+    double a, b; // NAN if unknown
 };
 
 // Fills d->rows with the figures of both sides. Compares the first workload of each side, and the

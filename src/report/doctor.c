@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Minimum shares for a note.
-#define GROUP_FULL_SHARE  0.8  // of the limit of the cgroup
-#define GROUP_FILES_SHARE 0.25 // of the memory of the cgroup
-#define LOST_SHARE        0.1  // of the memory of malloc
+// Minimum shares for which a note is added.
+#define GROUP_FULL_SHARE  0.8  // share of the limit of the cgroup
+#define GROUP_FILES_SHARE 0.25 // share of the memory of the cgroup
+#define LOST_SHARE        0.1  // share of the memory of malloc
 
-// Converts an owner of a look to an owner of the verdict.
+// Converts an owner of memory in a look to an owner in the verdict.
 static enum verdict_owner find_owner(const struct look *l, enum look_owner o)
 {
     switch (o) {
@@ -55,7 +55,7 @@ static void find_resident(const struct look *l, double resident[VERDICT_OWNERS])
         resident[find_owner(l, i)] += (double)l->owners[i];
 }
 
-// Returns true if nearly all of malloc's memory was read.
+// Returns true if the look read nearly all of malloc's memory.
 static bool knows_blocks(const struct look *l)
 {
     const struct look_heap *h = &l->heap;
@@ -109,7 +109,7 @@ static bool is_named(const struct look_heap *h)
     return h->allocator < SOFTWARE_OTHER_ALLOCATOR;
 }
 
-// Returns the resident bytes of the mappings with this name in an earlier look.
+// Returns the resident bytes that the mappings with this name had in an earlier look.
 static double bytes_before(const struct look *before, const struct look_name *n)
 {
     for (size_t i = 0; i < before->n_names; i++) {
@@ -140,7 +140,7 @@ static void set_heap(struct verdict_facts *f, const struct look *l)
     if (!h->is_read && !h->has_statistics)
         return;
     f->live_bytes = (double)h->live_bytes;
-    // Free blocks in caches keep their pages.
+    // Free blocks in caches keep their pages resident.
     if (h->has_statistics)
         f->shared_free_bytes = (double)(l->owners[LOOK_PINNED] + l->owners[LOOK_CACHED]);
     if (!h->is_read)
@@ -201,7 +201,7 @@ static void note_heap(struct doctor *d)
     else if (h->why_not[0])
         add_note(d, "The blocks of malloc were not read: %s.", h->why_not);
     else if (h->has_statistics && !d->asked_ns)
-        return; // read from outside
+        return; // the memory was read from outside
     else if (h->has_statistics)
         add_note(d, "The statistics of %s were read by calls, which stopped a thread for %s.",
                  software_allocators[h->allocator].name, human_ns(a, (double)d->asked_ns));
@@ -280,7 +280,7 @@ static void set_title(struct doctor *d)
              d->facts.runtime ? d->facts.runtime->name : "");
 }
 
-// Writes the command that keeps a recording of the program.
+// Writes the command for keeping a recording of the program.
 static void set_next_program(struct doctor *d)
 {
     size_t n = (size_t)snprintf(d->next, sizeof d->next, "heaptape doctor -o %.60s.ht --",
@@ -329,7 +329,7 @@ bool doctor_can_try(const struct doctor *d)
     const struct look_heap *h = &d->last.heap;
     if (!look_purge_text(h->allocator))
         return false;
-    // Without the blocks, only the call itself shows how much memory is free.
+    // If the blocks are unknown, only the call itself shows how much memory is free.
     bool is_unknown = !h->is_read && !h->has_statistics && h->allocator != SOFTWARE_GLIBC;
     return kind == VERDICT_KIND_pinned || kind == VERDICT_KIND_arenas ||
            kind == VERDICT_KIND_retained || (is_unknown && kind == VERDICT_KIND_unknown_blocks);

@@ -7,7 +7,7 @@
 #include "record/look/look.h"
 #include "report/verdict_facts.h"
 
-// Amounts of memory that are compared between looks.
+// Amounts of memory whose growth over the looks is computed.
 enum {
     DOCTOR_RSS,
     DOCTOR_LIVE,
@@ -18,45 +18,50 @@ enum {
 
 enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 200 };
 
-// A trial of the remedy: a call in the process that returns free memory.
+// A trial of the remedy, which is a call in the process that returns free memory.
 struct doctor_try {
-    const char *call;                   // NULL: none was made
-    uint64_t before_bytes, after_bytes; // RSS
-    uint64_t call_ns, paused_ns;        // paused_ns: longest time that a thread was stopped
+    const char *call;                   // NULL if no call was made
+    uint64_t before_bytes, after_bytes; // RSS before and after the call
+    // `paused_ns` is the longest time for which a thread was stopped.
+    uint64_t call_ns, paused_ns;
 };
 
 // Initialize to zero.
 struct doctor {
     struct look first, last;
     size_t looks;
-    size_t live_looks; // number of points[DOCTOR_LIVE]: looks that read nearly all memory
-    struct growth_point *points[DOCTOR_LEVELS]; // `looks` points each, except DOCTOR_LIVE; owned
+    // Number of points[DOCTOR_LIVE], which are the looks that read nearly all memory.
+    size_t live_looks;
+    // Each array has `looks` points, except the array for DOCTOR_LIVE; owned.
+    struct growth_point *points[DOCTOR_LEVELS];
     struct verdict_facts facts;
     struct verdict verdict;
     char notes[DOCTOR_NOTES][DOCTOR_NOTE_BYTES];
     size_t n_notes;
-    char title[700];   // process, size, threads, allocator
-    char next[400];    // the next command, or ""
-    bool is_file;      // the facts are from a recording: there are no looks
-    const char *file;  // name of the recording; NULL: it is not kept; borrowed
-    char *const *argv; // program that was recorded for this answer, or NULL; borrowed
+    char title[700];   // process, size, threads and allocator
+    char next[400];    // the next command to run, or ""
+    bool is_file;      // the facts are from a recording, so there are no looks
+    const char *file;  // name of the recording, or NULL if the recording is not kept; borrowed
+    char *const *argv; // program that was recorded to find the verdict, or NULL; borrowed
     bool ended;        // the process ended after the last look
     struct doctor_try tried;
-    uint64_t asked_ns; // longest time that a thread was stopped for the allocator's statistics
+    // Longest time for which a thread was stopped to read the allocator's statistics.
+    uint64_t asked_ns;
 };
 
-// Adds a look, after comparing it with the previous one. `low` and `high` are the lowest and
+// Compares the look with the previous look, and adds it. `low` and `high` are the lowest and the
 // highest RSS between both looks. Returns 0 or -ENOMEM.
 int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high);
 
-// Finds the verdict, the notes and the next command from the looks so far.
+// Finds the verdict, the notes and the next command from the looks that were added.
 void doctor_judge(struct doctor *d);
 
-// Finds the verdict of a recording whose statistics are complete. d->file and d->argv are set. Borrows
-// *s.
+// Finds the verdict of a recording whose statistics are complete. d->file and d->argv must be set.
+// *s is borrowed.
 void doctor_judge_file(struct doctor *d, const struct file_stat *s);
 
-// Returns true if the remedy can be a call that makes the allocator return free memory.
+// Returns true if the remedy can be a call in the process that makes the allocator return free
+// memory.
 bool doctor_can_try(const struct doctor *d);
 
 void doctor_release(struct doctor *d);

@@ -19,10 +19,10 @@
 #define REMOTE_SHARE       0.05  // share of freed blocks
 #define LARGE_SHARE        0.5   // share of requested bytes
 #define BIG_SHARE          0.1   // share of requested bytes in big blocks whose use was measured
-#define UNUSED_SHARE       0.75  // unused share of the measured bytes
+#define UNUSED_SHARE       0.75  // unused bytes as a share of the measured bytes
 #define SMALL_SHARE        0.3   // share of requests
 #define ZEROED_SHARE       0.25  // share of requested bytes
-#define SITE_SHARE         0.2   // share of the peak, of short-lived blocks, of remote frees
+#define SITE_SHARE         0.2   // share of the peak, of short-lived blocks or of remote frees
 #define AMBIGUOUS_SHARE    0.001 // share of events
 #define UNNAMED_SHARE      0.5   // share of allocated bytes
 #define SHORT_STACKS_SHARE 0.01  // share of allocated bytes
@@ -64,7 +64,7 @@ static const union stat_figures *figures_of(const struct findings_input *in)
     return &in->stat->figures;
 }
 
-// Value of a figure of `stat` by its name; NAN if unknown.
+// Value of the figure of `stat` with this name, or NAN if unknown.
 #define FIGURE(in, name) stat_figures_value(figures_of(in), STAT_FIGURE_##name)
 
 static bool find_verdict(const struct findings_input *in, struct findings_item *f)
@@ -95,7 +95,7 @@ static bool find_peak(const struct findings_input *in, struct findings_item *f)
     return true;
 }
 
-// Offset of a value in struct findings_stat_site.
+// Offset of a member in struct findings_stat_site.
 #define SITE(member) offsetof(struct findings_stat_site, member)
 
 static double value_of(const struct findings_stat_site *site, size_t value)
@@ -162,7 +162,7 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
     return true;
 }
 
-// Appends "90 % of BLOCKS are allocated in SITE.", if a call site has at least SITE_SHARE of `all`.
+// If a call site has at least SITE_SHARE of `all`, appends "90 % of BLOCKS are allocated in SITE.".
 static bool find_part(const struct findings_input *in, struct findings_item *f,
                       enum sites_json_list list, size_t value, double all, const char *blocks)
 {
@@ -589,7 +589,7 @@ static bool find_cut_off(const struct findings_input *in, struct findings_item *
     return true;
 }
 
-// The names that the table gives to the rules of findings_results.c.
+// Names of the rules in findings_results.c, as the table spells them.
 #define find_faster_allocator       findings_faster_allocator
 #define find_fastest_uses_more      findings_fastest_uses_more
 #define find_none_faster            findings_none_faster
@@ -614,7 +614,7 @@ static const struct {
 #undef HT_X
 };
 
-// Tries the rules with `act` first, then the others.
+// Applies the rules with `act` first, then the other rules.
 static void apply_rules(struct findings *f, const struct findings_input *in)
 {
     f->n = 0;

@@ -1,5 +1,5 @@
-// Findings: sentences about what stands out in a recording or in results. The terminal, the JSON
-// and the HTML report show the same table.
+// Findings are sentences about remarkable facts in a recording or in results. The terminal, the
+// JSON and the HTML report show the same table of findings.
 #ifndef HEAPTAPE_REPORT_FINDINGS_H
 #define HEAPTAPE_REPORT_FINDINGS_H
 
@@ -9,9 +9,9 @@
 #include "report/json/json_value.h"
 #include "report/verdict.h"
 
-// X(name, act: whether a change may pay, condition). tools/generate copies the table into
-// docs/reference/report.md. tests/commands/findings.bats has a positive and a negative case for
-// each row.
+// X(name, act, condition) is called for each finding. `act` is true if a change may pay.
+// tools/generate copies the table into docs/reference/report.md. tests/commands/findings.bats has a
+// positive and a negative case for each row.
 // clang-format off
 #define HT_FINDINGS(X) \
     X(verdict, true, "always first, for a recording: why the memory of the process is resident, see below; marked by its kind") \
@@ -73,13 +73,13 @@ struct findings_item {
     const char *name;
     bool act;
     char text[FINDING_TEXT_BYTES];
-    char advice[FINDING_ADVICE_BYTES]; // "": no advice
+    char advice[FINDING_ADVICE_BYTES]; // "" if there is no advice
 };
 
-// ~100 KiB.
+// Findings of a file or of results. The struct has about 100 KiB.
 struct findings {
-    // Order: the verdict, then the findings with `act`, then all others. Each group is in the order
-    // of the table.
+    // The verdict comes first, then the findings with `act`, then all others. Each group is in the
+    // order of the table.
     struct findings_item items[FINDING_NAMES];
     size_t n;
     bool has_verdict;
@@ -88,31 +88,32 @@ struct findings {
     struct verdict_facts facts;
 };
 
-// Finds the findings of a file that was counted whole (FILE_STAT_ALL or FILE_STAT_REPORT) or is an
-// aggregate.
+// Finds the findings of a file, which must have been counted whole (FILE_STAT_ALL or
+// FILE_STAT_REPORT) or be an aggregate.
 void findings_of_file(struct findings *f, const struct file_stat *s);
 
-// Like findings_of_file, for an object of `stat --json`, and for n results. A result is an object
-// of `replay --json` or an allocator of `compare --json`. A rule whose figures are missing has no
-// finding.
+// Like findings_of_file, but findings_of_json reads an object of `stat --json`, and
+// findings_of_results reads n results. A result is an object of `replay --json` or an allocator of
+// `compare --json`. A rule has no finding if its figures are missing.
 void findings_of_json(struct findings *f, const struct json_value *stat);
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
 
-// Inserts the findings of `other` in order.
+// Inserts the findings of `other` in the order of the findings.
 void findings_merge(struct findings *f, const struct findings *other);
 
-// Writes the members "verdict", if its facts are known, and "findings".
+// Writes the member "findings". If the facts of the verdict are known, also writes the member
+// "verdict".
 void findings_json(struct json *j, const struct findings *f);
 
 // Input of the rules.
 struct findings_input {
-    const struct verdict *verdict;    // NULL: unknown
-    const struct findings_stat *stat; // all members are unknown if the input has only results
+    const struct verdict *verdict;    // NULL if unknown
+    const struct findings_stat *stat; // if the input has only results, all members are unknown
     const struct json_value *const *results;
     size_t n_results;
 };
 
-// A rule. If its condition holds, appends the text and any advice to *f and returns true. Rules
+// A rule. If its condition holds, appends the text and any advice to *f and returns true. The rules
 // about results are in findings_results.c.
 typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
 findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster,
@@ -120,13 +121,13 @@ findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_no
     findings_below_live_agrees, findings_recorded_more, findings_recorded_more_unmapped,
     findings_kept, findings_calls_matter, findings_calls_hardly_matter;
 
-// findings_say appends to the text, findings_advise to the advice.
+// findings_say appends to the text of a finding, findings_advise appends to its advice.
 void findings_say(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void findings_advise(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Formats a share as "3.2 %" or "45 %" into `text`, and returns it.
+// Formats a share as "3.2 %" or "45 %" into `text`. Returns `text`.
 char *findings_percent(char text[32], double share);
 
 #endif

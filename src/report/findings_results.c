@@ -1,4 +1,4 @@
-// Findings about replays: choice of an allocator, and its memory figures.
+// Findings about replays: the choice of an allocator, and the memory of allocators.
 #include "report/findings.h"
 
 #include "cli/human.h"
@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define SAME_TIME     0.02 // smaller differences in wall time are ignored
-#define MORE_MEMORY   1.1  // limit of a recommendation: peak RSS over that of the first allocator
+#define MORE_MEMORY   1.1  // max. peak RSS of a recommendation over the first allocator's peak RSS
 #define FRAGMENTATION 1.25 // peak RSS over peak live bytes
 #define BELOW         0.95 // peak RSS over peak live bytes
-#define KEPT_SHARE    0.5  // share of the peak RSS that remains after all blocks have been freed
+#define KEPT_SHARE    0.5  // share of the peak RSS that remains after all blocks were freed
 #define CALLS_SHARE   0.05 // share of the program's CPU time
 
 enum { NAME_BYTES = 160 };
@@ -21,7 +21,7 @@ static double figure(const struct json_value *result, const char *path)
     return json_value_number_at(result, path);
 }
 
-// "glibc,MALLOC_ARENA_MAX=1".
+// Writes a name such as "glibc,MALLOC_ARENA_MAX=1" to `text`. Returns `text`.
 static char *name_of(char text[NAME_BYTES], const struct json_value *result)
 {
     const struct json_value *allocator = json_value_get(result, "allocator");
@@ -41,7 +41,7 @@ static const struct json_value *interval_of(const struct json_value *result)
     return json_value_length(ci) == 2 ? ci : NULL;
 }
 
-// A difference without an interval is not reported.
+// Returns true if the results have intervals. A difference without an interval is not reported.
 static bool has_intervals(const struct findings_input *in)
 {
     for (size_t i = 1; i < in->n_results; i++) {
@@ -65,8 +65,8 @@ static bool is_lean(const struct findings_input *in, const struct json_value *re
            MORE_MEMORY * figure(in->results[0], "peak_rss_bytes");
 }
 
-// Returns the fastest allocator that is faster than the first one, or NULL. If `lean`, allocators
-// whose peak RSS exceeds MORE_MEMORY times the first one's are ignored.
+// Returns the fastest allocator that is faster than the first allocator, or NULL. If `lean` is set,
+// ignores allocators whose peak RSS exceeds MORE_MEMORY times the peak RSS of the first allocator.
 static const struct json_value *fastest_result(const struct findings_input *in, bool lean)
 {
     const struct json_value *best = NULL;
@@ -171,7 +171,7 @@ static const struct json_value *first_that(const struct findings_input *in, cond
     return NULL;
 }
 
-// Appends the selected results: "glibc 1.40, jemalloc 1.30".
+// Appends the selected results, for example "glibc 1.40, jemalloc 1.30".
 static void say_each(const struct findings_input *in, struct findings_item *f, condition *is_listed,
                      void (*say)(struct findings_item *f, const struct json_value *result))
 {
@@ -241,16 +241,16 @@ bool findings_below_live_cleared(const struct findings_input *in, struct finding
     return true;
 }
 
-// Returns true if the RSS of the result is below the live bytes and the heap of the recorded
+// Returns true if the RSS of the result is below the live bytes, and the heap of the recorded
 // program is known.
 static bool shows_recorded(const struct json_value *r)
 {
     return is_below(r) && !isnan(figure(r, "fidelity.rss.recorded_peak_bytes"));
 }
 
-// Returns the first result for which shows_recorded is true. Returns NULL if there is no such
-// result, or if `more` does not match: `more` requires a recorded heap of at least BELOW times the
-// live bytes, and !`more` a smaller heap.
+// Returns the first result for which shows_recorded returns true. If `more` is set, the recorded
+// heap must be at least BELOW times the live bytes; otherwise, it must be smaller. Returns NULL if
+// there is no such result.
 static const struct json_value *recorded_result(const struct findings_input *in, bool more)
 {
     const struct json_value *r = first_that(in, shows_recorded);
@@ -318,7 +318,7 @@ static bool knows_program(const struct json_value *r)
     return !isnan(figure(r, "fidelity.program.calls_share"));
 }
 
-// Uses the lower bound of the time spent in calls.
+// Uses the lower bound of the time in calls.
 bool findings_calls_matter(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *r = first_that(in, knows_program);
@@ -334,8 +334,8 @@ bool findings_calls_matter(const struct findings_input *in, struct findings_item
     return true;
 }
 
-// Uses the upper bound of the time spent in calls. Only a recording has this bound, because the
-// caches are warm in a replay.
+// Uses the upper bound of the time in calls. Only a recording has this bound, because the caches
+// are warm in a replay.
 bool findings_calls_hardly_matter(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *r = first_that(in, knows_program);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define UNEXPLAINED_SHARE 0.1 // share of the bytes that malloc had in use
+#define UNEXPLAINED_SHARE 0.1 // share of the bytes in use in malloc
 
 static void set_frame(struct findings_stat_site *s, const struct symbol *f)
 {
@@ -37,7 +37,8 @@ static void count_process(struct findings_stat_process *p, uint64_t pid, const c
         *p = (struct findings_stat_process){1, pid, exe, text};
 }
 
-// A block occupies up to 16 bytes more in glibc's malloc than were requested.
+// Finds the unexplained bytes of the process. In glibc's malloc, a block occupies up to 16 bytes
+// more than its requested size.
 static void find_unexplained(struct findings_stat *f, uint64_t pid, const char *exe,
                              double in_use_bytes, double live_bytes, double live_blocks)
 {
@@ -231,7 +232,8 @@ static void read_usage(struct findings_stat *f, const struct json_value *stat)
         f->growths[i] = number_of(json_value_at(factors, i), "count");
 }
 
-// JSON of an older version may lack some keys; their values are 0.
+// Reads the counts of missing data. JSON of an older version may lack some keys, whose values are
+// then 0.
 static void read_balance(struct trace_balance *to, const struct json_value *balance)
 {
 #define HT_X(name, tag, meaning) to->name = json_value_u64(json_value_get(balance, #name));

@@ -1,4 +1,4 @@
-// Input of the findings about a recording. It is filled from a counted file or from the JSON of
+// Input of the findings about a recording, which is read from a counted file or from the JSON of
 // `stat`.
 #ifndef HEAPTAPE_REPORT_FINDINGS_STAT_H
 #define HEAPTAPE_REPORT_FINDINGS_STAT_H
@@ -12,12 +12,12 @@ enum {
     FINDINGS_STAT_GROWTHS = 2,
 };
 
-// Size class; max_bytes is NAN for the last one.
+// A size class. max_bytes is NAN for the last size class.
 struct findings_stat_size {
     double max_bytes, count, bytes;
 };
 
-// A call site, named by the shown function of its stack (stack_shown). Unknown values are NAN.
+// A call site. The shown function of its stack is its name (stack_shown). Unknown values are NAN.
 struct findings_stat_site {
     bool has_frame;
     char frame[FINDINGS_STAT_FRAME_BYTES]; // "render (server.cpp:44)"
@@ -28,42 +28,43 @@ struct findings_stat_site {
 #undef HT_X
 };
 
-// The first process of a list, and the length n of the list. Strings are borrowed from the file or
-// the JSON and may be NULL.
+// The first process of a list, and `n`, the length of the list. Strings are borrowed from the file
+// or the JSON, and may be NULL.
 struct findings_stat_process {
     size_t n;
     uint64_t pid;
-    const char *exe, *text; // text: a reason, or the path of an object
+    const char *exe, *text; // `text` is a reason or the path of an object
 };
 
 struct findings_stat {
     union stat_figures figures;
     bool partial, cut_off;
     size_t n_processes;
-    double last_event; // at the end of the timeline
+    double last_event; // number of the event at the end of the timeline
     double freed_blocks;
     struct findings_stat_size sizes[USAGE_CLASSES];
     size_t n_sizes;
-    double growths[FINDINGS_STAT_GROWTHS]; // growing reallocs in each of the first factor classes
-    struct findings_stat_site first[SITES_JSON_LIST_COUNT]; // the first site of each list
+    // Number of growing reallocs in each of the first factor classes.
+    double growths[FINDINGS_STAT_GROWTHS];
+    struct findings_stat_site first[SITES_JSON_LIST_COUNT]; // the first site in each list
     struct findings_stat_process turned_off, own_malloc, deepbound;
-    // The process with the most unexplained bytes: bytes in use in malloc that do not belong to
-    // recorded blocks.
+    // The process with the most unexplained bytes, which are bytes in use in malloc that do not
+    // belong to recorded blocks.
     struct findings_stat_process unexplained;
     double unexplained_bytes, in_use_bytes;
-    struct findings_stat_process unrecorded; // the first in the list; `exe` is its name
+    struct findings_stat_process unrecorded; // the first process in the list; `exe` is its name
     struct trace_balance balance;
     double covered_bytes;           // allocated bytes of all stacks
     double short_stack_bytes;       // allocated bytes of stacks that end too early
-    const char *short_stack_object; // where most of these stacks end; NULL: unknown
-    // Allocated bytes of the stacks with functions of each interpreter, and of those with a function
-    // of the interpreted program.
+    const char *short_stack_object; // object where most of these stacks end, or NULL if unknown
+    // Allocated bytes of the stacks that contain a function of each interpreter. named_bytes counts
+    // only the stacks that also contain a function of the interpreted program.
     double interpreted_bytes[COVERAGE_RUNTIMES], named_bytes[COVERAGE_RUNTIMES];
 };
 
 void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s);
 
-// `stat` is an object of `stat --json`, or NULL: all values become unknown.
+// Reads an object of `stat --json`. If `stat` is NULL, all values become unknown.
 void findings_stat_of_json(struct findings_stat *f, const struct json_value *stat);
 
 #endif

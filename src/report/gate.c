@@ -50,7 +50,7 @@ static int parse_limit(struct gate *g, const char *text)
     return -EINVAL;
 }
 
-// Anchors the pattern at the beginning of the function name.
+// Parses the pattern, which must match the beginning of a function name.
 static int parse_sites(struct gate *g, const char *text, size_t n, struct err *e)
 {
     char *pattern = NULL, why[128];
@@ -66,7 +66,8 @@ static int parse_sites(struct gate *g, const char *text, size_t n, struct err *e
     return err_set(e, -EINVAL, "--fail-on %s: %s", g->text, why);
 }
 
-// Function names may contain ':' and '>', so the last ':' and the last '>' are the separators.
+// Function names may contain ':' and '>'. Therefore the last ':' and the last '>' are the
+// separators.
 int gate_parse(struct gate *g, const char *text, struct err *e)
 {
     static const char prefix[] = "site:";

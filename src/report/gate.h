@@ -7,8 +7,8 @@
 
 #include <regex.h>
 
-// Figures of a recording or of call sites: X(name, member of struct sites_diff_side, whether it is
-// in bytes, label).
+// Figures of a recording or of call sites. X(name, member of struct sites_diff_side, is_bytes,
+// label) is called for each figure. is_bytes is true if the figure is a number of bytes.
 #define GATE_METRICS(X)                                                                            \
     X(peak_live, peak_bytes, true, "live at peak")                                                 \
     X(end_live, end_bytes, true, "live at end")                                                    \
@@ -29,34 +29,35 @@ struct gate_metric_info {
 
 extern const struct gate_metric_info gate_metrics[GATE_METRIC_COUNT];
 
-// One argument of --fail-on.
+// An argument of --fail-on.
 struct gate {
     const char *text; // borrowed
     enum gate_metric metric;
-    // is_share: `limit` is a share of `a`. is_growth: `limit` applies to b - a; otherwise it
-    // applies to b.
+    // is_share: `limit` is a share of `a`. is_growth: `limit` is compared with b - a. Without
+    // is_growth, `limit` is compared with `b`.
     bool is_share, is_growth;
     double limit;
     bool has_sites;
-    regex_t sites; // the figures of the call sites that match are summed
-    uint64_t a, b; // of all matching call sites, or set by gate_check
+    regex_t sites; // pattern of the call sites whose figures are summed
+    uint64_t a, b; // sums over the matching call sites, or figures that gate_check has set
     bool failed;
 };
 
-// Parses "[site:REGEX:]METRIC>[+]NUMBER[%|B|KiB|MiB|GiB]"; a percentage needs the "+". Returns 0,
-// after which *g has to be released, or -EINVAL with the message set.
+// Parses "[site:REGEX:]METRIC>[+]NUMBER[%|B|KiB|MiB|GiB]"; a percentage requires the "+". Returns
+// 0, or -EINVAL with the message set. After 0, the caller must release *g.
 int gate_parse(struct gate *g, const char *text, struct err *e);
 void gate_release(struct gate *g);
 
 uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric);
 
-// Adds the figures of a call site to a (side 0) or b (side 1) if the shown function matches, or a
-// function through which the shown function allocates: an allocation wrapper or a library function.
+// Adds the figures of a call site to `a` (side 0) or `b` (side 1) if the pattern matches one of its
+// functions. These are the shown function, and the allocation wrappers and library functions
+// through which the shown function allocates.
 void gate_count(struct gate *g, unsigned side, const struct stack *stack,
                 const struct sites_diff_side *totals);
 
-// Sets `failed` and, without has_sites, a and b. `totals` describes the whole recordings. Call after
-// all call sites are counted.
+// Sets `failed`. Without has_sites, also sets `a` and `b`. `totals` describes the whole recordings.
+// Call after all call sites have been counted.
 void gate_check(struct gate *g, const struct sites_diff_side totals[2]);
 
 #endif

@@ -61,7 +61,7 @@ uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, siz
     return order;
 }
 
-// Replaces ';' and line feeds, which separate functions and stacks.
+// Appends a name. Replaces ';' and line feeds, because they separate functions and stacks.
 static int put_name(struct buf *to, const char *name)
 {
     int rc = 0;

@@ -15,13 +15,13 @@ enum profile_weight {
     PROFILE_BYTES,
     PROFILE_CALLS,
     PROFILE_GROWTH, // by_site_totals.growth_bytes
-    PROFILE_SPAN,   // allocated in the span and not freed in the span
+    PROFILE_SPAN,   // bytes allocated in the span and not freed in the span
 };
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);
 
-// Returns the rank of a site in a list. The rank is the weight, except for PROFILE_GROWTH
-// (by_site_growth_rank).
+// Returns the rank of a site in a list. The rank is the weight of the site, except that
+// PROFILE_GROWTH uses by_site_growth_rank.
 uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight);
 
 // Returns the numbers of all sites with a rank above 0, sorted by descending rank, and sets *n. The
@@ -39,8 +39,8 @@ struct profile_sample {
     uint32_t stack;
 };
 
-// Stacks as a tree. A prefix has a lower number than the stacks that begin with the prefix. A
-// zeroed struct is empty.
+// Stacks as a tree. The number of a prefix is lower than the numbers of the stacks that begin with
+// the prefix. A zeroed struct is empty.
 struct profile_stacks {
     struct symbol *frames; // the strings are borrowed from the symbols
     size_t n_frames, frames_capacity;
@@ -48,8 +48,8 @@ struct profile_stacks {
     size_t n_stacks, stacks_capacity;
     struct profile_sample *samples; // in the order of profile_stacks_add
     size_t n_samples, samples_capacity;
-    struct map by_address; // address → number of its first frame + 1
-    struct map by_stack;   // prefix and frame → number + 1
+    struct map by_address; // maps an address to the number of its first frame plus 1
+    struct map by_stack;   // maps a prefix and a frame to the number of the stack plus 1
     uint64_t total;        // sum of the weights
 };
 
@@ -59,19 +59,19 @@ void profile_stacks_release(struct profile_stacks *t);
 int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *sites, size_t number,
                        struct symbols *symbols, uint64_t weight);
 
-// Appends folded stacks, as flamegraph.pl reads them: "main;f;g 1234" lines, the outermost function
-// first. Sites with the same functions share a line. Returns 0 or -ENOMEM.
+// Appends folded stacks in the form that flamegraph.pl reads: lines such as "main;f;g 1234", the
+// outermost function first. Sites with the same functions share a line. Returns 0 or -ENOMEM.
 int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
                    struct symbols *symbols, enum profile_weight weight);
 
-// Appends an uncompressed profile.proto of pprof (github.com/google/pprof) with the sample types
-// alloc_objects, alloc_space, peak_objects, peak_space, inuse_objects and inuse_space; inuse is the
-// end of the recording. Returns 0 or -ENOMEM.
+// Appends an uncompressed profile.proto of pprof (github.com/google/pprof). The sample types are
+// alloc_objects, alloc_space, peak_objects, peak_space, inuse_objects and inuse_space; the inuse
+// types describe the end of the recording. Returns 0 or -ENOMEM.
 int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
                   struct symbols *symbols, uint64_t duration_ns);
 
 // Writes the stacks with one weight each, in the format of https://www.speedscope.app or
-// https://profiler.firefox.com. Returns 0, or -ENOMEM before anything is written.
+// https://profiler.firefox.com. Returns 0, or -ENOMEM without having written anything.
 enum profile_json_format { PROFILE_SPEEDSCOPE, PROFILE_FIREFOX };
 struct profile_json_of {
     const char *name;

@@ -37,8 +37,8 @@ struct writer {
     const struct workload_sites *sites;
     struct symbols *symbols;
     struct intern strings;
-    struct map functions; // numbers of name and file → id
-    struct map locations; // address → id
+    struct map functions; // maps the numbers of a name and a file to an id
+    struct map locations; // maps an address to an id
     int rc;
 };
 
@@ -61,8 +61,8 @@ static void put_message(struct writer *w, unsigned field, struct buf *message)
         w->rc = -ENOMEM;
 }
 
-// Returns the number of a string in the string table, and adds the string if it is new. Number 0 is
-// "".
+// Returns the number of a string in the string table. Adds the string to the table if it is new.
+// Number 0 is the empty string.
 static uint64_t string_number(struct writer *w, const char *text)
 {
     bool is_new;

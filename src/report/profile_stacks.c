@@ -13,8 +13,8 @@ void profile_stacks_release(struct profile_stacks *t)
     *t = (struct profile_stacks){0};
 }
 
-// Returns the number of the first frame of an address, or -ENOMEM. Its *n frames are consecutive,
-// the innermost first.
+// Returns the number of the first frame of an address, or -ENOMEM. Sets *n to the number of frames,
+// which are consecutive, the innermost frame first.
 static int64_t frames_of(struct profile_stacks *t, struct symbols *symbols,
                          const struct workload_frame *f, size_t *n)
 {
@@ -46,7 +46,7 @@ static int push_frame(struct profile_stacks *t, uint32_t *stack, uint32_t frame)
     return 0;
 }
 
-// The frame "(unknown)" of bytes without a stack.
+// Returns the frame "(unknown)", for bytes without a stack.
 static int64_t unknown_frame(struct profile_stacks *t)
 {
     uint64_t first = map_get(&t->by_address, 0);

@@ -37,8 +37,8 @@ static void add_totals(struct sites_diff_side *to, const struct by_site_totals *
     to->calls += t->calls;
 }
 
-// Also folds the wrappers of each file in the other file. With fewer callers, a function could be a
-// wrapper in only one of the files. Returns 0 or -ENOMEM.
+// Folds the wrappers of each file in the other file as well. Otherwise, a function that has fewer
+// callers in one file could be a wrapper in only one of the files. Returns 0 or -ENOMEM.
 static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
 {
     if (!a->symbols || !b->symbols)
@@ -73,7 +73,7 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
         struct symbol own;
         if (!t->calls && !t->peak_blocks && !t->live_blocks)
             continue;
-        // An address outside of all objects differs from run to run.
+        // An address outside all objects differs from run to run.
         bool is_place = stack_site(s->symbols, &s->sites, i, &own) && (own.known || own.module[0]);
         r = is_place ? add_row(d, side, own.function, basename(own.file[0] ? own.file : own.module),
                                own.line)
@@ -93,7 +93,7 @@ static const struct sites_diff_side *side_of(const struct sites_diff_row *r)
     return &r->sides[!r->sides[0].found];
 }
 
-// Orders by function and file, then by side, then by line.
+// Orders rows by function and file, then by side, then by line.
 static int by_place(const void *x, const void *y)
 {
     const struct sites_diff_row *a = x, *b = y;
@@ -118,7 +118,7 @@ static bool same_function(const struct sites_diff_row *a, const struct sites_dif
     return strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
 }
 
-// Adds row `from` to `to` and clears `from`.
+// Adds the figures of row `from` to row `to` and clears `from`.
 static void absorb_row(struct sites_diff_row *to, struct sites_diff_row *from)
 {
     for (unsigned side = 0; side < 2; side++) {
@@ -150,8 +150,9 @@ static void join_places(struct sites_diff *d)
     drop_empty(d);
 }
 
-// Matches the rows of one function: side a is [from, middle), side b is [middle, end). The first
-// round matches equal lines, the second the rest in order.
+// Matches the rows of one function. [from, middle) are the rows of side a, [middle, end) the rows
+// of side b. The first round matches rows with equal lines. The second round matches the other rows
+// in order.
 static void match_function(struct sites_diff_row *rows, size_t from, size_t middle, size_t end)
 {
     for (unsigned round = 0; round < 2; round++) {

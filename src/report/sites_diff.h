@@ -1,5 +1,6 @@
-// Comparison of the call sites of two recordings. Sites are matched by function, file and line;
-// addresses differ between two builds of a program, and lines if the code above them changed.
+// Comparison of the call sites of two recordings. Sites are matched by function, file and line,
+// because addresses differ between two builds of a program. Lines differ if the code above them
+// changed.
 #ifndef HEAPTAPE_REPORT_SITES_DIFF_H
 #define HEAPTAPE_REPORT_SITES_DIFF_H
 
@@ -9,7 +10,7 @@
 
 struct sites_diff_side {
     bool found;
-    int line; // 0: unknown
+    int line; // 0 if unknown
     uint64_t peak_bytes, end_bytes, bytes, calls;
 };
 
@@ -17,7 +18,7 @@ struct sites_diff_side {
 struct sites_diff_row {
     char *function,
         *file;  // owned; base name of the source file, or of the object if lines are unknown
-    bool named; // false: the function is OBJECT+0xOFFSET
+    bool named; // false if the function is OBJECT+0xOFFSET
     struct sites_diff_side sides[2];
 };
 
@@ -30,18 +31,17 @@ struct sites_diff {
     void *context;
 };
 
-// Reads two traces or workloads and matches their call sites. *d is all zero, except for `count` and
-// `context`. Sets totals[i].found if recording i
-// has call sites. Returns 0, or a negative errno with the message set. The caller releases *d, even
-// after an error.
+// Reads two traces or workloads and matches their call sites. *d must be all zero, except for
+// `count` and `context`. Sets totals[i].found if recording i has call sites. Returns 0, or a
+// negative errno with the message set. The caller releases *d, even after an error.
 int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], char *const paths[2],
                      const struct convert_watch *watch, struct err *e);
 
-// Adds the call sites of a file whose sites were counted, if it has any. Returns 0 or -ENOMEM.
+// Adds the call sites of a file, if its call sites were counted. Returns 0 or -ENOMEM.
 int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s);
 
 // Call after both sides were added. Matches rows of the same function and file in the order of
-// their lines, then sorts all rows by the change of bytes live at the peak and of allocated bytes.
+// their lines. Then sorts all rows by the change of bytes live at the peak and of allocated bytes.
 void sites_diff_match(struct sites_diff *d);
 void sites_diff_release(struct sites_diff *d);
 

@@ -8,14 +8,14 @@
 
 enum { MAX_SITES = 1000, PARTS_A_SITE = 8 };
 
-// The listed sites, by ascending number. All other sites are summed.
+// The listed sites, in ascending order of their numbers. All other sites are summed.
 struct chosen {
     const struct sites_json *of;
     const struct by_site *totals;
     struct profile_stacks stacks;
-    uint32_t *sites; // numbers
+    uint32_t *sites; // numbers of the sites
     size_t n;
-    uint32_t *index; // site number → place in `sites` + 1
+    uint32_t *index; // maps the number of a site to its index in `sites` plus 1
 };
 
 static const enum profile_weight weights[] = {PROFILE_PEAK, PROFILE_LIVE, PROFILE_BYTES,
@@ -35,7 +35,7 @@ static int by_score(const void *a, const void *b)
                                  : (x->number > y->number) - (x->number < y->number);
 }
 
-// Scores a site by its largest share of any weight.
+// Computes the score of each site, which is its largest share of any weight.
 static void score_sites(const struct by_site *b, struct scored *all)
 {
     double sums[WEIGHTS] = {0};
@@ -120,7 +120,7 @@ static uint64_t column_of(const struct by_site_totals *t, size_t column)
     return v;
 }
 
-// Each column ends with the sum over the sites that are not listed.
+// Writes the totals. Each column ends with the sum over the sites that are not listed.
 static void put_totals(struct json *j, const struct chosen *c)
 {
     json_put_array(j, "stacks");
@@ -143,8 +143,8 @@ static void put_totals(struct json *j, const struct chosen *c)
     }
 }
 
-// Writes blocks and bytes with a lifetime of the shortest class, as put_totals does, if lifetimes
-// are counted. Returns 0 or -ENOMEM.
+// If lifetimes are counted, writes the blocks and bytes whose lifetime is in the shortest class,
+// like put_totals. Returns 0 or -ENOMEM.
 static int put_short_lived(struct json *j, const struct chosen *c)
 {
     const struct by_site *b = c->totals;
@@ -174,7 +174,8 @@ static int put_short_lived(struct json *j, const struct chosen *c)
 enum flow { FLOW_LIVE, FLOW_BYTES, FLOW_CALLS, FLOWS };
 static const char *const flow_keys[FLOWS] = {"live_bytes", "allocated_bytes", "allocs"};
 
-// Returns the value of a site at the start of a bin, or at the end of the run for bin == n_bins.
+// Returns the value of a site at the start of a bin. If `bin` is n_bins, returns the value at the
+// end of the run.
 static uint64_t flow_at(const struct by_site *b, enum flow flow, size_t site, size_t bin)
 {
     const struct by_site_totals *t = &b->sites[site];
@@ -197,8 +198,8 @@ static uint64_t flow_of(const struct chosen *c, enum flow flow, size_t i, size_t
     return others;
 }
 
-// Writes the differences between adjacent bins up to the last one that is not 0. Most sites are used
-// for a part of the run.
+// Writes the differences between adjacent bins, up to the last difference that is not 0. Most sites
+// are used only in a part of the run.
 static void put_flow(struct json *j, const struct chosen *c, enum flow flow, size_t i)
 {
     uint64_t last = 0, levels[BY_SITE_BINS + 1];

@@ -1,8 +1,9 @@
-// The table of the figures of `stat`: the numbers that describe a recording or one of its processes.
+// The table of the figures of `stat`, which are numbers that describe a recording or one of its
+// processes.
 //
-// A new figure is one row here and one line in stat_figures.c that computes it. The text, JSON and
-// schema of `stat`, the findings, `report --diff` and the HTML report are derived from the row.
-// Lists (sizes, lifetimes, threads, call sites) are written by usage_json.c and sites_json.c.
+// A new figure needs one row here, and one line in stat_figures.c that computes it. The text, the
+// JSON and the schema of `stat`, the findings, `report --diff` and the HTML report are derived from
+// the row. usage_json.c and sites_json.c write lists (sizes, lifetimes, threads, call sites).
 #ifndef HEAPTAPE_REPORT_STAT_FIGURES_H
 #define HEAPTAPE_REPORT_STAT_FIGURES_H
 
@@ -11,8 +12,9 @@
 #include "replay/figures.h"
 #include "report/json/json_value.h"
 
-// Groups of figures: X(group, keys of the JSON object that holds them, each followed by a dot).
-// stat_json.c, usage_json.c and sites_json.c write each group at its place.
+// Groups of figures. X(group, keys) is called for each group. `keys` are the keys of the JSON
+// object that contains the figures, each followed by a dot. stat_json.c, usage_json.c and
+// sites_json.c write each group at its place.
 // clang-format off
 #define STAT_FIGURES_GROUPS(X) \
     X(EVENTS, "") \
@@ -45,7 +47,8 @@
     X(PEAK, "peak.") \
     X(CALL_SITES, "call_sites.")
 
-// X(name, key, unit, form, group, shown, when, better, label, text, meaning), in the order of the text and of --diff.
+// Figures in the order of the text and of --diff. X(name, key, unit, form, group, shown, when,
+// better, label, text, meaning) is called for each figure:
 //
 //   name     member of union stat_figures
 //   key      in the JSON object of its group
@@ -57,8 +60,8 @@
 //   when     name of a figure: the text omits this row if that figure is 0. ALWAYS: no condition
 //   better   for DIFF: LESS, NEITHER
 //   label    in report --diff and the HTML report
-//   text     label in the text of `stat`; NULL: not shown there
-//   meaning  one sentence without a full stop, for the schema and the reference
+//   text     label in the text of `stat`; NULL if the text omits the figure
+//   meaning  a sentence without a full stop, for the schema and the reference
 #define STAT_FIGURES_TABLE(X) \
     X(events, "events", COUNT, INTEGER, EVENTS, DIFF | PAGE, ALWAYS, LESS, "events", "events", \
       "recorded events") \
@@ -287,7 +290,7 @@ struct stat_figures_info {
 extern const struct stat_figures_info stat_figures_infos[STAT_FIGURES];
 
 // The figures of a file or of a process. `integers` overlaps the members of the forms INTEGER and
-// OPTIONAL, `numbers` the others. Unknown values are STAT_FIGURES_UNKNOWN or NAN.
+// OPTIONAL, `numbers` overlaps the other members. Unknown values are STAT_FIGURES_UNKNOWN or NAN.
 #define STAT_FIGURES_UNKNOWN UINT64_MAX
 union stat_figures {
     struct {
@@ -304,19 +307,20 @@ union stat_figures {
     double numbers[STAT_FIGURES];
 };
 
-// Compute the figures of a file or a process, or read them from an object of `stat --json`. Figures
-// that were not counted become unknown.
+// Compute the figures of a file or of a process, or read the figures from an object of `stat
+// --json`. The value of a figure that was not counted is unknown.
 void stat_figures_of_file(union stat_figures *f, const struct file_stat *s);
 void stat_figures_of_summary(union stat_figures *f, const struct workload_summary *s);
 void stat_figures_of_json(union stat_figures *f, const struct json_value *stat);
 
-// Returns the value of a figure by its number, NAN if unknown.
+// Returns the value of a figure by its number, or NAN if the value is unknown.
 double stat_figures_value(const union stat_figures *f, unsigned figure);
 
 // Writes the members of a group into the open object.
 void stat_figures_put(struct json *j, const union stat_figures *f, enum stat_figures_group group);
 
-// Writes the path of the figure in the JSON of `stat`, such as "peak.bytes", and returns it.
+// Writes the path of the figure in the JSON of `stat`, such as "peak.bytes", to a buffer and
+// returns the buffer.
 enum { STAT_FIGURES_PATH_BYTES = 80 };
 char *stat_figures_path(unsigned figure, char path[STAT_FIGURES_PATH_BYTES]);
 

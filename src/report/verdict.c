@@ -13,8 +13,8 @@
 #define UNWRITTEN_SHARE 0.75 // share of the live bytes
 #define HARDLY_SHARE    0.1  // growth of RSS as a share of the growth of live bytes
 #define ARENAS          3
-#define PINNED_SHARE    0.5 // share of the free memory above the last block, below which it is pinned
-#define SAW_FREE        1.25 // free memory, as a multiple of the swing, that the next rise uses again
+#define PINNED_SHARE    0.5  // share of the free memory that decides whether it is pinned
+#define SAW_FREE        1.25 // free memory that the next rise uses again, over the swing
 
 double verdict_known(double value)
 {
@@ -52,12 +52,12 @@ static bool is_growing(const struct growth *g)
     return g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES;
 }
 
-// Returns the owner outside malloc that grows fastest, or VERDICT_OWNERS.
+// Returns the owner outside malloc that grows fastest, or VERDICT_OWNERS if no owner grows.
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
 {
     static const enum verdict_owner owners[] = {VERDICT_MAPPINGS, VERDICT_SHARED, VERDICT_FILES};
     enum verdict_owner fastest = VERDICT_OWNERS;
-    // The metadata of an allocator grows with its blocks.
+    // The metadata of an allocator grows with the number of blocks.
     double rate = f->live.grown_bytes >= VERDICT_GROWN_BYTES ? f->live.bytes_per_s : 0;
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         const struct growth *g = &f->of[owners[i]];
@@ -79,7 +79,7 @@ static bool is_unwritten(const struct verdict_facts *f)
            bytes >= UNWRITTEN_SHARE * f->live_bytes && bytes > f->rss_bytes && !rss_grows;
 }
 
-// The next rise of a saw-tooth uses the free memory again.
+// Returns true if the next rise of a saw-tooth uses the free memory again.
 static bool is_reused(const struct verdict_facts *f)
 {
     return f->live.shape == GROWTH_SAWTOOTH && f->live.teeth > 1 &&
@@ -104,7 +104,7 @@ static double retained_bytes(const struct verdict_facts *f)
     return verdict_free_bytes(f) - (just_freed > 0 ? just_freed : 0);
 }
 
-// Returns the kind of waste with the most bytes, or VERDICT_KINDS.
+// Returns the kind of wasted memory with the most bytes, or VERDICT_KINDS.
 static enum verdict_kind waste_kind(const struct verdict_facts *f)
 {
     double stacks = verdict_known(f->resident[VERDICT_STACKS]), bytes = retained_bytes(f);

@@ -1,6 +1,6 @@
-// The verdict on a process: why its memory is resident, in one sentence, with the figures behind the
-// sentence and the remedy. The input is a struct of facts, from a recording (verdict_facts.h) or from
-// a live process.
+// The verdict on a process explains in one sentence why the memory of the process is resident. It
+// includes the figures behind the sentence and the remedy. The input is a struct of facts, which
+// come from a recording (verdict_facts.h) or from a live process.
 #ifndef HEAPTAPE_REPORT_VERDICT_H
 #define HEAPTAPE_REPORT_VERDICT_H
 
@@ -35,12 +35,12 @@ enum verdict_owner {
 
 enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = STACK_PATH_BYTES, VERDICT_NAMES = 8 };
 
-// Call path, from the function that allocates to its callers: "get (a.c:28) < add (a.c:60)".
+// A call path, from the function that allocates to its callers: "get (a.c:28) < add (a.c:60)".
 struct verdict_site {
-    char path[VERDICT_PATH_BYTES]; // "": unknown
+    char path[VERDICT_PATH_BYTES]; // "" if unknown
     double bytes;
     double
-        freed_share; // blocks freed, as a share of those allocated in the recording; NAN: unknown
+        freed_share; // freed blocks as a share of blocks allocated in the recording; NAN if unknown
 };
 
 struct verdict_sites {
@@ -52,22 +52,25 @@ struct verdict_sites {
 struct verdict_name {
     char name[VERDICT_PATH_BYTES]; // path or "[anon:NAME]"
     enum verdict_owner owner;
-    double bytes;       // resident
-    double grown_bytes; // since the first sample; NAN: unknown
+    double bytes;       // resident bytes
+    double grown_bytes; // growth since the first sample; NAN if unknown
 };
 
-// Unknown figures are NAN. All zero is not valid: begin with verdict_facts_init.
+// Facts about a process. Unknown figures are NAN. Begin with verdict_facts_init; an all-zero struct
+// is not valid.
 struct verdict_facts {
-    enum software_allocator allocator; // not UNKNOWN; selects the wording of the remedy
-    const char *allocator_name; // "glibc", "jemalloc", the name of the library, or NULL: unknown
+    enum software_allocator allocator; // selects the wording of the remedy; must not be UNKNOWN
+    const char *allocator_name; // "glibc", "jemalloc", the name of the library, or NULL if unknown
     const struct software_runtime *runtime; // language runtime, or NULL
-    bool is_running;                        // a process was sampled from outside, not recorded
-    bool knows_blocks;   // all live blocks are known, including blocks from before the first sample
+    // A running process was sampled from outside, without a recording.
+    bool is_running;
+    // All live blocks are known, including blocks that are older than the first sample.
+    bool knows_blocks;
     bool knows_resident; // rss_bytes and resident are valid
-    bool exited;         // the process exited on its own, after the last sample
-    bool from_start;     // the samples begin with the process
-    double span_ns;      // observed time; NAN: there are no timestamps
-    double live_bytes;   // requested bytes of the live blocks, resident or not
+    bool exited;         // the process exited on its own after the last sample
+    bool from_start;     // the samples begin at the start of the process
+    double span_ns;      // observed time; NAN without timestamps
+    double live_bytes;   // requested bytes of the live blocks, whether resident or not
     double live_blocks;
     double peak_live_bytes;
     // Highest live bytes in the last second. Memory that was in use in this second does not count
@@ -76,32 +79,37 @@ struct verdict_facts {
     double rss_bytes, swap_bytes;
     double peak_rss_bytes;
     double resident[VERDICT_OWNERS];
-    // Growth over time. The shape is UNKNOWN if the values are not known or the time is too short.
-    struct growth live;               // live_bytes
-    struct growth heap;               // resident memory of malloc, if the live blocks are not known
-    struct growth rss;                // rss_bytes
-    struct growth of[VERDICT_OWNERS]; // resident[]
-    // Free memory of the allocator: PINNED, FREE and, if knows_blocks, UNKNOWN_HEAP.
-    double arenas;           // arenas with at least 256 KiB of free memory
+    // Growth over time. The shape is UNKNOWN if the values are unknown or the time is too short.
+    struct growth live; // growth of live_bytes
+    // Growth of the resident memory of malloc, if the live blocks are not known.
+    struct growth heap;
+    struct growth rss;                // growth of rss_bytes
+    struct growth of[VERDICT_OWNERS]; // growth of resident[]
+    // Free memory of the allocator, which is PINNED, FREE and, if knows_blocks is set,
+    // UNKNOWN_HEAP.
+    double arenas;           // number of arenas with at least 256 KiB of free memory
     double arena_free_bytes; // free memory outside the main arena
     double top_free_bytes;   // glibc: free memory above the last block of the main arena
-    // Free memory in the allocator's regions that have a live block: mimalloc's pages of 64 KiB,
-    // tcmalloc's spans of 8 KiB.
+    // Free memory in regions of the allocator that contain a live block. The regions are mimalloc's
+    // pages of 64 KiB and tcmalloc's spans of 8 KiB.
     double shared_free_bytes;
-    // Blocks in pages that are less than half live. Unknown with an allocator's own statistics.
+    // Blocks in pages that are less than half live. Unknown if the facts are the allocator's own
+    // statistics.
     double pinning_blocks, pinning_bytes;
-    double pinning_before_share;              // share of pinning_blocks from before the recording
-    double stacks;                            // number of thread stacks
-    struct verdict_sites growing;             // by growth of live bytes
-    struct verdict_sites holding;             // by live bytes
-    struct verdict_sites pinning;             // by pinned bytes
-    struct verdict_name names[VERDICT_NAMES]; // of mappings outside malloc, by growth or else bytes
+    // Share of the pinning blocks that are older than the recording.
+    double pinning_before_share;
+    double stacks;                // number of thread stacks
+    struct verdict_sites growing; // sorted by growth of live bytes
+    struct verdict_sites holding; // sorted by live bytes
+    struct verdict_sites pinning; // sorted by pinned bytes
+    // Mappings outside malloc, sorted by growth or, without growth, by bytes.
+    struct verdict_name names[VERDICT_NAMES];
     size_t n_names;
 };
 
-// VERDICTS(X) calls X(name, act: whether a change may pay, when). tools/generate copies the table
-// into docs/reference/report.md. tests/unit/test_report_verdict.c has a positive and a negative case
-// for each row.
+// VERDICTS(X) calls X(name, act, when) for each kind of verdict. `act` is true if a change may pay.
+// tools/generate copies the table into docs/reference/report.md. tests/unit/test_report_verdict.c
+// has a positive and a negative case for each row.
 // clang-format off
 #define VERDICTS(X) \
     X(grows, true, "live bytes grow linearly, by at least 1 MiB") \
@@ -147,10 +155,11 @@ struct verdict {
     const char *name;
     bool act;
     char text[VERDICT_TEXT_BYTES];     // one to three sentences
-    char remedy[VERDICT_REMEDY_BYTES]; // "": nothing to do
-    double saves_bytes;                // resident bytes that the remedy can save; NAN: unknown
+    char remedy[VERDICT_REMEDY_BYTES]; // "" if nothing can be done
+    double saves_bytes;                // resident bytes that the remedy can save; NAN if unknown
     enum verdict_sureness sure;
-    char because[VERDICT_BECAUSE_BYTES]; // sentence: why the verdict is not sure; "" if sure
+    // A sentence that says why the verdict is not sure; "" if it is sure.
+    char because[VERDICT_BECAUSE_BYTES];
 };
 
 // Sets all figures to unknown.
@@ -162,13 +171,14 @@ void verdict_find(struct verdict *v, const struct verdict_facts *f);
 // Writes the member "verdict", with the figures behind the sentences.
 void verdict_json(struct json *j, const struct verdict *v, const struct verdict_facts *f);
 
-// Reads a verdict from the member `verdict` of stat's JSON, which may be NULL. Returns false if it is
-// missing or unknown.
+// Reads a verdict from `verdict`, the member of stat's JSON, which may be NULL. Returns false if
+// the verdict is missing or unknown.
 bool verdict_of_json(struct verdict *v, const struct json_value *verdict);
 
-// Private: thresholds and figures that verdict.c and verdict_text.c share. verdict_stuck_bytes is
-// the free memory that the allocator cannot return. verdict_known returns 0 for an unknown value;
-// verdict_growing_owner returns the owner outside malloc that grows fastest, or VERDICT_OWNERS.
+// Private. These thresholds and figures are shared by verdict.c and verdict_text.c.
+// verdict_stuck_bytes is the free memory that the allocator cannot return. verdict_known returns 0
+// for an unknown value. verdict_growing_owner returns the owner outside malloc that grows fastest,
+// or VERDICT_OWNERS.
 #define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
 #define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
 double verdict_known(double value);
@@ -178,7 +188,7 @@ double verdict_outside_bytes(const struct verdict_facts *f);
 double verdict_unwritten_bytes(const struct verdict_facts *f);
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 
-// Private: writes the sentences, the remedy and the sureness of v->kind.
+// Private. Writes the sentences, the remedy and the sureness of v->kind.
 void verdict_tell(struct verdict *v, const struct verdict_facts *f);
 
 #endif

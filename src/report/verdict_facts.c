@@ -10,22 +10,22 @@
 #include <sys/wait.h>
 
 enum {
-    ARENA_BYTES = 256 << 10, // minimum free memory of a counted arena
-    IDLE_POINTS = 8,         // after the last event
+    ARENA_BYTES = 256 << 10, // minimum free memory of an arena that is counted
+    IDLE_POINTS = 8,         // number of points added after the last event
 };
 
-#define SITE_SHARE  0.02 // call sites with less than this share of the first are not named
+#define SITE_SHARE  0.02 // call sites below this share of the first call site are not named
 #define MOST_SHARE  0.8  // share of the growth of RSS
 #define RECENT_NS   1e9
-#define FREED_SHARE 0.1 // freed blocks of a call site that can be a cache
+#define FREED_SHARE 0.1 // share of freed blocks above which a call site can be a cache
 
 static const struct file_stat_process *process_of(const struct file_stat *s)
 {
     return s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
 }
 
-// Adds a site, or adds its bytes to the site with the same path. Call for the most important site
-// first.
+// Adds a site. If a site has the same path already, adds the bytes to that site. Call for the most
+// important site first.
 static void add_site(struct verdict_sites *to, const struct verdict_site *s)
 {
     size_t at = 0;
@@ -94,8 +94,8 @@ static void set_arenas(struct verdict_facts *f, const struct rss *r)
     }
 }
 
-// Distributes RSS among its owners. Unless all blocks are known, pages of the heap without known
-// blocks may contain blocks from before the recording.
+// Distributes RSS among its owners. Unless all blocks are known, heap pages without known blocks
+// may contain blocks that are older than the recording.
 static void set_resident(struct verdict_facts *f, const struct rss *r)
 {
     double *to = f->resident, own = (double)(r->all.own_pages * r->pages.page_bytes);
@@ -134,8 +134,8 @@ static double level_of(const struct rss_history_moment *m, enum verdict_owner ow
     }
 }
 
-// With few maps of pages, uses the growth of RSS, which is known at more times, if the owner has most
-// of it.
+// If there are few page maps and the owner has most of the growth of RSS, uses the growth of RSS,
+// which is known at more times.
 static void use_rss_growth(struct growth *g, const struct growth *rss, const struct rss_history *h)
 {
     double rss_grown = (double)h->moments[h->n - 1].rss_bytes - (double)h->moments[0].rss_bytes,
@@ -146,7 +146,7 @@ static void use_rss_growth(struct growth *g, const struct growth *rss, const str
     }
 }
 
-// Judges the growth of the owners outside malloc, whose level is known at all moments.
+// Finds the growth of the owners outside malloc. Their level is known at all moments.
 static void set_owner_growth(struct verdict_facts *f, const struct rss_history *h)
 {
     struct growth_point points[RSS_MOMENTS];
@@ -162,7 +162,7 @@ static void set_owner_growth(struct verdict_facts *f, const struct rss_history *
 
 static void count_stacks(struct verdict_facts *f, const struct trace_pages *p)
 {
-    f->stacks = 1; // the main thread's
+    f->stacks = 1; // the stack of the main thread
     for (size_t i = 0; i < p->n_mappings; i++)
         f->stacks += p->mappings[i].kind == TRACE_MEMORY_STACK;
 }
@@ -176,7 +176,7 @@ static uint64_t first_bytes_of(const struct rss_history *h, const struct trace_p
     return 0;
 }
 
-// Adds the names of the largest mappings that are not code.
+// Adds the names of the largest mappings that do not contain code.
 static void set_names(struct verdict_facts *f, const struct rss_history *h)
 {
     const struct trace_pages *p = &h->rss.pages;
@@ -192,8 +192,8 @@ static void set_names(struct verdict_facts *f, const struct rss_history *h)
     }
 }
 
-// The last map of pages can be a second old. Subtracts the memory that was released after the map,
-// free memory first. A map from the middle of a burst does not show which memory remains.
+// Subtracts the memory that was released after the last page map, which can be a second old. Free
+// memory is subtracted first. A map from the middle of a burst does not show which memory remains.
 static void subtract_returned(struct verdict_facts *f, const struct file_stat *s)
 {
     static const enum verdict_owner first[] = {VERDICT_FREE,         VERDICT_LIVE,
@@ -240,9 +240,9 @@ static double sample_ns(const struct file_stat *s, size_t i)
     return stamp > start ? (double)(stamp - start) * s->usage.ns_per_stamp : 0;
 }
 
-// Returns the points of a timeline, scaled so that the last event or stamp is at span_ns, and sets
-// *n to their number. The array has space for one more point; the caller frees it. Returns NULL
-// when out of memory.
+// Returns the points of a timeline, which are scaled so that the last event or stamp is at span_ns.
+// Sets *n to the number of points. The array has space for one more point. The caller frees the
+// array. Returns NULL when out of memory.
 static struct growth_point *points_of(const struct timeline *t, bool by_time, double span_ns,
                                       size_t *n)
 {
@@ -253,7 +253,7 @@ static struct growth_point *points_of(const struct timeline *t, bool by_time, do
         uint64_t end = (uint64_t)(i + 1) << t->width_shift, last = t->n << t->width_shift;
         if (!(by_time ? bin->end_event : end))
             continue; // before the first event
-        // The blocks from before the recording appear within the first bin.
+        // Blocks that are older than the recording appear within the first bin.
         uint64_t low = *n ? bin->counts.min_bytes : bin->end_bytes;
         points[(*n)++] = (struct growth_point){(double)end / (double)last * span_ns, (double)low,
                                                (double)bin->counts.max_bytes};
@@ -261,7 +261,8 @@ static struct growth_point *points_of(const struct timeline *t, bool by_time, do
     return points;
 }
 
-// If idle_until_ns is above span_ns, the program made no further call up to that time.
+// Finds the growth over a timeline. If idle_until_ns exceeds span_ns, the program made no further
+// call until that time.
 static void judge_timeline(struct growth *g, const struct timeline *t, bool by_time, double span_ns,
                            double idle_until_ns)
 {
@@ -277,7 +278,7 @@ static void judge_timeline(struct growth *g, const struct timeline *t, bool by_t
     free(points);
 }
 
-// A process without events keeps its live bytes.
+// Sets the growth of a process without events, whose live bytes do not change.
 static void set_idle(struct verdict_facts *f, const struct file_stat *s)
 {
     struct growth_point *points = calloc(s->n_samples + 1, sizeof *points);
@@ -305,8 +306,9 @@ static void set_recent(struct verdict_facts *f, const struct usage *u, double un
     }
 }
 
-// If the load varies, a leak is linear over events, but not over time. For a program that allocates
-// and then sleeps, the growth ends over time, but not over events.
+// Finds the growth of the live bytes, over events and over time. If the load varies, a leak is
+// linear over events, but not over time. If a program allocates and then sleeps, the growth ends
+// over time, but not over events.
 static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
@@ -331,7 +333,7 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
         f->live = events;
 }
 
-// Judges the growth over the periods of an aggregate.
+// Finds the growth over the periods of an aggregate.
 static void set_period_growth(struct verdict_facts *f, const struct file_stat_periods *p)
 {
     struct growth_point points[BY_SITE_BINS];
@@ -360,12 +362,12 @@ static void set_process(struct verdict_facts *f, const struct file_stat *s,
                         const struct file_stat_process *p)
 {
     uint64_t status = p->facts.exit_status;
-    // Traces of older versions do not store `attached`.
+    // Traces of older versions do not contain `attached`.
     bool attached = p->facts.attached || (p->summary.unmatched_frees && !p->facts.forked_from);
     bool whole = !attached && !p->facts.recorded_to && !p->summary.recorded_to && !s->cut.text[0];
     f->runtime = software_runtime_of(p->exe);
     f->allocator = software_allocator_of(p->facts.allocator, &f->allocator_name);
-    // Only the recorder's child has an exit status.
+    // Only the child of the recorder has an exit status.
     f->exited = whole && p->facts.ended && (!p->facts.has_exit_status || WIFEXITED(status));
     f->from_start = whole && s->kind == FILE_STAT_TRACE;
     f->live_bytes = (double)p->summary.live_at_end_bytes;

@@ -5,8 +5,8 @@
 #include "analysis/file_stat.h"
 #include "report/verdict.h"
 
-// Fills the facts from a file that was counted whole (FILE_STAT_ALL or FILE_STAT_REPORT) or is an
-// aggregate. Strings of *s are borrowed.
+// Fills in the facts from a file, which must have been counted whole (FILE_STAT_ALL or
+// FILE_STAT_REPORT) or be an aggregate. Strings of *s are borrowed.
 void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s);
 
 #endif

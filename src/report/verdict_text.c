@@ -11,8 +11,8 @@
 // Thresholds.
 #define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
 #define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
-#define FREED_SHARE         0.1  // freed blocks of a call site that grows
-#define EXPLAINED_SHARE     0.1  // growth of the first call path, as a share of that of live bytes
+#define FREED_SHARE         0.1  // freed blocks of a growing call site, as a share
+#define EXPLAINED_SHARE     0.1  // growth of the first call path over the growth of live bytes
 #define LONG_NS             60e9 // time after which growth is certain
 #define DECAY_NS            15e9
 #define LIMIT_RANGE         1.02 // a limit with a smaller range is printed as one figure
@@ -50,8 +50,8 @@ set_sure(struct verdict *v, enum verdict_sureness sure, const char *fmt, ...)
     va_end(args);
 }
 
-// Formats bytes or a share into one of a few buffers that are used in turn, so that a sentence can
-// contain several.
+// Formats bytes or a share into one of a few buffers, which are used in turn. A sentence can
+// therefore contain several such texts.
 static const char *bytes_text(double bytes)
 {
     static _Thread_local char texts[8][32];
@@ -87,7 +87,7 @@ static const char *allocator_text(const struct verdict_facts *f)
     return f->allocator_name ? f->allocator_name : "the allocator";
 }
 
-// Appends " 3 MiB from PATH, 1 MiB from PATH".
+// Appends a text such as " 3 MiB from PATH, 1 MiB from PATH".
 static void say_sites(struct verdict *v, const struct verdict_sites *sites, const char *verb)
 {
     unsigned shown = 0;
@@ -121,16 +121,16 @@ static void set_growth_sure(struct verdict *v, const struct growth *g)
                  seconds_text(g->span_ns));
 }
 
-// Returns true if the call path that grows most has a part of the growth that is worth naming. The
-// growth of a call path is the median over parts of the recording, which is low for growth that ended
-// early or moves from one call path to another.
+// Returns true if the growth of the call path that grows most is a share that is worth naming. The
+// growth of a call path is the median over parts of the recording. The median is low if the growth
+// ended early or moved from one call path to another.
 static bool is_explained(const struct verdict_facts *f)
 {
     return f->growing.n && f->growing.items[0].bytes >= EXPLAINED_SHARE * f->live.grown_bytes;
 }
 
-// Appends the call paths that grow or, if these do not explain the growth, those with the most live
-// bytes.
+// Appends the call paths that grow. If these do not explain the growth, appends the call paths with
+// the most live bytes.
 static void say_growing(struct verdict *v, const struct verdict_facts *f)
 {
     if (is_explained(f) || !has_path(&f->holding))
@@ -163,7 +163,7 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
         advise(v, " Record with --stacks to see which call path allocates them.");
 }
 
-// Describes memory whose blocks are unknown: that of malloc, or all anonymous memory.
+// Describes memory whose blocks are unknown, which is the memory of malloc or all anonymous memory.
 static const char *unread_text(const struct verdict_facts *f, char text[120])
 {
     bool is_malloc = !isnan(f->live_bytes);
@@ -242,7 +242,7 @@ static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
     v->saves_bytes = bytes;
 }
 
-// Appends how much of RSS is free memory.
+// Appends the amount of RSS that is free memory.
 static void say_free(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = verdict_free_bytes(f);
@@ -272,7 +272,7 @@ static const char *const releases[] = {
                        "MALLOC_TRIM_THRESHOLD_=131072",
     [SOFTWARE_JEMALLOC] = "start the program with "
                           "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0",
-    // TCMALLOC_RELEASE_RATE has an effect only while the program frees memory.
+    // TCMALLOC_RELEASE_RATE only has an effect while the program frees memory.
     [SOFTWARE_TCMALLOC] =
         "call MallocExtension_ReleaseFreeMemory() after a burst, or start the program with "
         "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it goes on freeing",
@@ -420,7 +420,7 @@ static const char *const statistics[] = {
     [SOFTWARE_OTHER_ALLOCATOR] = "use the statistics of the allocator",
 };
 
-// Appends how much memory has blocks that cannot be read from outside.
+// Appends the amount of memory whose blocks cannot be read from outside.
 static void tell_unread(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_UNKNOWN_HEAP];
@@ -458,7 +458,7 @@ static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f
 }
 
 // Appends that the allocator keeps free memory for the next rise, or that RSS fell from a peak.
-// Returns false if neither is the case.
+// Returns false if neither holds.
 static bool say_returned(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = verdict_free_bytes(f);

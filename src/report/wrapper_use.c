@@ -22,7 +22,8 @@ static void add_site(struct wrapper_use *u, const struct by_site_totals *t)
     u->end_bytes += t->live_bytes;
 }
 
-// Adds a site to the wrappers inside its shown function. A wrapper that calls itself counts once.
+// Adds a site to the wrappers inside its shown function. A wrapper that calls itself counts only
+// once.
 static void add_stack(struct wrapper_use *all, size_t n, const struct stack *stack,
                       const struct by_site_totals *t, uint8_t *seen)
 {

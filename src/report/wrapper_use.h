@@ -11,8 +11,8 @@ struct wrapper_use {
     uint64_t calls, bytes, peak_bytes, end_bytes;
 };
 
-// Returns the wrappers in all stacks, those with most allocated bytes first, and sets *n to their
-// number. The caller frees the array. Returns NULL when out of memory.
+// Returns the wrappers in all stacks, in descending order of their allocated bytes. Sets *n to the
+// number of wrappers. The caller frees the array. Returns NULL when out of memory.
 struct wrapper_use *wrapper_use_new(const struct by_site *totals, struct symbols *symbols,
                                     const struct workload_sites *sites, size_t *n);
 

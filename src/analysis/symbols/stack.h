@@ -22,8 +22,8 @@ void stack_release(struct stack *to);
 // Returns the index of the function to show for `n` functions, which begin with the innermost
 // function. This is the innermost function of the program that is not an allocation wrapper.
 // Otherwise, it is the outermost function of the program. Without a function of the program, the
-// result is 0. If this function is in the executable of node or Python, and a function of a script
-// has called it, the result is the index of the script's function.
+// result is 0. If the chosen function is in the executable of node or Python, and a function of a
+// script has called it, the result is the index of the function of the script.
 size_t stack_shown(const struct symbol *functions, size_t n);
 
 // Finds recursion at the start of `n` > 0 functions. Sets *period to the length of the sequence of

@@ -119,7 +119,7 @@ int document_add(struct document *d, const char *name, int side, const char *tex
     return rc == -ENOMEM ? err_no_memory(e, name) : rc;
 }
 
-// Maximum size of a file. JSON that heaptape writes is smaller.
+// Maximum size of a file. JSON written by heaptape is smaller.
 enum { MAX_JSON_BYTES = 256 << 20 };
 
 static int add_json(struct document *d, struct input *in, int side, struct err *e)
@@ -134,7 +134,8 @@ static int add_json(struct document *d, struct input *in, int side, struct err *
     return rc;
 }
 
-// Each workload gets half of the space that is left, because others may follow.
+// Adds the profile of a workload. Each workload may use half of the space that is left, because
+// other workloads may follow.
 static int add_profile(struct document *d, const struct file_stat *s, struct err *e)
 {
     struct document_item *item = &d->items[d->n_items - 1];
@@ -148,7 +149,7 @@ static int add_profile(struct document *d, const struct file_stat *s, struct err
     return 0;
 }
 
-// Adds the map of addresses, if the trace has maps of pages.
+// Adds the map of addresses if the trace contains page maps.
 static int add_address_map(struct document *d, const char *path, struct err *e)
 {
     struct file f;
@@ -176,7 +177,7 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
     return rc;
 }
 
-// Computes the figures and findings of *s, and its JSON.
+// Computes the figures, the findings and the JSON of *s.
 static int set_counted(struct document *d, const struct file_stat *s)
 {
     struct document_stat *to = d->items[d->n_items - 1].stat;
@@ -253,7 +254,7 @@ int document_add_result(struct document *d, const char *path, struct err *e)
 
 static void write_value(struct json *j, const struct json_value *v);
 
-// Writes at most `max` items at equal distances, with the first and the last one.
+// Writes at most `max` items at equal distances, including the first and the last item.
 static void write_spread(struct json *j, const struct json_value *v, size_t max)
 {
     size_t n = json_value_length(v), kept = n < max ? n : max;
@@ -272,13 +273,13 @@ static void write_first(struct json *j, const struct json_value *v, size_t max)
     json_end_array(j);
 }
 
-// Returns NAN for a malformed row; comparisons with NAN are false.
+// Returns NAN for a malformed row. Comparisons with NAN are false.
 static double value_at(const struct json_value *rows, size_t row, size_t column)
 {
     return json_value_number(json_value_at(json_value_at(rows, row), column));
 }
 
-// Marks in `keep` the rows of [from, to) with the minimum and the maximum of a column.
+// Marks in `keep` the rows of [from, to) that have the minimum and the maximum of a column.
 static void keep_extremes(const struct json_value *rows, size_t from, size_t to, size_t column,
                           bool *keep)
 {
@@ -292,9 +293,9 @@ static void keep_extremes(const struct json_value *rows, size_t from, size_t to,
 
 enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
 
-// Writes [event, ns, rss, live, virtual] rows, or the [event, ns, process, outside] rows of
-// process_timeline. In each interval, the rows with the minimum and maximum of columns 2 and 3 are
-// kept, so that no peak is lost.
+// Writes rows of the form [event, ns, rss, live, virtual], or rows of process_timeline, [event, ns,
+// process, outside]. Each interval keeps the rows with the minimum and the maximum of columns 2 and
+// 3, so that no peak is lost.
 static void write_timeline(struct json *j, const struct json_value *rows)
 {
     size_t n = json_value_length(rows), stretches = DOCUMENT_POINTS / 4;
@@ -349,7 +350,7 @@ static void write_integer(struct json *j, const struct json_value *v)
         json_u64(j, json_value_u64(v));
 }
 
-// Writes a value. Shortens long strings, arrays and objects.
+// Writes a value. Long strings, arrays and objects are shortened.
 static void write_value(struct json *j, const struct json_value *v)
 {
     switch (json_value_kind(v)) {
@@ -377,7 +378,7 @@ static void write_value(struct json *j, const struct json_value *v)
     }
 }
 
-// Writes the columns of the table of results, from the table of figures.
+// Writes the columns of the table of results, which the table of figures determines.
 static void write_columns(struct json *j)
 {
     json_put_array(j, "figures");
@@ -397,7 +398,7 @@ static void write_columns(struct json *j)
     json_end_array(j);
 }
 
-// Writes the rows of the table of totals, from the table of the figures of `stat`.
+// Writes the rows of the table of totals, which the table of the figures of `stat` determines.
 static void write_stat_figures(struct json *j)
 {
     char path[STAT_FIGURES_PATH_BYTES];

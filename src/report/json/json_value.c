@@ -17,13 +17,13 @@ enum {
     OBJECT_BYTES = 800,
     ARRAY_BYTES = 160,
     VALUE_BYTES = 96,
-    // Limit on the memory for the values of a JSON text: FIRST_BYTES, plus BYTES_FOR_EACH for each
-    // byte of the text. Results and statistics need up to 17.
+    // Limit on the memory for the values of a JSON text: FIRST_BYTES, and BYTES_FOR_EACH for each
+    // byte of the text. Results and statistics need up to 17 bytes per byte.
     BYTES_FOR_EACH = 32,
     FIRST_BYTES = 64 << 20,
 };
 
-// Returns the offset at which the values need more memory than the limit, or `n`.
+// Returns the offset at which the values exceed the memory limit, or `n` if they do not.
 static size_t find_excess(const char *text, size_t n)
 {
     uint64_t left = FIRST_BYTES + BYTES_FOR_EACH * (uint64_t)n;

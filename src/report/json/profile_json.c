@@ -27,7 +27,7 @@ static const char *const weight_names[] = {
     [PROFILE_SPAN] = "allocated in the span and live at its end",
 };
 
-// Writes the frames, the outermost first.
+// Writes the frames of a stack, the outermost frame first.
 static void put_stack(struct json *j, const struct profile_stacks *t, uint32_t stack)
 {
     uint32_t frames[4096], n = 0;
@@ -123,7 +123,8 @@ static void put_lines(struct json *j, const char *key, const struct profile_stac
     json_end_array(j);
 }
 
-// Each frame has its own function, with the strings 2 i (name) and 2 i + 1 (file).
+// Writes the functions. Each frame has a separate function. Function i has the strings 2 i (name)
+// and 2 i + 1 (file).
 static void put_functions(struct json *j, const struct profile_stacks *t)
 {
     size_t n = t->n_frames;
@@ -185,7 +186,8 @@ static void put_stacks(struct json *j, const struct profile_stacks *t)
     json_end_object(j);
 }
 
-// The format requires increasing times: sites are one millisecond apart.
+// Writes a sample for each site. The format requires increasing times, so the samples are one
+// millisecond apart.
 static void put_samples(struct json *j, const struct profile_stacks *t, enum profile_weight weight)
 {
     json_put_object(j, "samples");

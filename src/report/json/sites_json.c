@@ -19,7 +19,7 @@ static bool continues_character(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-// Writes a path. If `brief`, keeps its end.
+// Writes a path. If `brief` is set, a long path is cut at its beginning.
 static void put_path(struct json *j, const char *key, const char *text, bool brief)
 {
     size_t n = strlen(text), from = n - SITES_JSON_NAME_BYTES;
@@ -54,8 +54,8 @@ void sites_json_function(struct json *j, const struct symbol *s)
     json_end_object(j);
 }
 
-// Writes the functions of a stack, at most `max`; if the shown function is farther out, it replaces
-// the last of these.
+// Writes at most `max` functions of a stack. If the shown function is farther out, it replaces the
+// last of these functions.
 static void put_functions(struct json *j, const struct sites_json *n,
                           const struct workload_site *site, const struct stack *stack, size_t max)
 {
@@ -203,10 +203,10 @@ void sites_json_wrappers(struct json *j, const struct sites_json *n)
     free(all);
 }
 
-// Key by which call sites are sorted: a profile weight, or a member of struct site_use.
+// Key by which call sites are sorted: either a profile weight or a member of struct site_use.
 struct weight {
     enum profile_weight profile;
-    size_t use; // offset of the member in struct site_use, + 1; 0: sort by `profile`
+    size_t use; // offset of the member in struct site_use plus 1, or 0 to sort by `profile`
 };
 
 #define PROFILE(weight)                                                                            \

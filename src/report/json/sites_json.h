@@ -16,35 +16,35 @@ struct sites_json {
     struct symbols *symbols;
 };
 
-// Limits of a brief site, which keep reports small.
+// Limits of a brief site, which limit the size of reports.
 enum {
     SITES_JSON_FUNCTIONS = 32,
     SITES_JSON_NAME_BYTES = 160,
 };
 
-// Returns the frames of a site. n is 0 if the site is unknown or undefined.
+// Returns the frames of a site. `n` is 0 if the site is unknown or undefined.
 const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number);
 
 // Writes a function as a brief object.
 void sites_json_function(struct json *j, const struct symbol *s);
 
-// Writes a site as an object. If `brief`, it has at most SITES_JSON_FUNCTIONS functions, names and
-// paths are cut to SITES_JSON_NAME_BYTES, and totals of a report (by_site.detailed) have no
-// functions.
+// Writes a site as an object. If `brief` is set, the object has at most SITES_JSON_FUNCTIONS
+// functions, and names and paths are cut to SITES_JSON_NAME_BYTES. A brief object in the totals of a
+// report (by_site.detailed) has no functions.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
-// Writes the member "span": blocks allocated in the span and live at the end of the span, by thread
-// and by size. Writes nothing if no span was counted.
+// Writes the member "span", the blocks allocated in the span and live at the end of the span, by
+// thread and by size. Writes nothing if no span was counted.
 void sites_json_span(struct json *j, const struct by_site_span *s);
 
-// Writes the member "stack_coverage", if call sites were recorded.
+// Writes the member "stack_coverage". Writes nothing if no call sites were recorded.
 void sites_json_coverage(struct json *j, const struct coverage *c);
 
-// Writes the member "wrappers": the allocation wrappers that call sites omit.
+// Writes the member "wrappers", the allocation wrappers that call sites omit.
 void sites_json_wrappers(struct json *j, const struct sites_json *n);
 
-// Lists of call sites, the heaviest first: X(key, sort key: PROFILE(weight) or USE(member of struct
-// site_use), maximal length).
+// Lists of call sites, the heaviest sites first. X(key, sort key, max_length) is called for each
+// list. The sort key is PROFILE(weight) or USE(member of struct site_use).
 // clang-format off
 #define SITES_JSON_LISTS(X) \
     X(at_peak, PROFILE(PROFILE_PEAK), SITES_JSON_TOP) \
@@ -66,14 +66,15 @@ enum sites_json_list {
 
 enum { SITES_JSON_TOP = 20, SITES_JSON_TOP_USES = 3 };
 
-// Fills `top` with the numbers of the sites of a list and returns their count. Among equal sites
+// Fills `top` with the numbers of the sites of a list and returns their count. If sites are equal,
 // the lower number comes first.
 size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
                        uint32_t top[SITES_JSON_TOP]);
 
 extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
 
-// Figures about the use of a site's blocks: X(key in JSON, member of struct site_use).
+// Figures about the use of a site's blocks. X(key in JSON, member of struct site_use) is called for
+// each figure.
 #define SITES_JSON_USES(X)                                                                         \
     X(freed_blocks, freed)                                                                         \
     X(short_lived_blocks, short_lived)                                                             \
@@ -85,7 +86,7 @@ extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
     X(big_block_measured_bytes, big_measured)                                                      \
     X(big_block_unused_bytes, big_unused)
 
-// Writes the member "call_sites": the lists, with brief sites.
+// Writes the member "call_sites", the lists with brief sites.
 void sites_json_top(struct json *j, const struct sites_json *n, const union stat_figures *f);
 
 #endif

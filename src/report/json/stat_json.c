@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
-// Selects which of n items are written: all, or max_items of the writer at equal distances, with
-// the first and the last one.
+// Selects the items to write out of n items. These are either all items, or max_items of the writer
+// at equal distances, including the first and the last item.
 struct selection {
-    size_t n, kept, at, taken; // `at`: number of the next item
+    size_t n, kept, at, taken; // `at` is the number of the next item
 };
 
 static struct selection select_items(const struct json *j, size_t n)
@@ -27,7 +27,7 @@ static bool is_selected(struct selection *s)
     return selected;
 }
 
-// Writes an array of strings that are separated by NUL bytes.
+// Writes an array of strings. NUL bytes separate the strings in `texts`.
 static void put_texts(struct json *j, const char *key, const char *texts, uint32_t bytes)
 {
     size_t n = 0;

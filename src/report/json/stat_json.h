@@ -1,4 +1,4 @@
-// JSON of `stat`. The schemas are in docs/reference/json/.
+// JSON of `stat`. docs/reference/json/ contains the schemas.
 #ifndef HEAPTAPE_REPORT_STAT_JSON_H
 #define HEAPTAPE_REPORT_STAT_JSON_H
 
@@ -7,9 +7,9 @@
 #include "report/findings.h"
 #include "report/stat_figures.h"
 
-// Writes the object of `stat --json`. `found` holds the findings of the same file. If it is NULL,
-// the findings are omitted. If j->max_items is set, arrays of processes, strings and names are
-// shortened to that many items.
+// Writes the object of `stat --json`. `found` contains the findings of the same file; if it is
+// NULL, the findings are omitted. If j->max_items is set, arrays of processes, strings and names
+// are shortened to that number of items.
 void stat_json(struct json *j, const struct file_stat *s, const union stat_figures *f,
                const struct findings *found);
 

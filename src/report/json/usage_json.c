@@ -26,7 +26,8 @@ static void put_count(struct json *j, struct usage_count c)
     json_put_u64(j, "bytes", c.bytes);
 }
 
-// Writes the counts that are not 0 as a list. Count i has the limit 2^i; the last one has no limit.
+// Writes the counts that are not 0 as a list. The limit of count i is 2^i. The last count has no
+// limit.
 static void put_powers(struct json *j, const char *list, const char *limit,
                        const struct usage_count *counts, unsigned n)
 {

@@ -6,17 +6,17 @@
 #include "base/json.h"
 #include "report/stat_figures.h"
 
-// Writes the sums over all processes: calls, sizes, lifetimes, realloc, alignment, blocks that
-// are never freed. `peak` is the process whose live bytes at the peak are added to the sizes, or
-// NULL.
+// Writes the sums over all processes: calls, sizes, lifetimes, realloc, alignment, and blocks that
+// are never freed. `peak` is a process or NULL. If it is a process, its live bytes at the peak are
+// added to the sizes.
 void usage_json_sums(struct json *j, const struct usage_sums *s, const union stat_figures *f,
                      const struct usage *peak);
 
-// Writes the figures of one process: threads, and remote frees by pairs of threads.
+// Writes the figures of one process: its threads, and remote frees by pairs of threads.
 void usage_json_process(struct json *j, const struct usage *u);
 
-// Writes the member "timeline", by event and by time, with samples of the memory of the recorded
-// process.
+// Writes the member "timeline", by event and by time. It includes samples of the memory of the
+// recorded process.
 void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid,
                          const struct workload_sample *samples, size_t n_samples);
 

@@ -45,7 +45,7 @@ static void add_thread(struct usage_thread *to, const struct usage_thread *t)
     to->live_bytes += t->live_bytes;
 }
 
-// Returns the smallest number of events that fewer than TOP_THREADS threads exceed.
+// Returns the smallest number of events for which fewer than TOP_THREADS threads have more events.
 static uint64_t min_events(const struct usage *u)
 {
     uint64_t low = 0, high = UINT64_MAX;
@@ -62,8 +62,8 @@ static uint64_t min_events(const struct usage *u)
     return low;
 }
 
-// Writes the threads with the most events by ascending number, and all others as one thread without
-// a number.
+// Writes the threads with the most events in ascending order of their numbers. The sum of all other
+// threads is written as one thread without a number.
 static void put_threads(struct json *j, const struct usage *u)
 {
     struct usage_thread others = {0};
@@ -206,7 +206,7 @@ static void put_axis(struct json *j, const struct usage *u, bool by_time)
     json_end_object(j);
 }
 
-// The samples of one interval, combined.
+// The samples of one interval.
 struct sampled {
     uint64_t n, ns, min, max, sum, anon;
 };

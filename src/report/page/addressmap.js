@@ -1,9 +1,9 @@
 // The heap by address and time: the occupancy of resident memory, and the call sites that pin the
-// rest.
+// unoccupied rest.
 
 const OCCUPANCY = ['free', 'under 25 %', '25 to 50 %', '50 to 75 %', 'over 75 %'];
 
-// Index in OCCUPANCY, or -1 if nothing is resident.
+// Returns the index in OCCUPANCY, or -1 if nothing is resident.
 function occupancyClass(resident, occupied) {
   return !resident ? -1 : !occupied ? 0 : Math.min(Math.floor(4 * occupied / resident), 3) + 1;
 }
@@ -50,7 +50,7 @@ class AddressMap {
     return element('p.note.mapkey', null, OCCUPANCY.map((text, kind) => element('span', null, element('span.cell.occupied-' + kind), ' ', text)));
   }
 
-  // Makes this cell the one that Tab reaches, and shows what pins it.
+  // Makes this cell the cell that Tab reaches. Shows the call sites that pin it.
   show(row, i, focus) {
     if (this.at) {
       this.cells[this.at[0]][this.at[1]].setAttribute('tabindex', -1);
@@ -97,7 +97,7 @@ class AddressMap {
     event.preventDefault();
   }
 
-  // Moments outside of the selected span are drawn faint.
+  // Draws the moments outside the selected span faint.
   shadeSelection() {
     const [from, to] = isSelected() ? [eventAt(this.stat, selection.from), eventAt(this.stat, selection.to)] : [-Infinity, Infinity];
     this.map.moments.forEach((m, i) => this.cells.forEach((row) => row[i].classList.toggle('outside', m.event < from || m.event > to)));

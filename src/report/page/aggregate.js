@@ -1,4 +1,4 @@
-// Files of `heaptape record --aggregate`: live bytes at the ends of periods, and the call sites.
+// Files of `heaptape record --aggregate`: live bytes at the end of each period, and the call sites.
 
 function isAggregate(w) {
   return w.stat.kind === 'aggregate';

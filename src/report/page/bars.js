@@ -7,7 +7,7 @@ function bar(of, series) {
   return b;
 }
 
-// Heads of rows, and the cells next to their bars. columns: {name: title}.
+// Head of a row, and the cells next to its bars. columns: {name: title}.
 function rowHead(r) {
   return element('th', {scope: 'row', 'data-column': 'label'}, r.label);
 }
@@ -38,8 +38,8 @@ function at(e, left, width) {
   return e;
 }
 
-// first: title of the labels. rows: {label, series, value, low, high, texts}. The interval is a
-// line across the end of the bar.
+// first: title of the labels. rows: {label, series, value, low, high, texts}. A line across the end
+// of the bar shows the interval.
 function intervalTable(name, caption, first, columns, rows) {
   const max = Math.max(...rows.map((r) => Math.max(r.value, r.high || 0)), 0) || 1;
   const body = rows.map((r) => {

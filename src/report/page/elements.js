@@ -1,7 +1,7 @@
-// All elements are created here. Text is only set as text, never as HTML, because names come from
-// the recorded file.
+// Creates all elements of the page. Text is only set as text, never as HTML, because names come
+// from the recorded file.
 
-// Children are elements, texts, numbers, null, or arrays of them.
+// Appends children, which are elements, texts, numbers, null, or arrays of them.
 function append(to, child) {
   if (Array.isArray(child)) {
     child.forEach((c) => append(to, c));
@@ -11,8 +11,8 @@ function append(to, child) {
   return to;
 }
 
-// element('p.note', {id: 'x', onclick: f}, children…): classes follow the dots; attributes include
-// listeners.
+// Creates an element: element('p.note', {id: 'x', onclick: f}, children…). Classes follow the dots.
+// Attributes include listeners.
 function element(what, attributes, ...children) {
   const [tag, ...classes] = what.split('.');
   const e = document.createElement(tag);
@@ -31,7 +31,7 @@ function element(what, attributes, ...children) {
 
 let figures = 0;
 
-// A figure with a title and a note on how to read it.
+// A figure with a title and a note that explains how to read the figure.
 function figure(title, note, ...children) {
   figures++;
   const id = 'figure-' + figures;
@@ -41,7 +41,8 @@ function figure(title, note, ...children) {
 
 const sections = new Map();
 
-// Each of several workloads has its own section of a name.
+// Creates a section. If several workloads have a section with this name, the id of each further
+// section has a number.
 function section(name, title, ...children) {
   const n = (sections.get(name) || 0) + 1;
   sections.set(name, n);
@@ -74,7 +75,7 @@ function details(summary, ...children) {
   return element('details', null, element('summary', null, summary), children);
 }
 
-// The colour of series `i` in the current style (light, dark or print).
+// Returns the colour of series `i` in the current style (light, dark or print).
 function colour(i) {
   return getComputedStyle(document.documentElement).getPropertyValue('--s' + (i % 8)).trim();
 }

@@ -3,12 +3,12 @@
 const MOST_GROUPS = 20; // limit for threads and for call sites
 
 function rangeText(from, to, text) {
-  // A limit of this size means no limit.
+  // A limit above 2^62 means that there is no limit.
   return !isNumber(to) || to > 2 ** 62 ? `${text(from)} and more` : !from ? `up to ${text(to)}` : from === to ? text(to) : `${text(from)} to ${text(to)}`;
 }
 
-// Names a call site if it is among the heaviest ones of the workload. The workload must be the one
-// that was replayed. A JSON file has no profile.
+// Returns the name of a call site that is among the heaviest call sites of the workload. The
+// workload must be the workload that was replayed. A JSON file has no profile.
 function siteName(workload, number) {
   const c = workload && workload.stat.call_sites;
   const site = workload && workload.profile ? sitesOf(workload.profile).find((x) => x.number === number && x.frames.length)
@@ -29,7 +29,7 @@ function fragmentationRow(label, first, values) {
   return {label, first, values, texts: [bytesText(values[0]), bytesText(values[1]), countText(values[2])]};
 }
 
-// The size groups contain all blocks. Threads and call sites may be cut off.
+// The size groups include all blocks. The lists of threads and call sites may be cut off.
 function fragmentationRows(h, workload) {
   const all = FRAGMENTATION_VALUES.map((key) => sum((h.by_size || []).map((r) => r[key])));
   return Object.entries(FRAGMENTATION_LABELS).flatMap(([by, label]) => {

@@ -2,7 +2,7 @@
 
 const LEAST_WIDTH = 0.0015; // share of the visible width; narrower functions are omitted
 
-// A shade from 0 to 4, which is stable for each function.
+// Returns a shade from 0 to 4, which is always the same for a function.
 function shadeOf(frame) {
   let hash = 0;
   for (const c of frame.function) {
@@ -11,7 +11,7 @@ function shadeOf(frame) {
   return hash % 5;
 }
 
-// `owner` has isMatch(frame), classOf(node) and textOf(node), which describe a node.
+// `owner` has isMatch(frame), classOf(node) and textOf(node), which describe a node of the tree.
 class Icicle {
   constructor(owner, label) {
     this.owner = owner;
@@ -24,7 +24,7 @@ class Icicle {
     return element('div', null, this.box, this.detail);
   }
 
-  // The tree has new values, or is a new tree.
+  // Shows a tree that is new or has new values.
   show(tree) {
     if (this.tree !== tree) {
       this.tree = tree;
@@ -83,7 +83,7 @@ class Icicle {
     this.detail.textContent = `${n.frame.function}${place ? ` (${place})` : ''}: ${this.owner.textOf(n)}`;
   }
 
-  // The value of the stacks that contain a match.
+  // Returns the value of the stacks that contain a match.
   found() {
     const total = (n) => (this.owner.isMatch(n.frame) ? n.value : sum([...n.children.values()].map(total)));
     return total(this.tree.root);
@@ -95,7 +95,7 @@ class Icicle {
     this.rove(n, true);
   }
 
-  // Tab reaches one function; the arrow keys move from there.
+  // Moves the focus. Tab reaches one function; the arrow keys move from that function.
   rove(n, focus) {
     this.focus = n;
     this.items.forEach((i) => {

@@ -1,16 +1,17 @@
 // Line charts over events or time, drawn by dygraphs. All charts of a page share the axis, a
-// crosshair and a selection. Charts of the whole run shade the selection; the others zoom to it.
+// crosshair and a selection. Charts of the whole run shade the selection; the other charts zoom to
+// the selection.
 
 const DASHES = [null, [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4], [9, 2, 2, 2, 2, 2], [1, 3]];
 const TABLE_ROWS = 24;
 const charts = [];
 
-// The legend of dygraphs sets style attributes, which the policy of the page forbids, so the page
-// has its own.
+// The legend of dygraphs sets style attributes, which the content security policy of the page
+// forbids. The page therefore has a separate legend.
 Dygraph.PLUGINS = Dygraph.PLUGINS.filter((p) => p !== Dygraph.Plugins.Legend);
 
-// Merges series with their own points [x, y] into rows [x, y of each series or null]. Of several
-// points at one x the last one counts.
+// Merges series, each with its points [x, y], into rows [x, y of each series or null]. If a series
+// has several points at one x, the last point counts.
 function merge(series) {
   const rows = new Map();
   series.forEach((s, i) => s.points.forEach(([x, y]) => {
@@ -22,7 +23,7 @@ function merge(series) {
   return [...rows.entries()].sort((a, b) => a[0] - b[0]).map(([x, ys]) => [x, ...ys]);
 }
 
-// The value of a series at row `i`, or the last one before.
+// Returns the value of a series at row `i` or, without a value there, the previous value.
 function valueBefore(rows, i, column) {
   while (i >= 0 && rows[i][column] === null) {
     i--;
@@ -139,7 +140,7 @@ class Lines {
       const row = nearestRow(this.rows, x);
       const [low, high] = this.graph.xAxisRange();
       this.showValues(row);
-      // dygraphs has no position for a row outside of the drawn range.
+      // dygraphs has no position for a row outside the drawn range.
       if (this.rows[row][0] >= low && this.rows[row][0] <= high) {
         this.graph.setSelection(row);
       } else {
@@ -181,7 +182,7 @@ class Lines {
     event.preventDefault();
   }
 
-  // The visible range; null: the whole run.
+  // Returns the visible range, or null for the whole run.
   window() {
     return isSelected() && !this.options.whole ? [selection.from, selection.to] : null;
   }
@@ -198,7 +199,8 @@ class Lines {
     this.graph.updateOptions({});
   }
 
-  // Shades the span that is being selected, or the selection in a chart of the whole run.
+  // Shades the span that the user is selecting. In a chart of the whole run, also shades the
+  // selection.
   drawShade(canvas, area, graph) {
     const range = this.shaded || (this.options.whole && isSelected() ? [selection.from, selection.to] : null);
     if (range) {
@@ -227,7 +229,7 @@ class Lines {
     }
   }
 
-  // A drag of a few pixels selects nothing.
+  // Ends a drag. A drag of a few pixels selects nothing.
   release(event) {
     const pressed = this.pressed;
     this.pressed = null;
@@ -238,7 +240,7 @@ class Lines {
     }
   }
 
-  // Scales the selection by `factor`, around the crosshair if it is inside.
+  // Scales the selection by `factor`. The crosshair is the center if it is inside the selection.
   resize(factor) {
     const [min, max] = [this.rows[0][0], this.rows[this.rows.length - 1][0]];
     const [low, high] = isSelected() ? [selection.from, selection.to] : [min, max];
@@ -280,7 +282,7 @@ function nearestRow(rows, x) {
   return low > 0 && x - rows[low - 1][0] < rows[low][0] - x ? low - 1 : low;
 }
 
-// Moves the crosshair of all charts except `from`, which has moved its own.
+// Moves the crosshair of all charts except `from`, which has moved its crosshair already.
 let showing = false;
 
 function showAt(x, from) {

@@ -2,7 +2,7 @@
 
 const UNKNOWN = '(not recorded)';
 
-// The command line of the process whose timeline is shown.
+// Returns the command line of the process whose timeline is shown.
 function wordsOf(s) {
   const p = s.processes.find((x) => x.pid === (s.timeline || s.growth).pid) || s.processes[0];
   return p && p.argv.length ? p.argv : [p && p.exe ? p.exe : UNKNOWN];
@@ -88,7 +88,8 @@ function axisNow() {
   return chosen ? chosen.value : 'events';
 }
 
-// Replaces the report if the data do not have the form that stat, replay and compare write.
+// Replaces the report by an error if the data do not have the form that stat, replay and compare
+// write.
 function showError(error) {
   document.getElementById('main').replaceChildren(element('p', null, `The data of this report cannot be shown: ${error.message}.`));
   throw error;
@@ -104,8 +105,9 @@ function start() {
   } catch (error) {
     showError(error);
   }
-  // A canvas does not follow a change of the style, and a canvas drawn while Chromium prints stays
-  // empty. Paper therefore gets the charts of the screen; page.css inverts dark ones.
+  // A canvas does not change with the style, and a canvas that is drawn while Chromium prints stays
+  // empty. The printed page therefore shows the charts of the screen, and page.css inverts dark
+  // charts.
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => matchMedia('print').matches || drawLines(axisNow()));
   performance.mark('drawn');
   document.documentElement.dataset.ready = 'yes';

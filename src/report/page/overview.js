@@ -47,7 +47,8 @@ function tilesOf(s) {
     tile('Threads', countText(s.threads), s.remote_frees ? `${shortText(s.remote_frees)} remote frees` : null));
 }
 
-// The heaviest call sites at the peak, or those that grew most in the selected span.
+// Returns the heaviest call sites at the peak. In a selected span, returns the call sites that grew
+// most in the span.
 function topSites(w) {
   const box = element('div');
   followSelection(() => {

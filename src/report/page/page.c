@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Appends JSON for a script element. "<" is escaped; in JSON it only occurs in strings.
+// Appends JSON for a script element. Escapes "<", which occurs only in strings.
 static int put_escaped(struct buf *b, const char *text)
 {
     while (*text) {

@@ -1,5 +1,5 @@
-// The HTML report: one file that contains its styles, scripts and data. A content security policy
-// forbids everything else.
+// The HTML report, a single file that contains its styles, scripts and data. A content security
+// policy forbids everything else.
 #ifndef HEAPTAPE_REPORT_PAGE_H
 #define HEAPTAPE_REPORT_PAGE_H
 
@@ -10,8 +10,8 @@ enum { PAGE_MAX_BYTES = 3 << 20 };
 // Returns true if `path` is a file that page_save would replace.
 bool page_exists(const char *path);
 
-// Writes the page to `path`; replaces an existing file only if `force`. Returns 0, -EFBIG if the
-// page would exceed PAGE_MAX_BYTES, or another negative errno, with the message set.
+// Writes the page to `path`. Replaces an existing file only if `force` is set. Returns 0, -EFBIG if
+// the page would exceed PAGE_MAX_BYTES, or another negative errno. Sets the message on errors.
 int page_save(const struct document *d, const char *path, bool force, struct err *e);
 
 #endif

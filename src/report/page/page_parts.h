@@ -1,4 +1,4 @@
-// The page without its data, which embed.py generates from src/report/page/ during the build.
+// The page without its data. embed.py generates it from src/report/page/ during the build.
 #ifndef HEAPTAPE_REPORT_PAGE_PARTS_H
 #define HEAPTAPE_REPORT_PAGE_PARTS_H
 

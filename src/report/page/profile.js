@@ -1,8 +1,9 @@
-// Call sites from `w.profile`; docs/reference/json/report.schema.json describes it.
+// Call sites from `w.profile`, which docs/reference/json/report.schema.json describes.
 
 const NO_FRAME = {function: '(other call sites)', file: '', line: 0, module: '', library: false};
 
-// The frames of each site, the innermost first. The last site is the sum of all unlisted ones.
+// Returns the frames of each site, the innermost frame first. The last site is the sum of all sites
+// that are not listed.
 function sitesOf(profile) {
   if (!profile.list) {
     const path = (stack) => {
@@ -18,7 +19,7 @@ function sitesOf(profile) {
   return profile.list;
 }
 
-// Running sums of the changes in a flow, whose zeros at the end are omitted.
+// Returns the running sums of the changes in a flow, whose zeros at the end are omitted.
 function flowOf(profile, key) {
   profile.sums = profile.sums || {};
   profile.sums[key] = profile.sums[key] || profile.flow[key].map((changes) => {
@@ -36,7 +37,7 @@ function nearestIndex(values, v) {
   return best;
 }
 
-// The indices of the events of the flow that are nearest to the selection.
+// Returns the indices of the events of the flow that are nearest to the selection.
 function selectedCuts(w) {
   const events = w.profile.flow.events;
   const last = events.length - 1;
@@ -52,8 +53,8 @@ function cutsText(w) {
   return `${xText(from)} to ${xText(to)}`;
 }
 
-// Weights of call sites, for the selected span if there is one. `of` returns the function that maps
-// a site to its value.
+// Weights of call sites. If a span is selected, they are weights in that span. `of` returns the
+// function that maps a site to its value.
 const WEIGHTS = {
   peak: {text: 'At the peak', unit: 'bytes', of: (p) => (i) => p.live_at_peak_bytes[i]},
   end: {text: 'At the end', unit: 'bytes', of: (p, [, to]) => (i) => flowOf(p, 'live_bytes')[i][to]},

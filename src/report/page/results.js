@@ -5,7 +5,8 @@ function allocatorName(item) {
   return [a.name || '?', ...(a.tunables || [])].join(',');
 }
 
-// "glibc", with file and number if several results have that name.
+// Returns names such as "glibc". If several results have the same name, the file and a number are
+// added.
 function resultNames(results) {
   const names = results.map(allocatorName);
   return names.map((n, i) => (names.filter((m) => m === n).length > 1 ? `${n} (${results[i].name} ${i + 1})` : n));
@@ -16,7 +17,7 @@ function ratioCell(r, key) {
   if (!isNumber(r[key])) {
     return NONE;
   }
-  // As in the tables in text, less than 1 % counts as no difference.
+  // As in the tables in text, a difference of less than 1 % does not count.
   if (Array.isArray(ci) && ((ci[0] <= 1 && ci[1] >= 1) || Math.abs(r[key] - 1) < 0.01) && r[key] !== 1) {
     return 'no difference';
   }
@@ -33,7 +34,8 @@ function isBest(v, f, results) {
   return f.better && values.length > 1 && v === (f.better === 'less' ? Math.min : Math.max)(...values);
 }
 
-// `figures` is the table of figures of replay. Each has a column, and one for its ratio.
+// `figures` is the table of figures of replay. Each figure has a column, and another column for its
+// ratio.
 function resultTable(results, names, figures) {
   const columns = {allocator: textColumn('allocator')};
   for (const f of figures) {
@@ -51,7 +53,7 @@ function resultTable(results, names, figures) {
   return table('results', 'Medians over the runs of each allocator; ratios to the first one', columns, rows);
 }
 
-// Any value as text: "a: 1, b: 2".
+// Returns any value as text: "a: 1, b: 2".
 function plain(v) {
   if (v === null || typeof v !== 'object') {
     return isNumber(v) ? (Number.isInteger(v) ? countText(v) : v.toPrecision(4)) : String(v);
@@ -59,7 +61,7 @@ function plain(v) {
   return (Array.isArray(v) ? v.map(plain) : Object.entries(v).map(([k, x]) => `${k}: ${plain(x)}`)).join(', ');
 }
 
-// A table of figures; the unit is the end of the key.
+// A table of figures. The unit of a figure is the end of its key.
 function keyed(object) {
   const rows = Object.entries(object).map(([key, v]) => {
     const unit = key.endsWith('_bytes') ? 'bytes' : key.endsWith('_ns') ? 'ns' : null;
@@ -69,7 +71,7 @@ function keyed(object) {
   return rows;
 }
 
-// The fidelity as a sentence. Values of unexpected form are printed as they are.
+// Returns the fidelity as a sentence. Values of an unexpected form are printed unchanged.
 function fidelityLine(f) {
   if (typeof f !== 'object') {
     return String(f);
@@ -103,7 +105,7 @@ function fidelity(results, names) {
     'program’s private memory minus what it had at the start and, with record --maps, minus its own mappings. docs/reference/figures.md explains the limits.'));
 }
 
-// The runs that the figures describe: a workload with threads is replayed in two ways.
+// The runs to which the figures belong. A workload with threads is replayed in two ways.
 const HOW_REPLAYED = {
   coupled: 'Memory is that of runs whose threads stay as close to each other as recorded',
   real: 'Memory and time are those of threads that run as fast as their dependencies allow',
@@ -148,7 +150,7 @@ function wallTimes(results, names) {
   intervalTable('wall-time', 'Wall time', 'allocator', {median: 'median', range: 'all runs', ratio: 'ratio [95\u00a0%]'}, rows));
 }
 
-// A quantile of 1/1000 needs 1,000 calls.
+// A quantile of 1/1000 requires 1,000 calls.
 const LEAST_CALLS = 1000;
 
 function callRows(results, names) {

@@ -1,4 +1,5 @@
-// The selected span of the run. Charts set it; everything that depends on time follows.
+// The selected span of the run. Charts set the selection. All parts that depend on time follow the
+// selection.
 
 const selection = {axis: 'events', from: null, to: null, followers: [], workloads: []};
 
@@ -6,7 +7,7 @@ function isSelected() {
   return selection.from !== null;
 }
 
-// `from` null selects the whole run.
+// Selects a span. `from` null selects the whole run.
 function select(from, to) {
   selection.from = from === null || from === to ? null : Math.min(from, to);
   selection.to = selection.from === null ? null : Math.max(from, to);
@@ -19,7 +20,7 @@ function followSelection(f) {
   f();
 }
 
-// Linear interpolation between points with increasing xs.
+// Interpolates linearly between points with increasing xs.
 function between(xs, ys, x) {
   let i = xs.findIndex((v) => v >= x);
   if (i < 0) {
@@ -56,7 +57,7 @@ function selectionText() {
   return isSelected() ? `${xText(selection.from)} to ${xText(selection.to)}` : 'the whole run';
 }
 
-// The POINT of `stat --from`.
+// Returns the POINT of `stat --from`.
 function pointOf(x) {
   return selection.axis === 'ns' ? `${(x / 1e9).toPrecision(6)}s` : String(Math.round(x));
 }
@@ -65,7 +66,7 @@ function quoted(word) {
   return /^[\w./:=@%+-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
 }
 
-// Describes the selection; the bar stays visible while a span is selected.
+// Creates the bar that describes the selection. The bar stays visible while a span is selected.
 function selectionBar(workloads) {
   const text = element('span');
   const exact = element('code');

@@ -4,10 +4,10 @@ function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-// "operator<" is not a bracket.
+// The brackets of "operator<" and similar operators enclose nothing.
 const OPERATOR = /^operator(?:\(\)|\[\]|[<>=\-+*/%^&|!~,]+)/;
 
-// The index after the group that begins with the bracket at `from`.
+// Returns the index after the group that begins with the bracket at `from`.
 function groupEnd(name, from) {
   let depth = 0;
   for (let i = from; i < name.length; i++) {
@@ -23,7 +23,7 @@ function groupEnd(name, from) {
   return name.length;
 }
 
-// Leaves out the parameters, and the template arguments: "f<…>(…)".
+// Omits the parameters, and the template arguments if `templates` is set: "f<…>(…)".
 function withoutArguments(name, templates) {
   let text = '';
   for (let i = 0; i < name.length;) {
@@ -38,8 +38,8 @@ function withoutArguments(name, templates) {
   return text;
 }
 
-// The name in at most `max` characters. Names are cut between their parts, as by shorten_name in
-// src/analysis/symbols/shorten.c.
+// Returns the name in at most `max` characters. Names are cut between their parts, like in
+// shorten_name of src/analysis/symbols/shorten.c.
 function shortName(name, max) {
   const forms = [name, withoutArguments(name, false), withoutArguments(name, true)];
   const words = /^(?:.* )?((?:operator .*|[^ ]*)\(.*|[^ ]*)$/.exec(forms[2]);
@@ -73,9 +73,9 @@ function scriptFrame(frames) {
   return found.some(isScript) ? found[0] : undefined;
 }
 
-// The frame that represents a call site, as stack_shown in src/analysis/symbols/stack.c: the
-// innermost frame of the program that is not an allocation wrapper, or the script's frame that has
-// called the runtime.
+// Returns the frame that represents a call site, like stack_shown in src/analysis/symbols/stack.c.
+// This is the innermost frame of the program that is not an allocation wrapper, or the script's
+// frame that has called the runtime.
 function ownFrame(frames) {
   const own = frames.filter((f) => f.function && !f.library);
   const shown = own.find((f) => !f.wrapper) || own[own.length - 1] || frames[0];
@@ -84,7 +84,7 @@ function ownFrame(frames) {
 
 const LONGEST_CYCLE = 8; // functions
 
-// How often the first `period` frames from `from` on occur, one group after the other.
+// Returns how often the group of the first `period` frames from `from` on occurs in succession.
 function repeatsOf(frames, from, period) {
   const key = (f) => f.function + '\n' + f.module;
   let i = from;
@@ -94,7 +94,7 @@ function repeatsOf(frames, from, period) {
   return 1 + Math.floor((i - from) / period);
 }
 
-// The frames with the number of their repetitions: recursive calls are one row.
+// Returns the frames and the number of their repetitions. Recursive calls are a single row.
 function rowsOf(frames) {
   const rows = [];
   for (let i = 0; i < frames.length;) {
@@ -134,7 +134,7 @@ function sitesTable(name, caption, sites, which, all) {
     countText(site[which + '_blocks']), countText(site.allocs), siteCell(site)]));
 }
 
-// Shares of bytes whose stacks reach the program; empty if unknown.
+// Returns the shares of bytes whose stacks reach the program, or an empty text if they are unknown.
 function coverageText(c) {
   const part = (of, key) => Math.floor(1000 * share(of[key], c.all[key])) / 10;
   const parts = (of) => [['allocated_bytes', 'allocated bytes'], ['live_at_peak_bytes', 'bytes live at the peak'], ['live_at_end_bytes', 'bytes live at the end']]

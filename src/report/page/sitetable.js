@@ -2,7 +2,9 @@
 // lifetime and name.
 
 const SITES_AT_FIRST = 25;
-const CELL = {site: 0, thread: 1, size: 2, allocs: 3, allocated: 4, peak: 6, end: 8, lives: 9}; // indices in a row of profile.parts; the blocks of `peak` and `end` stand one place before their bytes
+// Indices in a row of profile.parts. The blocks of `peak` and `end` precede their bytes by one
+// index.
+const CELL = {site: 0, thread: 1, size: 2, allocs: 3, allocated: 4, peak: 6, end: 8, lives: 9};
 
 function lifeText(p, life) {
   const text = p.lifetime_unit === 'ns' ? nsText : (v) => `${shortText(v)} events`;
@@ -75,14 +77,14 @@ class SiteTable {
     this.draw();
   }
 
-  // Figures of a site in the selected span.
+  // Returns the figures of a site in the selected span.
   whole(site) {
     const of = (weight) => WEIGHTS[weight].of(this.p, this.cuts)(site.index);
     return {peak: of('peak'), end: of('end'), growth: of('growth'), allocated: of('allocated'), allocs: of('allocs')};
   }
 
-  // Figures of the blocks that pass the filters, over the whole run. With a filter by lifetime it
-  // is unknown when the blocks were live.
+  // Returns the figures of the blocks that pass the filters, over the whole run. With a filter by
+  // lifetime, it is unknown when these blocks were live.
   filtered(parts) {
     const life = this.filter.life;
     const of = (cell) => sum(parts.map((part) => part[cell]));

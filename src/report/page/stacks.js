@@ -1,4 +1,4 @@
-// The section of call stacks: tabs, each with a tree of the stacks and a table of functions. Two
+// The section of call stacks. Each tab has a tree of the stacks and a table of functions. Two
 // recordings are compared in the same trees.
 
 const FUNCTIONS_IN_TABLE = 30;
@@ -124,7 +124,8 @@ class Stacks {
     return this.sides.map((w) => weigh(w, weight));
   }
 
-  // The heaviest functions, the one with most bytes of its own first.
+  // Returns the heaviest functions, in descending order of the bytes that the functions allocate
+  // themselves.
   heaviest() {
     const {shown} = this;
     return [...functionTotals(this.lists, this.fold, this.values).values()].sort((a, b) => b.selves[shown] - a.selves[shown] || b.totals[shown] - a.totals[shown])
@@ -148,7 +149,7 @@ class Stacks {
     return Boolean(this.word) && (frame.function.toLowerCase().includes(this.word) || frame.file.toLowerCase().includes(this.word));
   }
 
-  // The change of a node as a share of the larger value.
+  // Returns the change of a node as a share of the larger value.
   change(n) {
     const [before, after] = n.sides;
     return (after - before) / Math.max(after, before, 1);
@@ -189,7 +190,7 @@ class Stacks {
     icicles.forEach((icicle, i) => icicle.show(this.grown[i]));
     this.trees.replaceChildren(...(this.tab === 'function' ? [element('h3', null, 'Callers'), this.callers.element, element('h3', null, 'Callees'), this.callees.element]
       : [this.main.element]));
-    // A stack has its matches in one of the two trees, or in both.
+    // The matches of a stack are in one of the two trees, or in both.
     const value = this.word ? Math.max(...icicles.map((i) => i.found())) : 0;
     this.found.textContent = !this.word ? '' : `${this.unit(value)}, ${percentText(share(value, this.all))}`;
     this.describe();
@@ -254,7 +255,7 @@ class Stacks {
   }
 }
 
-// "+1.5 MiB (+12 %)"
+// Returns a text such as "+1.5 MiB (+12 %)".
 function changeText(before, after, text) {
   const part = before > 0 && after !== before ? ` (${after > before ? '+' : '−'}${percentText(Math.abs(after - before) / before)})` : '';
   return after === before ? 'no change' : `${after > before ? '+' : '−'}${text(Math.abs(after - before))}${part}`;

@@ -1,22 +1,24 @@
-// Trees of call stacks, of one recording or of two that are compared.
+// Trees of the call stacks of one recording, or of two recordings that are compared.
 
 function node(parent, frame) {
   return {parent, frame, children: new Map(), depth: parent ? parent.depth + 1 : 0, value: 0, self: 0, sides: []};
 }
 
-// The frames of a site, the innermost first. Allocation wrappers are folded with libraries. If
-// libraries are folded, a stack with library frames only keeps its outermost function.
+// Returns the frames of a site, the innermost frame first. Allocation wrappers are folded with
+// libraries. If libraries are folded, a stack that has only library frames keeps its outermost
+// function.
 function shownFrames(site, fold) {
   const own = fold ? site.frames.filter((f) => !f.library && !f.wrapper) : site.frames;
   return own.length ? own : site.frames.slice(-1);
 }
 
-// The path of a stack from the root of a tree: from frames, the innermost first, to the functions
-// below the root; null if the stack is not in the tree. `name` is the function at the root.
+// Return the path of a stack from the root of a tree: from the frames, the innermost frame first,
+// to the functions below the root. Return null if the stack is not in the tree. `name` is the
+// function at the root.
 const PATHS = {
   down: (frames) => [...frames].reverse(),
   up: (frames) => frames,
-  // Callees and callers of one function. A recursive function begins with its outermost call.
+  // Callees and callers of one function. If the function is recursive, its outermost call counts.
   below: (frames, name) => {
     const at = frames.findLastIndex((f) => f.function === name);
     return at < 0 ? null : frames.slice(0, at).reverse();
@@ -27,8 +29,8 @@ const PATHS = {
   },
 };
 
-// lists: the sites of each recording. A node has one child for each function, whatever the line of
-// the call. Builds of a program that are compared may be in different directories.
+// lists: the sites of each recording. A node has one child for each function, regardless of the
+// line of the call. Two builds of a program that are compared may be in different directories.
 function treeOf(lists, fold, path, name) {
   const root = node(null, {function: name || 'all', file: '', line: 0, module: '', library: false});
   const leaves = lists.map((sites) => sites.map((site) => {
@@ -44,7 +46,8 @@ function treeOf(lists, fold, path, name) {
   return {root, leaves};
 }
 
-// values: the weight of each site, by recording. Nodes are as wide as in recording `shown`.
+// values: the weight of each site, by recording. The width of a node is its value in recording
+// `shown`.
 function setValues(tree, values, shown) {
   const clear = (n) => {
     n.value = n.self = 0;
@@ -64,8 +67,9 @@ function setValues(tree, values, shown) {
   }));
 }
 
-// Functions with the sums of each list of values over the stacks that contain them, and over the
-// stacks in which they are the innermost. A recursive function counts once.
+// Returns functions with sums of each list of values. The sums are over the stacks that contain the
+// function, and over the stacks in which the function is the innermost function. A recursive
+// function counts once.
 function functionTotals(lists, fold, values) {
   const totals = new Map();
   lists.forEach((sites, side) => sites.forEach((site, i) => {

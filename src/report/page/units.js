@@ -6,7 +6,7 @@ function isNumber(v) {
   return typeof v === 'number' && Number.isFinite(v);
 }
 
-// Three significant digits: 1.23, 12.3, 123.
+// Formats three significant digits: 1.23, 12.3, 123.
 function threeDigits(v) {
   const size = Math.abs(v);
   return v.toFixed(size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : 2);
@@ -29,12 +29,12 @@ function nsText(v) {
   return isNumber(v) ? scaled(v, 1000, ['ns', 'µs', 'ms', 's', 'ks']) : NONE;
 }
 
-// All digits, in groups of three.
+// Formats all digits, in groups of three.
 function countText(v) {
   return isNumber(v) ? String(Math.round(v)).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f') : NONE;
 }
 
-// Short form for axes: 12.3 M.
+// Formats a short form for axes: 12.3 M.
 function shortText(v) {
   return isNumber(v) ? scaled(v, 1000, ['', 'k', 'M', 'G', 'T', 'P']).trim() : NONE;
 }
@@ -60,8 +60,8 @@ const TEXT_OF = {
   events: (v) => shortText(v), byte_rate: (v) => bytesText(v) + '/s',
 };
 
-// "up to 8 B", "33 to 64 B", "over 8 GiB": the sizes of a class. `before` is the limit of the class
-// below; a `max` of null means no limit.
+// Returns the range of sizes of a class: "up to 8 B", "33 to 64 B", "over 8 GiB". `before` is the
+// limit of the next smaller class. A `max` of null means that there is no limit.
 function classText(max, before) {
   if (max === null || max === undefined) {
     return 'over ' + bytesText(before);

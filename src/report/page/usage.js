@@ -4,8 +4,8 @@ function binMiddle(ends, i) {
   return (ends[i] + (i ? ends[i - 1] : 0)) / 2;
 }
 
-// The minimum and the maximum of each bin as two points. The value nearer to the previous point
-// comes first.
+// Returns two points for each bin, its minimum and its maximum. The value that is nearer to the
+// previous point comes first.
 function extremesOf(ends, low, high) {
   const points = [];
   let last = 0;
@@ -32,12 +32,13 @@ function livePoints(s, axis) {
   return t ? extremesOf(endsOf(s, axis), t.min_bytes, t.max_bytes) : [];
 }
 
-// The rows with numbers of `item.result[key]`, which are at least `columns` long.
+// Returns the rows of `item.result[key]` that contain numbers and have at least `columns` columns.
 function timelineRows(item, key, columns, value) {
   return (item.result[key] || []).filter((r) => Array.isArray(r) && r.length >= columns && isNumber(value(r)));
 }
 
-// Samples of a replay at the event of the recorded program, or at the time of that event.
+// Returns the samples of a replay, at the event of the recorded program or at the time of that
+// event.
 function replayPoints(s, item, axis, value, key = 'timeline') {
   const rows = timelineRows(item, key, 4, value);
   if (axis !== 'ns') {
@@ -56,7 +57,7 @@ function recordedPoints(s, axis, column) {
   return samples.map((sample) => [place(sample[0]), sample[column]]);
 }
 
-// Memory of the recorded program. RSS includes code and libraries; if it would flatten the other
+// Memory of the recorded program. RSS includes code and libraries. If RSS would flatten the other
 // lines, it is hidden at first.
 function recordedSeries(w, of, axis) {
   const s = w.stat;
@@ -67,8 +68,8 @@ function recordedSeries(w, of, axis) {
   ];
 }
 
-// The predicted memory of the whole process with each allocator, and its part outside the heap.
-// Hidden at first if the lines would flatten the others.
+// The predicted memory of the whole process with each allocator, and the part of that memory
+// outside the heap. The lines are hidden at first if they would flatten the other lines.
 function processSeries(workloads, results, names, axis) {
   const known = results.filter((item) => timelineRows(item, 'process_timeline', 4, (r) => r[2]).length);
   const of = (item) => (workloads.find((x) => x.side === item.side) || workloads[0] || {}).stat;
@@ -81,7 +82,7 @@ function processSeries(workloads, results, names, axis) {
   });
 }
 
-// The best placement known, as a horizontal line.
+// The best known placement, as a horizontal line.
 function placementSeries(workloads, results, axis) {
   const item = results.find((x) => x.result.placement);
   const w = item && (workloads.find((x) => x.side === item.side) || workloads[0]);
@@ -89,8 +90,8 @@ function placementSeries(workloads, results, axis) {
   return points.length ? [{name: 'best placement found', points: [points[0], points[points.length - 1]], dash: [1, 2], colour: 6}] : [];
 }
 
-// Returns true if the live bytes of a replay differ so much from the recorded ones that they need their own
-// line.
+// Returns true if the live bytes of a replay differ so much from the recorded live bytes that they
+// need a separate line.
 function hasOwnLive(item) {
   const live = (item.result.fidelity || {}).live;
   return Boolean(live) && live.max_difference_bytes > 0.02 * item.result.peak_live_bytes;
@@ -119,7 +120,7 @@ function fragmentationSeries(workloads, results, names, axis) {
   return results.map((item, i) => {
     const w = workloads.find((x) => x.side === item.side) || workloads[0];
     const peak = Math.max(...(item.result.timeline || []).map((r) => r[3] || 0), 1);
-    // The ratio is meaningless while hardly any bytes are live.
+    // While hardly any bytes are live, the ratio has no meaning.
     const value = (r) => (r[3] >= peak / 100 ? r[2] / r[3] : NaN);
     return {name: names[i], points: replayPoints(w && w.stat, item, axis, value), colour: i};
   });
@@ -202,7 +203,8 @@ function freedBlocks(s) {
   return sum(s.lifetimes.by_events.map((l) => l.count));
 }
 
-// Empty classes are omitted. The class below a class is half as large.
+// Returns the limit of the next smaller class. Empty classes are omitted, but that class is always
+// half as large.
 function classBefore(classes, i) {
   const max = classes[i].max_bytes;
   return max === null ? 8 * 2 ** 30 : max > 8 ? max / 2 : 0;

@@ -25,7 +25,7 @@ const struct balance_texts *balance_texts(const struct trace_fact *f)
     char program[4 * sizeof f->program];
     char others[64];
     printable_copy(program, sizeof program, f->program, strlen(f->program));
-    // If the program truncated its spool, its name is unknown.
+    // The name is unknown if the program truncated its spool.
     snprintf(t.process, sizeof t.process, program[0] ? "process %u (%s)" : "process %u", f->pid,
              program);
     printable_copy(t.text, sizeof t.text, f->text, strlen(f->text));
@@ -36,7 +36,7 @@ const struct balance_texts *balance_texts(const struct trace_fact *f)
     return &t;
 }
 
-// Returns the cause of lost records and the next step.
+// Returns the cause of lost records, and the next step for the user.
 static const char *loss_cause(const struct balance *p)
 {
     const struct trace_balance *b = p->b;

@@ -1,5 +1,6 @@
-// The balance of a recording: a line for each kind of data that is missing, with the next step.
-// `record` prints it at its end; `stat` prints the same lines from the trace.
+// The balance of a recording, which has a line for each kind of missing data, with the next step
+// for the user. `record` prints the balance when it ends; `stat` prints the same lines from the
+// trace.
 #ifndef HEAPTAPE_REPORT_BALANCE_H
 #define HEAPTAPE_REPORT_BALANCE_H
 
@@ -9,8 +10,8 @@
 // Collects the losses of the processes of a trace or aggregate.
 void balance_of_file(struct trace_losses *l, const struct file_stat *s);
 
-// Printable forms of the strings of a fact, which come from the traced program. Valid until the
-// next call.
+// Printable forms of the strings of a fact. The strings come from the traced program. Valid until
+// the next call.
 struct balance_texts {
     char process[4 * sizeof((struct trace_fact *)0)->program + 32]; // "process 12 (NAME)"
     char text[4 * sizeof((struct trace_fact *)0)->text];

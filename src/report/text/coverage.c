@@ -13,8 +13,8 @@ enum {
     TOP_OBJECTS = 8,
     NOTED_OBJECTS = 3,
     NOTED_PERMILLE = 10, // smaller gaps are not reported
-    // Larger traces are not read again after a recording. 256 MiB take about three seconds of CPU
-    // time (40 M events/s of 2 to 3 bytes).
+    // Larger traces are not read again after a recording. Reading 256 MiB takes about three seconds
+    // of CPU time (40 M events/s of 2 to 3 bytes each).
     MAX_NOTED_BYTES = 256 << 20,
 };
 
@@ -60,7 +60,7 @@ void coverage_print(const struct coverage *c)
         printf("... %zu more objects\n", c->n_objects - TOP_OBJECTS);
 }
 
-// Appends "99.8 % of allocated bytes"; appends nothing if `all` is 0.
+// Appends a text such as "99.8 % of allocated bytes". Appends nothing if `all` is 0.
 static void add_share(char *text, size_t room, const char *of, uint64_t reached, uint64_t all)
 {
     size_t n = strlen(text);
@@ -86,14 +86,15 @@ static void note_reached(const struct coverage *c)
     note("stacks reach the program's own code for %s%s", reached,
          c->sample_bytes ? " (estimated from sampled stacks)" : "");
     add_shares(loading, sizeof loading, &c->loading, &c->all);
-    // The dynamic loader calls constructors, so their stacks cannot contain code of the program.
+    // The dynamic loader calls constructors, so the stacks of constructors cannot contain code of
+    // the program.
     if (coverage_permille(c->loading.allocated, c->all.allocated))
         note("constructors of libraries allocated %s, before the program's first allocation",
              loading);
 }
 
-// Returns the share of bytes whose stacks end early, in thousandths. The share refers to the
-// allocated bytes or to the bytes live at the peak, whichever gives the higher share.
+// Returns the share of bytes whose stacks end early, in thousandths. This is the share of the
+// allocated bytes or the share of the bytes live at the peak, whichever is higher.
 static unsigned gap_permille(const struct coverage *c, const struct coverage_bytes *gaps)
 {
     unsigned permille = coverage_permille(gaps->allocated, c->all.allocated);

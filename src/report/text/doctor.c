@@ -17,7 +17,7 @@ struct owner_row {
     uint64_t bytes;
 };
 
-// Prints a line or paragraph whose first line continues at column `indent`.
+// Prints a line or a paragraph. All lines but the first begin at column `indent`.
 static void print_words(FILE *to, const char *text, size_t indent)
 {
     words_print(to, text, indent, indent, NULL);
@@ -31,7 +31,7 @@ static void print_field(FILE *to, const char *name, const char *text)
     print_words(to, text, NAME_COLUMNS);
 }
 
-// Returns the name of the owner's largest mappings, without the folder, or NULL.
+// Returns the name, without the folder, of the largest mappings of the owner, or NULL.
 static const char *largest_name(const struct look *l, enum look_owner o)
 {
     for (size_t i = 0; i < l->n_names; i++) {
@@ -80,7 +80,7 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
 }
 
-// Finds the owners in the facts of a recording.
+// Finds the rows of owners in the facts of a recording.
 static size_t find_rows_of_facts(const struct verdict_facts *f,
                                  struct owner_row rows[VERDICT_OWNERS])
 {
@@ -124,7 +124,8 @@ static void print_row(FILE *to, const struct owner_row *row, double rss)
     putc('\n', to);
 }
 
-// Replaces the rows after the first `max`, and those below 1 % after the first three, by their sum.
+// Replaces the rows after the first `max` rows by their sum. After the first three rows, also
+// replaces rows below 1 %.
 static size_t fold_rows(struct owner_row *rows, size_t n, size_t max, uint64_t rss)
 {
     size_t kept = 0;
@@ -238,7 +239,8 @@ static unsigned count_lines(const char *text)
     return n;
 }
 
-// Omits the smallest owners, and then the last notes, until the text fits on one screen.
+// Prints the text. The smallest owners and then the last notes are omitted until the text fits on
+// one screen.
 int doctor_print(const struct doctor *d)
 {
     size_t rows = LOOK_OWNERS, notes = d->n_notes;

@@ -1,4 +1,4 @@
-// Text of `doctor`: one screen.
+// Text of `doctor`, which fits on one screen.
 #ifndef HEAPTAPE_TEXT_DOCTOR_H
 #define HEAPTAPE_TEXT_DOCTOR_H
 

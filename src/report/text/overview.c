@@ -16,7 +16,7 @@
 enum {
     MAX_LINES = 40,
     PATHS = 5,
-    MAX_SITES = 200, // call sites that are searched for different paths
+    MAX_SITES = 200, // number of call sites that are searched for different paths
     PATH_COLUMNS = WORDS_COLUMNS - 28,
     COMMAND_BYTES = 60,
     TITLE_BYTES = 400,
@@ -170,8 +170,8 @@ static void print_paths(const struct paths *paths, size_t n)
     }
 }
 
-// Prints the findings that fit in `max` lines, always the first one, the verdict. Returns the number
-// of lines.
+// Prints the findings that fit in `max` lines. The first finding, which is the verdict, is always
+// printed. Returns the number of lines.
 static unsigned print_findings(const struct findings *found, unsigned max)
 {
     char more[64];

@@ -14,12 +14,12 @@
 
 enum { NAME_BYTES = 120 };
 
-// All runs on one build of an allocator with the same tunables.
+// All runs of one build of an allocator with the same tunables.
 struct pooled_group {
     char name[NAME_BYTES];              // "glibc,MALLOC_ARENA_MAX=2"
-    const struct json_value *allocator; // from its first file
+    const struct json_value *allocator; // the allocator in the first file that contains it
     size_t n_files, n_runs;
-    double *values; // FIGURES values for each run; NAN if the figure has no ratio
+    double *values; // FIGURES values for each run; NAN if a figure has no ratio
 };
 
 struct pooled {
@@ -28,8 +28,8 @@ struct pooled {
     struct process_rss_outside outside; // empty: unknown
 };
 
-// Members that must be equal in two results, because otherwise their times and memory are not
-// comparable.
+// Members that must be equal in two results. Otherwise, the times and the memory of the results are
+// not comparable.
 static const char *const machine_keys[] = {
     "architecture", "cpu_model", "cores",        "memory_bytes",
     "page_bytes",   "kernel",    "cpu_governor", "transparent_hugepages",
@@ -91,8 +91,8 @@ static void name_allocator(const struct json_value *allocator, char name[NAME_BY
     }
 }
 
-// Finds or adds the group of an allocator. The name of a second build of an allocator includes the
-// build ID. Returns NULL when out of memory.
+// Finds or adds the group of an allocator. If there is a second build of the allocator, its name
+// includes the build ID. Returns NULL when out of memory.
 static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
 {
     char name[NAME_BYTES];
@@ -117,7 +117,8 @@ static struct pooled_group *find_group(struct pooled *p, const struct json_value
     return g;
 }
 
-// Returns true if the runs of the last file, which begin at `at`, repeat earlier runs.
+// Returns true if the runs of the last file repeat earlier runs. The runs of the last file begin at
+// `at`.
 static bool is_twice(const struct pooled_group *g, size_t at)
 {
     size_t n = g->n_runs - at;
@@ -236,10 +237,10 @@ static const char *median_text(const struct pooled_group *g, size_t figure, char
                                                      : human_ns(text, median);
 }
 
-// Marks a difference that is significant among all comparisons of the table.
+// mark of a difference that is significant among all comparisons of the table
 #define SURE_MARK "*"
 
-// Writes the ratio and returns its colour.
+// Writes the ratio and returns its color.
 static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g,
                                  size_t figure, size_t comparisons, char text[64])
 {
@@ -268,7 +269,7 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
            color ? cli_color(CLI_PLAIN) : "");
 }
 
-// Prints conditions recorded in the files that may have disturbed the times.
+// Prints the conditions recorded in the files that may have disturbed the times.
 static void print_cautions(const struct document *d)
 {
     const char *governor = NULL;
@@ -299,13 +300,13 @@ static void print_cautions(const struct document *d)
             cores, online);
 }
 
-// Returns true if the table has a ratio of the figure.
+// Returns true if the table contains a ratio of the figure.
 static bool has_ratio(const struct pooled *p, size_t figure)
 {
     size_t known = 0;
     for (size_t i = 0; figure_infos[figure].ratio && i < p->n; i++)
         known += !isnan(median_of(&p->groups[i], figure));
-    // A single allocator is not compared, but its median is shown.
+    // A single allocator is not compared, but the table shows its median.
     return known > 1 || (known == 1 && p->n == 1);
 }
 
@@ -319,7 +320,7 @@ void pooled_print_head(const struct pooled_table *t)
     putchar('\n');
 }
 
-// Prints the meaning of the figure, or the reason why it is missing.
+// Prints the meaning of the process's RSS, or the reason why this figure is missing.
 static void print_process_rss(const struct pooled *p, const struct document *d)
 {
     const char *missing =
@@ -330,7 +331,8 @@ static void print_process_rss(const struct pooled *p, const struct document *d)
         printf("The peak RSS of the whole process is not predicted:\n%s.\n", cli_text(missing));
 }
 
-// Each figure is a family of comparisons with the first allocator.
+// Counts the comparisons of a figure. The comparisons of one figure with the first allocator are a
+// family.
 static size_t count_comparisons(const struct pooled_table *t)
 {
     return t->workloads * (t->n - 1);

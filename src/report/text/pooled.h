@@ -1,25 +1,26 @@
-// Tables of pooled results of `replay --json` and `compare --json` of one workload.
+// Tables of results of `replay --json` and `compare --json` of one workload, with the runs of
+// several files pooled.
 #ifndef HEAPTAPE_TEXT_POOLED_H
 #define HEAPTAPE_TEXT_POOLED_H
 
 #include "report/json/document.h"
 
 // Prints the median of all runs of each allocator, the ratios to the allocator of the first file
-// with intervals, and conditions that may have disturbed the times. Runs of different machines are
-// pooled only if `across_machines`. Returns 0, -EINVAL with the message set if a file is not such a
-// result, if two results are not comparable or if runs occur twice, or -ENOMEM.
+// with intervals, and conditions that may have disturbed the times. Runs on different machines are
+// pooled only if `across_machines` is set. Returns 0 or -ENOMEM. Returns -EINVAL with the message
+// set if a file is not such a result, if two results are not comparable, or if runs occur twice.
 int pooled_print(const struct document *d, bool across_machines, struct err *e);
 
 // A table of several workloads with a column for each allocator.
 struct pooled_table {
-    const char *const *names; // of matrix jobs
+    const char *const *names; // names of matrix jobs
     size_t n, workloads;      // number of names and of workloads
 };
 
 // pooled_print_head prints the head. pooled_print_rows prints the rows of the workload `label` from
-// all its results in *d: the median of names[0], and the ratios of the others to names[0]. "-" marks
-// an allocator without results. pooled_print_foot prints how sure the differences are. Returns as
-// pooled_print.
+// all its results in *d: the median of names[0], and the ratios of the other names to names[0]. "-"
+// marks an allocator without results. pooled_print_foot prints the confidence in the differences.
+// The functions return the same values as pooled_print.
 void pooled_print_head(const struct pooled_table *t);
 int pooled_print_rows(const struct document *d, const char *label, const struct pooled_table *t,
                       struct err *e);

@@ -43,7 +43,7 @@ void replay_print_workload(const struct replay_session *s)
             "; time is measured with threads at full speed, memory with threads as close as recorded");
     printf("\n");
     print_preexisting(s, f);
-    // Big blocks with less than a tenth of the live bytes hardly change the memory.
+    // Big blocks that make up less than a tenth of the live bytes hardly change the memory.
     if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
         return;
     if (!f->big_known_bytes)
@@ -146,8 +146,8 @@ static const char *limit_text(double stall_share)
     return stall_share >= 0.05 ? ": decoding limited the replay; give more --memory" : "";
 }
 
-// A higher peak in the replay is reported from this excess on. Only threads that run ahead cause
-// more; differences in sampling are smaller.
+// From this excess on, a higher peak in the replay is reported. Only threads that run ahead cause a
+// larger excess; sampling causes smaller differences.
 #define PEAK_LIVE_TOLERANCE 0.5
 
 static void print_fidelity_live(const struct fidelity_live *l)
@@ -169,7 +169,7 @@ static void print_fidelity_live(const struct fidelity_live *l)
             "", l->peak_ratio);
 }
 
-// Marks figures that may not be relied on, and the heads of their columns.
+// mark of unreliable figures and of the heads of their columns
 #define FAR_MARK "! "
 
 static const char *far_text(const struct fidelity *f)
@@ -198,7 +198,7 @@ static void print_fidelity_memory(const struct fidelity *f)
         printf("; it includes the program's own mappings and stacks (record --maps)\n");
 }
 
-// Prints malloc's share of the program's CPU time.
+// Prints the share of the program's CPU time that malloc used.
 static void print_program(const struct replay_session *s)
 {
     const struct program_time p = program_time(s);
@@ -232,8 +232,8 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
     print_program(s);
 }
 
-// Returns the fidelity of the allocator on which the workload was recorded, or else of the first
-// one.
+// Returns the fidelity of the allocator on which the workload was recorded. If there is no such
+// allocator, returns the fidelity of the first allocator.
 static struct fidelity recorded_fidelity(const struct replay_session *s, size_t *row)
 {
     for (*row = 0; *row < s->n_results; (*row)++) {
@@ -256,7 +256,7 @@ static void print_fidelity_line(const struct fidelity *f, const char *allocator)
                f->is_far ? "; memory in the other rows may be off by as much" : "");
 }
 
-// A column of the table of statistics. Columns that the allocator does not report are omitted.
+// A column of the table of statistics. The table omits columns that the allocator does not report.
 struct stats_column {
     const char *label;
     size_t at;
@@ -269,7 +269,7 @@ static uint64_t stats_value(const struct results_stats *s, const struct stats_co
     return value;
 }
 
-// Prints which bins of the last row have unused bytes.
+// Prints the bins of the last row that have unused bytes.
 static void print_bins(const struct results_stats *s)
 {
     char size[32], unused[32];
@@ -336,7 +336,7 @@ static void print_fragmentation(const struct replay_session *s, const struct rep
     print_fragmentation_at(s, "at the end", &r->fragmentation[PLAN_SNAPSHOT_END]);
 }
 
-// Returns false if the allocator refused no call.
+// Describes the calls that the allocator refused. Returns false if it refused no call.
 static bool refused_text(const struct replay_run *run, char text[static 160])
 {
     const struct replay_refused *f = &run->refused;
@@ -403,7 +403,8 @@ void replay_print_verified(const struct replay_result *r)
         printf("%s refused %s\n", cli_text(r->allocator.name), refused);
 }
 
-// Returns the kind of allocation with the most calls; the table shows its tail latency.
+// Returns the kind of allocation with the most calls. The table shows the tail latency of this
+// kind.
 static unsigned main_kind(const struct plan_facts *facts)
 {
     unsigned best = HT_MALLOC;
@@ -415,7 +416,8 @@ static unsigned main_kind(const struct plan_facts *facts)
     return best;
 }
 
-// Each column is a family of comparisons with the first allocator.
+// Counts the comparisons of a column. The comparisons of one column with the first allocator are a
+// family.
 static size_t count_comparisons(const struct replay_session *s)
 {
     return s->n_results - 1;
@@ -447,7 +449,8 @@ static void row_name(const struct allocator *a, char text[NAME_BYTES])
     }
 }
 
-// Prints the predicted CPU time of the program with an allocator. Returns false if it is unknown.
+// Prints the predicted CPU time of the program with an allocator. Returns false if the CPU time is
+// unknown.
 static bool print_program_ratio(const struct replay_session *s, const struct program_time *p,
                                 const struct replay_result *r)
 {
@@ -469,7 +472,8 @@ static bool print_program_ratio(const struct replay_session *s, const struct pro
     return true;
 }
 
-// Prints the predictions, and which part of the CPU time they leave out.
+// Prints the predicted CPU time with each allocator, and the part of the CPU time that the
+// predictions omit.
 static void print_program_ratios(const struct replay_session *s)
 {
     const struct program_time p = program_time(s);
@@ -513,9 +517,9 @@ static int column_width(const struct figure_info *info, bool is_marked)
     return width > FIGURE_WIDTH ? (int)width : FIGURE_WIDTH;
 }
 
-// Columns of a table that fit into the width of the terminal: figures [first, end). FIGURES is the
-// latency of the most frequent call. If a name leaves no room for the widest column, it has its own
-// line.
+// Columns of a table that fit in the width of the terminal: figures [first, end). FIGURES is the
+// latency of the most frequent call. If a name leaves no space for the widest column, the name has
+// a separate line.
 struct band {
     const struct replay_session *session;
     size_t first, end;
@@ -533,14 +537,14 @@ static void band_init(struct band *b, const struct replay_session *s, bool is_ma
         b->name_width = LEAST_NAME_WIDTH;
 }
 
-// Returns false for a figure without a column, and for a figure that is unknown.
+// Returns false if the figure has no column or is unknown.
 static bool is_column(const struct band *b, size_t figure)
 {
     return figure_infos[figure].shown & FIGURE_IN_COLUMN &&
            !isnan(b->session->results[0].figures.values[figure]);
 }
 
-// Advances to the next band. Returns false after the last one.
+// Advances to the next band. Returns false after the last band.
 static bool band_next(struct band *b)
 {
     unsigned columns = wrap_columns();
@@ -616,7 +620,7 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
     printf("\n");
 }
 
-// Prints the highest share of stalls of all allocators.
+// Prints the share of stalls of the allocator that stalls most.
 static void print_stalls(const struct replay_session *s)
 {
     double max = 0;
@@ -650,8 +654,8 @@ static void print_process_rss(const struct replay_session *s)
                "process", process_rss_has_recording(s) ? recording_note : "");
 }
 
-// Prints how far the allocators are from the best placement known, unless the search was not
-// wanted.
+// Prints the distance of the allocators from the best known placement. Prints nothing if the search
+// was not requested.
 static void print_placement(const struct replay_session *s)
 {
     const struct replay_best_placement best = replay_session_best_placement(s);
@@ -705,8 +709,8 @@ static const struct {
     const char *label;
     enum figure_unit unit;
     size_t
-        // figure of the replay that predicts it; FIGURES: not predicted, because a replay has only
-        // the calls
+        // Figure of the replay that predicts it. FIGURES if no figure predicts it, because a replay
+        // contains only the calls.
         replayed;
 } real_figures[REAL_FIGURES] = {
     [REAL_WALL] = {"wall time", FIGURE_NS, FIGURES},
@@ -745,7 +749,7 @@ static const char *verdict_of(const struct measure_ratio *ratio, double real, do
     return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
 }
 
-// Compares the change from the first allocator in the program and in the replay.
+// Compares the change from the first allocator in the program with the change in the replay.
 static void print_prediction(const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_result *first = s->results;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Percentages of RSS from which a sentence is printed.
+// Minimum percentages of RSS for which a sentence is printed.
 enum {
     MUCH_FREE = 25,
     MUCH_STRANDED = 10,
@@ -62,7 +62,7 @@ static uint64_t not_resident(const struct rss *r)
     return r->maps && r->all.live_bytes > resident ? r->all.live_bytes - resident : 0;
 }
 
-// Prints a sentence, after an empty line if it is the first one.
+// Prints a sentence. Before the first sentence, prints an empty line.
 static __attribute__((format(printf, 2, 3))) void print_sentence(bool *any, const char *fmt, ...)
 {
     va_list args;

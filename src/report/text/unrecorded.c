@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Programs choose their own names, and files may be forged. Therefore only printable characters are
-// written.
+// Writes only the printable characters of a text. Programs choose their own names, and files may be
+// forged.
 static void put_text(FILE *to, const char *text)
 {
     printable_print(to, text, strlen(text));

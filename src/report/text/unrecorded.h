@@ -4,8 +4,8 @@
 
 #include "trace/trace.h"
 
-// Returns the line "process 12 (sh) was not recorded: …" without a newline, or NULL when out of
-// memory. The caller frees it.
+// Returns a line such as "process 12 (sh) was not recorded: …" without a newline, or NULL when out
+// of memory. The caller frees the line.
 char *unrecorded_line(const struct trace_missed *m);
 
 // Returns a static string about processes that the list may miss. Returns NULL if the list is

@@ -11,11 +11,11 @@ enum {
     PROGRAM_BYTES =
         4 * 72, // length of the name; some programs overwrite their arguments with one text
     CHUNK_EXTRA_BYTES =
-        16, // overhead of a block in glibc's malloc: 8 to 24 bytes, with a minimum chunk of 32
+        16, // block overhead in glibc's malloc: 8 to 24 bytes, with a minimum chunk of 32 bytes
     MAX_NOTED_BYTES = 256 << 20, // larger traces are not read again
 };
 
-// Memory of a process, and how much of it was in recorded blocks.
+// Memory of a process, and the part of it that was in recorded blocks.
 struct unseen {
     const struct trace_process *process;
     uint64_t had, recorded;
@@ -26,7 +26,8 @@ static uint64_t missing_bytes(const struct unseen *u)
     return u->had > u->recorded ? u->had - u->recorded : 0;
 }
 
-// Returns false if all calls of the process were recorded or its memory is unknown.
+// Returns false if all calls of the process were recorded, or if the memory of the process is
+// unknown.
 static bool find_unseen(struct unseen *u, const struct trace_process *p, const struct peak *peak)
 {
     *u = (struct unseen){p, 0, 0};

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_TEXT_UNSEEN_H
 #define HEAPTAPE_TEXT_UNSEEN_H
 
-// Reads the trace at `path` again, if it is a regular file, and prints its notes.
+// If the trace at `path` is a regular file, reads it again and prints the notes about it.
 void unseen_note(const char *path);
 
 #endif

@@ -127,7 +127,7 @@ static void print_lifetimes(const struct file_stat *s)
     }
 }
 
-// Prints the error of times in a process that did not read the clock at every event.
+// Prints the error of the timestamps if the process did not read the clock at every event.
 static void print_early(const struct workload_summary *s)
 {
     char t[3][32];
@@ -231,7 +231,7 @@ static void print_threads(const struct usage *u)
         printf("%8s %zu more threads (--json prints up to 64)\n", "...", n - TOP_THREADS);
 }
 
-// Prints the live bytes over the run as a row of bars; each character covers some bins.
+// Prints the live bytes over the run as a row of bars. Each character represents one or more bins.
 static void print_level(const struct usage *u)
 {
     const struct timeline *t = &u->by_event;

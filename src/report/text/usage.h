@@ -4,7 +4,7 @@
 
 #include "analysis/file_stat.h"
 
-// Prints nothing if only the totals were counted.
+// Prints the sections. Prints nothing if only the totals were counted.
 void usage_print(const struct file_stat *s);
 
 #endif

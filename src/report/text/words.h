@@ -6,9 +6,9 @@
 
 enum { WORDS_COLUMNS = 80 };
 
-// Prints words in lines of WORDS_COLUMNS from `column` on, and escapes characters that are not
-// printable. Further lines begin at column `indent`. Returns the next column. If `to` is NULL, prints
-// nothing. Adds the number of line breaks to *breaks, which may be NULL.
+// Prints words in lines of WORDS_COLUMNS columns, from `column` on. Escapes characters that are not
+// printable. All lines but the first begin at column `indent`. Returns the next column. If `to` is
+// NULL, prints nothing. Adds the number of line breaks to *breaks, which may be NULL.
 size_t words_print(FILE *to, const char *text, size_t column, size_t indent, unsigned *breaks);
 
 // Returns the number of columns of a line.

@@ -4,7 +4,7 @@
 
 #include "report/wrapper_use.h"
 
-// Prints the table of `stat --wrappers`, or a line if there are no wrappers.
+// Prints the table of `stat --wrappers`. If there are no wrappers, prints a line instead.
 void wrappers_print(const struct wrapper_use *all, size_t n);
 
 #endif

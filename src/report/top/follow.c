@@ -107,8 +107,8 @@ static int count_item(struct follow *f, const struct trace_item *item)
     return rc < 0 ? rc : walk_feed(f->walk, item);
 }
 
-// The kernel grants a read lease only if no process has the file open for writing. A process that
-// opens the file in the meantime breaks the lease.
+// The kernel grants a read lease only if no process has the file open for writing. If a process
+// opens the file while the lease is held, the kernel breaks the lease.
 bool follow_is_written(const struct follow *f)
 {
     const struct input *in = &f->in;
@@ -118,8 +118,8 @@ bool follow_is_written(const struct follow *f)
     return false;
 }
 
-// Called when the whole file has been read. If no batch came since the last call, counts the calls
-// that wait for a later batch.
+// Called when the whole file has been read. If no batch was read since the last call, counts the
+// calls that wait for a later batch.
 static int reach_end(struct follow *f, bool nothing_new)
 {
     bool over = f->reader.saw_end || (nothing_new && !follow_is_written(f));
@@ -132,8 +132,8 @@ static int reach_end(struct follow *f, bool nothing_new)
     return walk_settle(f->walk);
 }
 
-// Starts again after the recording was reset (heaptape ctl). Returns 1 if there is a first frame, 0
-// if not yet, or a negative errno.
+// Starts again after the recording was reset (heaptape ctl). Returns 1 if the file has its first
+// frame, 0 if not, or a negative errno.
 static int start_again(struct follow *f, uint64_t size_bytes, struct err *e)
 {
     release_counts(f);

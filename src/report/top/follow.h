@@ -1,5 +1,5 @@
-// Counts the live blocks of each process while a recording is running. A trace is read frame by
-// frame as it grows. An aggregate is read again each time it is rewritten.
+// Counts the live blocks of each process during a recording. A growing trace is read frame by
+// frame. An aggregate is read again each time the recorder has rewritten it.
 #ifndef HEAPTAPE_TOP_FOLLOW_H
 #define HEAPTAPE_TOP_FOLLOW_H
 
@@ -11,7 +11,7 @@ enum follow_state {
     FOLLOW_READING, // the file has more data
     FOLLOW_WAITING, // all data has been read
     FOLLOW_ENDED,   // the recording has ended
-    FOLLOW_CUT_OFF, // no END frame, but no process has the file open for writing
+    FOLLOW_CUT_OFF, // the END frame is missing, but no process has the file open for writing
 };
 
 struct follow {
@@ -21,14 +21,15 @@ struct follow {
     struct walk_options how;
     enum follow_state state;
     bool settled;
-    uint64_t stamp;      // end of the range that has been read: the last watermark, or the end
-    struct live **lives; // by process number
+    // End of the range that was read: the last watermark, or the end of the recording.
+    uint64_t stamp;
+    struct live **lives; // indexed by process number
     size_t n_lives, capacity;
-    // Only for an aggregate:
+    // Only used for an aggregate:
     const char *path;        // NULL for a trace
-    struct file_stat counts; // result of the last reading; `lives` refers to it
+    struct file_stat counts; // counts of the last reading, which `lives` refers to
     uint64_t read_ino, read_ns;
-    double interval_s; // interval of the rates; 0: the whole recording
+    double interval_s; // interval of the rates in seconds; 0 means the whole recording
 };
 
 // Opens the trace or aggregate at `path`, which must outlive *f. Returns 0, or a negative errno
@@ -36,14 +37,14 @@ struct follow {
 int follow_open(struct follow *f, const char *path, struct err *e);
 void follow_close(struct follow *f);
 
-// Reads new data until `until_ns` on the monotonic clock and sets the state. If the recording was
-// reset, starts again. Returns 0, or a negative errno with the message set.
+// Reads new data until `until_ns` on the monotonic clock, and sets the state. Starts again if the
+// recording was reset. Returns 0, or a negative errno with the message set.
 int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 
 // Returns true if a process has the file open for writing, or if that is unknown.
 bool follow_is_written(const struct follow *f);
 
-// Returns the time from the start of the recording to the end of the data that has been read.
+// Returns the time from the start of the recording to the end of the data that were read.
 uint64_t follow_time_ns(const struct follow *f);
 
 #endif

@@ -31,7 +31,8 @@ static void set_total(struct live *l, const struct workload_summary *s)
     l->peak_bytes = (double)s->peak_live_bytes;
 }
 
-// Moves the call sites to *l, whose process is the one for which the file has call sites.
+// Moves the call sites to *l. The process of *l must be the process for which the file contains
+// call sites.
 static int move_sites(struct live *l, struct file_stat *s)
 {
     struct live_rows *rows = &l->rows[LIVE_SITES];
@@ -47,7 +48,7 @@ static int move_sites(struct live *l, struct file_stat *s)
     return 0;
 }
 
-// Sets the values of the last reading. Sites keep their numbers.
+// Sets the values of the previous reading as cuts. Sites keep their numbers.
 static void set_cuts(struct live *l, const struct live *before)
 {
     struct live_rows *rows = &l->rows[LIVE_SITES];
@@ -74,7 +75,7 @@ static void release_lives(struct live **lives, size_t n)
     free(lives);
 }
 
-// Creates the lives of the processes in `counts`, with the values of their predecessors as cuts.
+// Creates the lives of the processes in `counts`. The values of their predecessors become cuts.
 // Returns NULL when out of memory.
 static struct live **make_lives(const struct follow *f, struct file_stat *counts, double seconds)
 {

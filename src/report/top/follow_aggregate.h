@@ -4,8 +4,8 @@
 
 #include "report/top/follow.h"
 
-// Reads the file if it was rewritten since the last reading, and sets the rates since then. Returns
-// 0, or a negative errno with the message set.
+// Reads the file if it was rewritten since the last reading. Sets the rates since that reading.
+// Returns 0, or a negative errno with the message set.
 int follow_read_aggregate(struct follow *f, struct err *e);
 
 #endif

@@ -79,8 +79,8 @@ static bool find_thread(struct live *l, const struct walk_call *c, uint32_t *ind
     return true;
 }
 
-// Finds or adds the call site and its row; *site is 0 if no site was recorded. Returns false when
-// out of memory.
+// Finds or adds the call site and its row. Sets *site to 0 if no site was recorded. Returns false
+// when out of memory.
 static bool find_site(struct live *l, const struct event *ev, uint32_t *site)
 {
     uint64_t id = ev->notes[HT_NOTE_SITE];
@@ -107,7 +107,8 @@ static void change_row(struct live_row *r, enum change what, double blocks, doub
     r->now[LIVE_FREES] += what == WENT ? blocks : what == CAME_BACK ? -blocks : 0;
 }
 
-// If stacks are sampled, a block with a stack represents several blocks of its call site.
+// Changes the figures of a call site. If stacks are sampled, a block with a stack represents
+// several blocks of its call site.
 static void change_site(struct live *l, enum change what, const struct live_block *b)
 {
     struct estimate e = {0};
@@ -129,7 +130,7 @@ static void change_rows(struct live *l, enum change what, const struct live_bloc
         l->peak_bytes = l->total.now[LIVE_BYTES];
 }
 
-// Removes a block. `at` is its value in the map of addresses.
+// Removes a block. `at` is the value of the block in the map of addresses.
 static void remove_block(struct live *l, uint64_t address, uint64_t at)
 {
     struct live_block *b = &l->blocks[at - 1];
@@ -139,7 +140,7 @@ static void remove_block(struct live *l, uint64_t address, uint64_t at)
     map_remove(&l->addresses, address);
 }
 
-// Adds a block at an address without a known block.
+// Adds a block at an address that has no known block.
 static int add_block(struct live *l, enum change what, uint64_t address, const struct live_block *b)
 {
     struct live_rows *sizes = &l->rows[LIVE_SIZES];
@@ -164,8 +165,8 @@ static int allocate_block(struct live *l, const struct event *ev, uint32_t threa
     uint64_t at = map_get(&l->addresses, ev->result);
     if (!find_site(l, ev, &b.site))
         return -ENOMEM;
-    // The timestamp of the previous block's free is later than this one, although the free happened
-    // first.
+    // The free of the previous block has a later timestamp than this allocation, although the free
+    // happened first.
     if (at) {
         remove_block(l, ev->result, at);
         b.owed_until = ev->stamp + l->skid;
@@ -283,8 +284,9 @@ void live_cut(struct live *l, double seconds, bool whole)
     }
 }
 
-// Allocation wrappers are found from the stacks of all call sites. As the number of call sites
-// grows, names are looked up again, because a function that they show may have become a wrapper.
+// Looks up the names of call sites. The stacks of all call sites determine the allocation wrappers.
+// If the number of call sites has grown, names are looked up again, because a function in a name
+// may have become a wrapper.
 static int resolve_sites(struct live *l)
 {
     if (l->n_names < 2 * l->sites_resolved)
@@ -330,8 +332,8 @@ static size_t count_columns(const char *text)
     return n;
 }
 
-// Shortens a name to a number of columns. An ellipsis has 3 bytes in one column, and a name may
-// have up to three.
+// Shortens a name to a number of columns. An ellipsis has 3 bytes and one column; a name may
+// contain up to three ellipses.
 static const char *fit_name(const char *name, size_t columns, char to[SHORTEN_BYTES])
 {
     const char *shorter = name;

@@ -15,7 +15,7 @@ struct live *screen_process(const struct screen *s, const struct follow *f)
     struct live *best = NULL;
     for (size_t i = 0; i < f->n_lives; i++) {
         struct live *l = f->lives[i];
-        // Of several images of a process, prefer the last one.
+        // If a process has several images, prefer the last image.
         bool better =
             s->pid ? l->process->pid == s->pid : !best || l->peak_bytes > best->peak_bytes;
         best = better ? l : best;
@@ -36,9 +36,9 @@ void screen_next_process(struct screen *s, const struct follow *f)
     }
 }
 
-enum { FIGURES_COLUMNS = 58 }; // before the name in a row
+enum { FIGURES_COLUMNS = 58 }; // width of the columns before the name in a row
 
-// Writes a line, cut to the width. The text contains no escape sequences.
+// Writes a line that is cut to the width of the screen. The text must not contain escape sequences.
 static void put_line(const struct screen *s, bool terminal, FILE *to, const char *text)
 {
     size_t n = strlen(text), at = 0;
@@ -76,7 +76,7 @@ static char *count_text(char text[32], double n)
     return human_count(text, rounded(n));
 }
 
-// Formats "+1.2 MiB", "-340 B" or "0 B".
+// Formats a change such as "+1.2 MiB", "-340 B" or "0 B".
 static char *growth_text(char text[33], double n)
 {
     char size[32];
@@ -85,8 +85,8 @@ static char *growth_text(char text[33], double n)
     return text;
 }
 
-// Returns the current RSS if the process runs on this host, because the last sample is older; 0 if
-// it does not run here.
+// Returns the current RSS if the process runs on this host, because the last sample is older.
+// Returns 0 if the process does not run on this host.
 static uint64_t rss_now(const struct trace_process *p)
 {
     char path[64], exe[4096];
@@ -136,7 +136,7 @@ static void put_head(const struct screen *s, const struct follow *f, const struc
         grows[33], over[64];
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
-    bool counted = !f->path; // an aggregate does not record which threads have exited
+    bool counted = !f->path; // an aggregate does not record the threads that have exited
     put_text(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s",
              bytes_text(live, l->total.now[LIVE_BYTES]),
              human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
@@ -175,15 +175,15 @@ static double key_of(const struct live_row *r, enum screen_sort sort)
     return keys[sort];
 }
 
-// Returns true if the row is shown. Row 0 holds calls without a stack: most calls, if stacks are
-// sampled.
+// Returns true if the row is shown. Row 0 holds calls without a stack. If stacks are sampled, these
+// are most calls.
 static bool is_shown(const struct screen *s, const struct live *l, size_t row)
 {
     return l->rows[s->by].items[row].now[LIVE_ALLOCS] > 0 &&
            !(s->by == LIVE_SITES && row == 0 && l->sample_bytes);
 }
 
-// Returns the sorted lines of the table, or NULL when out of memory. The caller frees them.
+// Returns the sorted lines of the table, or NULL when out of memory. The caller frees the lines.
 static struct screen_line *find_lines(const struct screen *s, const struct live *l, size_t *n)
 {
     const struct live_rows *rows = &l->rows[s->by];
@@ -198,7 +198,7 @@ static struct screen_line *find_lines(const struct screen *s, const struct live 
     return lines;
 }
 
-// Reads the name of a running thread from /proc if the recording does not have it yet.
+// If the recording does not contain the name of a running thread yet, reads the name from /proc.
 static void read_thread_name(const struct live *l, const struct live_thread *t,
                              char name[LIVE_NAME_BYTES])
 {
@@ -250,7 +250,7 @@ static void put_row(const struct screen *s, struct live *l, size_t row, bool ter
              row_name(s, l, row, name));
 }
 
-// Marks the sort column.
+// Writes the heads of the columns and marks the sort column.
 static void put_columns(const struct screen *s, bool terminal, FILE *to)
 {
     static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s",

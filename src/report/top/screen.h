@@ -18,22 +18,25 @@ enum screen_sort {
 struct screen {
     enum live_by by;
     enum screen_sort sort;
-    uint32_t pid;           // process that is shown; 0: the one with the highest peak of live bytes
-    size_t first;           // first row that is shown
-    unsigned columns, rows; // 0: lines are not cut; `rows` of the table
+    // Pid of the shown process; 0 selects the process with the highest peak of live bytes.
+    uint32_t pid;
+    size_t first; // first row that is shown
+    // Width of the lines, which are not cut if it is 0; number of rows of the table.
+    unsigned columns, rows;
     bool lists_keys;
     bool automatic; // the user has not chosen `by`
-    double seconds; // interval of the rates; 0: the whole recording
+    double seconds; // interval of the rates; 0 means the whole recording
 };
 
-// Returns the process that is shown, or NULL if there is no process yet.
+// Returns the process that is shown, or NULL if the recording has no process yet.
 struct live *screen_process(const struct screen *s, const struct follow *f);
 
 // Shows the next process.
 void screen_next_process(struct screen *s, const struct follow *f);
 
 // Writes the tables as lines of text. On a terminal, each line ends with an escape sequence that
-// clears the rest of the line. Reduces s->first if the table has fewer rows. Returns 0 or -ENOMEM.
+// clears the rest of the line. Reduces s->first if the table has too few rows. Returns 0 or
+// -ENOMEM.
 int screen_draw(struct screen *s, const struct follow *f, bool terminal, FILE *to);
 
 #endif

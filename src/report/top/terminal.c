@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Enter and leave the alternate screen, without cursor and line wrapping.
+// Escape sequences that enter and leave the alternate screen, without cursor and line wrapping.
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J",
                   leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 static const int ending[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP, SIGPIPE,
@@ -34,7 +34,7 @@ static void write_text(const char *text, size_t n)
     }
 }
 
-// Like terminal_end, calls only functions that are safe in a signal handler.
+// Calls only functions that are safe in a signal handler, like terminal_end.
 static void set_modes(void)
 {
     struct termios t = before;
@@ -57,7 +57,8 @@ void terminal_end(void)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
-// SA_RESETHAND has restored the default action, which follows when the handler returns.
+// SA_RESETHAND has restored the default action of the signal, which happens when the handler
+// returns.
 static void handle_end(int signal)
 {
     terminal_end();
@@ -70,8 +71,8 @@ static void handle_stop(int signal)
     (void)signal;
     terminal_end();
     raise(SIGSTOP);
-    // After SIGCONT in the background the terminal belongs to another job; setting it stops this
-    // program again.
+    // If the program continues in the background, the terminal belongs to another job. Setting the
+    // modes then stops this program again.
     set_modes();
     resized = 1;
     errno = error;
@@ -91,7 +92,7 @@ void terminal_begin(void)
     atexit(terminal_end);
     for (unsigned i = 0; i < N_ENDING; i++) {
         struct sigaction old;
-        // Signals that the parent ignores (nohup) stay ignored.
+        // A signal that the parent ignores (nohup) stays ignored.
         if (sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(ending[i], &ends, NULL);
     }
@@ -104,8 +105,9 @@ void terminal_begin(void)
 static char typed[64];
 static size_t n_typed;
 
-// Removes the next key from the input. Known escape sequences are "\033[A" to "\033[D", and
-// "\033O…" of terminals in application mode; others are dropped with the rest of the input.
+// Removes the next key from the input. The known escape sequences are "\033[A" to "\033[D", and
+// "\033O…", which terminals in application mode send. Any other sequence is dropped together with
+// the rest of the input.
 static int take_key(void)
 {
     static const int arrows[] = {TERMINAL_UP, TERMINAL_DOWN, TERMINAL_RIGHT, TERMINAL_LEFT};
@@ -132,7 +134,7 @@ int terminal_key(uint64_t until_ns)
         uint64_t now = clock_monotonic_ns(), left = until_ns > now ? until_ns - now : 0;
         struct timespec wait = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
         struct pollfd of = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
-        // Signals are blocked between the test of the flag and ppoll, so that no signal is missed.
+        // Signals stay blocked between the test of the flag and ppoll, so that no signal is missed.
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, &mask);
         int ready = resized ? -1 : ppoll(&of, 1, &wait, &mask);

@@ -1,4 +1,4 @@
-// The terminal in raw mode with an alternate screen, which is restored at every exit.
+// The terminal in raw mode with an alternate screen. The terminal is restored at every exit.
 #ifndef HEAPTAPE_TOP_TERMINAL_H
 #define HEAPTAPE_TOP_TERMINAL_H
 
@@ -15,8 +15,8 @@ enum terminal_key {
 };
 
 // Sets up the terminal, which stays in this mode until terminal_end or the end of the program.
-// Standard output must be a terminal; if standard input is not, there are no keys. A signal that
-// terminates the program restores the terminal first and then has its usual effect.
+// Standard output must be a terminal. If standard input is not a terminal, there are no keys. A
+// signal that terminates the program restores the terminal before it has its usual effect.
 void terminal_begin(void);
 void terminal_end(void);
 
@@ -25,7 +25,7 @@ void terminal_end(void);
 // must be drawn again.
 int terminal_key(uint64_t until_ns);
 
-// Sets the size of the terminal, or 80 columns and 24 rows if the size is unknown.
+// Sets *columns and *rows to the size of the terminal, or to 80 and 24 if the size is unknown.
 void terminal_size(unsigned *columns, unsigned *rows);
 
 #endif
