@@ -1,4 +1,4 @@
-# record --aggregate: figures instead of events.
+# record --aggregate writes figures instead of events.
 load trace
 
 # begin OPTION...: starts `grows` under a recorder that rewrites a.hta every second.
@@ -70,7 +70,7 @@ live_is() {
   live_is 10000000
   heaptape stat --json a.hta
   [ "$(jq .partial <<<"$output")" = false ]
-  # At least a second has passed between the two.
+  # At least a second has passed between the two allocations.
   [ "$(jq '.growth.live_bytes | length' <<<"$output")" -ge 2 ]
   [ "$(jq '.growth.live_bytes[0]' <<<"$output")" -eq 0 ]
   [ -z "$(find . -name "a.hta.tmp-*")" ]

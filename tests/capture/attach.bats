@@ -43,12 +43,14 @@ attach() {
   }
 }
 
-# In each thread, sizes follow each other: no call between the first and the last is missing.
+# Succeeds if no call between the first and the last call of a thread is missing. The threads
+# allocate ascending sizes, so a missing call leaves a gap.
 all_calls_are_there() {
   "$HEAPTAPE_PROGRAMS/trace_lines" -s "$service" t.ht
 }
 
-# If the recording had ended early, no call in between would be missing.
+# all_calls_are_there would also succeed if the recording had ended early, so this function checks
+# the duration.
 lasted_half_a_second() {
   local ns
   ns=$("$HEAPTAPE" stat --json t.ht | python3 -c 'import json, sys; print(json.load(sys.stdin)["duration_ns"])')
@@ -183,7 +185,7 @@ while True:
   kill -0 "$service"
 }
 
-# Its library expects another session file.
+# The library of another version expects another session file.
 @test "after an attachment by another version of heaptape" {
   local library=$HEAPTAPE_PROGRAMS/../src/capture/libheaptape.so
   mkdir other
@@ -277,7 +279,7 @@ needs_filters() {
   end_service
 }
 
-# As in a container: the first process installs the filter, so all inherit it.
+# The first process installs the filter, so all processes inherit it, as in a container.
 @test "one filter for heaptape and the process: a child tries the required calls" {
   needs_filters
   unshare -pfm --mount-proc true 2>/dev/null || skip "no pid namespaces"
@@ -326,9 +328,9 @@ END
 }
 
 # blocks_from_before: records the program `before`. Each printed block must be in the trace once,
-# with its usable size; so may be one block of 100 bytes, allocated as heaptape attached. Frees of
-# other blocks are recorded like those of a program that heaptape started: only the first at an
-# address has a size.
+# with its usable size. In addition, the trace may contain one block of 100 bytes, which was
+# allocated while heaptape attached. Frees of other blocks are recorded as in a program that
+# heaptape started: only the first free at an address has a size.
 blocks_from_before() {
   rm -f out
   ${under:-} "$HEAPTAPE_PROGRAMS/before" >out 3>&- &
@@ -378,7 +380,7 @@ blocks_from_before() {
     wait "$recorder"
     end_service
     "$HEAPTAPE" convert -q -f t.ht -o t.htw
-    # 64 blocks of each thread.
+    # Each thread has allocated 64 blocks before the recording.
     [ "$("$HEAPTAPE" stat --json t.htw | jq '.unmatched_frees')" -ge 200 ]
     "$HEAPTAPE" dump t.htw | grep preexisting >found
     run -1 grep "preexisting(0)" found
@@ -394,9 +396,9 @@ blocks_from_before() {
   done
 }
 
-# compare_blocks MOST_BYTES: compares the printed blocks with the listed ones. `others` are blocks
-# of the loader and the C library, few of them at addresses that the program has freed, and one
-# block of each busy thread, at most 100,000 bytes.
+# compare_blocks MOST_BYTES: compares the printed blocks with the blocks listed in the trace.
+# `others` are blocks of the loader and the C library, and one block of at most 100,000 bytes of
+# each busy thread. Few of them may be at addresses that the program has freed.
 compare_blocks() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht | awk -v most="$1" '
     FNR == NR { if ($1 == "live") live["0x" $2] = $3; if ($1 == "free") freed["0x" $2]; next }

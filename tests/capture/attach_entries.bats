@@ -33,14 +33,14 @@ record_while_it_calls() {
   rm -f go
 }
 
-# has COUNT KIND SIZE [COUNT_OF_ELEMENTS]: the trace has so many events.
+# has COUNT KIND SIZE [COUNT_OF_ELEMENTS]: succeeds if the trace has COUNT such events.
 has() {
   expect "$*" [ "$(awk -v kind="$2" -v size="$3" '$5 == kind && $7 == size' lines | wc -l)" -eq "$1" ]
 }
 
 @test "an allocator in the executable: every call once, and no calls of its functions to each other" {
   local options
-  # The last one has no dynamic symbols.
+  # With the last set of options, the program has no dynamic symbols.
   for options in -no-pie "-pie -fPIE" -fcf-protection=full "-O0 -fvisibility=hidden"; do
     # shellcheck disable=SC2086
     gcc -O2 -w -fno-builtin $options -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"

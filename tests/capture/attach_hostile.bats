@@ -27,7 +27,7 @@ is_recorded() {
   kill -0 "$started"
 }
 
-# is_refused TEXT: one line, and no thread is left stopped or traced.
+# is_refused TEXT: heaptape printed one line with TEXT, and no thread is still stopped or traced.
 is_refused() {
   attach
   [ "$status" -eq 125 ]
@@ -78,7 +78,8 @@ needs_root() {
   as=$nobody trace=own/t.ht is_refused "not permitted"
 }
 
-# As in another container of the pod: root with few capabilities, and a separate /dev/shm.
+# Simulates another container of the pod: heaptape runs as root with few capabilities, and has a
+# separate /dev/shm.
 @test "another user's process, from another mount namespace, by capabilities" {
   needs_root
   unshare -m true 2>/dev/null || skip "no mount namespaces"
@@ -143,7 +144,7 @@ needs_root() {
   starts "$awkward" vforks 300
   is_recorded
   kill -9 "$started"
-  # Longer than heaptape's timeout.
+  # The program stays in vfork for longer than heaptape's timeout.
   starts "$awkward" vforks 30000
   wait_until grep -q '^State:.D' /proc/"$started"/status
   is_refused "a thread cannot be stopped"
@@ -187,7 +188,7 @@ needs_root() {
   is_recorded
   "$HEAPTAPE" convert -q -f t.ht -o t.htw
   "$HEAPTAPE" dump t.htw | grep preexisting >found
-  # Only these two sizes, and several blocks of both.
+  # The trace must contain several blocks of each of these two sizes, and no other blocks.
   local free resize
   { read -r free && read -r resize; } <out
   [ "$(grep -cF "preexisting($free)" found)" -ge 20 ]

@@ -1,4 +1,4 @@
-# Ownership of an attached recording, and its end.
+# Which recorder owns an attached recording, and how the recording ends.
 load trace
 
 setup() {
@@ -49,7 +49,7 @@ END
   for i in 1 2 3 4; do
     [ "$i" -ne "$winner" ] || continue
     expect "refused" [ "$(cat "$i.status")" -eq 125 ]
-    # On a busy machine, the attempts of the others may last until the last try.
+    # On a busy machine, the attempts of the other recorders may continue until the last try.
     cat "$i.err"
     grep -Eqx "heaptape: $started: (is already recorded by process $(cat "$winner.pid")|process [0-9]+, another heaptape, is attaching to it or detaching; try again)" "$i.err"
     [ ! -e "$i.ht" ]

@@ -8,8 +8,8 @@ setup() {
   [ -x "$HEAPTAPE_PROGRAMS/filtered" ] || skip "heaptape cannot attach on this machine"
 }
 
-# The preload library counted each call between the first and the last recorded one, except one at
-# each end. No request failed or got a different answer.
+# Succeeds if the preload library counted the same calls between the first and the last recorded
+# call. One call at each end may differ. No request may fail or get another answer.
 matches_count() {
   run timeout 600 "$BATS_TEST_DIRNAME/../bench/attach" -b "$HEAPTAPE_BUILD" -s 1 -n 0 "$1" 3>&-
   echo "status $status: $output"

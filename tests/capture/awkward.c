@@ -1,5 +1,5 @@
-// Programs that are hard to attach to: awkward calls | execs | vforks MS | keeps. They print
-// "ready" and run until they are killed.
+// A program that is hard to attach to: awkward calls | execs | vforks MS | keeps. It prints "ready"
+// and runs until it is killed.
 //   calls      calls malloc and free without pause
 //   execs      executes itself again and again
 //   vforks MS  stays in vfork for MS milliseconds each time, which no signal interrupts

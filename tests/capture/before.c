@@ -1,7 +1,7 @@
-// A program with blocks from before heaptape attaches. Prints "ready" when it has allocated them.
-// After SIGUSR1, threads allocate and free for a while. Then it frees a third of the blocks and
-// reallocates another third, while the threads run, and prints the usable size of each of these
-// blocks, and "done".
+// A program with blocks that it allocates before heaptape attaches. It prints "ready" after the
+// allocation. After SIGUSR1, threads allocate and free for a while. While the threads run, the
+// program then frees a third of the blocks and reallocates another third. It prints the usable size
+// of each of these blocks, and then "done".
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>

@@ -48,7 +48,7 @@ grow() {
   "$HEAPTAPE" stat --by site --format json t.htw >w.json
   "$HEAPTAPE" stat --by site --format json t.ht >t.json
   cmp w.json t.json
-  # Sums over the sites with the function in their stack.
+  # Prints the sums over all sites whose stack contains the function.
   of() {
     jq -c --arg f "$1" '[.sites[] | select(any(.frames[]; .function | startswith($f)))] |
       [map(.allocs), map(.allocated_bytes), map(.live_at_peak_blocks), map(.live_at_peak_bytes), map(.live_at_end_blocks), map(.live_at_end_bytes)] | map(add)' w.json
@@ -190,7 +190,7 @@ for s in sites["sites"]:
     of[name] = s
     low, high = s["allocated_bytes_range"]
     assert low <= s["allocated_bytes"] <= high, s
-# 460 and 150 stacks are expected: 5 standard deviations.
+# 460 and 150 stacks are expected. The limits are 5 standard deviations.
 assert abs(of["more"]["allocated_bytes"] / 30e6 - 1) < 0.25, of["more"]
 assert abs(of["less"]["allocated_bytes"] / 10e6 - 1) < 0.4, of["less"]
 assert of["once"]["allocated_bytes"] == 5000000, of["once"]
@@ -235,8 +235,8 @@ END
   [ "$(wc -l <seen)" -eq 3 ]
   while read -r figure shown held permille error; do
     expect "$figure: enough intervals" [ "$shown" -gt 20 ]
-    # 5 % may miss the true sum, and by chance a few more: four standard deviations of n x 0.05 x
-    # 0.95.
+    # 5 % of the intervals may miss the true sum. The test allows four standard deviations more,
+    # from the variance n x 0.05 x 0.95.
     excess=$((100 * (shown - held) - 5 * shown))
     expect "$figure: intervals that contain the true sum" [ $((excess > 0 ? excess * excess : 0)) -le $((16 * 475 * shown)) ]
     expect "$figure: no bias" [ "$permille" -gt $((1000 - 4 * error)) ]
@@ -245,8 +245,8 @@ END
   done <seen
 }
 
-# With one worker the program always does the same. heaptrack loses the last request, since the
-# program ends by _Exit: less than 1 % of the requests.
+# With one worker, the program makes the same calls in each run. heaptrack loses the last request,
+# which is less than 1 % of the requests, because the program ends by _Exit.
 @test "call sites: the ten with most bytes at the end equal heaptrack's" {
   skip_under_sanitizer
   command -v heaptrack_print >/dev/null || skip "heaptrack is not installed"

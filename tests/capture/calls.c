@@ -1,19 +1,20 @@
-// Calls every C function of the malloc API: normally, with edge cases, and failing. Checks that
-// errno is preserved.
+// Calls every C function of the malloc API in usual cases, in edge cases, and so that it fails.
+// Checks that errno is preserved.
 #include "told.h"
 
 #include <malloc.h>
 
-// C23 functions. libheaptape.so has them; the C library and the allocator may not.
+// C23 functions. libheaptape.so defines these functions, but the C library and the allocator may
+// lack them.
 void free_sized(void *p, size_t size) __attribute__((weak));
 void free_aligned_sized(void *p, size_t align, size_t size) __attribute__((weak));
 
-// Number of sized frees, in an allocator that counts them (trivial.c).
+// Number of sized frees, if the allocator counts sized frees (trivial.c).
 extern unsigned long trivial_sized __attribute__((weak));
 
 static const size_t huge = (size_t)1 << 60;
 
-static int other; // another allocator than glibc: errno and pvalloc differ
+static int other; // true if the allocator is not glibc's: errno and pvalloc then differ
 
 static void errno_is(int want, const char *what)
 {
@@ -102,7 +103,7 @@ static void resize_calls(void)
     errno_is(77, "realloc");
     resize(p, huge); // the old block is kept
     errno_is(ENOMEM, "realloc that fails");
-    p = resize(p, 0); // frees the block; some allocators return a minimal block instead
+    p = resize(p, 0); // Most allocators free the block. Some allocators return a minimal block.
     errno_is(77, "realloc to nothing");
     if (p)
         give(p);

@@ -1,5 +1,6 @@
-// Calls every form of operator new and delete: normally and failing, with bad_alloc, with a
-// new_handler that frees memory, and with one that throws. Checks that exceptions propagate.
+// Calls every form of operator new and delete, in usual cases and so that they fail: with
+// bad_alloc, with a new_handler that frees memory, and with a new_handler that throws. Checks that
+// exceptions propagate.
 #include "told.h"
 
 #include <new>

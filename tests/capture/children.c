@@ -1,5 +1,5 @@
-// Prints which processes the program sees that it has not started itself. The test knows the
-// expected output.
+// Prints the signals, descriptors and child processes that the program sees. Recording must not
+// change this output.
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

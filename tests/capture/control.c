@@ -1,5 +1,5 @@
 // Controls its own recording and reports (told_count) the events that the trace must contain:
-//   control phases THREADS TIMES  pauses TIMES while threads work; each call is within one phase
+//   control phases THREADS TIMES pauses TIMES while threads work; each call is in only one phase
 //   control storm THREADS TIMES   the same without synchronization; reports nothing
 //   control verbs                 prints the result of each verb on a line
 //   control reset | sync | fork | start

@@ -16,7 +16,8 @@ all_there() {
 
 @test "a last chunk that is exactly full, one or two words short, and just over" {
   skip_under_sanitizer
-  # Each call is a word; a few more words are time, depending on the speed of the machine.
+  # Each call is recorded in one word. A few more words contain times, depending on the speed of the
+  # machine.
   # shellcheck disable=SC2016
   record sh -c 'n=4040; while [ $n -le 4095 ]; do "$0" _exit $n; n=$((n + 1)); done' "$HEAPTAPE_PROGRAMS/ends"
   all_there $((56 * (4040 + 4095) / 2))

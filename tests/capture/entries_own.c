@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Calls stay calls of the function itself.
+// Prevents the compiler from inlining, cloning or replacing the function.
 #define CALLED __attribute__((noipa))
 
 enum { CALLS = 1000, HEADER = 16, POOL_BYTES = 256 << 20 };
@@ -78,8 +78,9 @@ CALLED int posix_memalign(void **to, size_t align, size_t size)
     return *to ? 0 : ENOMEM;
 }
 
-// A compiler that sees the code of free can keep values in the registers that free does not change,
-// and need not align the stack. Returns true if a call preserves such registers.
+// Returns true if a call preserves the registers that free does not change. A compiler that sees
+// the code of free can keep values in these registers during the call. It also does not have to
+// align the stack for the call.
 static bool keeps_registers(void)
 {
     long sum = 10 + 10 + 11;

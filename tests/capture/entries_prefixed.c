@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Calls stay calls of the function itself.
+// Prevents the compiler from inlining, cloning or replacing the function.
 #define FUNCTION __attribute__((noipa)) static
 
 enum { CALLS = 1000, POOL_BYTES = 64 << 20 };
@@ -25,8 +25,8 @@ static void *allocate(size_t align, size_t size)
     return used <= sizeof pool ? pool + at : NULL;
 }
 
-// jemalloc, as the crate jemalloc-sys names its functions. The flags of mallocx are the logarithm
-// of the alignment.
+// Functions of jemalloc, with the names of the crate jemalloc-sys. The flags of mallocx contain the
+// logarithm of the alignment.
 FUNCTION void *_rjem_malloc(size_t size)
 {
     return allocate(16, size);
@@ -58,7 +58,7 @@ FUNCTION void _rjem_sdallocx(void *p, size_t size, int flags)
     *(char *)p = (char)(size + (size_t)flags);
 }
 
-// mimalloc
+// Functions of mimalloc.
 FUNCTION void *mi_malloc(size_t size)
 {
     return allocate(16, size);
@@ -80,7 +80,7 @@ FUNCTION void mi_free(void *p)
     *(char *)p = 1;
 }
 
-// Recorded with --wrap only.
+// These functions are recorded only with --wrap.
 FUNCTION void *own_malloc(size_t size)
 {
     return allocate(16, size);

@@ -50,7 +50,7 @@ static long number_of(const char *name)
 
 static void add_allowed(void)
 {
-    // System calls of tests/capture/service.c, of execve, and of the loader before main.
+    // The system calls that tests/capture/service.c, execve, and the loader before main need.
     static const long own[] = {
         SYS_execve, SYS_arch_prctl, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
         SYS_access, SYS_getrandom,  SYS_clone3,          SYS_rt_sigaction,    SYS_write,

@@ -1,4 +1,5 @@
-// Processes that count their own calls. Each argument is a way to create a process: forks WAY...
+// Creates processes that count their own calls: forks WAY... Each argument is a way to create a
+// process.
 #include "told.h"
 
 #include <pthread.h>
@@ -29,7 +30,7 @@ static void wait_for(pid_t pid)
         abort();
 }
 
-// Parent and child each free their copy of a block.
+// The parent and the child each free a copy of the same block.
 static void by_fork(void)
 {
     void *p = malloc(100);
@@ -100,7 +101,7 @@ static void by_spawn(void)
     wait_for(pid);
 }
 
-// The C library does not see this fork and runs no handlers of pthread_atfork.
+// Forks by clone(2). The C library does not see this fork, so no handlers of pthread_atfork run.
 static void by_clone(void)
 {
     pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -124,7 +125,7 @@ static void by_exec(int times)
     abort();
 }
 
-// The child belongs to the session although the environment is gone.
+// The child belongs to the session although its environment is empty.
 static void without_environment(void)
 {
     environ = NULL;
@@ -139,8 +140,8 @@ static void without_files(void)
     by_fork();
 }
 
-// A program that allocates up to its limit of address space. The recorder's mappings must not count
-// against that limit.
+// Allocates up to the limit of the address space. The mappings of the recorder must not use up this
+// limit.
 static void within_limit(void)
 {
     struct rlimit limit = {128 << 20, 128 << 20};
@@ -157,7 +158,8 @@ static void within_limit(void)
         free(blocks[i]);
 }
 
-// Children that cannot create files: the session directory is out of reach, or open and write fail.
+// Forks children that cannot create files, because they cannot reach the session directory, or
+// because open and write fail.
 static void without_folder(void)
 {
     if (chroot(".") || chdir("/"))
@@ -181,7 +183,7 @@ static void as_nobody(void)
     by_nested_fork();
 }
 
-// Daemonizes like services with systemd's Type=forking; no process waits for the daemon.
+// Starts a daemon like a service with systemd's Type=forking. No process waits for the daemon.
 static void by_daemon(void)
 {
     if (fork() == 0) {

@@ -21,7 +21,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
 PY
 }
 
-# Files that users of the other tools have.
+# Creates the files that users of the other tools have.
 their_files() {
   local foreign=$HEAPTAPE_SOURCE/tests/foreign
   mkdir bin

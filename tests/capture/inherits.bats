@@ -1,6 +1,7 @@
 load trace
 
-# Blocks and bytes of a workload at its start and its end, with sizes of TOLD_SIZE.
+# Prints the number and the bytes of blocks with sizes of TOLD_SIZE, at the start and at the end of
+# a workload.
 told_blocks() {
   "$HEAPTAPE" dump "$1" | awk '
     function special(size) { return size >= 5050 && size % 1009 == 5 }

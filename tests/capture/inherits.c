@@ -1,6 +1,6 @@
-// Fork children that use and count the blocks of their parent: inherits WAY. Each child prints a
-// line "PID BLOCKS BYTES BLOCKS BYTES": the blocks with sizes of TOLD_SIZE at the fork and at its
-// exit.
+// Forks children that use and count the blocks of their parent: inherits WAY. Each child prints a
+// line "PID BLOCKS BYTES BLOCKS BYTES": the number and the bytes of the blocks with sizes of
+// TOLD_SIZE, first at the fork and then at the exit of the child.
 #include "told.h"
 
 #include <pthread.h>
@@ -61,7 +61,8 @@ static void give_all(int from, int to, int step)
     }
 }
 
-// Work of a child. It also allocates its own blocks, at addresses that the parent uses as well.
+// Runs in a child. Uses inherited blocks, and allocates blocks at addresses that the parent uses as
+// well.
 static void live(struct count at_fork)
 {
     char line[128];
@@ -99,7 +100,7 @@ static pid_t child_lives(void)
     return pid;
 }
 
-// The parent continues immediately and frees blocks that the child still has.
+// The parent continues immediately and frees blocks that are still live in the child.
 static void by_points(void)
 {
     pid_t children[10];
@@ -136,8 +137,8 @@ static void *churn(void *number)
     return NULL;
 }
 
-// Blocks of threads that do not exist in the child. Some of these threads are inside malloc during
-// the fork.
+// The child inherits blocks of threads that do not exist in the child. Some of these threads are
+// inside malloc during the fork.
 static void by_threads(void)
 {
     pthread_t threads[HOLDERS + CHURNERS];
@@ -155,7 +156,7 @@ static void by_threads(void)
         pthread_join(threads[i], NULL);
 }
 
-// A fork child of a fork child. If `uses`, the child in the middle makes calls, too.
+// A fork child forks another child. If `uses` is set, the first child makes calls, too.
 static void by_nested(int uses)
 {
     take_all(0, 500);
@@ -191,7 +192,7 @@ static void by_orphan(void)
     take_all(500, 900);
 }
 
-// The C library does not see this fork and runs no handlers of pthread_atfork.
+// Forks by clone(2). The C library does not see this fork, so no handlers of pthread_atfork run.
 static void by_clone(void)
 {
     take_all(0, 500);

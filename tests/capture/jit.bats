@@ -101,8 +101,8 @@ END
 }
 
 @test "jit: broken records of a jitdump, and other files, are skipped, and recording continues" {
-  # A function without a name, one with 2^32 missing bytes, a list of 2^60 lines, a record of size
-  # 0.
+  # The records are a function without a name, a function with 2^32 missing bytes, a list of 2^60
+  # lines, and a record of size 0.
   python3 - <<'END'
 import struct
 def record(kind, body, size=None):
@@ -156,7 +156,7 @@ END
   grep -q '^6000$' told
   sed -n 2p told >map && mv map told
   rm -f "$(cat told)" isolate*.log
-  # Not as JSON, because the tests would validate 300,000 frames.
+  # The output is not JSON, because the tests would validate 300,000 frames.
   "$HEAPTAPE" stat -q --by site --format folded t.ht | grep -q makeBuffers
   # The map named functions, so no finding asks for a map.
   "$HEAPTAPE" stat -q --json t.ht >stat.json

@@ -33,8 +33,8 @@ struct record {
     uint64_t time;
 };
 
-// Writes a jitdump and maps it as perf requires. The code has lines 7 and 8 of a source file and
-// the name "dumped".
+// Writes a jitdump for the code, and maps it as perf requires. The jitdump contains the name
+// "dumped" and the lines 7 and 8 of a source file.
 static FILE *make_dump(uint64_t code)
 {
     static const char path[] = "/src/page.c", name[] = "dumped";
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
     FILE *from = fopen(argv[1], "r"), *to = fopen(path, "w");
     int c;
-    // Copies FILE and replaces @ by the address.
+    // Copies FILE and replaces each @ by the address.
     while (from && to && (c = getc(from)) != EOF)
         c == '@' ? fprintf(to, "%lx", (unsigned long)(uintptr_t)at) : putc(c, to);
     if (!from || !to || fclose(to) != 0)

@@ -58,7 +58,8 @@ static void c_calls()
     free(after("valloc", valloc(hidden(100))));
     after("valloc huge", valloc(hidden(huge)));
     after("pvalloc",
-          // Not freed: some allocators lack pvalloc and cannot free libc's block.
+          // The block is not freed. Some allocators lack pvalloc, so the block belongs to libc, and
+          // their free cannot free it.
           pvalloc(hidden(100)));
 }
 

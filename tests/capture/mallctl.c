@@ -1,5 +1,5 @@
-// Calls jemalloc's mallctl. The exit status is the result of the second call, or the error without
-// such an allocator.
+// Calls jemalloc's mallctl. The exit status is the result of the second call. If the allocator is
+// not jemalloc, the exit status is the error of the call.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Mappings by the program itself, successful and failing, between calls of malloc that make the
-// allocator map memory. Checks that errno is preserved.
+// Makes mappings that succeed or fail, between calls of malloc that make the allocator map memory.
+// Checks that errno is preserved.
 #include "told.h"
 
 #include <stdbool.h>

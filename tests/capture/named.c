@@ -1,5 +1,5 @@
-// Uses an allocator with its own function names, and malloc, until SIGUSR1. The allocator's blocks
-// have 1000 bytes or more, the blocks of malloc have 77.
+// Calls malloc and an allocator with other function names until SIGUSR1. The blocks of the other
+// allocator have 1000 bytes or more. The blocks of malloc have 77 bytes.
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// Names its threads: one exits immediately, one lives for MS milliseconds and then exits the
-// process with status 7: names MS
+// Names its two threads: names MS. The first thread exits immediately. The second thread lives for
+// MS milliseconds and then exits the process with status 7.
 #include "told.h"
 
 #include <pthread.h>

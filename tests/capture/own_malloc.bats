@@ -12,7 +12,7 @@ build() {
   gcc -w -fno-builtin -o own "$@" "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
 }
 
-# has COUNT KIND SIZE: each of three processes made so many calls.
+# has COUNT KIND SIZE: each of the three processes made COUNT such calls.
 has() {
   expect "$*" [ "$(awk -v kind="$2" -v size="$3" '$5 == kind && $7 == size { n[$2]++ }
     END { for (i in n) print n[i] }' lines | paste -sd ' ')" = "$1 $1 $1" ]
@@ -45,8 +45,8 @@ unseen() {
   "$HEAPTAPE" stat --json t.ht | jq '[.processes[] | select(.argv[1] != "none").bypassed_by // empty] | length'
 }
 
-# records_all: ./own, its fork child and the program that it executes have all calls in the trace,
-# and no calls of its functions to each other.
+# records_all: the trace contains all calls of ./own, of its fork child, and of the program that it
+# executes. It contains no calls that the functions of the allocator make to each other.
 records_all() {
   record_planned ./own tree
   [ "$status" -eq 0 ]
@@ -57,7 +57,8 @@ records_all() {
   has 1000 realloc 888
   has 1000 posix_memalign 999
   has 1000 aligned_alloc 640
-  # The calls of calloc, realloc and aligned_alloc to malloc, and of malloc to memalign.
+  # These would be the calls of malloc by calloc, realloc and aligned_alloc, and the calls of
+  # memalign by malloc.
   expect "nested calls" [ "$(awk 'NR == FNR { if ($7 == 777) own[$2]; next }
     $2 in own && ($5 == "memalign" || ($5 == "malloc" && ($7 == 333 || $7 == 888 || $7 == 704)))' lines lines | wc -l)" -eq 0 ]
   "$HEAPTAPE" convert -q -f --strict t.ht -o t.htw
@@ -278,7 +279,7 @@ END
 @test "a program without an allocator does not wait, and asks for no plan" {
   printf 'int main(void) { return 0; }\n' >none.c
   gcc -g -o none none.c
-  # 1,000 symbols, and names that end with malloc.
+  # This program has 1,000 symbols, and their names end with malloc.
   printf 'void *malloc_%d(void) { return 0; }\n' $(seq 1000) >>none.c
   printf 'void *xmalloc(void) { return 0; }\n' >>none.c
   gcc -g -o none none.c

@@ -1,4 +1,4 @@
-// Threads that allocate, resize and free with pauses: paced THREADS SECONDS
+// Starts threads that allocate, resize and free blocks with pauses: paced THREADS SECONDS
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Blocks that glibc maps separately, and reallocs that resize a mapping, grow in place, or move the
-// block.
+// Allocates blocks that glibc maps separately. Makes reallocs that resize a mapping, grow a block
+// in place, or move the block.
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ int main(void)
     char *small = malloc(100), *big = malloc(1 << 20);
     free(malloc(200));
     big = realloc(big, 2 << 20);
-    char *wall = malloc(100); // prevents the block before it from growing
+    char *wall = malloc(100); // prevents the previous block from growing in place
     small = realloc(small, 5000);
     small = realloc(small, 5000);
     big = realloc(big, 1 << 20);

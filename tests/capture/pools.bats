@@ -37,7 +37,7 @@ count() {
     jq -c --arg f "$1" '[.sites[] | select(any(.frames[]; .function | startswith($f)))] |
       [map(.allocs), map(.allocated_bytes), map(.live_at_peak_bytes), map(.live_at_end_blocks), map(.live_at_end_bytes)] | map(add)' w.json
   }
-  # At the peak, the first row of the last round is still live, and `kept` has a name of each
+  # At the peak, the first row of the last round is still live, and `kept` contains a name of each
   # earlier round.
   [ "$(of take_row)" = '[1000,96000,9600,99,9504]' ]
   [ "$(of take_name)" = '[510,16320,1888,60,1920]' ]
@@ -60,7 +60,7 @@ count() {
   fails_with 1 "a.hta: is an aggregate, which has no pools"
 }
 
-# Hand-written calls that contradict each other.
+# The trace contains hand-written calls that contradict each other.
 @test "pools: reused addresses without a free, and calls on unknown blocks" {
   {
     echo "process 100 prog"

@@ -1,5 +1,6 @@
-// A program with its own pools: pools [quietly]. It has two pools in one block of malloc each. With
-// `quietly`, it does not report the pools' allocations. pools.bats knows all counts.
+// A program with its own pools: pools [quietly]. It has two pools. The memory of each pool is one
+// block of malloc. With `quietly`, it does not report allocations of the pools. pools.bats contains
+// the expected counts.
 #include "heaptape/heaptape.h"
 
 #include <stdbool.h>
@@ -67,7 +68,7 @@ int main(int argc, char **argv)
             reset(&request);
         take_name(&kept);
     }
-    // A child with its own copies of the pools.
+    // The child has its own copies of the pools.
     pid_t child = fork();
     if (child == 0) {
         reset(&request);

@@ -67,7 +67,7 @@ run_way() {
     [ "$status" -eq 0 ]
     [ "$(count_lines | tr '\n' ,)" = "free 5050 100000,malloc 5050 100000," ]
   done
-  # Too small for a separate spool.
+  # The limit of file sizes is too small for a separate spool.
   record bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/ends' exit 1000"
   [ "$status" -eq 0 ]
   [ "$(count_lines | tr '\n' ,)" = "free 5050 1000,malloc 5050 1000," ]
@@ -137,7 +137,7 @@ make_static() {
   heaptape record -o t.ht -- sh -c 'ls / >/dev/null; LONG=1 exec ./static ./static'
   [ "$status" -eq 0 ]
   has "$stderr" "(static) was not recorded: is statically linked"
-  # A process that is recorded again later was not lost, nor a program that starts slowly.
+  # A process does not count as lost if it is recorded again later, or if its program starts slowly.
   heaptape record -f -o t.ht -- sh -c 'ls / >/dev/null; exec ./static /bin/ls'
   case $stderr in *unrecorded*) false ;; esac
 }

@@ -25,7 +25,7 @@ static void *consume(void *unused)
         n--;
         pthread_cond_signal(&changed);
         pthread_mutex_unlock(&lock);
-        // Slower than the producer, so that the queue is usually full.
+        // This loop makes the consumer slower than the producer, so that the queue is usually full.
         for (int k = 0; k < 40; k++)
             memset(item, k, SIZE);
         free(item);
@@ -67,8 +67,8 @@ int main(int argc, char **argv)
         longest = longer ? n : longest;
         pthread_cond_signal(&changed);
         pthread_mutex_unlock(&lock);
-        // Reads the memory whenever the queue reaches a new maximum, so that no peak is missed, and
-        // every 100 items.
+        // Reads the memory every 100 items, and whenever the queue reaches a new maximum, so that
+        // no peak is missed.
         if (longer || i % 100 == 0) {
             unsigned long now = private_bytes();
             most = now > most ? now : most;

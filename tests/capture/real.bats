@@ -21,14 +21,15 @@ same() {
   diff want got && diff want.err got.err && [ "$traced" -eq 0 ] || { echo "status $traced" && return 1; }
 }
 
-# whole [MANY]: the order of the trace's main process is unambiguous, with at least MANY events.
+# whole [MANY]: the main process of the trace has at least MANY events, and their order is
+# unambiguous.
 whole() {
   "$HEAPTAPE" convert -q -f --strict -o t.htw t.ht
   "$HEAPTAPE" stat --json t.htw >stat.json
   [ "$(sed -n 's/^  "events": \([0-9]*\),/\1/p' stat.json)" -ge "${1:-1000}" ]
 }
 
-# every_process N: no process has losses, and there are at least N.
+# every_process N: the trace has at least N processes, and no process lost records.
 every_process() {
   "$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | awk '$3 || $5 { print; bad = 1 } END { exit bad }'
   [ "$("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | wc -l)" -ge "$1" ]
@@ -209,7 +210,7 @@ redis() {
 }
 
 @test "redis-server with threads for input and output" {
-  # The threads spin: with fewer CPUs, each request costs a time slice.
+  # The threads of the server spin. With fewer CPUs than threads, each request costs a time slice.
   redis 200 --io-threads 4 --io-threads-do-reads yes
 }
 

@@ -146,8 +146,8 @@ folder_of() {
   wait "$recorder"
   lost=$("$HEAPTAPE" stat --json --brief t.ht | jq .lost_records)
   [ "$lost" -gt 1000 ]
-  # Thread starts and exits are not calls and may be lost, too. The remaining half of a realloc is
-  # an event.
+  # Thread starts and exits are not calls and may be lost, too. If one of the two records of a
+  # realloc is lost, the other record is an event.
   off=$(($(all_events) - few - 11 * 2 * 299999))
   echo "$lost lost, off by $off"
   [ "${off#-}" -le $((20 + lost / 50)) ]

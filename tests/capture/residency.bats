@@ -115,7 +115,7 @@ between() {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/residency" whole
   [ "$status" -eq 0 ]
-  # Each block in a separate mapping: 400 times 10 pages.
+  # Each block is in a separate mapping: 400 mappings of 10 pages.
   GLIBC_TUNABLES=glibc.malloc.mmap_threshold=32768 "$HEAPTAPE" replay -q --runs 1 --json t.ht >result
   between 15.3 16.1 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
@@ -125,7 +125,7 @@ between() {
   record "$HEAPTAPE_PROGRAMS/residency" buffers
   [ "$status" -eq 0 ]
   "$HEAPTAPE" replay -q --runs 1 --json t.ht >result
-  # 400 pages, one for each.
+  # The blocks have 400 used pages, one page each.
   between 1.3 2 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
@@ -136,7 +136,8 @@ between() {
   for i in 1 2 3 4 5 6 7 8; do
     record "$HEAPTAPE_PROGRAMS/residency" starts
     [ "$status" -eq 0 ]
-    # This allocator has no block headers: 200 pages, and one for each unmeasured block of calloc.
+    # This allocator has no block headers. The player writes to 200 pages, and to one page of each
+    # unmeasured block of calloc.
     "$HEAPTAPE" replay -q --runs 1 --json -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" t.ht >result
     ! jq -e '.big_block_measured_bytes == .big_block_bytes' result || break
   done
@@ -154,11 +155,11 @@ between() {
     sort first | uniq -c
   done >found
   cat found
-  # Except for the first page of a block, and the last used page of its start.
+  # Exceptions are the first page of a block, and the last used page at its start.
   awk '{ n[$2 " " $3] = $1 } END { exit n["malloc read"] || n["calloc read"] < 100 * n["calloc write"] }' found
 }
 
-# shares FILE: bytes of large blocks, and bytes of measured ones.
+# shares FILE: prints the bytes of large blocks, and the bytes of measured large blocks.
 shares() {
   "$HEAPTAPE" stat --json "$1" | jq -c '[.big_block_bytes, .big_block_measured_bytes]'
 }
@@ -200,7 +201,8 @@ shares() {
   jq -c '[.fidelity.rss.samples, .fidelity.rss.mean_error, .timeline]' result
   [ "$(jq '.fidelity.rss.samples' result)" -ge 12 ] || skip "the recorder took no samples in time"
   [ "$(jq '.fidelity.rss.mean_error < 0.1' result)" = true ]
-  # In thirds of the time: nothing, half of the block, all of it.
+  # The block is unused in the first third of the time. In the second third, half of it is used. In
+  # the last third, all of it is used.
   jq '.timeline | map(select(.[3] > 16000000) | .[2] / 1048576 | round)' result >mib
   [ "$(jq 'min <= 1' mib)" = true ]
   [ "$(jq 'any(. >= 7 and . <= 9)' mib)" = true ]
@@ -212,7 +214,8 @@ shares() {
   measured calls
   "$HEAPTAPE" dump -k heaptape.residency_step t.ht >steps
   cat steps
-  # First nothing, then half of the block; other measurements are possible.
+  # The first measurement shows an unused block, and a later one shows half of the block. There may
+  # be other measurements.
   sed -n 's/.*used_bytes=\([0-9]*\).*/\1/p' steps | sort -n | uniq >bytes
   [ "$(head -n 1 bytes)" -le 4096 ]
   half=$((8 << 20))
@@ -232,8 +235,8 @@ shares() {
   "$HEAPTAPE" dump -F json -k heaptape.residency_step -k heaptape.residency_unchanged t.ht |
     jq -c '[.kind, .used_bytes, .time_ns, .age]' >steps
   cat steps
-  # The block is used after one and two thirds of its time, a quarter of a second each, and measured
-  # in between.
+  # The program uses the block after one third and after two thirds of its lifetime. A third is a
+  # quarter of a second. The block is measured in between.
   jq -s '[.[] | select(.[0] == "heaptape.residency_unchanged")] |
     length >= 2 and .[0][1] <= 4096 and .[0][3] > 0 and (.[1][1] - 8388608 | fabs) <= 8192' steps >right
   [ "$(cat right)" = true ]

@@ -1,5 +1,5 @@
-// Uses large blocks in the way that its argument names. Prints the expected numbers of pages: all
-// pages of the block, used pages, used pages at the start.
+// Uses large blocks in the way that its argument names. Prints the expected numbers of pages of
+// each block: all pages, used pages, and used pages at the start.
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -12,8 +12,8 @@
 
 enum { PAGES = 4096, PAGE = 4096, BYTES = PAGES * PAGE };
 
-// Returns the first whole page of the block, page 0. The bytes before it share a page with other
-// blocks.
+// Returns the first whole page of the block, which is called page 0. The bytes before page 0 share
+// a page with other blocks.
 static char *first_page(char *block)
 {
     return (char *)(((uintptr_t)block + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
@@ -50,14 +50,14 @@ static void *take(size_t bytes)
     return block;
 }
 
-// The recorder samples a program's memory by CPU time.
+// Uses CPU time, because the recorder samples the memory of a program by CPU time.
 static void work(void)
 {
     for (clock_t from = clock(); clock() - from < CLOCKS_PER_SEC / 4;)
         continue;
 }
 
-// Live blocks are measured during calls.
+// Calls the allocator, because the library measures live blocks during calls.
 static void call(void)
 {
     for (clock_t from = clock(); clock() - from < CLOCKS_PER_SEC / 4;)
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
         block = take(BYTES + PAGE);
         end(block, 0, 0);
     } else if (strcmp(how, "huge") == 0) {
-        // More than the library queries in one system call.
+        // The block has more pages than the library queries in one system call.
         block = take(3 * BYTES + PAGE);
         use(block, 0, 2 * PAGES + 5, 1);
         use(block, 2 * PAGES + 6, 3 * PAGES, 2);
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
         block = calloc(PAGES + 1, PAGE);
         use(block, 0, PAGES / 4, 1);
         end(block, PAGES / 4, PAGES / 4);
-        // Pages that were only read map the zero page.
+        // The program only reads these pages, so they map the zero page.
         block = calloc(1, BYTES + PAGE);
         if (look(block))
             return 4;
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
         pass_time();
         end(block, PAGES, PAGES);
     } else if (strcmp(how, "whole") == 0) {
-        // A block of 40,000 bytes has 8 or 9 pages to itself.
+        // A block of 40,000 bytes contains 8 or 9 whole pages.
         for (int i = 0; i < 400; i++)
             memset(take(40000), 1, 40000);
     } else if (strcmp(how, "small") == 0) {
@@ -162,12 +162,13 @@ int main(int argc, char **argv)
         memset(block, 1, 16384);
         free(block);
     } else if (strcmp(how, "buffers") == 0) {
-        // Buffers of connections that each hold a short request. There are more than are measured.
+        // The blocks are like buffers of connections that each contain a short request. The library
+        // does not measure all of them.
         for (int i = 0; i < 400; i++)
             memset(take(16390), 1, 100);
     } else if (strcmp(how, "starts") == 0) {
-        // In the first blocks, only the bytes before the first whole page are used. The others
-        // are unused.
+        // In the first blocks, only the bytes before the first whole page are used. The other
+        // blocks are unused.
         for (int i = 0; i < 200; i++)
             memset(take(40000), 1, 100);
         for (int i = 0; i < 200; i++)

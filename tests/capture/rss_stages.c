@@ -55,7 +55,7 @@ static void fill(char **to, unsigned from, unsigned step)
     }
 }
 
-// Keeps one of `of` blocks.
+// Frees all blocks but one of each `of` blocks.
 static void thin(char **from, unsigned of)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -80,7 +80,7 @@ static void do_stage(char **b, unsigned stage)
         thin(b, 1000);
 }
 
-// Large arrays: some untouched, some cleared, some partly written.
+// Allocates large arrays. Leaves some untouched, clears some, and writes to parts of others.
 static void do_arrays(unsigned stage)
 {
     static char *arrays[ARRAYS];

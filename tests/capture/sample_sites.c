@@ -2,9 +2,9 @@
 // sample_sites WORKLOAD RUNS BYTES. The workload must have a site for every allocation. Each run
 // samples one stack per BYTES allocated and counts like `stat --by site`.
 //
-// Prints a line each for allocated, peak and end: the number of intervals, the number of intervals
-// that contain the true sum, the ratio of estimated to true sum in per mille, and the standard
-// error of that ratio, rounded up.
+// Prints three lines, for the bytes allocated, live at the peak, and live at the end. A line
+// contains the number of intervals, the number of intervals that contain the true sum, the ratio of
+// the estimated to the true sum in per mille, and the standard error of this ratio, rounded up.
 #include "analysis/by_site.h"
 #include "workload/file.h"
 
@@ -37,7 +37,7 @@ static bool is_drawn(const struct workload_op *op, uint64_t sample_bytes)
     return uniform() < -expm1(-(double)size / (double)sample_bytes);
 }
 
-// Counts all ops. With sample_bytes, allocations that are not sampled lose their site.
+// Counts all ops. If sample_bytes is not 0, removes the site of allocations that are not sampled.
 static int count(struct workload_file *w, uint64_t sample_bytes, struct by_site *b, struct err *e)
 {
     const struct workload_op *op;
@@ -100,8 +100,8 @@ int main(int argc, char **argv)
     if (rc < 0)
         fprintf(stderr, "%s\n", e.text);
     for (unsigned i = 0; rc == 0 && i < FIGURES; i++)
-        // A block of s bytes, sampled with p = 1 - exp(-s / S), adds s^2 (1 - p) / p to the
-        // variance, at most s S.
+        // A block of s bytes is sampled with the probability p = 1 - exp(-s / S). It adds s^2 (1 -
+        // p) / p to the variance, which is at most s S.
         printf("%s %" PRIu64 " %" PRIu64 " %.0f %.0f\n", names[i], scores[i].shown, scores[i].held,
                1000 * scores[i].estimated / scores[i].truth,
                ceil(1000 * sqrt((double)sample_bytes / scores[i].truth)));

@@ -1,6 +1,6 @@
 // A service with worker threads: server [REQUESTS [WORKERS [MICROSECONDS]]]. It leaks a table of
-// sessions, keeps a cache of strings among short-lived strings (fragmentation), and has a burst
-// that leaves every 25th string allocated.
+// sessions. It keeps a cache of strings between short-lived strings, which causes fragmentation. It
+// allocates a burst of strings and frees all but every 25th string.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -26,7 +26,7 @@ struct Session {
     std::vector<int> history;
 };
 class SessionTable
-{ // LEAK: sessions never expire
+{ // This is the leak: sessions never expire.
     std::mutex m;
     std::unordered_map<int, std::unique_ptr<Session>> all;
 
@@ -44,7 +44,7 @@ class SessionTable
     }
 };
 class Cache
-{ // bounded: long-lived entries scattered among short-lived ones
+{ // The cache is bounded. Its long-lived entries are scattered among short-lived strings.
     std::mutex m;
     std::deque<std::string> order;
     std::unordered_map<std::string, std::string> map;
@@ -96,7 +96,7 @@ static size_t handle(const Request &r, std::mt19937 &g)
 {
     auto words = tokenize(r.body);
     std::string page = render(r, g);
-    // Pins a small block among large ones.
+    // Keeps a small block between large blocks, which are freed.
     if (g() % 20 == 0)
         cache.put(r.path, page.substr(0, 200 + g() % 800));
     if (g() % 10 == 0)
@@ -138,7 +138,7 @@ template <class T> class Queue
         return true;
     }
 };
-// A burst: afterwards most strings are freed, some are kept.
+// Allocates a burst of strings. Frees most of them afterwards, and keeps some.
 static std::vector<std::string> batch_job(std::mt19937 &g)
 {
     std::vector<std::string> v;

@@ -1,4 +1,4 @@
-// Loaded again and again by service. Its constructor allocates.
+// A library that service loads again and again. Its constructor allocates.
 #include <stdlib.h>
 
 static void *volatile block;

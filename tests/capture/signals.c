@@ -7,7 +7,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-// The handlers of the two signals interrupt each other.
+// Handlers of two signals count here, because they can interrupt each other.
 static _Atomic unsigned long in_handler;
 
 static void handler(int signal)

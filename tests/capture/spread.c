@@ -1,6 +1,7 @@
-// Threads that allocate in one library and free in another, which are far apart in the loader's
-// list: spread THREADS PAUSE_US LIBRARY... Half of the threads go from the first library to the
-// last, the others in reverse. Each thread has at most one allocated block at a time.
+// Starts threads that allocate in one library and free in another library: spread THREADS PAUSE_US
+// LIBRARY... The two libraries are far apart in the loader's list. Half of the threads allocate in
+// the first library and free in the last; the others do the reverse. Each thread has at most one
+// allocated block at a time.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +17,7 @@ struct ends {
 };
 
 static volatile sig_atomic_t stop;
-static useconds_t pause_us; // between bursts, to keep the trace small
+static useconds_t pause_us; // pause between bursts, to keep the trace small
 
 static void *own(void *arg)
 {

@@ -100,7 +100,7 @@ END
   record_options=--stacks record "$HEAPTAPE_PROGRAMS/stacks" edge
   [ "$status" -eq 0 ]
   [ "$(sites 7008 | wc -l)" -ge 64 ]
-  # The caller is known whatever the frame pointer contains.
+  # The caller is known for any content of the frame pointer.
   [ "$(sites 7008 | cut -d' ' -f1 | sort -u)" = astray ]
 }
 

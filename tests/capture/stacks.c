@@ -101,8 +101,8 @@ static void *flicker(void *stop)
     return NULL;
 }
 
-// Calls malloc with any value in the frame pointer. Has no unwind table, so the unwinder follows
-// the frame pointer.
+// Calls malloc with the given value in the frame pointer. The function has no unwind table, so the
+// unwinder follows the frame pointer.
 void *astray(uint64_t frame);
 __asm__(
     ".text\n.type astray, @function\nastray:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tmov $7008, %edi\n\tcall malloc@PLT\n"
@@ -118,14 +118,14 @@ static void edge(void)
     free(astray(1ull << 47));
 }
 
-// Runs on a stack of one page; the page after it is unmapped and mapped again by another thread.
+// Runs on a stack of one page. Another thread unmaps and maps the page after the stack.
 static void on_edge(void)
 {
     static volatile int stop;
     pthread_t t;
     char *stack = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     edge_page = stack + 4 * 4096;
-    // Words that look like frames, up to the end of the stack.
+    // Fills the end of the stack with words that look like frames.
     for (uint64_t *w = (uint64_t *)(stack + 4 * 4096) - 32, i = 0; i < 32; i++)
         w[i] = i % 2 ? (uintptr_t)deep + 1 : (uintptr_t)&w[i + 2];
     pthread_create(&t, NULL, flicker, (void *)&stop);
@@ -139,8 +139,8 @@ static void on_edge(void)
     pthread_join(t, NULL);
 }
 
-// Calls malloc with any value in the frame pointer: addresses of the stack, unmapped addresses,
-// addresses of the next page.
+// Calls malloc with this value in the frame pointer. The values include addresses of the stack,
+// unmapped addresses, and addresses of the next page.
 NOINLINE static void *malloc_with(uint64_t frame)
 {
     void *p;

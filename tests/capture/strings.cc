@@ -1,4 +1,4 @@
-// Strings allocated in libstdc++, which has no frame pointers on most distributions.
+// Allocates strings in libstdc++, which most distributions compile without frame pointers.
 #include <string>
 #include <vector>
 

@@ -76,9 +76,9 @@ assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, 
   ! grep -q 'the calls take [0-9]' said || false
 }
 
-# share TIMES LEAST MOST: the share of malloc is between LEAST and MOST for a program that works
-# TIMES as long between its calls as in malloc. Other load interrupts timed calls, so one good
-# recording of five is enough.
+# share TIMES LEAST MOST: records a program that works TIMES as long between its calls as in malloc.
+# The share of malloc must be between LEAST and MOST. Other load interrupts timed calls, so one
+# correct recording of five is sufficient.
 share() {
   local i
   for i in 1 2 3 4 5; do

@@ -14,7 +14,7 @@ static unsigned long rounds;
 static int n_threads = 8;
 static _Atomic unsigned long taken[SIZES], zeroed[SIZES], given[SIZES];
 
-// A block that one thread leaves for the next to free.
+// Blocks that one thread passes to the next thread, which frees them.
 static _Atomic(void *) handed[MOST_THREADS];
 
 static void give(void *p, int kind)
@@ -72,7 +72,8 @@ static void run_long(void)
 
 static pthread_key_t key;
 
-// TLS destructor. Runs after the first destruction of the library's key and requests another round.
+// TLS destructor. It runs after the library's key was destroyed once, and requests another round of
+// destructors.
 static void at_end(void *value)
 {
     int kind = *(int *)value;

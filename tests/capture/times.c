@@ -1,5 +1,5 @@
-// Allocates blocks of TIMES_SIZE bytes in bursts, with computation and sleep in between, and reads the
-// counter before and after each call. Prints both readings of each call at the end: times BURSTS
+// Allocates blocks of TIMES_SIZE bytes in bursts: times BURSTS. Computes and sleeps between bursts.
+// Reads the counter before and after each call, and prints both readings of each call at the end.
 #include "base/clock.h"
 
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Sizes that no other code uses: a multiple of 1009 plus 5, from 5050 on.
+// Returns a size that no other code uses: a multiple of 1009, plus 5, from 5050 on.
 #define TOLD_SIZE(n) ((size_t)1009 * ((n) + 5) + 5)
 
 // Prevents the compiler from removing or merging calls.
@@ -34,7 +34,7 @@ static inline void told_end(void)
     fflush(stdout);
 }
 
-// The columns are: kind ptr size count align result error value
+// Prints a call with the columns: kind ptr size count align result error value
 static inline void told(const char *kind, const void *ptr, size_t size, size_t count, size_t align,
                         const void *result, int error)
 {

@@ -25,7 +25,8 @@ as_told() {
 # (docs/design/convert.md).
 count_lines() {
   awk 'function special(size) { return size >= 5050 && size % 1009 == 5 }
-       # Records published late come late in the file, so the first pass collects all allocations.
+       # Records that were published late are late in the file, so the first pass collects all
+       # allocations.
        NR == FNR { if ($10 != "0") live[$2, $10, to[$2, $10]++] = $7; next }
        { kind = $5; given = $6; size = $7 }
        given != "0" && (from[$2, given] < to[$2, given]) && $11 == 0 {
@@ -56,7 +57,7 @@ grow() {
 }
 
 # short_function NAME [DIRECTIVE]: writes short.s, which defines a function that is shorter than a
-# jump, in front of another function. So heaptape cannot redirect it.
+# jump, directly before another function. heaptape cannot redirect such a function.
 short_function() {
   cat >short.s <<END
   .text

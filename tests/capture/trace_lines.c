@@ -21,7 +21,7 @@
 
 struct line {
     uint64_t stamp;
-    size_t number; // keeps the order of equal stamps
+    size_t number; // position in the file, to order lines with equal stamps
     char *text;
 };
 
@@ -82,14 +82,14 @@ static void add_event(const struct trace_segment *s, uint32_t pid, const struct 
 // Sizes of tests/capture/service.c, which repeat in this order.
 enum { FIRST_SIZE = 1000, END_SIZE = 6000 };
 
-// The last size of each thread. A thread's segments are in the order of stamps.
+// The last size of each thread. The segments of a thread are in the order of stamps.
 struct sized {
     uint64_t stamp;
     uint32_t thread, size;
 };
 static struct sized *sized;
 static size_t n_sized, sized_capacity, n_sizes;
-static uint32_t sized_pid; // 0 prints lines instead
+static uint32_t sized_pid; // process whose sizes are checked; 0: print lines instead
 static bool size_missing;
 
 static uint64_t counted_size, n_counted;

@@ -1,5 +1,5 @@
 // An async-signal-safe allocator: it allocates from one mapping with an atomic add and never reuses
-// memory. Its calloc and realloc call malloc by the exported name, like simple allocators do; these
+// memory. Its calloc and realloc call malloc by the exported name, as simple allocators do. These
 // calls are not events.
 #include <errno.h>
 #include <stdatomic.h>

@@ -9,8 +9,8 @@ setup() {
   cd "$BATS_TEST_TMPDIR" || return
 }
 
-# equal PROGRAM LEAST COMMAND...: runs COMMAND, which starts PROGRAM. At least LEAST stacks are
-# compared, and 99.9 % are equal.
+# equal PROGRAM LEAST COMMAND...: runs COMMAND, which starts PROGRAM. Succeeds if at least LEAST
+# stacks are compared, and 99.9 % of them are equal.
 equal() {
   local program=$1 least=$2
   shift 2

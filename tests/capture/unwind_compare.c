@@ -1,6 +1,6 @@
-// A library to preload: at random allocations it also walks the stack with libunwind. When the
-// process exits, it appends to the file $UNWIND_COMPARED: the program, the number of compared
-// stacks, of stacks that differ, of stacks found in the cache, and of frames.
+// A library to preload. At random allocations it also unwinds the stack with libunwind. When the
+// process exits, it appends a line to the file $UNWIND_COMPARED: the program, and the numbers of
+// compared stacks, of stacks that differ, of stacks found in the cache, and of frames.
 #include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 
@@ -58,8 +58,8 @@ static void print_difference(const struct unwind_stack *ours, const uint64_t *th
             i < n ? (long)theirs[i] : 0);
 }
 
-// Compares the stack of the caller of the function with this frame. Walks at every call, as if all
-// were recorded.
+// Compares the stacks from the caller of the function with this frame. heaptape's unwinder runs at
+// every call, as if every call were recorded.
 static __attribute__((noinline)) void compare(const uintptr_t *frame)
 {
     struct unwind_stack stack;
@@ -69,7 +69,7 @@ static __attribute__((noinline)) void compare(const uintptr_t *frame)
     c.high = is_main ? (uintptr_t)__libc_stack_end & ~(uintptr_t)7
                      : (uintptr_t)__builtin_thread_pointer();
     c.memory = &memory;
-    // The stack of a coroutine or a signal handler.
+    // This is the stack of a coroutine or a signal handler.
     if (c.low >= c.high || c.high - c.low > 8u << 20)
         return;
     if (!memory.age) {

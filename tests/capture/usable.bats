@@ -55,7 +55,7 @@ usable_as_told() {
   [ "$status" -eq 0 ]
   sed -i '/ heaptape\./d' lines
   as_told
-  # Every allocation has both.
+  # Every allocation has both a site and a usable size.
   "$HEAPTAPE" dump t.ht | grep -E '[)] = 0x' >taken
   [ "$(grep -c ' new' taken)" -ge 8 ]
   [ "$(grep -c 'site=.* usable=' taken)" -eq "$(wc -l <taken)" ]
@@ -88,7 +88,7 @@ free 0 munmap 1052672 0
 free 0 munmap 1052672 0
 free 0 112 0
 END
-  # Without the sizes, the file has neither.
+  # Without usable sizes, the paths of all calls are empty.
   "$HEAPTAPE" record -q -f -F mtrace -o t.mtrace -- "$HEAPTAPE_PROGRAMS/paths"
   python3 - t.mtrace <<'PY'
 import struct, sys

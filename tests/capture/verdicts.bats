@@ -1,5 +1,5 @@
-# The first finding about services whose resident memory has one known cause: recorded with --pid,
-# and from the start.
+# Tests the first finding about services whose resident memory has one known cause. The services are
+# recorded with --pid, and from their start.
 load trace
 
 causes='leak cache saw pinned arenas mapping stacks reserve'
@@ -42,8 +42,8 @@ teardown() {
   show_failure
 }
 
-# first NAME KIND ACT TEXT...: the first finding about NAME.ht is a verdict of this kind, which is
-# marked (true) or not, and its text and remedy have each TEXT.
+# first NAME KIND ACT TEXT...: the first finding about NAME.ht is a verdict of this kind. ACT is
+# true if it is marked. Its text and its remedy contain each TEXT.
 first() {
   local name=$1 kind=$2 act=$3
   shift 3

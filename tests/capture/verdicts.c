@@ -62,7 +62,7 @@ static void leak(void)
 {
     report_ready();
     for (;; nap(1)) {
-        for (unsigned i = 0; i < 5; i++) // requests that leave nothing
+        for (unsigned i = 0; i < 5; i++) // requests whose blocks are all freed
             free(get(500 + i));
         remember_session();
     }
@@ -83,7 +83,7 @@ __attribute__((noinline)) static void cache(void)
     }
 }
 
-// Allocates small blocks and frees all but 1 in `survivors`; 0: all.
+// Allocates small blocks and frees all but 1 in `survivors`. If `survivors` is 0, frees all blocks.
 static void batch(size_t total, unsigned survivors)
 {
     size_t n = total / 128;

@@ -22,8 +22,8 @@ struct owner {
 static atomic_int ready, stop;
 static int busy;
 static struct owner owners[THREADS + 1];
-// Copy of glibc's pointer to the thread cache, which is the first block of a thread. Set in one
-// thread only, because a stack may retain copies.
+// Copy of glibc's pointer to the thread cache, which is the first block of a thread. It is set in
+// only one thread, because a stack may retain copies.
 static __thread char *copy_of_cache;
 
 static size_t random_size(struct owner *o)
@@ -34,7 +34,8 @@ static size_t random_size(struct owner *o)
                        : rand_r(&o->seed) % 100000;
 }
 
-// Frees every third block, into the thread cache, fastbins and bins.
+// Allocates the blocks and frees every third block. The freed blocks are in the thread cache, in
+// fastbins and in bins.
 static void fill(struct owner *o)
 {
     for (unsigned i = 0; i < BLOCKS; i++)

@@ -1,5 +1,5 @@
-// The calls of a test program, at once or when the test creates the file "go". Has no other includes
-// than POSIX ones, because tests compile the programs by hand.
+// Runs the calls of a test program, at once or when the test creates the file "go". Includes only
+// POSIX headers, because tests compile the programs by hand.
 #ifndef HEAPTAPE_TESTS_CAPTURE_WHEN_TOLD_H
 #define HEAPTAPE_TESTS_CAPTURE_WHEN_TOLD_H
 
@@ -11,8 +11,8 @@ static inline void when_told_await(const char *path)
         usleep(1000);
 }
 
-// With an argument, runs the calls. Otherwise prints "ready", waits for the file "go", runs the
-// calls, prints "done", and waits for the file "end". Returns the exit status.
+// If the program has an argument, runs the calls. Otherwise prints "ready", waits for the file
+// "go", runs the calls, prints "done", and waits for the file "end". Returns the exit status.
 static inline int when_told(int argc, void (*calls)(void))
 {
     if (argc > 1) {
