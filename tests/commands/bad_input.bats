@@ -1,7 +1,7 @@
 load ../helper
 
-# Every command that reads a file, with required options. An error is one line on stderr and status
-# 1, without an output file.
+# All commands that read a file, with their required options. If a command fails, it prints one line
+# to stderr, exits with 1, and leaves no output file.
 readers=("convert -o out.htw" "stat" "dump" "check" "replay -a glibc" "compare -a glibc -a glibc")
 
 # each_reader FILE TEXT...: every command rejects FILE with each TEXT in its message.

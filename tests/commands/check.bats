@@ -193,7 +193,7 @@ END
   check_is dump.json "events: $(wc -l <dump.json) lines, "
   check_is report.html "report: in HTML, "
   check_is index.json "index of a corpus, "
-  # Another version, another program, and JSON that report does not read.
+  # Tests JSON of another version, JSON of another program, and JSON that `report` does not read.
   sed 's/"schema_version": *2/"schema_version":3/' brief.json >bad
   heaptape check bad
   fails_with 1 "bad: unsupported schema_version; expected 2"

@@ -36,7 +36,7 @@ a, b = d["allocators"]
 assert a["allocator"]["name"] == "glibc" and b["allocator"]["name"] == "libtest-verify.so"
 assert a["wall_ratio"] == 1 and a["rss_ratio"] == 1
 assert a["wall_ratio_ci95"][0] <= 1 <= a["wall_ratio_ci95"][1]
-# An allocator that never reuses memory needs more.
+# An allocator that never reuses memory needs more memory.
 assert b["rss_ratio"] > 3 and 3 < b["rss_ratio_ci95"][0] <= b["rss_ratio"] <= b["rss_ratio_ci95"][1]
 assert abs(b["wall_ratio"] - b["wall_ns"] / a["wall_ns"]) < 0.001 * b["wall_ratio"]
 assert len(a["runs"]) == len(b["runs"]) == 5
@@ -88,7 +88,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   ("glibc", "A=1", "B=3"), ("glibc", "A=1", "B=4"), ("glibc", "A=2", "B=3"), ("glibc", "A=2", "B=4"),
   ("waste.so", "X=y", "A=1", "B=3"), ("waste.so", "X=y", "A=1", "B=4"), ("waste.so", "X=y", "A=2", "B=3"),
   ("waste.so", "X=y", "A=2", "B=4")]'
-  # By chance, or because the machine is busy, two equal settings may seem to differ.
+  # Two equal settings may seem to differ, by chance or because the machine is busy.
   for _ in 1 2 3; do
     heaptape compare -q --no-latency -r 5 --sweep MALLOC_ARENA_MAX=1,2 w.htw
     [ "$status" -eq 0 ]

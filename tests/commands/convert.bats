@@ -72,7 +72,8 @@ thread.end()" ]
   cmp b.htw d.htw
 }
 
-# Process 100 has the most events, 200 the highest peak, 300 as many bytes in total.
+# Process 100 has the most events. Process 200 has the highest peak. Process 300 allocates as many
+# bytes as process 200 in total.
 peaks() {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 busy
@@ -317,8 +318,8 @@ END
   has "${lines[4]}" "+0.000000"
 }
 
-# rate_of TRACE: the clock rate of its workload, from the stamp 2000, which is 1000 ticks after the
-# first.
+# rate_of TRACE: prints the clock rate of its workload, computed from the time of stamp 2000, which
+# is 1000 ticks after the first stamp.
 rate_of() {
   heaptape convert -f -o r.htw "$1"
   "$HEAPTAPE" dump r.htw | sed -n '2s/^\[[^]]*\] +\([0-9.]*\).*/\1/p'
@@ -371,7 +372,8 @@ many_trace() {
 
 @test "convert: leaves no files when it is killed while writing" {
   many_trace a.ht
-  # On one CPU, the main thread writes. A file larger than one block causes SIGXFSZ there.
+  # On one CPU, the main thread writes the file. If the file becomes larger than one block, the main
+  # thread gets SIGXFSZ.
   cpu=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
   run bash -c 'ulimit -c 0 -f 1; exec taskset -c "$@"' - "$cpu" "$HEAPTAPE" convert -q -o out.htw a.ht
   expect "it was killed" [ "$status" -eq 153 ]

@@ -57,7 +57,7 @@ small() {
   [ "$(jq -c '.entries[1]' "a corpus/index.json")" = "$(jq -c '.entries[1]' first)" ]
 }
 
-# In addition to perl and sqlite above.
+# perl and sqlite are tested above.
 @test "corpus record: a runtime, an archiver with threads, a server, a linker and a solver" {
   skip_under_sanitizer
   for program in php zstd memcached ld.lld-14 z3; do command -v $program >/dev/null || skip "no $program"; done
@@ -111,8 +111,9 @@ small() {
   [[ "${lines[1]}" =~ ^one\ +wall\ time\ +[0-9.]+\ .s\ +-$ ]]
 }
 
-# stored: makes c/results from one real result: 20 workloads, 8 runs on an allocator, on the same one
-# under another name, and with a setting that needs 30 % more memory.
+# stored: makes c/results from one real result. The results are of 20 workloads with 8 runs each, on
+# three settings: an allocator, the same allocator under another name, and a setting that needs 30 %
+# more memory.
 stored() {
   mkdir c
   "$HEAPTAPE_PROGRAMS/make_workload" c/w10.htw churn 1 2000 >/dev/null
@@ -152,7 +153,7 @@ END
   heaptape corpus run -d c -r 8 -a glibc -a glibc,LABEL=b -a glibc,MALLOC_ARENA_MAX=1
   expect "status 0" [ "$status" -eq 0 ]
   [ "$(grep -c "^w[0-9]* *wall time" <<<"$output")" -eq 20 ]
-  # Columns: median, LABEL=b, MALLOC_ARENA_MAX=1.
+  # The columns are the median, the ratio of LABEL=b, and the ratio of MALLOC_ARENA_MAX=1.
   [ "$(grep -c "peak RSS .*no difference  *1.30 \[1.[23][0-9], 1.3[0-9]\]\*" <<<"$output")" -eq 20 ]
   [[ "$(grep "wall time" <<<"$output")" != *"*"* ]]
   has "$output" "* marks differences that are significant among all

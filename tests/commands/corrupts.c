@@ -1,5 +1,5 @@
-// Allocates memory and damages the state of glibc's malloc, without calling malloc afterwards.
-// corrupts circle|size
+// Allocates memory, and then damages the state of glibc's malloc: corrupts circle|size. Does not
+// call malloc afterwards.
 //
 // circle  the list of arenas returns to the second arena instead of the first
 // size    a chunk in the middle of the heap has the size 0

@@ -2,8 +2,9 @@
 
 load ../helper
 
-# A process with a known heap: the program's 6,000 bytes, 1,000 of them live at the end, and OTHER
-# bytes allocated with a stack in a system library, all live at the end.
+# Prints the coverage of a process with a known heap. The program allocates 6,000 bytes, and 1,000
+# of them are live at the end. A stack in a system library allocates OTHER bytes, which are all live
+# at the end.
 json() {
   cat <<END
 {"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x10000","size":4096,"offset":0,"text":"00 /home/me/app"}
@@ -150,7 +151,7 @@ END
   heaptape record --stacks -o t.ht -- ./ends
   has "$stderr" "heaptape: stacks of 25.0 % of allocated bytes, 0.0 % of bytes live at the peak end before the program's own code: in [code without a file] (4.9 KiB allocated) (try 'heaptape stat -v t.ht')"
   [ "${#stderr_lines[@]}" -eq 2 ]
-  # Few of the allocated bytes, but most bytes at the peak.
+  # The incomplete stacks have few of the allocated bytes, but most bytes at the peak.
   sed 's/free(malloc(15000));/for (int i = 0; i < 2000; i++) free(malloc(1000));/; s/free(((void \*(\*)(void \*(\*)(size_t)))at)(malloc));/((void *(*)(void *(*)(size_t)))at)(malloc);/' ends.c >peak.c
   gcc -fno-builtin -o peak peak.c
   heaptape record --stacks -f -o t.ht -- ./peak

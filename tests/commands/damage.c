@@ -1,7 +1,8 @@
 // damage FILE: flips every bit of a small trace or workload, and truncates the file at every byte.
 // Each variant is read and, if it is a trace, converted. It must be rejected with a one-line error
-// that names the file, or give the result of the intact file. A truncated trace may give less if it
-// is reported as truncated. Prints the counts of each outcome.
+// that names the file, or have the same result as the intact file. The result of a truncated trace
+// may be incomplete if the trace is reported as truncated. Prints the number of variants with each
+// outcome.
 #include "base/frame.h"
 #include "convert/convert.h"
 #include "workload/reader.h"

@@ -1,7 +1,7 @@
 load ../helper
 
-# A program whose parser allocates N blocks of 64 bytes, keeps the last tenth of them, and is
-# shifted by LINES lines.
+# Writes a program whose parser allocates N blocks of 64 bytes and keeps the last tenth of them. The
+# source is shifted by LINES lines.
 version() {
   local n=$1 lines=$2 name=$3
   skip_under_sanitizer

@@ -78,7 +78,7 @@ is_verdict() {
   says "malloc_trim(0)"
   says "verdicts pinned): RSS"
   doctor_json
-  # 1 in 200 of 491,520 blocks of 144 bytes.
+  # 1 in 200 of 491,520 blocks of 144 bytes is live.
   holds '.malloc.live_bytes > 250000 and .malloc.live_bytes < 2000000'
   holds '.resident.free_bytes > 30000000 and .resident.pinned_bytes > 3000000'
   holds '.malloc.pinning_blocks > 2400 and .malloc.pinning_blocks < 2600'
@@ -332,7 +332,8 @@ is_verdict() {
   says_not "not read"
   says_not "stopped"
   doctor_json
-  # 1 in 200 of 491,520 blocks of 128 bytes, in nearly all pages of 64 KiB.
+  # 1 in 200 of 491,520 blocks of 128 bytes is live. Nearly all pages of 64 KiB contain such a
+  # block.
   holds '.malloc.live_bytes > 300000 and .malloc.live_bytes < 700000'
   holds '.resident.pinned_bytes > 50000000 and .verdict.saves_bytes < 20000000'
   holds '.rss_bytes as $rss | ([.resident[]] | add) / $rss - 1 | fabs < 0.05'
@@ -353,7 +354,7 @@ is_verdict() {
   doctor_json --try --yes
   holds '.try.rss_before_bytes - .try.rss_after_bytes > 0.8 * .verdict.saves_bytes'
   holds '.try.call_ns > 0 and .try.paused_ns >= .try.call_ns'
-  # The process goes on, and keeps nothing of the call.
+  # The process continues, and the call has left no traces in the process.
   [ "$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")" = 0 ]
   heaptape doctor --try --yes "$program"
   fails_with 1 "the remedy is not a call of malloc_trim(0): nothing was tried"

@@ -7,8 +7,8 @@ program() {
   cc -std=gnu11 -Wall -Wextra -Werror -O1 -pthread "${@:2}" -o program program.c
 }
 
-# same_calls A B: both dumps have the same calls with the same sizes in the same threads, whatever
-# their numbers. With several threads, leaves out calls by the C library: calloc and free(NULL).
+# same_calls A B: both dumps have the same calls with the same sizes in each thread. Thread numbers
+# may differ. With several threads, calls by the C library are ignored (calloc and free(NULL)).
 same_calls() {
   "$HEAPTAPE" dump --format json "$1" >a.json
   "$HEAPTAPE" dump --format json "$2" >b.json

@@ -58,8 +58,8 @@ $1" >w.json
   "$HEAPTAPE" stat -q --json w.htw >stat.json
 }
 
-# said NAME / unsaid NAME: the findings of stat.json, or of FILE, contain NAME or not. A finding
-# must have its text.
+# said NAME, unsaid NAME: the findings of stat.json, or of FILE, contain NAME, or do not contain it.
+# Each finding must have a text.
 names() {
   python3 - "$1" "${2:-stat.json}" <<'END'
 import json, re, sys
@@ -132,7 +132,7 @@ steps() {
 }
 
 @test "verdict: no" {
-  # No recording, no verdict.
+  # Without a recording, there is no verdict.
   results ''
   unsaid verdict r.html
 }
@@ -197,7 +197,8 @@ for i in range(20):
 }
 
 @test "copied_growth: no" {
-  # Smaller blocks, blocks of another site, blocks with a call in between, and much larger blocks.
+  # The replacing blocks are smaller, are from another site, follow after another call, or are much
+  # larger.
   workload 'others()
 for i in range(200):
     a = malloc(2000, 3); b = malloc(1000, 3); free(a); free(b)
@@ -305,7 +306,7 @@ def used(kib, site=0, kind="malloc", more=0):
 }
 
 @test "hardly_used: no" {
-  # One page too many is in use.
+  # In these blocks, one page more than the threshold is in use.
   workload "$used"'for i in range(10): used(252)'
   unsaid hardly_used
   # Pages that were already resident may have been used before.
@@ -323,7 +324,7 @@ def used(kib, site=0, kind="malloc", more=0):
 }
 
 @test "hardly_used_of_a_site: no" {
-  # The site with the most bytes uses them, and each of the other sites has a tenth of the bytes.
+  # The site with the most bytes uses its bytes. Each of the other sites has a tenth of the bytes.
   workload "$used"'for i in range(10): used(0, 2 + i)
 used(1000, 1); used(1000, 1)'
   said hardly_used
@@ -365,7 +366,8 @@ used(1000, 1); used(1000, 1)'
 }
 
 @test "above_class: no" {
-  # 1,041 is 17 above a class, 140 is in the middle, 1,024 is a class.
+  # A request of 1,041 bytes is 17 bytes above a size class. 140 is in the middle between two
+  # classes. 1,024 is a class.
   workload 'for i in range(100):
     for n in 1041, 140, 1024, 128, 16: free(malloc(n, 4))'
   unsaid above_class
@@ -642,7 +644,8 @@ malloc(6000, 5), malloc(4000, 6)"
     interpreted $object
     unsaid unnamed_code
   done
-  # A perf map named functions of the interpreted program; or most bytes are not the interpreter's.
+  # A perf map named functions of the interpreted program, or most bytes do not belong to the
+  # interpreter.
   interpreted /usr/bin/python3.12
   jq '.stack_coverage.interpreted.python.named_bytes = 100' stat.json >named.json
   "$HEAPTAPE" report -q -f -o e.html named.json
@@ -692,7 +695,8 @@ malloc(6000, 5), malloc(4000, 6)"
 }
 
 @test "faster_allocator: no" {
-  # More memory, a small difference, an uncertain difference, no interval.
+  # In these cases, the allocator needs more memory, the difference is small or uncertain, or there
+  # is no interval.
   for with in 'wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6], peak_rss_bytes=120 * MiB' 'wall_ratio=0.99, wall_ratio_ci95=[0.98, 0.995]' \
     'wall_ratio=0.9, wall_ratio_ci95=[0.7, 1.1]' 'wall_ratio=0.5, wall_ratio_ci95=None'; do
     results "b.update($with)"
@@ -770,8 +774,8 @@ malloc(6000, 5), malloc(4000, 6)"
   unsaid below_live_cleared r.html
 }
 
-# recorded RECORDED MAPPED [MORE]: with a peak of 200 MiB of live bytes, the replay used 100 MiB,
-# and the program RECORDED MiB plus MAPPED bytes of its own mappings.
+# recorded RECORDED MAPPED [MORE]: writes results with a peak of 200 MiB of live bytes. The replay
+# used 100 MiB. The program used RECORDED MiB and MAPPED bytes of its own mappings.
 recorded() {
   results "a.update(peak_fragmentation=0.5, fidelity={'rss': {'recorded_peak_bytes': $1 * MiB, 'replayed_peak_bytes': 100 * MiB,
   'mean_error': 0.1, 'recorded_mappings_bytes': $2}}); b.update(peak_fragmentation=0.5)"

@@ -28,8 +28,8 @@ for at in h.values():
 '
 }
 
-# 1024 blocks of 256 bytes and 1024 of 512 occupy 64 and 128 separate pages; every fourth block is
-# live.
+# 1024 blocks of 256 bytes occupy 64 pages, and 1024 blocks of 512 bytes occupy 128 other pages.
+# Every fourth block is live.
 known_holes() {
   json '
 p, e = h["at_peak"], h["at_end"]

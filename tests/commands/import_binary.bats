@@ -143,7 +143,8 @@ PY
 }
 
 @test "wl: threads in a deadlock are an error" {
-  # Two streams: R 1, W 2 and R 2, W 1.
+  # The first stream reads sync 1 and writes sync 2. The second stream reads sync 2 and writes sync
+  # 1.
   printf '\x08\x02\x09\x03\x0a\x02\x0b\x0b\x0b\x13\x01\x07\x01\x02\x01\x08\x06\x02\x01\x07\x02\x06\x01\x01' >dead.wl
   heaptape import -F wl -o out.htw dead.wl
   fails_with 1 "dead.wl: deadlock: a thread waits for sync 1, which is never posted, at byte 13"
@@ -255,7 +256,8 @@ PY
   refuses mtrace "cut off inside a record that begins at byte 448"
   { head -c 128 "$files/api.mtrace" && head -c 64 /dev/zero | tr '\0' '\11'; } >bad
   refuses mtrace "expected a record of type 0 to 8 or 255, found 9 at byte 128"
-  # Not random, because a leading byte of 0 is a valid end of a wl header.
+  # The bytes are not random, because a random file could begin with 0, which is a valid end of a wl
+  # header.
   head -c 4000 /dev/zero | tr '\0' '\377' >bad
   refuses mtrace "expected the MAGIC record"
   refuses wl "expected the header of a wl file"

@@ -18,8 +18,8 @@ is_small() {
   python3 - <<'END'
 import json
 stat, sites = json.load(open('stat.json')), json.load(open('sites.json'))['sites']
-# 100 blocks that leak, 11 of a vector of 1,000 elements, 50 of a block resized 49 times, one of
-# libstdc++.
+# The program allocates 100 blocks that leak, 11 blocks for a vector of 1,000 elements, a block that
+# is resized 49 times, and one block of libstdc++.
 grows, resizes = [4 << i for i in range(9)] + [2048, 4096], [10] + [i * 1000 for i in range(1, 50)]
 assert stat['by_kind'] == {'malloc': 162, 'free': 62}, stat['by_kind']
 assert stat['unmatched_frees'] == 0
@@ -207,7 +207,7 @@ END
   heaptape import -q -F heaptrack -o many.htw many
   expect "status 0" [ "$status" -eq 0 ]
   [ "$("$HEAPTAPE" stat --by site --json many.htw | jq '.sites[0].frames | length')" -eq 64 ]
-  # Relative to the size of this file, the same number of names is small.
+  # This file is larger, so the same number of names is accepted.
   { zstd -qdc small.zst; printf 't 1 0\na 10 1\n+ 0\n'; } | heaptape import -q -F heaptrack -o y.htw -
   expect "status 0" [ "$status" -eq 0 ]
 }

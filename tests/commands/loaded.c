@@ -1,4 +1,4 @@
-// glibc's malloc in a library that fills 8 MiB of static memory when it is loaded.
+// A library that exports glibc's malloc and fills 8 MiB of static memory when it is loaded.
 #include <string.h>
 
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);

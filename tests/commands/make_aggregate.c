@@ -1,5 +1,5 @@
-// make_aggregate FILE SECONDS <TRACE: writes the same file as `record --aggregate --period SECONDS
-// -o FILE` of this recording.
+// make_aggregate FILE SECONDS <TRACE: writes the same file that `record --aggregate --period
+// SECONDS -o FILE` would have written for this recording.
 #include "record/aggregate/write.h"
 
 #include <stdio.h>

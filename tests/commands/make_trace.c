@@ -40,7 +40,8 @@ static struct trace_process processes[PROCESSES];
 static uint32_t n_processes;
 static uint64_t latest;
 static char *allocator;
-static struct trace_pages pages; // not written yet if page_bytes is not 0
+static struct trace_pages pages; // the last map of pages; page_bytes is not 0 if the map was not
+                                 // written yet
 static struct trace_writer writer;
 static struct err e;
 

@@ -14,12 +14,12 @@ teardown() {
   for daemon in "${daemons[@]}"; do timeout 10 tail -s 0.1 --pid="$daemon" -f /dev/null || kill -9 "$daemon" || true; done
 }
 
-# matrix OPTION...: on glibc with two values of a tunable.
+# matrix OPTION...: runs a matrix on glibc with two values of a tunable.
 matrix() {
   heaptape matrix --replay-option=--no-latency --sweep MALLOC_ARENA_MAX=1,2 "$@"
 }
 
-# is_complete DIR: two workloads, two values, two runs.
+# is_complete DIR: DIR contains the results of two workloads, two values and two runs.
 is_complete() {
   expect "status 0" [ "$status" -eq 0 ]
   [ "$(find "$1" -name '[0-9]*.json' | wc -l)" -eq 8 ]
@@ -229,7 +229,7 @@ only_results() {
   has "$stderr" "heaptape: parallel exited with status 255"
 }
 
-# A cluster with only this host, on separate ports.
+# Starts a Slurm cluster that consists of only this host and uses separate ports.
 start_slurm() {
   local program folder=$PWD/slurm host port
   for program in munged slurmctld slurmd sbatch sinfo; do

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Adds the executable segment like in a program mapped at its link address.
+// Adds the executable segment of the file as if the program were mapped at its link address.
 static int add_code(struct workload_sites *sites, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

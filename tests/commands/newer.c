@@ -33,8 +33,8 @@ static void need(int rc)
     exit(1);
 }
 
-// Changes the first free, or the first LONG record. Returns false if no such record is in the
-// frame.
+// Changes the first free record, or the first LONG record. Returns false if the frame contains no
+// such record.
 static bool change_words(uint8_t *at, size_t n, unsigned tag, uint8_t kind)
 {
     for (size_t i = 0; i + 8 <= n; i += 8 * codec_record_words(get_u64(at + i))) {
@@ -82,7 +82,7 @@ static bool change_events(const char *part)
 
 static bool change_trace(const struct frame *f, const char *part)
 {
-    // Value of the first field.
+    // Changes the value of the first field.
     if (f->type == TRACE_SESSION && strcmp(part, "clock") == 0)
         payload.data[2] = CLOCK_KIND_CNTVCT + 1;
     if (f->type == TRACE_SESSION)

@@ -2,8 +2,8 @@
 
 load ../helper
 
-# A workload of one process: 700 bytes of main → fill → fill_more in seven blocks, 1,000 bytes of
-# main alone, 50 bytes without a stack.
+# Writes a workload of one process. The stack main, fill, fill_more allocates seven blocks of 100
+# bytes. The stack main allocates 1,000 bytes. 50 bytes have no stack.
 workload() {
   {
     echo '{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x10000","size":4096,"offset":0,"text":"00 /home/me/app"}'
@@ -163,7 +163,7 @@ END
   "$HEAPTAPE" export -q --no-timestamps -F dhat t.htw >events.json
   [ "$(jq -c '[.tu, .te, .tg]' events.json)" = '["events",19,10]' ]
   [ "$(jq '[.pps[].tb] | add' events.json)" -eq 2058 ]
-  # The order of call sites and a pipe make no difference.
+  # The output does not depend on the order of call sites, or on whether the input is a pipe.
   "$HEAPTAPE" export -q -F dhat - <t.htw | cmp - d.json
 }
 
@@ -172,7 +172,7 @@ END
   [ -e "$viewer" ] && command -v node || skip "no dh_view.js or no node"
   timed_workload
   "$HEAPTAPE" export -q -F dhat -o d.json t.htw
-  # Bytes, blocks, lifetimes, bytes at the peak, bytes at the end, frames.
+  # A line contains bytes, blocks, lifetimes, bytes at the peak, bytes at the end, and frames.
   node "$HEAPTAPE_SOURCE/tests/commands/dh_view.mjs" "$viewer" d.json >tree
   [ "$(head -1 tree)" = "2058 11 280000 1750 1300 [root]" ]
   grep -qF " 1000 8 66000 700 300 0x1002F: app+0x30 (in /home/me/app) < 0x1001F: app+0x20 (in /home/me/app) < 0x1000F: app+0x10 (in /home/me/app)" tree

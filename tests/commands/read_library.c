@@ -25,7 +25,7 @@ static void number(uint32_t known, unsigned column, uint64_t value)
     putchar(',');
 }
 
-// Prints events like `export -F csv -t events`; plain texts only.
+// Prints events like `export -F csv -t events`. Texts must not need quotes.
 static int events(void)
 {
     const heaptape_event *e;
@@ -126,7 +126,8 @@ static void expect(const char *what, int64_t rc, int want)
     printf("%s %s\n", what, rc == want ? "ok" : "NOT AS EXPECTED");
 }
 
-// Calls that the contract forbids or allows at any time. Prints a line for each.
+// Makes calls that the contract forbids, and calls that it allows at any time. Prints a line for
+// each call.
 static int misuse(void)
 {
     uint64_t items[2];
@@ -171,7 +172,7 @@ static int first(void)
 {
     const heaptape_event *e;
     int rc = heaptape_trace_next_event(t, &e);
-    return rc < 0 ? rc : 0; // closed while a thread still reads
+    return rc < 0 ? rc : 0; // the trace is closed while a thread still reads it
 }
 
 int main(int argc, char **argv)

@@ -42,8 +42,8 @@ valid() {
   valid small.htw
   heaptape replay -q --verify -r 1 -a "$(buggy unaligned 4)" small.htw
   fails_with 1 "misaligned: "
-  # Only aligned blocks: five allocations, the last of which fails. If an address is aligned by
-  # chance, the free of an earlier block stays.
+  # The result contains only aligned blocks: five allocations, and the last one fails. If an address
+  # is aligned by chance, the result also contains the free of an earlier block.
   "$HEAPTAPE" dump small.htw >dump.txt
   [ "$(grep -c ' = #' dump.txt)" -eq 5 ]
   [ "$(grep -cE 'align|valloc| free\(' dump.txt)" -eq "$(wc -l <dump.txt)" ]

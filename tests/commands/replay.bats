@@ -210,7 +210,7 @@ LOG
 
 @test "errors found by the checking allocator are reported" {
   make_workload churn 1 1000
-  # Without the functions of its own kind, deleting a block of malloc is an error.
+  # The workload frees blocks of malloc with delete. The checking allocator must report this.
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw misfit 1 10
   heaptape replay -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
   fails_with 1 "ended by signal 6 (Aborted) during the replay: in " ": verify: block freed by a function of another family"

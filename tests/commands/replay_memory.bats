@@ -37,7 +37,7 @@ assert 0 < d["mean_rss_bytes"] <= d["peak_rss_bytes"]'
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --internal-fragmentation --json w.htw >out.json
   json 's = d["internal_fragmentation"]
-# libc returns at least 24 bytes, and otherwise 8 more than a multiple of 16.
+# The usable size of libc's blocks is at least 24 bytes, and 8 bytes more than a multiple of 16.
 assert s["usable_bytes"] > s["requested_bytes"] > 10500 * 8, s
 assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio"] > 1, s'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
@@ -51,7 +51,7 @@ assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio
   while read -r name; do
     "$HEAPTAPE" replay -q -r 1 --no-latency --stats-every 1000 --json -a "$name" w.htw >out.json
     json 's, who = d["stats"], sys.argv[1]
-# 20 marks, and one sample every 1,000 calls.
+# The statistics are read at 20 marks, and every 1,000 calls.
 assert len(s) == 20 + (d["events"] - 1) // 1000, len(s)
 for x in s:
   mapped, allocated = x["mapped_bytes"], x["allocated_bytes"]
@@ -151,8 +151,8 @@ def rss(name):
   return rss / mib
 names = "calloc", "malloc", "realloc", "calloc.all", "malloc.all", "realloc.all"
 print({name: rss(name) for name in names})
-# Ten blocks of 8 MiB, grown from 4 MiB by realloc. The kernel counts resident pages by CPU and may
-# miss some.
+# The workload has ten blocks of 8 MiB, which realloc has grown from 4 MiB. The kernel counts
+# resident pages by CPU and may miss some pages.
 assert all(rss(name) > 79.5 for name in names if name[-3:] == "all" or name == "malloc")
 assert rss("calloc") < 1 and 59.5 < rss("realloc") < 61
 END
@@ -237,7 +237,8 @@ assert d["peak_rss_bytes"] < 1.3 * d["peak_live_bytes"], d["peak_rss_bytes"]'
   [ "$(cat kept)" = 4 ] || { cat kept; return 1; }
   kept 3 --threads one
   [ "$(cat kept)" = 12 ] || { cat kept; return 1; }
-  # At a pace the clock is real: 45 ms are 45 blocks of 1 ms, unless the machine lags by as much.
+  # With --speed, the allocator sees the real clock. In 45 ms, it keeps 45 blocks, one per ms,
+  # unless the machine lags by as much.
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     kept 1 --speed x10
     [ "$(cat kept)" -le 14 ] || break
@@ -294,7 +295,8 @@ END
 }
 
 @test "large blocks: unmeasured blocks are used like those of their call site" {
-  # Blocks of 4 MiB: site 1 uses all of them, site 2 none, site 3 is unknown.
+  # All blocks have 4 MiB. The blocks of site 1 are used, and the blocks of site 2 are unused. The
+  # use of the blocks of site 3 is unknown.
   awk 'BEGIN {
     print "process 100 p"
     for (site = 1; site <= 3; site++)

@@ -12,7 +12,7 @@ d = json.loads(re.search(r'id=\"data\">(.*?)</script>', open(sys.argv[1]).read()
 print($2)" "$1"
 }
 
-# looks_right: checks the page in a browser; skipped without a browser.
+# looks_right: checks the page in a browser. If there is no browser, the check is skipped.
 looks_right() {
   run "$HEAPTAPE_SOURCE/tests/page/page_check.py" "$@"
   [ "$status" -ne 77 ] || skip "$output"
@@ -336,7 +336,7 @@ END
   [ "$(awk 'length > 80' <<<"$output")" = "" ]
   has "$output" "The peak RSS of the whole process is not predicted:"$'\n'"the workload has no samples of the program's memory."
   [[ "$output" != *"rocess RSS"* ]]
-  # Three runs have no interval; four times as fast is a ratio of 0.25.
+  # Three runs have no interval. An allocator that is four times as fast has a ratio of 0.25.
   python3 - <<'END'
 import json
 for i in '1', '2':
@@ -489,8 +489,8 @@ browser() {
   chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no Chromium to open the page with"
 }
 
-# A leak, a burst, a cache, and short-lived buffers in named threads. The recorder samples an idle
-# program at least every 1.5 seconds.
+# Records a program with a leak, a burst, a cache, and short-lived buffers in named threads. The
+# recorder samples an idle program at least every 1.5 seconds.
 with_heap() {
   cat >heap.c <<'END'
 #define _GNU_SOURCE
@@ -539,8 +539,8 @@ for i, site in enumerate(p['sites']):
         frames.append(p['frames'][p['stack_frames'][stack]]['function'])
         stack = p['stack_prefixes'][stack]
     assert frames == [f['function'] for f in s['frames']], frames
-# Compared with stat's growth: with --by site, the eighths of the run begin at the first event, here
-# at the first event with a stack.
+# The growth is compared with the findings of stat. With --by site, the eighths of the run begin at
+# the first event; here, they begin at the first event with a stack.
 assert stat['call_sites']['by_growth']
 for s in stat['call_sites']['by_growth']:
     assert p['steady_growth_bytes'][p['sites'].index(s['site'])] == s['steady_growth_bytes'], s

@@ -23,8 +23,8 @@ agree() {
   cmp want got || { diff want got | head -20; return 1; }
 }
 
-# agree_on COMMAND...: checks its trace with each codec, and the last one's workload with and
-# without stamps.
+# agree_on COMMAND...: records the command with each codec and checks the traces. Also checks the
+# workload of the last trace, with and without stamps.
 agree_on() {
   local codec
   for codec in none lz4 zstd; do

@@ -1,8 +1,8 @@
 load ../helper
 
 # make EXTRA: writes a trace of glibc's main heap with a page of each kind, and EXTRA in its map of
-# pages. Page 0 has a block of 24 bytes in a chunk of 32, page 2 a block of 1001 in a chunk of 1024.
-# Page 4 was freed, page 5 never used.
+# pages. Page 0 contains a block of 24 bytes in a chunk of 32 bytes. Page 2 contains a block of 1001
+# bytes in a chunk of 1024 bytes. Page 4 was freed, and page 5 was never used.
 make() {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<END
 allocator ${2:-/lib/x86_64-linux-gnu/libc.so.6}
@@ -133,7 +133,7 @@ END
 }
 
 @test "stat --rss: sentences appear when they apply" {
-  # 1 of 6 pages has no live block, 7136 of 24576 bytes are stranded.
+  # 1 of 6 pages has no live block. 7136 of 24576 bytes are stranded.
   make
   says_not "The allocator keeps"
   says "Live blocks pin 2 sparse pages, in which 7.0 KiB is free[.]"

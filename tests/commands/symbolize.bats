@@ -1,4 +1,5 @@
-# Names of functions without the recorded files: found elsewhere, and written into the recording.
+# Names of functions if the recorded files are missing: the names are found elsewhere, or were
+# written into the recording.
 
 load ../helper
 

@@ -75,7 +75,7 @@ on_terminal() {
   local top=$!
   until_table "recording"
   grow 100000 40
-  # In one interval the blocks were allocated, in a later interval nothing happened.
+  # The blocks were allocated in one interval. In a later interval, the program made no calls.
   until_table '^ *3\.8 MiB *100 000 *+[0-9.]* MiB .* up to 64 B$'
   until_table '^ *3\.8 MiB *100 000 *0 B *0 *0 B  up to 64 B$'
   end
@@ -212,7 +212,7 @@ on_terminal() {
 
 @test "top: keys, resizing and quitting on a terminal" {
   [ -z "$NO_COLOR" ]
-  # Sizes, sorted by the next column, view moved right, then quit.
+  # Shows sizes, sorts by the next column, moves the view to the right, and quits.
   on_terminal "wait:ended,key:z,wait:up to,key:>,wait:*blocks,key:right,wait:28837,size:10x60,wait:28837,key:q" \
     "$HEAPTAPE" top "$golden"
   expect "all steps" [ "$status" -eq 0 ]

@@ -23,7 +23,7 @@ is_summary() {
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]
   is_summary "2 threads" 599 1,180 3 1 1,183
-  # Two calls failed when they were recorded, two others were for alignment.
+  # Two calls failed in the recording. Two other calls had an alignment.
   heaptape trace_run -a jemalloc - <"$files/api.wl"
   [ "$status" -eq 0 ]
   is_summary "1 thread" 597 13 2 3 14

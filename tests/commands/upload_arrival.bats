@@ -1,4 +1,5 @@
-# heaptape upload removes a file only after the server has all of it, whatever is in between.
+# heaptape upload removes a file only after the server has received the whole file, even if a proxy
+# is between them.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load ../helper
 load ../receiver

@@ -1,5 +1,5 @@
-# The function that represents a call site: functions of libraries and allocation wrappers are
-# omitted as long as the program calls them.
+# Tests the function that represents a call site. Functions of libraries and allocation wrappers are
+# omitted if a function of the program calls them.
 
 load ../helper
 
@@ -102,8 +102,9 @@ C
   heaptape stat --wrappers two.ht
   [[ "$output" == *" 9.8 KiB"*" 4 "*"4  xmalloc (<stdin>:16)"* ]]
   [[ "$output" != *keep_entry* ]]
-  # Names in the recording are the same, as long as the program's file is there. Without it, nothing
-  # tells apart a function that returns its block and a function that keeps it.
+  # With names in the recording, the shown functions are the same if the program's file exists.
+  # Without the file, heaptape cannot distinguish a function that returns its block from a function
+  # that keeps its block.
   "$HEAPTAPE" symbolize -q -o named.ht two.ht
   [ "$(shown named.ht | tr '\n' ' ')" = "keep_entry load_names load_users load_words load_years " ]
   mv two elsewhere
