@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 BAD=libtest-badalloc.so
 
 # plays MODE [OPTION...]: replays w.htw once on the allocator in that mode, for at most two minutes.
-# 3>&- keeps forks from blocking bats.
+# Descriptor 3 is closed, so that forks do not block bats.
 plays() {
   bats_require_minimum_version 1.5.0
   local seconds=60
@@ -21,7 +21,8 @@ plays() {
   expect "no hang" [ "$status" -ne 137 ]
 }
 
-# fails MODE HOW TEXT...: a replay (HOW is verify or plain) ends with one line that has each TEXT.
+# fails MODE HOW TEXT...: a replay ends with one line that contains each TEXT. HOW is verify or
+# plain.
 fails() {
   local options=()
   [ "$2" = plain ] || options=(--verify)

@@ -47,7 +47,7 @@ teardown() {
   [ ! -s map ] || rm -f "$(cat map)"
 }
 
-# missing: that section of `stat`.
+# missing: prints the section `missing` of `stat`.
 missing() {
   "$HEAPTAPE" stat --brief t.ht | awk '/^$/ { on = 0 } on; /^missing from the recording/ { on = 1 }'
 }
@@ -219,8 +219,8 @@ END
   "$HEAPTAPE" record -f -o t.ht -- sh -c './static; echo >begun; read -r line <go' 2>err 3>&- &
   local recorder=$!
   wait_until [ -s begun ]
-  # The kernel queues 4 MiB of reports for the recorder: this starts and ends more processes.
-  # Another shell than that of bats, which runs a trap at each command.
+  # The kernel queues 4 MiB of reports for the recorder: this starts and ends more processes. A
+  # separate shell starts the processes, because the shell of bats runs a trap at each command.
   kill -STOP "$recorder"
   wait_until is_stopped "$recorder"
   bash -c 'for ((i = 0; i < 8000; i++)); do (:); done'
@@ -232,7 +232,7 @@ END
   same "process [0-9]+ \(static\) was not recorded: .*" \
     "the kernel did not report all processes: others may not have been recorded \(record fewer processes, with --follow\)"
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel_with_gaps ]
-  # Without the forks.
+  # Here, the static program does not fork.
   records sh -c './static; ./plain; :'
   same "process [0-9]+ \(static\) was not recorded: .*"
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ]
@@ -275,7 +275,7 @@ END
   records unshare -T --monotonic -1000 --fork ./plain
   same "the clock of process [0-9]+ is (999|1[0-9][0-9][0-9])[.0-9]* s behind the recorder's: times and the order of its events are wrong \(try .*\)"
   has_finding clock
-  # Another thread or process, and a stopped one, have the same clock.
+  # Another thread, another process, and a recorder that was stopped use the same clock.
   # shellcheck disable=SC2016 # the inner shell's
   records sh -c './plain; kill -STOP $PPID; (sleep 0.3; kill -CONT $PPID) & known threads 1000 4; ./plain'
   same
@@ -290,7 +290,7 @@ END
   [ "$(uname -m)" = x86_64 ] || skip "the program emulates the counter of x86-64"
   records ./plain
   [ "$("$HEAPTAPE" stat --json --brief t.ht | jq -r .recorded.clock)" = tsc ] || skip "the kernel does not trust the counter"
-  # The emulated counter is the true one.
+  # Without changes, the emulated counter is the true counter.
   records skewed 0 0 100%
   expect "one line" [ "$(grep -c '^heaptape: ' <<<"$stderr")" -eq 1 ]
   local far=100000000000 says
@@ -311,8 +311,8 @@ END
   same "the clock of process [0-9]+ is [0-9.]+ m?s (ahead of|behind) the recorder's$says"
   records skewed 150%
   same "the clock of process [0-9]+ is [0-9.]+ m?s ahead of the recorder's$says"
-  # These are not noticed, as heaptape(1) says: a difference of less than 2^18 ticks, and a slow
-  # counter.
+  # heaptape does not notice a difference of less than 2^18 ticks, or a slow counter (see
+  # heaptape(1)).
   records skewed 0 100000
   same
   records skewed 90%
@@ -381,7 +381,7 @@ END
   printf '%s\n' "$output" >map
   same
   rm -f "$(cat map)"
-  # 70 MiB.
+  # The map has 70 MiB.
   { cat lines; yes '1000000 10 a function whose name is not short' | head -n 1700000; } >many
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/jit" many stay
   printf '%s\n' "$output" >map

@@ -1,5 +1,5 @@
-// Frees large blocks after restricting itself to a few system calls: by prctl, and in a separate
-// thread.
+// Restricts itself to a few system calls and then frees large blocks. The argument selects how the
+// filter is installed.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

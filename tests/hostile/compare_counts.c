@@ -1,5 +1,5 @@
-// Compares the readable records of a trace with the counts of counted.c: compare_counts TRACE
-// COUNTS MODE
+// Compares the intact records of a trace with the counts of counted.c: compare_counts TRACE COUNTS
+// MODE
 //   all       every counted pair is in the trace, and at most one more for each thread
 //   at-least  every counted pair is in the trace
 //   none      compares nothing
@@ -20,11 +20,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// A stream of a thread.
+// Counts of a thread.
 struct stream {
     uint32_t process, thread;
-    bool counts;     // the block that identifies the thread was found
-    uint32_t number; // number of that thread
+    bool counts;     // true after the block that identifies the thread was found
+    uint32_t number; // number that the first block of the thread encodes
     uint64_t pairs, words, ptr;
     unsigned wrong;
 };
@@ -56,7 +56,7 @@ static void add_event(struct stream *t, const struct event *ev)
     if (ev->kind == HT_MALLOC && !t->counts && number < COUNTS_THREADS) {
         t->counts = true;
         t->number = (uint32_t)number;
-        t->ptr = 0; // the free of that block is not a pair
+        t->ptr = 0; // the block that identifies the thread is not part of a pair
     } else if (t->counts && ev->kind == HT_MALLOC) {
         t->wrong += ev->size != counts_size(t->pairs) || t->ptr;
         t->ptr = ev->result;

@@ -30,7 +30,8 @@ shows() {
   [[ "${lines[1]}" == *$pattern* ]]
 }
 
-# refused FILE PATTERN OPTION...: a pipe or device instead of FILE is named, but not opened.
+# refused FILE PATTERN OPTION...: if FILE is a pipe or device, heaptape prints its name, but does
+# not open it.
 refused() {
   local file=$1 pattern=$2
   shift 2
@@ -60,7 +61,7 @@ refused() {
   refused "sys$PWD/p.dbg" "0x" --debug-dir sys
   refused "sys/${PWD##*/}/p.dbg" "0x" --debug-dir sys
   refused "sys/p" "0x" --debug-dir sys
-  # The shared file of dwz.
+  # Tests the shared debug file of dwz.
   cp away p.dbg
   { printf 'shared.dbg\0'; head -c 20 /dev/zero; } >alt
   objcopy --add-section .gnu_debugaltlink=alt p.dbg
@@ -103,7 +104,7 @@ with_section() {
   has "$stderr" "its compressed sections are too large"
   run "$HEAPTAPE" symbolize -f -o named.ht p.ht
   has "$output" "its compressed sections are too large"
-  # Also in a separate file.
+  # Tests the same section in a separate debug file.
   with_link
   shows "0x"
   has "$stderr" "p.dbg: not a regular ELF file"

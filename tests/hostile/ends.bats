@@ -79,7 +79,7 @@ has_no_children() {
   cat err
   expect "status 125" [ "$code" -eq 125 ]
   has "$(cat err)" "fifo accepted no more data: the trace is cut off"
-  # With a reader, the status is the program's.
+  # If the FIFO has a reader, the exit status is the status of the program.
   cat fifo >whole.ht &
   run "$HEAPTAPE" record -q -z none -o fifo -- sh -c 'known _exit 20000 >/dev/null; exit 3'
   expect "status 3" [ "$status" -eq 3 ]

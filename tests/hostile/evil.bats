@@ -33,8 +33,8 @@ each() {
   for ((seed = 1; seed <= seeds; seed++)); do
     for mode; do
       beside "$mode" "$seed"
-      # A program that starts after the session was truncated is not recorded, but named: about one
-      # in 400.
+      # About one in 400 programs starts after the session was truncated. Such a program is not
+      # recorded, but reported.
       case $mode$stderr in truncsession*"(known) was not recorded"*) beside "$mode" "$seed" ;; esac
       whole
     done
@@ -60,7 +60,7 @@ each() {
   skip_under_sanitizer
   records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & evil trunc 0.2 1; churn 10'
   has "$stderr" "heaptape: 1 spool could not be read: a program truncated or overwrote it before the recorder read it"
-  # No such message without a truncation.
+  # Without a truncation, there is no such message.
   records sh -c 'churn 10; forkloop 20'
   expect "no such message" [ "${stderr#*could not be read}" = "$stderr" ]
 }

@@ -1,6 +1,6 @@
-# The Nth call of malloc, mmap, pread, writev, rename, … fails in heaptape itself. Output and status
-# of the program must be those without heaptape. The trace must be complete, or valid and reported
-# as truncated, or absent. HEAPTAPE_TEST_FAULTS=all tries every N up to 120.
+# The Nth call of malloc, mmap, pread, writev, rename, … fails in heaptape itself. The program must
+# have the same output and status as without heaptape. The trace must be complete, or valid and
+# reported as truncated, or absent. HEAPTAPE_TEST_FAULTS=all tries every N up to 120.
 # shellcheck disable=SC2030,SC2031 # bats runs each test in a separate shell
 load hostile
 
@@ -12,8 +12,8 @@ setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS:$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
-# Threads, a fork child of a fork child, a program that aborts; then the shell exits with its own
-# status.
+# Writes a program that starts threads, a fork child of a fork child, and a program that aborts. The
+# shell then exits with its own status.
 write_program() {
   cat >program.sh <<'SH'
 known threads 100 2

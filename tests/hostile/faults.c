@@ -5,7 +5,7 @@
 //   HEAPTAPE_FAULT_MET=FILE                is created when that call happens
 //   HEAPTAPE_FAULT_AFTER=FILE              counts calls only while FILE exists
 #define _GNU_SOURCE
-#undef _FILE_OFFSET_BITS // both names of open, mmap, … are defined here
+#undef _FILE_OFFSET_BITS // This file defines both names of open, mmap and so on.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
 static char function[16], how[16];
-static int error; // 0: short
+static int error; // errno of the failing call; 0: transfer one byte
 static long n, times = 1;
 static pid_t self;
 static _Atomic long calls;
@@ -56,7 +56,7 @@ static __attribute__((constructor)) void begin(void)
     }
 }
 
-// Returns true if this call must fail. The functions called here are the real ones.
+// Returns true if this call must fail. The functions that it calls are not made to fail.
 static int fails(const char *name)
 {
     if (!self || strcmp(name, function) != 0 || getpid() != self ||
@@ -136,7 +136,7 @@ FAILS(pid_t, fork, (void), (), -1)
 FAILS(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
 FAILS(DIR *, opendir, (const char *path), (path), NULL)
 
-// For pidfd_open(2), which has no wrapper in libc.
+// Replaces syscall, because pidfd_open(2) has no wrapper in libc.
 long syscall(long number, ...)
 {
     long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");

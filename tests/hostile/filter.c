@@ -1,5 +1,5 @@
-// An allow list like a sandbox's: read write exit_group brk mmap munmap mprotect futex
-// clock_gettime. Other system calls kill the process.
+// Installs a filter like a sandbox, which allows only these system calls: read write exit_group brk
+// mmap munmap mprotect futex clock_gettime. Other system calls kill the process.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -10,7 +10,7 @@ records() {
   expect "no hang" [ "$status" -ne 137 ]
 }
 
-# events: the number in all processes of t.ht.
+# events: prints the number of events of all processes in t.ht.
 events() {
   "$HEAPTAPE" stat --json --brief t.ht | jq .events
 }
@@ -35,7 +35,8 @@ waits_in() {
   grep -q "$2" "/proc/$1/wchan" 2>/dev/null
 }
 
-# has_received PID SIGNAL-NUMBER: the signal is not pending anymore; two pending ones would merge.
+# has_received PID SIGNAL-NUMBER: the signal is no longer pending. Two pending signals would merge
+# into one.
 has_received() {
   local pending
   pending=$(awk '/^ShdPnd/ { print $2 }' "/proc/$1/status")

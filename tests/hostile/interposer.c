@@ -1,6 +1,6 @@
-// A library that replaces the functions in names.h (lines X(NAME)). Before the real function, it
-// takes a lock, allocates, and calls dlopen, except in nested calls of the same function. x86-64
-// only.
+// A library that replaces the functions in names.h (lines X(NAME)). Before it calls the real
+// function, it locks a mutex, allocates, and calls dlopen, except in nested calls of the same
+// function. It works only on x86-64.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

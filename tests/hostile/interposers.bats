@@ -69,14 +69,15 @@ whole() {
   done
   gcc -O1 -w -fno-builtin -fPIC -shared -I. -o interposer.so "$HEAPTAPE_SOURCE/tests/hostile/interposer.c"
   expect "without heaptape" [ "$(LD_PRELOAD=$PWD/interposer.so timeout 60 ./prog)" = "done" ]
-  # After and before the capture library: the first library is called first.
+  # Preloads the library after and before the capture library. A call first reaches the first
+  # library.
   records sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
   records sh -c "LD_PRELOAD=$PWD/interposer.so:\$LD_PRELOAD exec ./prog"
   whole
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f --stacks -o t.ht -- sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
-  # Also in the recorder.
+  # Here, the recorder also loads the library.
   LD_PRELOAD=$PWD/interposer.so records ./prog
   whole
 }

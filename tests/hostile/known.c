@@ -1,6 +1,5 @@
-// A program that knows its malloc calls: it makes N calls of each kind with unique sizes and prints
-// their number. Sizes: malloc 4999, calloc 7*713, realloc to 5003, memalign 64,5009, posix_memalign
-// 64,5021, aligned_alloc 64,5056.
+// Makes N calls of each kind with unique sizes, and prints the number of calls. Sizes: malloc 4999,
+// calloc 7*713, realloc to 5003, memalign 64,5009, posix_memalign 64,5021, aligned_alloc 64,5056.
 //   known threads N T | kill N | abort N | _exit N | fork N C | exec N | short N | sighandler N
 #define _GNU_SOURCE
 #include <malloc.h>

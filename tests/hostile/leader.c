@@ -1,4 +1,4 @@
-// The main thread exits by pthread_exit at once; another thread continues.
+// A program whose main thread exits at once by pthread_exit while another thread continues.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -165,7 +165,7 @@ kill_recorder() {
   skip_under_sanitizer
   [ -w /proc/sys/kernel/ns_last_pid ] || skip "pids cannot be chosen"
   kill_recorder idle
-  # In another shell, because this shell has had a child with that pid.
+  # Runs in a separate shell, because this shell already had a child with this pid.
   # shellcheck disable=SC2016 # the inner shell's
   bash -c 'for ((try = 0; try < 50; try++)); do
     echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid
@@ -186,7 +186,7 @@ kill_recorder() {
   wait_until has_forked $(($(cat forkloop.n) + 2))
   first=$(du -s "$folder" | cut -f1)
   wait_until has_forked $(($(cat forkloop.n) + 100))
-  # More processes than before, but no more memory.
+  # There were more processes than before, but they need no more memory.
   echo "$first KiB, then $(du -s "$folder")"
   [ "$(du -s "$folder" | cut -f1)" -le "$first" ]
   kill "$program"
@@ -240,7 +240,8 @@ kill_recorder() {
     timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- sh -c 'prlimit --pid $PPID --nofile="$0:$0"
       { ulimit -f 0; known short 500 5; echo "status $?"; } | cat' "$n" >out 2>err || status=$?
     expect "the output with $n: $(cat err)" [ "$(cat out)" = $'40000\nstatus 0' ]
-    # Nothing was recorded, with a message; or everything; or the losses are reported.
+    # Three results are correct: a message reports that nothing was recorded, or everything was
+    # recorded, or the losses are reported.
     [ "$status" -eq 0 ] || [ "$status" -eq 125 ]
     [ "$status" -eq 125 ] || [ "$(wc -l <err)" -gt 1 ] || expect "all events" [ "$(events)" -ge 440000 ]
   done

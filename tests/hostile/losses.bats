@@ -74,7 +74,7 @@ is_said_exactly() {
   has "$stderr" "the recording stopped at --max-size"
   is_said_exactly
   adds_up "$(events)"
-  # The first cause alone.
+  # Tests only the first cause.
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- sh -c "$program" 4000
   expect "5500" [ "$(said_lost)" = 5500 ]
   is_said_exactly
@@ -115,7 +115,8 @@ records_beside() {
   "$HEAPTAPE" record -f -o t.ht -- bash -c "$program" >out 2>err &
   recorder=$!
   wait_until grep -q '[.]spool' /proc/$recorder/maps
-  # Enough for a spool of 128 chunks beside the shell's, too little for 512.
+  # The limit allows a spool of 128 chunks in addition to the spool of the shell, but not a spool of
+  # 512 chunks.
   prlimit --pid $recorder --as=$((($(awk '/VmSize/ { print $2 }' /proc/$recorder/status) + 16384) * 1024))
   echo >go
   status=0

@@ -1,4 +1,5 @@
-// manyprocs K N: K children with N pairs each, which then wait for each other at a barrier
+// manyprocs K N: forks K children. Each makes N pairs of malloc and free, and then waits for the
+// others at a barrier.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// manythreads N [refused|privileges]: N threads at once. Before that, the kernel refuses a filter,
-// or no_new_privs is set.
+// manythreads N [refused|privileges]: starts N threads at once. With `refused`, first installs a
+// filter that the kernel refuses. With `privileges`, first sets no_new_privs.
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>

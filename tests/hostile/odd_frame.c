@@ -1,5 +1,5 @@
-// Calls malloc like code without frame pointers: the frame pointer register holds a non-address.
-// Other architectures print the same answer.
+// Calls malloc like code without frame pointers, where the frame pointer register contains a number
+// that is not an address. On other architectures, only prints the same answer.
 #include <stdio.h>
 #include <stdlib.h>
 

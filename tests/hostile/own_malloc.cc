@@ -1,4 +1,4 @@
-// A program that defines malloc (like a statically linked allocator) and uses libstdc++'s operator
+// A program that defines malloc, like a statically linked allocator, and calls libstdc++'s operator
 // new.
 #include <cstdio>
 #include <cstdlib>

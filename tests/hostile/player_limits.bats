@@ -36,7 +36,7 @@ limited() {
 
 @test "a run that times calls needs little memory per thread" {
   skip_under_sanitizer
-  # Concurrent threads, each with two kinds of calls and a size. glibc's arenas would use the
+  # Replays concurrent threads, with two kinds of calls and a size. glibc's arenas would use the
   # remaining address space.
   for call in '"malloc","size":32,"result"' '"free","ptr"'; do
     seq -f "%.0f" 10 1009 | awk -v call="$call" '{ printf "{\"pid\":5,\"tid\":%d,\"kind\":%s:\"0x%x\"}\n", $1, call, $1 * 64 }'

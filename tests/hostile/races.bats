@@ -1,5 +1,5 @@
-# Data races in the recorder, the converter and the player, found by ThreadSanitizer: only in that
-# build (./check).
+# Tests for data races in the recorder, the converter and the player. They run only in the build
+# with ThreadSanitizer (./check).
 load hostile
 
 setup_file() {
@@ -9,7 +9,7 @@ setup_file() {
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   [ "$HEAPTAPE_SANITIZED" = thread ] || skip "needs -Db_sanitize=thread"
-  # A log for every process, also for those with redirected standard error.
+  # Writes a log for every process, because some processes redirect standard error.
   export TSAN_OPTIONS="log_path=$PWD/race exitcode=66"
 }
 
@@ -34,7 +34,8 @@ replays() {
 
 @test "recorder: threads, fork children, backpressure, control, live export" {
   local format
-  # More than the spool holds: threads wait, and the backup drainer runs beside the encoder.
+  # The events do not fit into the spool, so threads wait, and the backup drainer runs beside the
+  # encoder.
   timeout 120 "$HEAPTAPE" record -f -o t.ht -- known threads 6000 4
   timeout 120 "$HEAPTAPE" record -f -z none --usable -o t.ht -- known fork 300 10
   timeout 120 "$HEAPTAPE" record -f --stacks=4 --max-size=200K -o t.ht -- churn 300000
@@ -79,7 +80,7 @@ replays() {
   replays churn.htw --fragmentation
   replays threads.htw
   replays wait.htw
-  # Streamed.
+  # Replays a streamed workload.
   "$HEAPTAPE_PROGRAMS/make_workload" big.htw churn 4 150000 30 >/dev/null
   replays big.htw --memory=2M
 }

@@ -1,6 +1,6 @@
-// A counter as on a machine whose CPUs are not synchronized, or whose counter changes its rate. The
-// kernel forbids rdtsc to this process, and a handler of SIGSEGV emulates it. Only libheaptape.so
-// sees the changed values.
+// Simulates the counter of a machine whose CPUs are not synchronized, or whose counter changes its
+// rate. The kernel forbids rdtsc in this process, and a handler of SIGSEGV emulates the
+// instruction. Only libheaptape.so reads changed values.
 //
 //   skewed TICKS...     adds TICKS, and makes 1000 calls of malloc; then the next TICKS
 //   skewed PERCENT%     makes calls for 0.5 s while the counter has this rate
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     find_library();
     start = (int64_t)__builtin_ia32_rdtsc();
     sigaction(SIGSEGV, &how, NULL);
-    // A call of prctl would end the recording.
+    // Uses syscall, because a call of prctl would end the recording.
     syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
     for (int i = 1; i < argc; i++) {
         char *rate = strchr(argv[i], '%');

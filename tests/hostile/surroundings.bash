@@ -45,9 +45,10 @@ pick shm '' '' '' '' size=1m size=65m ro full fills disk
 pick output '' '' '' '' '' size=200k size=2m fills
 pick proc '' '' '' '' '' '' outer inner
 pick options '' '' '' '--lossy' '-z none' '--stacks=8' '--usable' '--maps'
-# Otherwise descriptor 6 does not exist, and no descriptor is left to start with.
+# With a limit of 6 descriptors, descriptor 6 does not exist, and these redirections would leave no
+# descriptor for the start of heaptape.
 [ "$outer_limit" != "ulimit -n 6" ] && [ "$inner_limit" != "ulimit -n 6" ] || [ "${outer_files#4}" = "$outer_files" ] || outer_files=
-# Otherwise glibc's arenas use up the address space, and thread stacks do not fit.
+# If the address space is limited, several arenas of glibc would leave no space for thread stacks.
 [ "${outer_limit#*-v}${inner_limit#*-v}" = "$outer_limit$inner_limit" ] || inner_env='env MALLOC_ARENA_MAX=1'
 # unshare -T needs /proc.
 [ -z "$proc" ] || [ "$inner_space" != 'unshare -T --monotonic 1000' ] || inner_space='nice'
@@ -80,7 +81,7 @@ record="$outer_limit; exec $HEAPTAPE record -f $options -o disk/t.ht -- bash -c 
   echo "PROGRAM: $program"
   echo "shm: $shm, output: $output, space: $outer"
 } >"what"
-# Through pipes, because the limit of file sizes is not meant for the output.
+# The output passes through pipes, because the limit of file sizes must not apply to the output.
 # shellcheck disable=SC2086 # words
 {
   {

@@ -1,5 +1,6 @@
 # Random limits, namespaces, closed descriptors and full disks: see surroundings.bash.
-# HEAPTAPE_TEST_ENVIRONMENTS is their number, HEAPTAPE_TEST_SEED the first seed.
+# HEAPTAPE_TEST_ENVIRONMENTS is the number of environments, and HEAPTAPE_TEST_SEED is the first
+# seed.
 load hostile
 
 setup_file() {
@@ -14,7 +15,7 @@ number_said() {
   sed -n 's/^heaptape: \([0-9 ]*\) records\? w[a-z]* lost$/\1/p' err | tr -d ' '
 }
 
-# Succeeds if more is reported missing than was counted.
+# Succeeds if more calls are reported as missing than were counted.
 is_more_said() {
   grep -q '^heaptape: \(at least \|.* may not have been recorded\|.* could not be \(read\|opened\)\)' err ||
     grep '^heaptape: .*not recorded' err | grep -qv '([0-9]* calls)'
@@ -34,9 +35,9 @@ is_said() {
   fi
 }
 
-# is_too_much BURSTS THREADS: known's processes report more lost calls than they can have made
-# beside the recorded ones: 11 in a burst, up to 200 at the start and end of a process, up to 64 of
-# a thread.
+# is_too_much BURSTS THREADS: the processes of `known` report more lost calls than they can have
+# made in addition to the recorded calls. A burst has 11 calls. The start and end of a process have
+# up to 200 calls, and a thread has up to 64.
 is_too_much() {
   "$HEAPTAPE" stat --json --brief t.ht | jq -e --argjson bursts "$1" --argjson threads "$2" '[.processes[] | select(.argv[0] // "" | endswith("known"))]
     | (map(.events + .lost_records) | add // 0) > 11 * $bursts + 200 * length + 64 * ([$threads, (map(.threads) | add // 0)] | max)' >/dev/null

@@ -83,7 +83,7 @@ missed() {
   # root keeps its user ID, so the program is recorded.
   records sh -c 'bin/suid 200000; :'
   missed 0
-  # Different real and effective user IDs have the same effect.
+  # A program with different real and effective user IDs is not recorded either.
   records sh -c 'setpriv --ruid 65534 --euid 0 ./plain 200000; :'
   says plain "was started with user or group IDs that differ, which disables LD_PRELOAD"
   missed 1
@@ -141,7 +141,7 @@ END
 }
 
 @test "unrecorded: too little address space for the library, or for its spool" {
-  # The minimum for the program itself.
+  # The minimum limit with which the program itself can run.
   local least=2000
   until (ulimit -v $least && ./plain) 2>/dev/null || [ $least -gt 9000 ]; do least=$((least + 50)); done
   # The program ends when libc.so does not fit, 0.5 ms after exec, perhaps before the recorder
@@ -212,11 +212,11 @@ opens() {
   gcc -fno-builtin -shared -fPIC -o work.so work.c
   gcc -fno-builtin -shared -fPIC -fno-plt -o noplt.so work.c
   for how in d ld dc dx dt dv dvx df; do opens $how 1; done
-  # Also if several processes opened it.
+  # The message is also correct if several processes opened the library.
   records sh -c "deepbind '$PWD/work.so' d; deepbind '$PWD/noplt.so' d; deepbind '$PWD/work.so' d"
   has "$stderr" "noplt.so was opened with RTLD_DEEPBIND"
   [ "$(grep -c "was opened with RTLD_DEEPBIND" <<<"$stderr")" -eq 2 ]
-  # Without the flag, and without bound calls.
+  # There is no message without the flag, or if the library binds no calls of malloc.
   opens ldn 0
   for how in "" l lc x tf v; do
     opens "$how" 0
@@ -247,7 +247,8 @@ not_seen() {
     [ "$in_use" -ge 1008000 ]
     [ "$in_use" -le 1040000 ]
   done
-  # Freed memory is not missing. The rest of the process is small, so the share is of a few KiB.
+  # Freed memory does not count as missing. The process has only a few KiB of other memory, so the
+  # share is a share of a few KiB.
   records deepbind "$PWD/idle.so" d
   has "$stderr" "% was not recorded"
   [ "$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].malloc_in_use_bytes // empty] | max')" -lt 40000 ]
@@ -258,7 +259,7 @@ not_seen() {
 }
 
 @test "unrecorded: a damaged heap does not prevent a program from exiting" {
-  # A chunk of the unsorted list that points to itself: mallinfo2 would loop or crash. The thread
+  # A chunk of the unsorted list points to itself, so mallinfo2 would loop or crash. The thread
   # cache serves the next malloc(10) of deepbind.
   printf '#include <stdlib.h>\n#include <unistd.h>\nvoid work(int n) { void **p = malloc(5000); free(malloc(10)); malloc(100); free(p); %s write(1, "worked\\n", 7); }\n' \
     'p[1] = (void **)p - 2;' >loops.c
@@ -290,8 +291,8 @@ not_seen() {
 
 @test "unrecorded: AddressSanitizer, and with its check of the library order turned off" {
   [ -x asan ] || skip "no AddressSanitizer"
-  # It lives for a millisecond: on a busy machine it may exit before it can be examined, which is
-  # reported.
+  # The process lives for only a millisecond. On a busy machine, it may exit before heaptape can
+  # examine it. heaptape then reports this.
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     records sh -c './asan 200000; ./plain; :'
     [[ "$stderr" == *"it ended before it could be examined"* ]] || break

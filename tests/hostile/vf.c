@@ -1,4 +1,5 @@
-// Forks child F (no events), then vforks V, which mallocs and calls _exit or exec; F continues.
+// Forks child F. F calls vfork before it calls malloc. The vfork child calls malloc, and then _exit
+// or exec. F then continues and calls malloc.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@ load hostile
 
 bats_require_minimum_version 1.5.0
 
-# Workloads with correct checksums and contradictory contents (liar.c): every command refuses them
-# with the same message and no earlier message.
+# Workloads with correct checksums and contradictory contents (liar.c). Every command must refuse
+# such a workload with the same message, and print no other message before.
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
