@@ -24,11 +24,11 @@ enum { BIG = 64, ARENA_BYTES = 1 << 20 };
 static const char *bug = "";
 static _Atomic long left;
 
-// The latest large block of malloc that is still live.
+// The last large block that malloc returned, if it is still live.
 static struct {
     char *_Atomic block;
     _Atomic size_t size;
-    char *_Atomic thread; // identifies the thread by an address
+    char *_Atomic thread; // address of a thread-local variable, which identifies the thread
 } latest;
 static __thread char own;
 
@@ -111,7 +111,7 @@ EXPORT void *realloc(void *old, size_t size)
 
 EXPORT void *memalign(size_t align, size_t size)
 {
-    // Returns memory at twice the alignment plus 32 bytes.
+    // Returns an address that is a multiple of 32, but not of the alignment.
     if (align > 32 && is("unaligned"))
         return (char *)__libc_memalign(2 * align, size + 32) + 32;
     return __libc_memalign(align, size);

@@ -1,6 +1,6 @@
 // libtest-cached.so: libc's allocator with thread caches that can be moved between threads. The
-// caches are empty, but count mallocs. At exit it writes to the file $CACHES: "made N", "freed N",
-// and the mallocs of each cache, one per line.
+// caches contain no blocks, but each cache counts calls of malloc. At exit, the library writes to
+// the file $CACHES: "made N", "freed N", and the count of each cache, one per line.
 #include "replay/libc_allocator.h"
 
 #include <fcntl.h>
@@ -19,7 +19,8 @@ static struct cache {
     unsigned long mallocs;
 } all[MAX_CACHES];
 static unsigned made, freed;
-static struct cache *mine; // the tests have one OS thread
+static struct cache *mine; // no thread-local variable is necessary, because the tests have one OS
+                           // thread
 
 EXPORT bool release_malloc_thread_cache(void **cache)
 {

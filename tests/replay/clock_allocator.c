@@ -1,7 +1,8 @@
-// libtest-clock.so: libc's allocator with delayed frees: a freed block is kept until it has been
-// unused for 45 ms, which malloc checks. At exit, $CLOCK_COUNTS gets the median number of blocks
-// kept by the mallocs that freed some; a few are calls of the player before and after the replay.
-// Aborts if the clock goes back.
+// libtest-clock.so: libc's allocator with delayed frees. A freed block is kept until it has been
+// unused for 45 ms; malloc then frees it. For each malloc that frees such blocks, the library
+// counts the blocks that are still kept. At exit, it writes the median of these counts to the file
+// $CLOCK_COUNTS. A few of the mallocs are calls of the player before and after the replay. Aborts
+// if the clock goes back.
 #include "replay/libc_allocator.h"
 
 #include <pthread.h>

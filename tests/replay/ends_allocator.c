@@ -1,5 +1,6 @@
-// libtest-ends.so: libc's allocator. When a thread exits that called malloc(10) or malloc(11), it
-// adds a line to $ENDS: that size, and the number of mallocs of all threads up to then.
+// libtest-ends.so: libc's allocator. When a thread that called malloc(10) or malloc(11) exits, the
+// library adds a line to the file $ENDS: this size, and the number of mallocs of all threads so
+// far.
 #include "replay/libc_allocator.h"
 
 #include <pthread.h>

@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Calls until the fault; -1 before the first call, or without a fault.
+// Number of calls until the fault. It is -1 before the first call, and if no fault is selected.
 static _Atomic long left = -1;
 static const char *fault;
 

@@ -1,6 +1,7 @@
-// libtest-first.so: libc's allocator, except that blocks of 1 to 64 MiB are placed in one of two
-// areas, for malloc and for calloc. The pages of both areas are inaccessible at first. An access
-// adds a line to $FIRST: calloc or malloc, and read or write. x86-64 only.
+// libtest-first.so: libc's allocator, except that blocks of 1 to 64 MiB are placed in two separate
+// areas: one for malloc, one for calloc. The pages of both areas are inaccessible at first. The
+// first access to a page adds a line to the file $FIRST: "calloc" or "malloc", and "read" or
+// "write". Works only on x86-64.
 #include "replay/libc_allocator.h"
 
 #include <fcntl.h>

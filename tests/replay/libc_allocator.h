@@ -1,5 +1,5 @@
-// libc's allocator for test allocators that change one function. FORWARD_MALLOC and so on define
-// the unchanged functions.
+// Forwards functions to libc's allocator, for test allocators that change only one function.
+// FORWARD_MALLOC and so on define the unchanged functions.
 #ifndef LIBC_ALLOCATOR_H
 #define LIBC_ALLOCATOR_H
 

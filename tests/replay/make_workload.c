@@ -34,7 +34,7 @@ static struct workload_output to;
 static uint32_t n_slots;
 static uint64_t stamp, live, peak, seed = 88172645463325252ull;
 static uint64_t ops_of[MAX_THREADS];
-static uint64_t to_make[HT_KIND_LIMIT]; // expected calls of the player
+static uint64_t to_make[HT_KIND_LIMIT]; // number of calls of each kind that the player must make
 static int64_t live_blocks;
 
 struct block {
@@ -65,7 +65,8 @@ static uint64_t pick(uint64_t limit)
     return (next_random() >> 11) % limit;
 }
 
-// Returns a random size: geometric in powers of two from 8 to 1,024, uniform in between.
+// Returns a random size from 8 to 1,024. The power of two has a geometric distribution, and sizes
+// between two powers are uniform.
 static uint64_t pick_size(void)
 {
     unsigned power = (unsigned)__builtin_ctzll(next_random() | 0x40);
@@ -85,7 +86,7 @@ static void put(uint32_t thread, struct workload_op op)
     must(workload_output_op(&to, thread, &op, &error));
 }
 
-// Slots freed by a thread. Only that thread reuses them.
+// The slots that each thread has freed. Only the same thread reuses them.
 static struct {
     uint32_t *slots;
     size_t n, capacity;
@@ -208,7 +209,7 @@ static struct workload_op pick_allocation(unsigned kind)
     return op;
 }
 
-// Returns a free of a matching kind: blocks of C++ functions need the matching delete.
+// Returns a free of a matching kind. A block of a C++ function needs the matching delete.
 static struct workload_op pick_free(unsigned allocated_by, const struct workload_op *allocation)
 {
     static const uint8_t by_new[] = {HT_DELETE, HT_DELETE_SIZED, HT_DELETE_NOTHROW};
@@ -249,7 +250,8 @@ static void resize(uint32_t thread, struct block *b)
     put(thread, op);
 }
 
-// Adds calls without effect, or without effect when they were recorded.
+// Adds calls that have no effect, and calls that had no effect in the recording because they
+// failed.
 static void put_odd_calls(uint32_t thread)
 {
     put(thread, (struct workload_op){.kind = HT_FREE, .slot = WORKLOAD_NO_SLOT});
@@ -417,11 +419,12 @@ static void make_paced(uint32_t threads, uint64_t calls)
     }
 }
 
-// Small blocks of two threads; a fourth of them is live when a large block makes the peak. Then
-// thread 1 replaces its blocks without a dependency, and the large block is freed.
+// Two threads allocate small blocks. A fourth of the blocks is live at the peak, which a large
+// block causes. Then thread 1 replaces its blocks without a dependency, and the large block is
+// freed.
 //
 // A snapshot at the peak must wait for thread 1 and stop it, because thread 1 depends on no other
-// thread. With `idle`, thread 2 has that many calls before the peak, which delays the peak further.
+// thread. Thread 2 makes `idle` calls before the peak, which delay the peak further.
 static void make_holes(uint64_t calls, uint64_t idle)
 {
     enum { BIG = 1 << 20, KEPT = 4 };

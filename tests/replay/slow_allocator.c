@@ -1,4 +1,4 @@
-// libtest-slow.so: libc's allocator with a free that sleeps 0.1 ms.
+// libtest-slow.so: libc's allocator, but each free sleeps for 0.1 ms.
 #include "replay/libc_allocator.h"
 
 #include <stdlib.h>

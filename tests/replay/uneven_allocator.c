@@ -1,6 +1,6 @@
-// libtest-uneven.so: libc's allocator with differences between processes: the 1,000th malloc uses
-// extra memory and time. Each process adds a byte to $UNEVEN; the number of earlier bytes selects
-// the amount.
+// libtest-uneven.so: libc's allocator with differences between processes. The 1,000th malloc uses
+// extra memory and time. Each process adds a byte to the file $UNEVEN, and the number of earlier
+// bytes selects the amount of extra memory and time.
 #include "replay/libc_allocator.h"
 
 #include <fcntl.h>

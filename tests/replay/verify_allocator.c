@@ -1,8 +1,8 @@
 // libtest-verify.so: an allocator that checks its callers. It never reuses an address, so it
-// detects every wrong free: of an unknown or freed block, with another size or alignment than
-// requested, or by a function that does not match the allocating function. It then prints the error
-// and aborts. At exit it writes the counts of calls of each kind by the program (without its
-// libraries) and the number of live blocks to the file $VERIFY_COUNTS.
+// detects every wrong free. A free is wrong if the block is unknown or was freed, if the size or
+// alignment differs from the allocation, or if the function does not match the allocating function.
+// The library then prints the error and aborts. At exit it writes the counts of calls of each kind
+// by the program (without its libraries) and the number of live blocks to the file $VERIFY_COUNTS.
 #include "trace/event/event.h"
 
 #include <elf.h>
@@ -25,14 +25,14 @@
 #define LIVE        0x6576696c6576696cull
 #define DEAD        0x6461656464616564ull
 
-// Groups of functions that may free a block.
+// The families of functions. A block may be freed only by a function of its family.
 enum family { FAMILY_C, FAMILY_NEW, FAMILY_NEW_ARRAY, FAMILY_MASK = 15, PROGRAMS = 16 };
 
 // Header directly before a block.
 struct head {
-    _Atomic uint64_t state; // LIVE or DEAD
-    uint64_t size, align;   // as requested; align 0: not specified
-    uint64_t family;        // includes PROGRAMS if the program itself allocated the block
+    _Atomic uint64_t state; // LIVE, or DEAD after the block was freed
+    uint64_t size, align;   // requested size and alignment; align is 0 if not specified
+    uint64_t family;        // enum family, plus PROGRAMS if the program itself allocated the block
 };
 _Static_assert(sizeof(struct head) == 32, "keeps blocks aligned to 16");
 
