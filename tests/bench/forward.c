@@ -1,5 +1,5 @@
-// Forwards malloc and free and does nothing else: the minimum cost of an interposer. The overhead
-// of recording is measured relative to it.
+// A preload library that only forwards malloc and free. It shows the minimum cost of an interposer.
+// The overhead of recording is measured relative to this cost.
 #include <dlfcn.h>
 #include <stddef.h>
 

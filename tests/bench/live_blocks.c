@@ -1,5 +1,6 @@
-// A million live blocks and random frees: any lookup of a block by address misses every cache.
-// Arguments: live blocks (default 1M), iterations (default 10M) of a free and a malloc each
+// Frees random blocks among a million live blocks, so that any lookup of a block by address misses
+// every cache. Arguments: number of live blocks (default 1M), number of iterations (default 10M)
+// with a free and a malloc each
 #include <stdint.h>
 #include <stdlib.h>
 

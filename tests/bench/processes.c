@@ -1,4 +1,5 @@
-// Consecutive processes with forty events each. Argument: number of processes (default 1,000)
+// Runs processes with forty events each, one after another. Argument: number of processes (default
+// 1,000)
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

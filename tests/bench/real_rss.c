@@ -7,11 +7,11 @@
 // $REAL_RSS_ALLOCATOR. REAL_RSS_LOOK=0 measures only times, without PRELOAD.so. The file
 // $REAL_RSS_CURVE gets a line for each sample: calls of the allocator, CPU time in ns, heap bytes.
 //
-// Samples every 2 ms miss growth between samples, in a short program a third of the peak. Therefore
-// the kernel stops the program (seccomp_unotify(2)) before each call that can release memory
-// (munmap, madvise, mremap, brk, exit_group) until a sample is taken. Calls are not stopped while
-// they concern less than 64 KiB since the last sample, so the peak is too low by at most that
-// amount.
+// Sampling every 2 ms misses growth between two samples: in a short program, a third of the peak.
+// Therefore the kernel stops the program (seccomp_unotify(2)) before each call that can release
+// memory (munmap, madvise, mremap, brk, exit_group) until a sample is taken. The kernel does not
+// stop these calls until they can have released 64 KiB since the last sample. The measured peak is
+// therefore too low by at most 64 KiB.
 //
 // The program is also stopped every 256 calls of the allocator, and less often later, because
 // allocators release memory over time. Its clock excludes the time for which it is stopped.
@@ -50,7 +50,8 @@ static struct {
     uint64_t calls, cpu_ns, heap_bytes;
 } curve[1 << 18]; // later points are dropped
 static size_t n_curve;
-static uint64_t released, last_break; // Since the last sample, of the measured process.
+static uint64_t released, last_break; // Bytes released by the measured process since the last
+                                      // sample, and its last program break.
 static char maps[4 << 20];
 
 static pid_t started;
@@ -141,7 +142,7 @@ static void sample(pid_t pid)
     if (read_file(pid, "status", status, sizeof status)) {
         uint64_t high = bytes_of(status, "VmHWM:"), anon = bytes_of(status, "RssAnon:"),
                  shared = bytes_of(status, "RssFile:") + bytes_of(status, "RssShmem:");
-        // A peak since the last sample.
+        // The high-water mark shows a peak since the last sample.
         if (high > shared + anon)
             anon = high - shared;
         anon_peak = anon > anon_peak ? anon : anon_peak;
@@ -167,7 +168,7 @@ static uint64_t bytes_released(const struct seccomp_data *call)
     uint64_t bytes = 0;
     switch (call->nr) {
     case SYS_munmap:
-        // Otherwise a request for a sample by the preloaded library.
+        // Otherwise, the preloaded library requests a sample.
         return call->args[0] ? call->args[1] : LEAST_BYTES;
     case SYS_madvise:
         return call->args[2] == MADV_DONTNEED || call->args[2] == MADV_FREE ? call->args[1] : 0;
@@ -238,7 +239,8 @@ static int install_filter(void)
                         &program);
 }
 
-// Starts the program. *listener receives its calls, or is -1 if only times are measured.
+// Starts the program. Sets *listener to a descriptor that receives its calls, or to -1 if only
+// times are measured.
 static pid_t start(const char *preload, const char *file, char **argv, int *listener)
 {
     int number = -1, ends[2], got[2];
@@ -271,7 +273,7 @@ static pid_t start(const char *preload, const char *file, char **argv, int *list
         close(got[1]);
         if (write(ends[1], &number, sizeof number) != sizeof number || number < 0)
             _exit(126);
-        // execvp closes the listener, so wait until the parent has its copy.
+        // execvp closes the listener, so wait until the parent has copied the descriptor.
         char none;
         (void)!read(got[0], &none, 1);
     }

@@ -13,8 +13,9 @@
 enum {
     REAL_RSS_RANGES = 65536,
     REAL_RSS_PAGE = 4096,
-    REAL_RSS_LOOK_CALLS = 256, // minimum calls of the allocator between samples
-    // Divisor of all calls so far: samples take time, during which allocators release memory.
+    REAL_RSS_LOOK_CALLS = 256, // minimum number of calls of the allocator between samples
+    // The distance between samples grows by 1/REAL_RSS_LOOK_PART of all calls so far, because
+    // samples take time, during which allocators release memory.
     REAL_RSS_LOOK_PART = 64,
 };
 
@@ -24,7 +25,7 @@ struct real_rss_range {
 
 struct real_rss {
     int32_t pid;
-    uint32_t starts; // processes so far
+    uint32_t starts; // number of processes started so far
     uint32_t n;
     uint64_t calls;                 // calls of the allocator
     uint64_t next_look;             // number of calls at the next sample
@@ -46,7 +47,7 @@ static inline bool real_rss_is_own(const struct real_rss_range *own, uint32_t n,
 
 static inline bool real_rss_is_zeros(const struct real_rss *r, uint64_t entry)
 {
-    uint64_t frame = entry & ((1ull << 55) - 1); // 0 without CAP_SYS_ADMIN
+    uint64_t frame = entry & ((1ull << 55) - 1); // the kernel reports 0 without CAP_SYS_ADMIN
     return frame && ((frame >= r->zeros[0].from && frame < r->zeros[0].to) ||
                      (frame >= r->zeros[1].from && frame < r->zeros[1].to));
 }
@@ -79,7 +80,7 @@ static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uin
     return bytes;
 }
 
-// Returns the resident bytes of a process's heap from the text of its maps, which it modifies.
+// Returns the resident bytes of a process's heap, given the text of its maps. Modifies the text.
 static inline uint64_t real_rss_heap(const struct real_rss *r, int pagemap, char *maps)
 {
     uint64_t bytes = 0;

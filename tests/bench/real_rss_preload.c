@@ -1,6 +1,6 @@
 // Preloaded by real_rss. Lists the mappings that the program makes itself in shared memory and
-// counts its calls of the allocator. Calls of mmap within libc do not come here, so thread stacks
-// are listed when their threads start. Mappings by another allocator are left out.
+// counts its calls of the allocator. Calls of mmap within libc do not reach this library, so thread
+// stacks are listed when their threads start. Mappings by another allocator are not listed.
 //
 // The program's clock excludes the time for which it is stopped, because allocators release memory
 // some time after its last use. Defines both mmap and mmap64.
@@ -28,8 +28,8 @@ static struct real_rss_range inside[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int (*clock_of_libc)(clockid_t id, struct timespec *t);
 
-// Adds the .bss of an object. It has no name in the maps and may be merged with the mapping after
-// it.
+// Adds the .bss of an object to the listed ranges. The .bss has no name in the maps, and the kernel
+// may merge it with the next mapping.
 static int note_bss(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct real_rss *r = arg;
@@ -77,8 +77,9 @@ static void forget_all(void)
     noted = NULL;
 }
 
-// The first constructor (-z initfirst), so that allocations of all others count as the program's
-// heap. Earlier memory belongs to the loader, and the memory of the first malloc to the allocator.
+// Runs before all other constructors (-z initfirst), so that their allocations count as the
+// program's heap. Earlier memory belongs to the loader. The memory of the first malloc belongs to
+// the allocator.
 __attribute__((constructor)) static void init(int argc, char **argv, char **envp)
 {
     const char *path = variable(envp, "REAL_RSS"), *wanted = variable(envp, "REAL_RSS_PROGRAM");
@@ -208,7 +209,8 @@ int munmap(void *at, size_t bytes)
     return rc;
 }
 
-// Arguments of a new thread, in a separate page: allocating them would shift blocks of the heap.
+// Arguments of a new thread. They are in a separate page, because allocating them would shift
+// blocks of the heap.
 struct thread {
     void *(*body)(void *);
     void *arg;
@@ -284,7 +286,7 @@ static void count_call(void *caller)
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {
-    static uint64_t shown; // last value returned; other threads run while one is stopped
+    static uint64_t shown; // last value returned; the other threads run while one thread is stopped
     if (!noted || !clock_of_libc || (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE))
         return (int)syscall(SYS_clock_gettime, id, t);
     uint64_t ns = now_ns() - __atomic_load_n(&noted->stopped_ns, __ATOMIC_RELAXED),
@@ -297,8 +299,8 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return 0;
 }
 
-// Looks up the next function of the name. `counts` is set if the allocator defines it: libstdc++'s
-// operator new calls malloc.
+// Looks up the next function of the name. Sets `counts` if the allocator defines the function.
+// Otherwise the function calls malloc, as libstdc++'s operator new does.
 #define NEXT(type, name, parameters)                                                               \
     static type(*next) parameters;                                                                 \
     static bool counts;                                                                            \

@@ -1,6 +1,6 @@
-// Writes the trace of churn_mt on a machine with a CPU for each thread: events of the threads
-// alternate. A machine with fewer CPUs never records that. usage: threads_trace FILE.ht THREADS
-// ITERATIONS
+// Writes the trace that churn_mt would have on a machine with a CPU for each thread. The events of
+// the threads alternate one by one, which a machine with fewer CPUs never records. usage:
+// threads_trace FILE.ht THREADS ITERATIONS
 #include "trace/codec.h"
 #include "trace/writer.h"
 
@@ -88,7 +88,7 @@ static void release(struct thread *t, struct block b)
     s->at[s->n++] = b.address;
 }
 
-// One iteration of churn_mt.
+// Simulates one iteration of churn_mt.
 static void iterate(struct thread *t, struct thread *to)
 {
     uint64_t r = next(t);

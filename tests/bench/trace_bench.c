@@ -114,7 +114,7 @@ int main(int argc, char **argv)
         const char *name;
         enum frame_codec codec;
         int level;
-        bool fast; // as while a program is recorded that writes fast
+        bool fast; // true: compress as while a program with many events per second is recorded
     } ways[] = {{"none", FRAME_CODEC_NONE, 0, false},
                 {"lz4", FRAME_CODEC_LZ4, 0, false},
                 {"zstd:1, fast", FRAME_CODEC_ZSTD, 1, true},

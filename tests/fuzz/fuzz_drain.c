@@ -30,7 +30,7 @@ enum patched {
     PATCHES
 };
 
-// The program's side of the spool.
+// State of the program that writes to the spool.
 struct program {
     struct spool_session *session;
     char *spool;
@@ -117,7 +117,8 @@ static void patch(struct program *p, enum patched what, unsigned at, const uint8
     case PATCH_SESSION:
         if (at < sizeof *p->session)
             memcpy(session, data, n < sizeof *p->session - at ? n : sizeof *p->session - at);
-        // The rest patches the user's reserves: their start, and the header of the first.
+        // Other targets patch the user's reserves: the start of the file, and the header of the
+        // first reserve.
         else
             write_at(p->reserves, data, n, (at - sizeof *p->session) * 4, 2 * SPOOL_RESERVES_BYTES);
         break;
@@ -163,7 +164,7 @@ static void put_process(struct recording *r, const struct drain_spool *s, bool e
     trace_process_release(&p);
 }
 
-// One pass of the recorder.
+// Runs one pass of the recorder.
 static void pass(struct recording *r)
 {
     const struct drain_sink sink = {r, room, take_segment};

@@ -1,6 +1,6 @@
-// Fuzzes the export of a trace or a workload with correct checksums: the first byte selects the
-// format, the second the contents. Every format must be able to read its own output, with the same
-// calls.
+// Fuzzes the export of a trace or a workload with correct checksums. The first byte selects the
+// format. The second byte selects the contents. Every format must be able to read its own output,
+// with the same calls.
 #include "base/frame.h"
 #include "formats/export_file.h"
 
@@ -16,8 +16,8 @@
 
 enum { TRACE = 1, NO_STAMPS = 2, LIVE = 4 };
 
-// Returns the format with this number among the formats that store calls, followed by those that
-// store totals, or NULL.
+// Returns the format with this number, or NULL. The formats that store calls have the first
+// numbers, and the formats that store totals follow.
 static const struct format *written_format(unsigned number)
 {
     for (unsigned pass = 0; pass < 2; pass++) {

@@ -18,7 +18,7 @@ int main(int argc, char **argv)
         }
         size_t n = fread(data, 1, size, f);
         fclose(f);
-        // Shrinks the buffer to the exact size, so that AddressSanitizer detects overreads.
+        // Shrinks the buffer to the size of the file, so that AddressSanitizer detects overreads.
         uint8_t *exact = realloc(data, n ? n : 1);
         int rc = LLVMFuzzerTestOneInput(exact ? exact : data, n);
         free(exact ? exact : data);

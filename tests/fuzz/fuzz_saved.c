@@ -39,7 +39,7 @@ static struct plan_settings settings_of(uint8_t how, struct output *file)
     return s;
 }
 
-// A plan in the format of plan_save.
+// The bytes of a plan in the format of plan_save.
 struct saved {
     uint8_t *bytes;
     size_t n, words_at, tail_at;
@@ -69,7 +69,8 @@ static struct saved save(uint8_t how)
     return s;
 }
 
-// Returns a copy of the plan with these settings, saved once.
+// Returns a copy of a saved plan. The bits of `how` select the settings of the plan. The first call
+// for each selection saves the plan; later calls copy the saved bytes.
 static struct saved copy_saved(uint8_t how)
 {
     static struct saved all[16];

@@ -1,5 +1,5 @@
-// Fuzzes call sites: the payload of a SITES frame, and definitions as in traces, read and written
-// again.
+// Fuzzes call sites. The target reads the payload of a SITES frame, or definitions as in traces,
+// and writes them again.
 #include "workload/sites.h"
 
 #include "fuzz.h"

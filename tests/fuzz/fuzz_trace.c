@@ -100,7 +100,7 @@ static void walk(struct input *in)
 // A process and its live blocks, which are identified by address.
 struct lines {
     struct addressed calls;
-    struct map live; // live blocks by the printed calls
+    struct map live; // live blocks after the calls printed so far
     struct lines *next;
 };
 

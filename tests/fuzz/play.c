@@ -15,7 +15,7 @@ enum {
 };
 
 struct played_thread {
-    uint64_t at; // 0: not started, or stopped
+    uint64_t at; // position of the next word; 0 if the thread has not started or has stopped
     uint64_t progress;
     // Entry of another thread's block that a TOUCH_LATE touched; the next call must free it.
     uint64_t touched;
@@ -26,12 +26,13 @@ struct played {
     const uint64_t *words;
     const struct plan_header *header;
     struct played_thread *threads;
-    // Indexed by entry: number of the allocating thread plus OWNER_FIRST, or 0 if the entry has no
-    // block.
+    // For each entry: the number of the allocating thread plus OWNER_FIRST, or 0 if the entry has
+    // no block.
     uint32_t *owners;
-    uint64_t left; // remaining words to play
-    bool proved; // also check that blocks exist when they are used and that no thread waits forever
-    bool uncoupled; // COUPLE does not wait
+    uint64_t left;  // remaining words to play
+    bool proved;    // if true, also check that blocks exist when they are used, and that no thread
+                    // waits forever
+    bool uncoupled; // if true, COUPLE does not wait
 };
 
 enum { OWNER_ALONE = 1, OWNER_FIRST }; // owner of preexisting blocks, and of thread 0's blocks
@@ -139,8 +140,9 @@ static void play_in_turn(struct played *p)
     }
 }
 
-// Always runs the first thread in an order that can continue, so threads at the end of the order
-// lag as far as the plan allows. Orders 0 and 1 are by number, ascending and descending.
+// Always runs the first thread of an order that can continue, so threads at the end of the order
+// lag as far as the plan allows. Order 0 is by ascending thread number, order 1 by descending
+// number.
 static void play_in_order(struct played *p, unsigned number)
 {
     uint32_t order[SCHEDULED_THREADS], n = p->header->n_threads, random = number;

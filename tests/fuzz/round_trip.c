@@ -14,25 +14,29 @@
 #include <unistd.h>
 
 enum {
-    KEEPS_REALLOC_OF_NULL = 1, // otherwise it is a malloc
-    KEEPS_COUNTS = 2,          // of calloc; otherwise only the product
-    KEEPS_ALIGNMENTS = 4,      // otherwise rounded up to a power of two
+    KEEPS_REALLOC_OF_NULL = 1, // realloc(NULL, n) stays a realloc; otherwise it is written as
+                               // malloc
+    KEEPS_COUNTS = 2,          // the count of calloc; otherwise only the product is stored
+    KEEPS_ALIGNMENTS = 4,      // exact alignments; otherwise they are rounded up to a power of two
     KEEPS_TEXTS = 8,           // names of threads and marks
-    KEEPS_ORDER = 16,          // between threads; otherwise only the order that blocks require
+    KEEPS_ORDER = 16,          // the order of calls of different threads; otherwise only the order
+                               // that blocks require
     KEEPS_VALUES = 32,         // all other numbers of a call
-    KEEPS_FREED = 64,          // reallocs that free; otherwise each is a free
-    KEEPS_PIDS = 128,          // otherwise processes are numbered from 1, by first call
+    KEEPS_FREED = 64,          // reallocs that free; otherwise each is written as free
+    KEEPS_PIDS = 128,          // process IDs; otherwise processes are numbered from 1, by first
+                               // call
 };
 
-// Contents of the formats in addition to their `holds`, `kinds` and `notes`; see
+// What each format can contain, in addition to its `holds`, `kinds` and `notes`. See
 // docs/reference/foreign-formats.md.
 static const struct contents {
     const char *name;
     unsigned keeps;
     unsigned size_unit;   // sizes are rounded up
-    unsigned resize_size; // written for a realloc of 0 bytes that returned a block
-    unsigned time_unit;   // times are rounded down to this; 0: the format has no times of calls
-    uint64_t max_size;    // larger calls are read as failed; 0: no limit
+    unsigned resize_size; // size that is written for a realloc of 0 bytes that returned a block
+    unsigned time_unit;   // times are rounded down to multiples of this unit; 0: the format has no
+                          // times of calls
+    uint64_t max_size;    // calls with a larger size are read as failed calls; 0: no limit
 } all_contents[] = {
     {"mtrace", KEEPS_FREED | KEEPS_ALIGNMENTS | KEEPS_ORDER, 1, 0, 0, 0},
     {"wl", KEEPS_REALLOC_OF_NULL | KEEPS_ALIGNMENTS, 1, 0, 0, 0},
@@ -50,20 +54,23 @@ static const struct contents {
     {0},
 };
 
-// A call that was written.
+// A call of the output.
 struct step {
-    struct event ev; // ptr: 1 + index of the call that allocated the block; 0: NULL or unknown
-    uint32_t thread; // numbered by first call
-    uint32_t index;  // in its thread
+    struct event ev; // ptr is the index of the call that allocated the block, plus 1; 0 if the
+                     // block is NULL or unknown
+    uint32_t thread; // number of the thread, in the order of first calls
+    uint32_t index;  // number of the call in its thread
     bool failed;
-    uint64_t text; // hash
+    uint64_t text; // hash of the text of the text
 };
 
 struct log {
     struct step *steps;
     size_t n, capacity;
-    struct map threads, blocks; // tid + 1 → number + 1; block → 1 + index of its step
-    struct map processes;       // pid → number by first call, from 1
+    struct map threads, blocks; // `threads` maps a tid plus 1 to the number of the thread plus 1.
+                                // `blocks` maps a block to the index of its step plus 1.
+    struct map processes;       // maps a pid to the number of the process, from 1 in the order of
+                                // first calls
     uint32_t pid, n_threads, n_processes;
     uint64_t last_ns;
     bool several_processes;
@@ -292,8 +299,8 @@ static int compare_threads(struct err *e, const struct format *f, const struct l
 static int compare(struct err *e, const struct format *f, const struct log *a, const struct log *b)
 {
     int rc = 0;
-    // An import of several processes writes the workload of one. A trace may have frees of unknown
-    // blocks, which a workload allocates first.
+    // An import of several processes writes the workload of only one process. A trace may contain
+    // frees of unknown blocks; a workload lists such blocks first.
     if (a->several_processes || !a->slots || a->huge)
         return 0;
     if (!(contents->keeps & KEEPS_ORDER))

@@ -1,4 +1,4 @@
-// Checks that import is the inverse of export.
+// Tests that an import of an exported file reproduces the exported calls.
 #ifndef HEAPTAPE_TESTS_ROUND_TRIP_H
 #define HEAPTAPE_TESTS_ROUND_TRIP_H
 

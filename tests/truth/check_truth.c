@@ -22,7 +22,7 @@ enum { NOBODY = 0xffffffff, MAX_NAMES = 4096 };
 
 struct slot {
     bool taken, preexisting;
-    bool tracked;   // the log knows the block in the slot
+    bool tracked;   // true if the log contains the block in the slot
     uint64_t block; // number of the block
     uint64_t size, last_op;
     uint32_t last_thread;
@@ -39,7 +39,7 @@ struct log {
 static struct reach reach;
 static struct slot *slots;
 static size_t n_slots, slots_capacity;
-// Name by workload thread number; NOBODY if the thread is missing in the log.
+// The name of each thread of the workload, or NOBODY if the log does not contain the thread.
 static uint32_t *names;
 static size_t n_names, names_capacity;
 static struct log log_;

@@ -8,13 +8,14 @@
 // Ops of the other threads that happen before an op of this thread.
 struct reach_view {
     uint64_t op;
-    uint64_t *below; // by thread: ops with lower numbers happen before; n_below entries
+    uint64_t *below; // For each of n_below threads: the op of this view happens after all ops with
+                     // lower numbers.
     uint32_t n_below;
 };
 
 struct reach_thread {
     uint64_t next_op, last_stamp;
-    struct reach_view *views; // one for each op with dependencies
+    struct reach_view *views; // a view for each op with dependencies
     size_t n_views, capacity;
 };
 

@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 enum {
-    AT_ONCE = 2,        // threads stopped at a time
-    MAX_STEPS = 100000, // steps to an rdtsc; a sleeping thread reaches none
+    AT_ONCE = 2,        // number of threads that are stopped at the same time
+    MAX_STEPS = 100000, // maximum number of steps to an rdtsc, because a sleeping thread never
+                        // reaches an rdtsc
     MAX_READINGS = 4,   // number of readings to pass before the thread stays stopped
-    MAX_BEHIND = 12,    // instructions to the store, and slightly beyond
+    MAX_BEHIND = 12,    // maximum number of instructions from the rdtsc to slightly beyond the
+                        // store
     RDTSC = 0x310f,     // opcode
     SPINS = 1000,
     NAP_NS = 100000,
@@ -29,7 +31,7 @@ enum {
 #define MAX_STOP_NS 2000000000u
 
 struct stopped {
-    pid_t tid; // 0: unused
+    pid_t tid; // 0 if the element is unused
     uint64_t until_ns;
 };
 
@@ -133,8 +135,9 @@ static bool step(pid_t tid)
     return ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) == 0 && wait_for_stop(tid);
 }
 
-// Steps a stopped thread to a place between counter and store. The first reading after a pause does
-// not count: it ends the epoch, and the event uses the slow path.
+// Single-steps a stopped thread until it is between a reading of the counter and the store of the
+// record. The first reading after a pause is skipped, because it ends the epoch, and the event then
+// uses the slow path.
 static bool step_to_counter(pid_t tid)
 {
     uint64_t readings = 1 + pick(MAX_READINGS);

@@ -40,9 +40,9 @@ struct block {
 
 struct thread {
     uint32_t name;
-    unsigned position; // among the running threads
+    unsigned position; // index among the running threads
     uint64_t seed, blocks;
-    struct truth_call *calls; // mapped, not allocated
+    struct truth_call *calls; // the array is mapped, not allocated
     size_t n, capacity;
 };
 
@@ -51,7 +51,7 @@ struct ring {
 };
 
 static struct thread threads[MAX_NAMES];
-static unsigned n_names = 1; // 0 is the main thread
+static unsigned n_names = 1; // number of names so far; name 0 is the main thread
 static unsigned n_threads, calls_each;
 static struct ring rings[MAX_THREADS];
 static struct block *_Atomic pool[POOL];
@@ -211,8 +211,8 @@ static void start(pthread_t *id, void *(*run)(void *))
         fail("pthread_create");
 }
 
-// Joins each generation before the next starts, except for one thread that continues into the next
-// generation.
+// Starts generations of threads. Joins all threads of a generation but one before the next
+// generation starts. The remaining thread continues into the next generation.
 static void births(void)
 {
     pthread_t id[MAX_THREADS], old = 0;

@@ -1,5 +1,5 @@
-// Log of a truth program: consecutive struct truth_call, thread by thread. The program identifies
-// blocks by numbers that it writes into them.
+// Format of the log of a truth program: an array of struct truth_call, ordered by thread. The
+// program identifies blocks by numbers that it writes into them.
 #ifndef HEAPTAPE_TESTS_TRUTH_LOG_H
 #define HEAPTAPE_TESTS_TRUTH_LOG_H
 
@@ -8,7 +8,8 @@
 enum {
     // Sizes that no other code uses. The size of a thread's first block is the thread's name.
     TRUTH_NAME_SIZE = 700001, // plus the number of the thread
-    // One size class in all tested allocators, so that addresses are soon reused.
+    // Sizes from here on are in one size class in all tested allocators, so that addresses are soon
+    // reused.
     TRUTH_MIN_SIZE = 1001,
     TRUTH_SIZES = 16,
     TRUTH_BIG_MIN_SIZE = 2601, // size class of resized blocks
@@ -16,9 +17,9 @@ enum {
 
 struct truth_call {
     uint32_t thread;
-    uint32_t kind;  // in the event table
+    uint32_t kind;  // number of the kind in the event table
     uint64_t block; // number of the block
-    uint64_t size;  // requested
+    uint64_t size;  // requested size
 };
 
 // A thread first allocates a block of TRUTH_NAME_SIZE plus its number.
