@@ -4,8 +4,8 @@
 
 #define GROW(items, capacity, want) assert_int_equal(HT_GROW(items, capacity, want), 0)
 
-// Checks that the slot is live, or free if the op allocates, and updates the slot's block. Returns
-// the size that identifies the block, or 0.
+// Checks that the slot of the op is live, or free if the op allocates, and updates the block of the
+// slot. Returns the size that identifies the block, or 0 if the op has no slot.
 static uint64_t check_slot(struct history *h, const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
@@ -234,7 +234,7 @@ struct order_counts history_finish(struct history *h)
 
 bool history_before(const struct history *h, size_t a, size_t b)
 {
-    // Ops of thread t numbered less than below[t] happen before b.
+    // An op of thread t happens before b if its number is less than below[t].
     uint64_t below[64] = {0};
     below[h->ops[b].thread] = h->ops[b].number + 1;
     for (size_t i = b + 1; i-- > 0;) {

@@ -13,7 +13,8 @@
 
 enum { HISTORY_THREADS = 8, HISTORY_STREAMS = 2 };
 
-// One stream of a thread. Records are encoded when they are added; history_batch cuts the stream.
+// A stream of a thread. Records are encoded when they are added. history_batch removes them from
+// the stream.
 struct history_stream {
     struct codec_state state, fed_state;
     uint64_t *words;
@@ -25,8 +26,8 @@ struct history_op {
     struct workload_op op;
     struct workload_dependency dependencies[4];
     uint32_t thread;
-    uint64_t number; // within its thread
-    uint64_t block;  // size of the allocation in the op's slot; 0 without a slot
+    uint64_t number; // number of the op in its thread
+    uint64_t block;  // size of the allocation in the op's slot; 0 if the op has no slot
 };
 
 struct history {
@@ -36,21 +37,21 @@ struct history {
     size_t n_ops, ops_capacity;
     uint64_t next_op[64];
     uint64_t last_stamp[64];
-    uint64_t *blocks; // by slot: size of the allocation, 0 if free
+    uint64_t *blocks; // size of the allocation in each slot; 0 if the slot is free
     size_t n_blocks;
 };
 
-// Initializes *h and the order with these options: stamps in nanoseconds, a window of 100 µs, a
-// skid of 1 µs.
+// Initializes *h and its order. Stamps are in nanoseconds, the window is 100 µs, and the skid is 1
+// µs.
 void history_init(struct history *h);
 void history_release(struct history *h);
 
-// Adds a record to stream 0 of the thread, in the one-word form if the record has one. Stamps in a
-// stream must not decrease.
+// Adds a record to stream 0 of the thread. Uses the one-word form if the event fits into one word.
+// Stamps in a stream must not decrease.
 void history_put(struct history *h, unsigned thread, const struct event *ev);
 void history_put_in(struct history *h, unsigned thread, unsigned stream, const struct event *ev);
 
-// Shorthands for history_put, each for one kind of event. Addresses are multiples of 16.
+// Each of these functions calls history_put with one kind of event. Addresses are multiples of 16.
 void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size,
                     uint64_t address);
 void history_free(struct history *h, unsigned thread, uint64_t stamp, uint64_t address);
@@ -69,10 +70,11 @@ void history_watermark(struct history *h, uint64_t watermark);
 // added.
 bool history_lose(struct history *h, unsigned thread);
 
-// Removes about `words` unfed words from the end of stream 0, back to the start of a record.
+// Removes about `words` words from the end of stream 0, rounded to a whole record. Only words that
+// were not fed yet can be removed.
 void history_cut(struct history *h, unsigned thread, size_t words);
 
-// Feeds the rest and emits all ops.
+// Feeds the remaining records and emits all ops. Returns the counts of the order.
 struct order_counts history_finish(struct history *h);
 
 // Returns true if op `a` happens before op `b` by program order and dependencies.

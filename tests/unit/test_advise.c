@@ -53,7 +53,8 @@ static void equal_settings_look_different_in_one_of_a_thousand(void **state)
     assert_true(different <= TIMES / 1000);
 }
 
-// A kind is limited to its share of the time. Unused time goes to the kinds after it.
+// A kind of settings may use only its share of the time. The following kinds may use the rest of
+// the share.
 static void each_kind_gets_its_turn(void **state)
 {
     (void)state;
@@ -119,8 +120,8 @@ static void plant(struct planted *p)
     }
 }
 
-// Sets a figure of all runs of a row to values around `value`: the first and the last differ by
-// `spread`.
+// Sets a figure of all runs of a row to values around `value`. The values of the first and the last
+// run differ by `spread`.
 static void set_value(struct planted *p, size_t row, enum advise_figure figure, double value,
                       double spread)
 {
@@ -129,7 +130,7 @@ static void set_value(struct planted *p, size_t row, enum advise_figure figure, 
             value + spread * ((double)i / (RUNS - 1) - 0.5);
 }
 
-// The row that is named has the lowest value of the table, or the headline does not say "least".
+// If the headline contains "least", the row that it names has the lowest value of the table.
 static void the_headline_agrees_with_the_table(void **state)
 {
     struct planted *p = calloc(1, sizeof *p);
@@ -150,24 +151,25 @@ static void the_headline_agrees_with_the_table(void **state)
     assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
                         "least peak RSS, mean RSS");
     assert_string_equal(advise_headline(&p->a, &p->rows[2], false, text), "");
-    // A lower value within noise.
+    // Another row has a lower value, but the difference is noise.
     set_value(p, 3, ADVISE_PEAK, 60, 80);
     assert_ptr_equal(advise_best(&p->a, ADVISE_PEAK, false), &p->rows[1]);
     assert_ptr_equal(advise_undecided(&p->a, ADVISE_PEAK, false, &p->rows[1]), &p->rows[3]);
     assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
                         "least mean RSS, less peak RSS");
-    // A lower value of one run.
+    // Another row has a lower value, but was run only once.
     set_value(p, 3, ADVISE_PEAK, 50, 2);
     p->results[3].n_runs = 1;
     assert_false(advise_is_repeated(&p->a, &p->rows[3]));
     assert_ptr_equal(advise_undecided(&p->a, ADVISE_PEAK, false, &p->rows[1]), &p->rows[3]);
     assert_string_equal(advise_headline(&p->a, &p->rows[1], false, text),
                         "least mean RSS, less peak RSS");
-    // Repeated, it is named.
+    // After repetitions, the headline names this row.
     p->results[3].n_runs = RUNS;
     assert_ptr_equal(advise_best(&p->a, ADVISE_PEAK, false), &p->rows[3]);
     assert_string_equal(advise_headline(&p->a, &p->rows[3], false, text), "least peak RSS");
-    // With more CPU time, it is not named among the cheap rows, and does not restrict them.
+    // If the row needs more CPU time, it is not named among the cheap rows, and does not affect the
+    // other cheap rows.
     set_value(p, 3, ADVISE_CPU, 200, 2);
     assert_ptr_equal(advise_best(&p->a, ADVISE_PEAK, true), &p->rows[1]);
     assert_null(advise_undecided(&p->a, ADVISE_PEAK, true, &p->rows[1]));
@@ -221,7 +223,8 @@ static void the_headline_agrees_with_the_program(void **state)
     free(p);
 }
 
-// No row is better by more than noise, but one may be.
+// No repeated row is better than the present setting by more than noise, but a row that was not
+// repeated may be better.
 static void a_row_that_was_not_repeated_is_not_named(void **state)
 {
     struct planted *p = calloc(1, sizeof *p);

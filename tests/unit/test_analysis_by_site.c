@@ -46,8 +46,8 @@ static void mark(const char *text)
     assert_int_equal(by_site_op(&sites, 0, &op), 0);
 }
 
-// Sites: a slow leak, a larger burst that stays, a cache that fills at the start, a sawtooth that
-// ends high, and a site that shrinks.
+// The sites are a slow leak, a larger burst whose blocks stay live, a cache that fills at the
+// start, a sawtooth that ends at a high level, and a site that shrinks.
 static void test_a_leak_grows_and_a_burst_does_not(void **state)
 {
     enum { LEAK = 1, BURST, FILLS, SAW, SHRINKS, STEPS = 20000 };
@@ -79,7 +79,7 @@ static void test_a_leak_grows_and_a_burst_does_not(void **state)
 }
 
 // A leak ranks before a cache that grows more but replaces blocks, and before growth that levels
-// off. A leak mixed with freed blocks still counts.
+// off. A leaking site that also frees blocks still counts.
 static void test_the_order_by_growth(void **state)
 {
     enum { LEAK = 1, CACHE, LEVELS, MIXED, STEPS = 20000 };
@@ -175,8 +175,8 @@ static void test_a_span_that_is_not_reached(void **state)
     assert_int_equal(sites.sites[1].span_blocks, 0);
 }
 
-// Compares with reference counts: the totals of each site after each event, and the contribution of
-// each block.
+// Compares the totals of each site after each event, and the contribution of each block, with
+// separate counts.
 static void test_flows_and_parts_are_of_each_op(void **state)
 {
     enum { EVENTS = 5000, SITES = 4, THREADS = 3 };
@@ -274,7 +274,7 @@ static void test_lifetimes_begin_before_the_first_site(void **state)
     free(sums);
 }
 
-// Compares pools with a separate count of their blocks.
+// Compares the figures of pools with a separate count of their blocks.
 static void pools_are_the_sum_of_their_blocks(void **state)
 {
     enum { POOLS = 5, POOL_SITES = 4, MAX_BLOCKS = 2000 };

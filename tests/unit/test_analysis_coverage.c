@@ -109,8 +109,8 @@ static void shares(void **state)
     workload_sites_release(&sites);
 }
 
-// Stacks that start in the loader, before and after the first stack of the program, and a stack
-// that ends in a library.
+// Tests stacks that start in the loader, before and after the first stack of the program, and a
+// stack that ends in a library.
 static void loading(void **state)
 {
     struct workload_sites sites = {0};

@@ -18,8 +18,8 @@ static double uniform(void)
     return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
 }
 
-// Returns the size of block `i` of a site. Sites have 5 KiB to 500 MiB in total, in blocks of 16
-// bytes to a few MiB.
+// Returns the size of block `i` of a site. A block has 16 bytes to a few MiB. All blocks of one
+// site together have 5 KiB to 500 MiB.
 static uint64_t size_of(unsigned site, unsigned i)
 {
     uint64_t least = 16ull << (site % 12);
@@ -73,7 +73,7 @@ static void test_intervals_hold_the_truth(void **unused)
     assert_true(fabs(sum / sum_truth - 1) < 0.02);
 }
 
-// Guards against intervals that always hold because they are too wide.
+// Fails if the intervals are so wide that they always contain the true sum.
 static void test_intervals_are_narrow(void **unused)
 {
     (void)unused;
@@ -82,7 +82,7 @@ static void test_intervals_are_narrow(void **unused)
         estimate_add(&e, 1000, RATE);
     struct estimate_range r = estimate_bytes(&e, RATE);
     assert_true((double)r.low > e.bytes * 0.88 && (double)r.high < e.bytes * 1.13);
-    // Blocks that are sampled with certainty have an exact sum.
+    // If all blocks are sampled with certainty, the sum is exact.
     e = (struct estimate){0};
     estimate_add(&e, (uint64_t)RATE << 10, RATE);
     r = estimate_bytes(&e, RATE);

@@ -98,7 +98,7 @@ static void check_sites(const struct by_site *b)
     assert_int_equal(b->sites[2].live_bytes, 8);
 }
 
-// The sites start after the first op, so the usage already includes that op.
+// The count by site starts after the first op. The usage already includes this op.
 static void sites_are_the_same_alone(void **state)
 {
     struct workload_sites sites = {0};

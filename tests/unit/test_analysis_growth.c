@@ -139,7 +139,7 @@ static void test_teeth(void **unused)
     assert_int_equal(judge(burst, 10, 1e5).teeth, 1);
 }
 
-// A short time and few points are not judged.
+// Growth is not judged if the time is short or if there are few points.
 static void test_too_short(void **unused)
 {
     struct growth g;

@@ -95,7 +95,7 @@ static void test_p_values(void **state)
     assert_true(measure_p_value(low, 5, high, 5) == measure_p_value(high, 5, low, 5));
     assert_true(measure_p_value(same, 5, same, 5) == 1);
     assert_true(measure_p_value(low, 5, NULL, 0) == 1);
-    // U = 1: 4 of the 252 choices are as far from the mean.
+    // Here U is 1. Of the 252 choices of five ranks, 4 are at least as far from the mean.
     const double between[] = {5.5, 7, 8, 9, 10}, crossed[] = {1, 2, 3, 4, 6};
     assert_true(fabs(measure_p_value(crossed, 5, between, 5) - 4.0 / 252) < 1e-12);
     // The approximation for many values is close to the exact test.
@@ -126,7 +126,8 @@ static void test_a_difference_is_large_and_significant(void **state)
     assert_int_equal(measure_runs_needed(120), 8);
 }
 
-// An A/A test: an allocator against itself on 40 workloads, with noise and single slow runs.
+// Simulates an A/A test: an allocator is compared with itself on 40 workloads. The times contain
+// noise and single slow runs.
 static void test_equal_sides_of_40_workloads(void **state)
 {
     enum { WORKLOADS = 40, RUNS = 8, TRIALS = 5 };

@@ -98,7 +98,9 @@ static void compares_with_exhaustive_search(void **state)
     assert_true(optimal >= CASES * 8 / 10);
 }
 
-// Blocks that die early lie between blocks that are live at the peak, unless these are placed apart.
+// The program allocates short-lived blocks between blocks that are live at the peak. Placed next to
+// each other, the freed short-lived blocks would leave holes. The search places the blocks of the
+// peak in a separate range, which has no holes.
 static void blocks_live_at_the_peak_have_no_holes(void **state)
 {
     enum { PAIRS = 2000 };
@@ -130,7 +132,8 @@ static void rounds_sizes_and_returns_free_pages(void **state)
     must(placement_put(&p, 1, 17, &e));
     must(placement_find(&p, &b, &e));
     assert_true(b.lower_bytes == 3 * GRANULE && b.found_bytes == PAGE && b.blocks == 2);
-    // 100 pages, then 100 other pages: never more than 101 at once.
+    // A block of 100 pages is freed before another block of 100 pages is allocated, so at most 101
+    // pages are live at the same time.
     must(placement_put(&p, 2, 100 * PAGE, &e));
     must(placement_free(&p, 2, &e));
     must(placement_put(&p, 3, 100 * PAGE, &e));
@@ -139,8 +142,8 @@ static void rounds_sizes_and_returns_free_pages(void **state)
     placement_release(&p);
 }
 
-// A realloc in place needs no more than the bigger size. A block that must move exists twice for a
-// moment.
+// A realloc in place needs at most the bigger of the two sizes. A realloc that moves the block
+// needs both sizes at the same time.
 static void resizes(void **state)
 {
     struct placement_search p;
@@ -211,7 +214,8 @@ static void refuses_a_block_that_is_too_big(void **state)
     placement_release(&p);
 }
 
-// Each granule of the arena is used by at most one block, and the lowest run is chosen.
+// Each granule of the arena belongs to at most one block, and a block is placed in the lowest run
+// that is long enough.
 static void arena_against_a_plain_array(void **state)
 {
     enum { GRANULES = 1 << 17, BLOCKS = 300, MAX_GRANULES = 700 };

@@ -124,10 +124,10 @@ static void recursion(void **state)
     }
 }
 
-// Adds stacks whose functions have names in the recording, so that no program is needed.
+// Call sites whose functions have names in the recording, so that the tests need no program.
 struct stacks {
     struct workload_sites sites;
-    struct map addresses; // hash of a word → address
+    struct map addresses; // maps the hash of a word to an address
     uint64_t next;
     uint32_t n;
 };
@@ -186,9 +186,9 @@ static void check_shown(struct stacks *s, size_t wrappers, const char *const *na
     map_release(&s->addresses);
 }
 
-// A function around the allocator with many callers is a wrapper, and so is the function inside it
-// that only it calls. A function with fewer callers, or around a wrapper, may keep its blocks: only
-// the program's file shows which of the two it is.
+// A function that calls the allocator and has many callers is a wrapper. A function that only this
+// wrapper calls is also a wrapper. A function with fewer callers, or a function that calls a
+// wrapper, may keep its blocks. Only the program's file shows whether such a function is a wrapper.
 static void wrappers_in_stacks(void **state)
 {
     static const char *const names[] = {
@@ -215,7 +215,8 @@ static void wrappers_in_stacks(void **state)
     check_shown(&s, 2, names);
 }
 
-// A function that allocates in many places, or mostly calls others that do, is not a wrapper.
+// A function is not a wrapper if it allocates in many places, or if it mostly calls other functions
+// that allocate in many places.
 static void functions_with_many_calls(void **state)
 {
     static const char *const names[] = {
@@ -241,8 +242,8 @@ static void functions_with_many_calls(void **state)
     check_shown(&s, 0, names);
 }
 
-// Instances of a template are one function, and the callers of a recursive function do not include
-// the function.
+// All instances of a template count as one function. A recursive function does not count as its own
+// caller.
 static void instances(void **state)
 {
     static const char *const names[] = {"load_0", "load_1", "load_2", "load_3", "load_4",
@@ -288,7 +289,7 @@ static void paths(void **state)
         stack_path(symbols, &s.sites, i + 1, text);
         assert_string_equal(text, expected[i]);
     }
-    // No stack.
+    // Tests a site without a stack.
     stack_path(symbols, &s.sites, 0, text);
     assert_string_equal(text, "");
     symbols_free(symbols);

@@ -1,5 +1,5 @@
-// Checks the calls of functions in another process. The process is a copy of this program, whose
-// functions replace those of libheaptape.so.
+// Tests calls of functions in another process. The process is a copy of this program. Functions of
+// this program replace the functions of libheaptape.so.
 #include "unit.h"
 
 #include "record/attach/attach.h"
@@ -62,8 +62,8 @@ int heaptape_end(uint32_t by)
 
 enum { GOOD = 42, WRONG_BLOCK, WRONG_ERRNO, WRONG_MASK };
 
-// Calls malloc until it must exit. Holds the lock. The calls of heaptape must not change the
-// arguments of malloc, errno or the signal mask.
+// Holds the lock and calls malloc until the process must exit. The calls of heaptape must not
+// change the arguments of malloc, errno or the signal mask.
 static void work(void)
 {
     sigset_t mask;
@@ -124,7 +124,8 @@ static void test_the_recording_of_another_recorder_is_not_ended(void **state)
     snprintf(text, sizeof text, "%ld: is being recorded by process 7", (long)child);
     assert_string_equal(e.text, text);
     assert_int_equal(shared->ended_by, 0);
-    // Its own recording, that of a dead recorder, and any recording.
+    // A recorder may end its own recording, and a recording whose recorder is dead (0). With the
+    // owner 0, a call ends the recording of any recorder.
     const uint32_t recorders[] = {(uint32_t)owner, 0, 7};
     for (unsigned i = 0; i < 3; i++) {
         shared->recorder = recorders[i];
@@ -135,7 +136,7 @@ static void test_the_recording_of_another_recorder_is_not_ended(void **state)
     end(child);
 }
 
-// The owner of the lock may wait for the thread that makes the call.
+// The call waits for a lock. Its owner may in turn wait for the thread that makes the call.
 static void test_a_call_that_waits_for_a_lock_is_abandoned(void **state)
 {
     (void)state;
@@ -151,7 +152,7 @@ static void test_a_call_that_waits_for_a_lock_is_abandoned(void **state)
              "%ld: a call in the process waited for a lock for too long (try again)", (long)child);
     assert_string_equal(e.text, text);
     assert_int_equal(shared->ended_by, 0);
-    // The remedy.
+    // The next call succeeds because the lock is free.
     shared->blocks = false;
     assert_int_equal(end_recording(child, getpid(), &e), 0);
     assert_int_not_equal(shared->ended_by, 0);
@@ -184,7 +185,7 @@ static void test_the_tracer_is_killed_during_a_call(void **state)
              "%ld: the process of heaptape that traced it was killed (try again)", (long)child);
     assert_string_equal(e.text, text);
     assert_int_equal(shared->ended_by, 0);
-    // The remedy.
+    // The next call succeeds.
     assert_int_equal(end_recording(child, getpid(), &e), 0);
     assert_int_not_equal(shared->ended_by, 0);
     end(child);

@@ -41,7 +41,7 @@ static void test_calls_by_number(void **state)
     assert_int_equal(filters_action(f, LENGTH(f), &other), SECCOMP_RET_ALLOW);
 }
 
-// The filter of systemd's MemoryDenyWriteExecute.
+// Uses the filter of systemd's MemoryDenyWriteExecute.
 static void test_an_argument_that_is_known(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static size_t make_program(struct sock_filter *f, uint64_t *seed)
     return n;
 }
 
-// Runs the call under the filter and returns true if the kernel fails it.
+// Makes the system call under the filter. Returns true if the kernel returns an error for the call.
 static bool kernel_fails(const struct sock_filter *f, size_t n, const struct filters_need *call)
 {
     int status = 0;

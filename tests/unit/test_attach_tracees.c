@@ -64,7 +64,7 @@ static void wait_for_zombie(pid_t pid)
         usleep(1000);
 }
 
-// Runs as another user, because root may read these files.
+// Runs in a process of another user, because root could read these files.
 static void open_exited(void)
 {
     struct remote r;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A temporary directory and a path in it.
+// A temporary directory, and the path of a file in this directory.
 struct folder {
     char path[64], file[96];
 };

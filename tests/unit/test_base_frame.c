@@ -247,7 +247,8 @@ static void other_files_are_refused_by_name(void **state)
     (void)state;
 }
 
-// A later version may compress payloads by another codec, with a header that is intact.
+// A later version may compress a payload with a codec that this version does not know. The header
+// is then intact.
 static void an_unknown_codec_is_newer(void **state)
 {
     struct buf file = write_frames(FRAME_CODEC_ZSTD);
@@ -323,7 +324,8 @@ void *__wrap_realloc(void *p, size_t size)
     return failing_realloc && --failing_realloc == 0 ? NULL : __real_realloc(p, size);
 }
 
-// Fails allocations. A frame must then be rejected or stored uncompressed, but never stored wrong.
+// Makes allocations fail. The writer must then reject the frame or store it uncompressed, but never
+// store a wrong frame.
 static void short_memory(enum frame_codec codec, unsigned failing)
 {
     uint8_t bytes[600];

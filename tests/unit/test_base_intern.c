@@ -1,4 +1,4 @@
-// Numbers of interned strings.
+// Tests the numbers of interned strings.
 #include "base/intern.h"
 #include "unit.h"
 

@@ -14,7 +14,7 @@ static void inserted_keys_are_found_until_removed(void **state)
     size_t n = 0;
     (void)state;
     for (int i = 0; i < STEPS; i++) {
-        // Keys come in groups with neighbouring hash positions and include 0.
+        // The keys form groups with neighbouring hash positions. One key is 0.
         uint64_t k = unit_random(&seed) % KEYS, key = k % 8 ? k << 4 : k << 40;
         if (unit_random(&seed) % 3) {
             n += want[k] == 0;
@@ -53,9 +53,9 @@ static uint64_t inverse(uint64_t odd)
     return x;
 }
 
-// Keys whose products with the usual multiplier differ only in the low bits, or that differ only in
-// the high bits. With a fixed multiplier, every put would probe all earlier keys: 20,000,000,000
-// steps.
+// Inserts keys whose products with the usual multiplier differ only in the low bits, and keys that
+// differ only in the high bits. With a fixed multiplier, every put would probe all earlier keys,
+// which takes 20,000,000,000 steps.
 static void keys_that_were_chosen_to_collide_do_not(void **state)
 {
     enum { CHOSEN = 200000, CPU_SECONDS = 5 };

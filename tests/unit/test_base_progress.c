@@ -82,7 +82,8 @@ static void few_lines_on_a_terminal_cleared_at_the_end(void **state)
     size_t n = drain(master, text, sizeof text), lines = 0;
     for (const char *at = text; (at = strstr(at, "\rjob: ")); at++)
         lines++;
-    // One line per 100 ms. A busy machine may stretch the 0.35 s, but not shorten them.
+    // There is one line per 100 ms. On a busy machine, run may take longer than 0.35 s, but not
+    // less.
     assert_true(lines >= 3);
     assert_true(n > 4 && memcmp(text + n - 4, "\r\033[K", 4) == 0);
     close(terminal);

@@ -8,7 +8,7 @@ struct line {
     struct ring ring;
     unsigned places[PLACES];
     unsigned until;         // numbers to produce
-    unsigned taken, refuse; // numbers consumed; the number at which the consumer stops
+    unsigned taken, refuse; // number of consumed values; the value at which the consumer stops
 };
 
 static void *fill(void *of)

@@ -18,7 +18,7 @@ enum {
     THREADS = 8,
     DEADLINE_S = 120,
 };
-// Above the shadow memory of AddressSanitizer.
+// The addresses are above the shadow memory of AddressSanitizer.
 #define HEAP 0x200000000000u
 
 static struct spool_header header;
@@ -99,8 +99,8 @@ static void a_full_table(void **state)
     }
 }
 
-// glibc's heaps of threads start at multiples of 64 MiB. With an index of low bits only, each would
-// replace the one before.
+// glibc's heaps of threads start at multiples of 64 MiB. If the index consisted only of low bits of
+// the address, each heap would replace the previous heap in the table.
 static void heaps_at_equal_offsets(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void never_contains_others(void **state)
     uint64_t random = 1, lost = 0;
     for (unsigned n = 0; n < 4000000; n++) {
         uint64_t r = unit_random(&random), i = r % ADDRESSES;
-        // Groups of four in 4 GiB, so that some groups share an entry.
+        // The addresses form groups of four within 4 GiB, so that some groups share an entry.
         uint64_t address = HEAP + (i >> 2) * 0x41230 + (i & 3) * 24;
         if (r >> 60 < 6) {
             add(address);
@@ -161,18 +161,18 @@ static void after_state_changes_and_resets_it_is_empty(void **state)
             header.restarts++;
         assert_false(has(HEAP));
         if (round % 3 == 1) {
-            // Until the reset is done, nothing is added.
+            // Until the reset is done, the set does not accept addresses.
             add(HEAP);
             assert_false(has(HEAP));
             header.control.done[SPOOL_RESET]++;
         }
     }
-    // Too many to distinguish.
+    // The table cannot distinguish this many resets, so it does not accept addresses.
     add(HEAP);
     assert_false(has(HEAP));
 }
 
-// Returns an address behind the heap that has the entry of HEAP.
+// Returns an address behind the heap that has the same entry of the table as HEAP.
 static uint64_t find_address_with_same_entry(void)
 {
     uint64_t at = HEAP + COVERED_BYTES;
@@ -181,8 +181,8 @@ static uint64_t find_address_with_same_entry(void)
     return at - PRODUCER_FREED_PLACES * STEP;
 }
 
-// Threads share all entries, but have different addresses. The addresses of the last thread have
-// another key, so that this thread and the others replace each other's entries.
+// Threads add different addresses to the same entries. The addresses of the last thread have
+// another key, so that the last thread and the other threads replace each other's entries.
 static uint64_t same_entry;
 
 static void *add_and_drop(void *number)
@@ -272,11 +272,12 @@ static void scarce_memory(void **state)
     wait_for(child);
 }
 
-// Records of an attached process. The drain checks them: a model knows which blocks are live.
+// The following tests check the records of an attached process. The drain compares the records with
+// a model of the live blocks.
 enum { BLOCKS = 8192, BIG_EVERY = 97, HEAP_BYTES = 1 << 20 };
 
 struct seen {
-    bool live[2][BLOCKS]; // index 1: a fork child
+    bool live[2][BLOCKS]; // index 1 is the fork child
     uint64_t preexisting[2], known, noted, wrong, lost;
 };
 
@@ -427,8 +428,8 @@ static void drain_all(struct drain *c, struct seen *seen, pid_t child)
     drain_close(c);
 }
 
-// The first half of the blocks is from before. They are freed or reallocated, each once, after many
-// calls, and their addresses are used again.
+// The first half of the blocks was allocated before the attach. Each of these blocks is freed or
+// reallocated once, after many calls, and its address is used again.
 static void blocks_from_before_are_freed_late(void **state)
 {
     (void)state;
@@ -517,7 +518,8 @@ static void *use_own_blocks(void *number)
     return NULL;
 }
 
-// A third of the blocks is from before. Neighbours belong to different threads.
+// A third of the blocks was allocated before the attach. Neighbouring blocks belong to different
+// threads.
 static void blocks_of_many_threads(void **state)
 {
     (void)state;
@@ -628,7 +630,7 @@ static void a_block_whose_record_is_lost(void **state)
     munmap((void *)step, 4096);
 }
 
-// The blocks that a fork child inherits are not in its part of the trace.
+// A fork child inherits blocks. Their allocations are not in the child's part of the trace.
 static void blocks_that_a_fork_child_inherits(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ struct seen {
 // Shared with the producer: number of events recorded in signal handlers.
 static _Atomic uint64_t *in_handlers;
 
-// Returns the index of the thread's entry. MANY_THREADS has the last entry.
+// Returns the index of the thread's entry. The last entry belongs to the thread MANY_THREADS.
 static uint32_t place_of(const struct trace_segment *g)
 {
     return g->thread == MANY_THREADS ? THREADS : g->thread;
@@ -176,7 +176,7 @@ static void wait_for(pid_t child)
 static void one_thread(void **state)
 {
     (void)state;
-    // Includes sizes around the ends of chunks.
+    // The sizes include values around the ends of chunks.
     const uint64_t sizes[] = {0, 1, 100, 8181, 8182, 8183, 8184, 8185, 16368, 100000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct drain c = open_session(0);
@@ -351,8 +351,8 @@ static void frees_of_several_threads(void **state)
             releaser_at(address) != producer_tls.releaser ||
             releaser_at(unaligned) != producer_tls.releaser)
             _exit(4);
-        // A release by another thread at the same moment: both the fence and the thread's own
-        // release apply.
+        // Another thread has released a block at the same moment. The thread must execute the fence
+        // and publish its own release.
         uint32_t other = producer_release_word(clock_counter(), producer_tls.releaser + 1);
         atomic_store(producer_release_at(address), other);
         release(address);
@@ -374,8 +374,7 @@ static uint64_t put_stamped(void)
     return codec_stamp(stream->state.epoch, stream->pos[-1]);
 }
 
-// Prepares an event that needs no reading of the counter, because of its position and the last
-// reading.
+// Sets the position and the last reading so that the next event needs no reading of the counter.
 static void prepare_unread(void)
 {
     struct producer_stream *stream = &producer_tls.thread->streams[0];
@@ -392,8 +391,8 @@ static bool next_event_reads(void)
     return put_stamped() >= begin >> CODEC_STAMP_SHIFT;
 }
 
-// Returns true if an event gets the stamp of an earlier reading. The recorder may request a reading
-// at any time, so one try may fail.
+// Returns true if an event gets the stamp of an earlier reading. Tries several times, because the
+// recorder may request a reading at any time.
 static bool some_event_is_unread(void)
 {
     enum { TRIES = 1000 };
@@ -432,7 +431,8 @@ static bool switches_are_detected(void)
     const struct timespec pause = {.tv_nsec = 1000};
     const uint64_t section = (uintptr_t)&producer_section;
     unsigned tries = 0;
-    // The thread may also be switched out right after the reading.
+    // The loop repeats the test, because the thread may also be switched out right after the
+    // reading.
     do
         producer_read_counter(&producer_tls.thread->streams[0]);
     while (*producer_section_word() != section && ++tries < TRIES);
@@ -440,7 +440,8 @@ static bool switches_are_detected(void)
     return tries < TRIES && *producer_section_word() != section;
 }
 
-// Returns 0, or the number of the first rule that does not hold.
+// Checks the rules for sparse readings. Returns 0 if all rules hold, or the number of the first
+// rule that does not hold.
 static int check_sparse_readings(void)
 {
     if (rseq_offset())
@@ -487,8 +488,8 @@ static int check_sparse_readings(void)
     return stream->reading_mask || !next_event_reads() ? 17 : 0;
 }
 
-// A process with one thread reads the counter at few events, but at each event that must have a
-// later stamp than something else.
+// A process with one thread reads the counter at few events. It must read the counter at each event
+// whose stamp must be later than another stamp.
 static void sparse_readings(void **state)
 {
     (void)state;
@@ -673,7 +674,7 @@ static void a_recorder_that_is_gone(void **state)
             put_blocks(3000000);
             finish();
         }
-        usleep(50000); // usually waiting by now; otherwise the end is detected later
+        usleep(50000); // The process usually waits by now. Otherwise it detects the end later.
         assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
         if (killed)
             kill(recorder, SIGKILL);
@@ -695,7 +696,8 @@ static size_t resident_pages(const void *at, size_t bytes)
     return n;
 }
 
-// The table of sites grows with their number. It loses few sites, and none before it is full.
+// The table grows with the number of sites. When it is full, it loses few sites. Before, it loses
+// no site.
 static void table_of_sites_grows_with_them(void **unused)
 {
     struct producer_sites *sites = mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE,

@@ -13,8 +13,8 @@ static struct unwind_memory memory;
 static unsigned compared, known;
 static bool in_handler;
 
-// For the code that a signal interrupted, libgcc reports the address itself and heaptape the
-// address minus 1.
+// Where a signal interrupted the code, libgcc reports the address of the instruction, and heaptape
+// reports this address plus 1.
 static void compare_codes(const struct unwind_stack *ours, void *const *theirs)
 {
     unsigned interrupted = 0;
@@ -154,7 +154,7 @@ static void test_frames(void **state)
     assert_in_range(known, compared / 4, compared);
 }
 
-// Unwinds through qsort of libc, which has no frame pointers.
+// Unwinds through qsort of libc, which is compiled without frame pointers.
 static void test_through_libc(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-// Walks stacks with unwind tables that loop, contain wrong rules or are damaged. The walk must end
-// without a fault. Also walks libraries that are loaded at the addresses of earlier ones.
+// Tests the unwinder with unwind tables that loop, contain wrong rules or are damaged. Each walk
+// must end without a fault. Also tests stacks through a library that is loaded at the address of an
+// unloaded library.
 #include "capture/unwind/unwind.h"
 #include "trace/codec.h"
 #include "unit.h"
@@ -18,7 +19,7 @@ static struct unwind_memory memory;
 static unsigned walks, complete;
 static struct unwind_stack last, truth;
 
-// Walks from the caller, without and with a cache.
+// Unwinds the stack of the caller, first without and then with a cache.
 static __attribute__((noinline)) void walk(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
@@ -45,7 +46,8 @@ static void begin(void)
     walks = complete = 0;
 }
 
-// Defines a function with a wrong unwind table that calls `walk`. Its frame has 40 bytes.
+// Defines a function that calls `walk` and has a wrong unwind table. The frame of the function has
+// 40 bytes.
 #define LIAR(name, lie)                                                                            \
     void name(void (*call)(void));                                                                 \
     __asm__(".text\n.type " #name ", @function\n" #name ": .cfi_startproc\n sub $40, %rsp\n" lie   \
@@ -113,8 +115,8 @@ static void *call_library(const char *path, bool again)
     return symbol;
 }
 
-// Call after another library was loaded at the same addresses. Checks that the walk matches libgcc
-// and the new library's tables.
+// Checks that the walk matches libgcc and the tables of the present library. Called after this
+// library was loaded at the addresses of another library.
 static void check_truth(void)
 {
     void *theirs[UNWIND_DEPTH];

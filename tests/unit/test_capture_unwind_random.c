@@ -1,5 +1,5 @@
-// Walks synthetic stacks that change slightly from one walk to the next, with and without the
-// cache.
+// Tests the unwinder on synthetic stacks, with and without the cache. The stack changes slightly
+// from one walk to the next.
 #include "capture/unwind/unwind.h"
 #include "unit.h"
 
@@ -72,7 +72,7 @@ static void test_same(void **unused)
         }
         frames += anew.n;
     }
-    // Guards against walks that all end at once, or that never hit the cache.
+    // Fails if all walks end at once, or if they never hit the cache.
     assert_in_range(frames, 2 * WALKS, UINT64_MAX);
     assert_in_range(known, WALKS / 2, WALKS);
 }

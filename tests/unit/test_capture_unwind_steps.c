@@ -17,7 +17,8 @@
 enum {
     TRAP_FLAG = 0x100,
     ALTERNATE_BYTES = 1 << 17,
-    RED_ZONE_BYTES = 128, // below the stack pointer; after `leave`, the tables find registers there
+    RED_ZONE_BYTES = 128, // bytes below the stack pointer. After `leave`, the tables still find
+                          // registers there.
 };
 
 #define FUNCTION(name, body)                                                                       \
@@ -215,8 +216,7 @@ static void libc_functions(void)
     items[0] += (int)strtol(text, NULL, 10);
 }
 
-// Steps through the function twice, so that the second pass uses the rules that the first pass has
-// cached.
+// Single-steps the function twice. The second pass uses the rules that the first pass has cached.
 static void step_through(void (*what)(void), unsigned least)
 {
     steps = frames = known = ended = different = 0;

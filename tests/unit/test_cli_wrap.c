@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Redirects standard output to a file for this test: wrap_lines() applies to the whole process.
+// Redirects standard output to a file, because wrap_lines() applies to the whole process.
 static void lines_are_broken_unless_they_are_kept(void **state)
 {
     static const char want[] =

@@ -11,7 +11,8 @@
 #include <time.h>
 
 enum {
-    // CPU limit of each case: 0.1 to 0.5 s are needed with the bound, over a minute without it.
+    // CPU time limit of each case. A case takes 0.1 to 0.5 s with the bound on search steps, and
+    // over a minute without the bound.
     CPU_SECONDS = 10
 };
 
@@ -86,8 +87,8 @@ static void frees_among_records_of_a_moment(void **state)
     (void)state;
 }
 
-// 30,000 threads free an address whose allocation is missing; each of 250,000 allocations could be
-// the missing one.
+// 30,000 threads free an address whose allocation is missing. Each of 250,000 allocations could be
+// the missing allocation.
 static void many_threads_wait(void **state)
 {
     enum { THREADS = 30000, N = 250000 };
@@ -109,8 +110,8 @@ static void many_threads_wait(void **state)
     (void)state;
 }
 
-// Live blocks whose addresses collide in a table with the usual multiplier, so that each insertion
-// would probe all earlier ones.
+// The addresses of the live blocks collide in a table with the usual multiplier, so that each
+// insertion would probe all earlier addresses.
 static void addresses_chosen_to_collide(void **state)
 {
     enum { ADDRESSES = 250000, CHOSEN_BITS = 13 };
@@ -133,7 +134,7 @@ static void addresses_chosen_to_collide(void **state)
 }
 
 struct freed {
-    uint8_t kinds[4096]; // by slot: kind of the call that allocated the block
+    uint8_t kinds[4096]; // kind of the call that allocated the block in each slot
     uint8_t by_first;    // kind of the call that allocated the block freed by the second thread
 };
 

@@ -112,7 +112,8 @@ static void convert_all(void)
     file_close(&f);
 }
 
-// The conversion of one process must not depend on the other processes converted with it.
+// A process must be converted to the same workload whether it is converted alone or with other
+// processes.
 static void one_is_the_same(uint32_t pid, uint32_t number)
 {
     struct err e = {0};

@@ -70,7 +70,7 @@ static void inverted_reuse(void **state)
     (void)state;
 }
 
-// Like above, but thread 1 also frees P before thread 0's free is processed.
+// Like inverted_reuse, but thread 1 also frees P before thread 0's free is processed.
 static void inverted_reuse_of_short_life(void **state)
 {
     struct history h;
@@ -103,7 +103,7 @@ static void inverted_reuse_freed_by_a_third(void **state)
     (void)state;
 }
 
-// Two allocations of P whose order follows from no free and no thread.
+// The order of two allocations of P follows neither from a free nor from a thread.
 static void undecided_order_is_reported(void **state)
 {
     struct history h;
@@ -117,8 +117,8 @@ static void undecided_order_is_reported(void **state)
     (void)state;
 }
 
-// Thread 1 frees a block from before the recording, whose size the library read. Thread 0 gets the
-// address long after that, but within the window.
+// Thread 1 frees a block from before the recording. The library read the size of the block. Thread
+// 0 allocates at the same address long after the free, but within the window.
 static void later_allocation_is_not_of_a_block_from_before(void **state)
 {
     struct history h;
@@ -176,7 +176,7 @@ static void free_stamped_before_the_owners_free(void **state)
     (void)state;
 }
 
-// Like above, but neither thread allocated the block.
+// Like free_stamped_before_the_owners_free, but neither thread allocated the block.
 static void free_stamped_before_another_threads_free(void **state)
 {
     struct history h;
@@ -194,7 +194,7 @@ static void free_stamped_before_another_threads_free(void **state)
     (void)state;
 }
 
-// Like above, but the allocation between the frees is stamped before both.
+// Like the previous test, but the allocation between the frees is stamped before both frees.
 static void early_free_and_early_allocation(void **state)
 {
     struct history h;
@@ -206,7 +206,7 @@ static void early_free_and_early_allocation(void **state)
     history_free(&h, 2, 5000, P);
     history_free(&h, 1, 5020, P);
     struct order_counts c = history_finish(&h);
-    // One thread allocated both blocks, so the frees could also be swapped.
+    // One thread allocated both blocks, so the opposite order of the frees is also possible.
     assert_true(c.ambiguous > 0);
     history_release(&h);
     (void)state;
@@ -280,7 +280,7 @@ static void listed_block_is_there_from_the_start(void **state)
     history_malloc(&h, 0, 10, 32, P);
     history_put(&h, 0,
                 &(struct event){.kind = HT_PREEXISTING, .stamp = 20, .size = 64, .result = Q});
-    // A block whose allocation was recorded before the list was made.
+    // The allocation of this block was recorded before the list of preexisting blocks was made.
     history_put(&h, 0,
                 &(struct event){.kind = HT_PREEXISTING, .stamp = 30, .size = 40, .result = P});
     history_free(&h, 0, 40, Q);
@@ -320,8 +320,8 @@ static void listed_block_has_the_call_site_of_its_note(void **state)
     (void)state;
 }
 
-// In a process with one thread, no other thread can have allocated or freed: the order does not
-// wait.
+// In a process with one thread, no other thread can have allocated or freed a block, so the order
+// does not wait.
 static void one_thread_never_waits(void **state)
 {
     struct history h;
@@ -357,8 +357,8 @@ static void lost_free(void **state)
     (void)state;
 }
 
-// More lost frees at one address than the converter distinguishes: it drops the oldest block, not
-// the newest.
+// An address has more lost frees than the converter can track. The converter drops the oldest
+// block, not the newest.
 static void very_many_lost_frees(void **state)
 {
     struct history h;
@@ -419,7 +419,7 @@ static void realloc_races_with_reuse(void **state)
     (void)state;
 }
 
-// Like above, but the allocation is stamped before the realloc began.
+// Like realloc_races_with_reuse, but the allocation is stamped before the realloc began.
 static void realloc_races_with_inverted_reuse(void **state)
 {
     struct history h;
@@ -550,8 +550,8 @@ static void thread_waits_for_its_creation(void **state)
     (void)state;
 }
 
-// One thread allocates, another frees: slots return through the shared pool, and an op that reuses
-// a slot depends on the free.
+// One thread allocates, and another thread frees. The slots return through the shared pool. An op
+// that reuses a slot depends on the free.
 static void slots_come_back_to_the_producer(void **state)
 {
     enum { BLOCKS = 12000 }; // several times the number of slots that a thread keeps
@@ -612,8 +612,8 @@ static void lost_words_are_counted(void **state)
     (void)state;
 }
 
-// Memory in use of a live block, at the times of the records and at the given age before them. An
-// age before time 0 is ignored.
+// Tests the records of the used part of a live block. A record applies to its time, and to the
+// given age before this time. An age that begins before time 0 is ignored.
 static void steps_of_residency(void **state)
 {
     struct history h;
@@ -654,7 +654,8 @@ static void steps_of_residency(void **state)
     (void)state;
 }
 
-// A block that begins 3,000 bytes before a page: these bytes count as used if the next page is.
+// A block begins 3,000 bytes before the end of a page. These bytes count as used if the next page
+// is used.
 static void bytes_of_a_block_before_its_first_page(void **state)
 {
     enum { AT = P + 4096 - 3000, BYTES = 64 << 10 };
@@ -682,7 +683,8 @@ static void bytes_of_a_block_before_its_first_page(void **state)
     (void)state;
 }
 
-// Returns the search steps left after 300 blocks that another thread frees, starting at `from`.
+// Adds 300 blocks that another thread frees, with stamps from `from` on. Returns the number of
+// remaining search steps.
 static uint64_t steps_left(uint64_t from)
 {
     struct history h;

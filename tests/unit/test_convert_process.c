@@ -1,5 +1,5 @@
-// Converts processes of a trace to workloads: one process to an output, each process to a file, or
-// a process opened directly.
+// Tests the conversion of the processes of a trace: one process to an output, each process to its
+// own file, and a process that is opened as a workload.
 #include "convert/open.h"
 #include "trace/codec.h"
 #include "trace/writer.h"
@@ -42,7 +42,7 @@ static void keep_choice(const struct trace_reader *r, uint32_t process, size_t n
 
 static const struct convert_watch watch = {.note = keep_note, .chosen = keep_choice};
 
-// Adds `n` allocations of the process, and a free of `freed` unless that is 0.
+// Adds `n` allocations of the process. If `freed` is not 0, also adds a free of this address.
 static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uint64_t freed)
 {
     uint64_t words[64] = {0};
@@ -59,8 +59,8 @@ static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uin
     assert_int_equal(trace_write_batch(w, 100 * (process + 1), &s, 1, &e), 0);
 }
 
-// Writes processes 100 (two events), 200 (four events) and a second 200 (one event). Without `end`
-// the trace is truncated.
+// Writes process 100 with two events, process 200 with four events, and a second process 200 with
+// one event. If `end` is false, the trace is truncated.
 static void make_trace(uint64_t freed, bool end)
 {
     struct output out;
@@ -160,8 +160,8 @@ static void the_process_with_the_highest_peak(void **state)
     assert_int_equal(peak.end_blocks, 4);
 }
 
-// The process with nearly all calls is not read completely to make the choice, and its number of
-// calls does not decide.
+// The choice does not require reading all calls of the process with nearly all calls, and does not
+// depend on the number of its calls.
 static void processes_with_unequal_counts(void **state)
 {
     static const struct convert_watch watches = {.note = keep_note, .chosen = keep_peaks};

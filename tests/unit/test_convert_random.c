@@ -1,21 +1,21 @@
-// Tests the order with random programs, whose correct order is known. Their records are distorted
-// in the ways that CPUs and recorders distort them: stamps of allocations are too early, records
-// are published late, batches are cut anywhere. The order must still identify every block and keep
-// every dependency between threads.
+// Tests the order with random programs whose correct order is known. The test distorts their
+// records as CPUs and recorders do: stamps of allocations are too early, records are published
+// late, and a batch can end anywhere. The order must still identify every block and keep every
+// dependency between threads.
 #include "history.h"
 
 #include <stdio.h>
 
 enum {
     STEPS = 4000,
-    ADDRESSES = 24, // few, so that any thread soon reuses them
+    ADDRESSES = 24, // A small number, so that threads soon reuse the addresses.
 };
 
 // Distortions of the records.
 struct disturb {
     uint64_t early_ns;       // maximum by which an allocation's stamp is early
     unsigned early_permille; // share of early stamps
-    bool early_gives;        // also for frees by another thread than the owner
+    bool early_gives;        // The stamps of frees by another thread than the owner are early, too.
     uint64_t hand_over_ns;   // minimum time before another thread frees a block
     uint64_t late_ns;        // maximum delay of publishing a record
     unsigned late_percent;   // share of delayed records
@@ -30,16 +30,17 @@ struct block {
     uint64_t address;
     uint64_t taken; // time of the allocation
     uint32_t taker;
-    uint32_t last_thread; // last thread that allocated or resized it
-    uint64_t last_op;     // number of that op
+    uint32_t last_thread; // last thread that allocated or resized the block
+    uint64_t last_op;     // number of the op that allocated or resized the block
 };
 
 // A call of a thread, in program order.
 struct call {
-    uint64_t block; // id, or 0
+    uint64_t block; // id of the block, or 0
     uint8_t kind, flags;
     uint32_t after_thread; // thread that used the block before
-    uint64_t after_op;     // number of that op; thread HISTORY_THREADS means no other thread
+    uint64_t after_op;     // number of the op of after_thread. If after_thread is HISTORY_THREADS,
+                           // no other thread used the block.
 };
 
 struct program {
@@ -56,7 +57,8 @@ struct program {
     uint64_t stamps[HISTORY_THREADS]; // last stamp written
     // End of the preemption of the thread between stamping and publishing.
     uint64_t busy[HISTORY_THREADS];
-    struct event unpublished[HISTORY_THREADS]; // kind 0: no record
+    struct event unpublished[HISTORY_THREADS]; // record that is not published yet; kind 0 if there
+                                               // is no such record
     uint64_t effect_free[HISTORY_THREADS]; // address that becomes free once the record is published
     struct block blocks[ADDRESSES];
     size_t n_blocks;
@@ -85,8 +87,9 @@ static void publish(struct program *p, unsigned t)
     p->busy[t] = 0;
 }
 
-// Stamps and writes a record; the thread may be preempted in between. `frees` is the address that
-// becomes free afterwards. `foreign` means that another thread allocated the block.
+// Stamps a record and writes it. The thread may be preempted in between. `frees` is the address
+// that becomes free when the record is written. `foreign` is true if another thread allocated the
+// block.
 static void record(struct program *p, unsigned t, struct event ev, uint64_t frees, bool foreign)
 {
     bool may_be_early =
@@ -121,7 +124,7 @@ static void call(struct program *p, unsigned t, unsigned kind, unsigned flags, s
 
 static void step_take(struct program *p, unsigned t)
 {
-    // Prefers the last freed address, as thread caches do.
+    // Usually chooses the last freed address, as thread caches do.
     size_t i = pick(p, 3) ? p->n_free - 1 : pick(p, p->n_free);
     struct block *b = &p->blocks[p->n_blocks++];
     *b = (struct block){.id = p->next_id++,
@@ -134,8 +137,8 @@ static void step_take(struct program *p, unsigned t)
     record(p, t, (struct event){.kind = HT_MALLOC, .size = b->id, .result = b->address}, 0, false);
 }
 
-// Returns true if the thread can have the block: another thread's block only after its allocation
-// has returned.
+// Returns true if the thread can use the block. A block of another thread can be used only after
+// its allocation has returned.
 static bool in_reach(const struct program *p, unsigned t, const struct block *b)
 {
     return b->taker == t || (!p->busy[b->taker] && p->now >= b->taken + p->how->hand_over_ns);
@@ -306,7 +309,7 @@ static void program_init(struct program *p, const struct disturb *how, uint64_t 
     }
 }
 
-// Sums over the runs of one kind.
+// Sums over all runs of one kind.
 struct outcome {
     unsigned runs, told, repaired, lost;
     uint64_t late, dependencies, dependencies_needed;
@@ -377,7 +380,7 @@ static void early_allocations(void **state)
                                        .late_percent = 1};
     struct outcome out = run_programs(&how, 300);
     assert_int_equal(out.told, 0);
-    // Guards against a test that distorts nothing.
+    // Fails if the test did not distort the order.
     assert_true(out.repaired > out.runs * 9 / 10);
     assert_true(out.dependencies > 0 && out.dependencies < out.dependencies_needed);
     (void)state;

@@ -1,5 +1,5 @@
-// Tests the table of call sites: stacks are complete once all frames up to the outer end are
-// defined, whatever number the outer end has.
+// Tests the table of call sites. A stack is complete when all frames up to the outer end are
+// defined. The number at the outer end may have any value below 4096.
 #include "base/bytes.h"
 #include "convert/site_table.h"
 #include "trace/codec.h"
@@ -23,7 +23,8 @@ static void define_frame(struct site_table *t, uint64_t outer, uint64_t address)
                      0);
 }
 
-// Returns the number of frames of the site in a copy that has complete stacks only.
+// Returns the number of frames of the site in a copy of the table that contains only complete
+// stacks.
 static uint32_t complete_frames(const struct site_table *t, uint32_t number)
 {
     struct workload_sites whole = {0};

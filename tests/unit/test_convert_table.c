@@ -10,7 +10,7 @@ enum { BLOCKS = 60000 };
 
 struct filled {
     struct table table;
-    struct table_block *slots; // slots[i] belongs to the i-th address
+    struct table_block *slots; // slots[i] is the entry of the i-th address
     uint32_t n;
 };
 

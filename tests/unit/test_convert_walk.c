@@ -1,5 +1,5 @@
-// Tests the calls of a trace in the order of stamps, and in an order that alternates allocations
-// and frees of each address.
+// Tests two orders of the calls of a trace: the order of stamps, and the order where allocations
+// and frees of each address alternate.
 #include "convert/addressed.h"
 #include "convert/convert.h"
 #include "convert/walk.h"
@@ -124,8 +124,9 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     return 1;
 }
 
-// Reads the written trace. The calls must equal `want`: in order of stamps, or in the converter's
-// order if `window_ns` is not 0. Returns the number of added frees.
+// Reads the written trace and compares its calls with `want`. Reads the calls in the order of
+// stamps if `window_ns` is 0, otherwise in the converter's order. Returns the number of added
+// frees.
 static uint64_t expect(struct history *h, uint64_t window_ns, const char *want)
 {
     struct err e = {0}, cut;

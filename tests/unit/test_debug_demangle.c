@@ -1,4 +1,4 @@
-// Tests readable names of C++ and Rust functions, and names that would need exponential time or
+// Tests the demangling of C++ and Rust names, also of names that would need exponential time or
 // memory.
 #include "analysis/symbols/demangle.h"
 

@@ -1,5 +1,6 @@
-// Moves the first instructions of every function of real libraries, decodes the trampolines again,
-// and compares each instruction with the original one. Arguments are paths of other objects.
+// Moves the first instructions of every function of real libraries to trampolines, decodes the
+// trampolines, and compares each instruction with the original. Arguments of the program are paths
+// of other objects to test.
 #include "record/entries/move.h"
 #include "unit.h"
 
@@ -26,7 +27,8 @@ static void decode(const uint8_t *code, size_t n, struct decoded *to)
     assert_true(ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d, code, n, &to->in, to->operands)));
 }
 
-// Returns true if both operands mean the same, each in an instruction at its own address.
+// Returns true if both operands have the same meaning. Each operand is relative to the address of
+// its instruction.
 static bool is_same_operand(const struct decoded *a, uint64_t at_a, const struct decoded *b,
                             uint64_t at_b, unsigned k)
 {
@@ -68,8 +70,9 @@ static bool is_same(const struct decoded *a, uint64_t at_a, const struct decoded
     return true;
 }
 
-// Checks the code that replaces a call. It calls a sequence that replaces the return address by the
-// end of the original call, and then jumps to the called function. Returns the size of the code.
+// Checks the code that replaces a call. This code calls a sequence that replaces the return address
+// by the end of the original call. The code then jumps to the called function. Returns the size of
+// the code.
 static unsigned check_call(const struct move *m, unsigned to, const struct decoded *was,
                            uint64_t end)
 {
@@ -129,7 +132,7 @@ static unsigned check_move(const struct move *m)
                was.in.mnemonic == ZYDIS_MNEMONIC_UD2 || was.in.mnemonic == ZYDIS_MNEMONIC_HLT;
     }
     if (!ends) {
-        // The jump back.
+        // The last instruction of a trampoline jumps back to the function.
         ZyanU64 target;
         decode(m->code + to, sizeof m->code - to, &is);
         assert_int_equal(is.in.mnemonic, ZYDIS_MNEMONIC_JMP);
@@ -142,7 +145,8 @@ static unsigned check_move(const struct move *m)
     return n;
 }
 
-// Checks the displacements of a trampoline: each fixup and nothing else changes with the place.
+// Checks the displacements of a trampoline. If the trampoline is at another address, only the bytes
+// of its fixups change.
 static void check_fixups(const struct move *m, const struct entries_image *i,
                          const struct find_function *f)
 {

@@ -278,7 +278,7 @@ static void test_names_have_versions_and_mangling(void **state)
         "a_function_whose_name_has_more_characters_than_a_name_of_the_table"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_null(functions_find(&f, others[i]));
-    // Every name leads to its row.
+    // A search for the name of each row finds this row.
     for (size_t i = 0; i < f.n; i++)
         assert_ptr_equal(functions_find(&f, f.rows[i].name), &f.rows[i]);
     functions_release(&f);
@@ -297,7 +297,7 @@ static void test_other_functions_are_found_on_request(void **state)
     assert_null(functions_find(&f, "je_mmap"));
     assert_null(functions_find(&f, "mallocx"));
     functions_release(&f);
-    // Only dynamic symbols: the library also has a local munmap.
+    // Here the plan uses only dynamic symbols. The library also has a local symbol munmap.
     struct entries_result r = plan_library(true, &names);
     unsigned found = 0;
     for (uint32_t i = 0; i < r.plan->n_entries; i++) {
@@ -317,7 +317,7 @@ static void test_names_are_selected(void **state)
     struct entries_result r = plan_library(true, &jemalloc);
     assert_int_equal(r.plan->n_entries, 10);
     entries_result_release(&r);
-    // Without the function whose arguments differ.
+    // The plan does not contain the function whose arguments differ.
     r = plan_library(true, &tbb);
     assert_int_equal(r.plan->n_entries, 2);
     entries_result_release(&r);
@@ -325,7 +325,7 @@ static void test_names_are_selected(void **state)
     assert_int_equal(r.plan->n_entries, 1);
     assert_int_equal(r.plan->entries[0].at, address_of("entries_my_malloc"));
     entries_result_release(&r);
-    // sn_malloc without sn_free is no allocator.
+    // The library has sn_malloc but not sn_free, so these functions are not an allocator.
     const struct entries_names snmalloc = {.families = 1u << ENTRIES_FAMILY_SNMALLOC};
     const struct entries_object o = object(true);
     r = (struct entries_result){0};
@@ -348,7 +348,7 @@ static void test_memory_and_file_have_one_plan(void **state)
     entries_result_release(&memory);
 }
 
-// An applied plan.
+// A plan that was applied to the library in this process.
 struct applied {
     const struct entries_plan *plan;
     uint8_t *area;
@@ -402,7 +402,7 @@ static any_function function_at(uint64_t address)
     return (any_function)(uintptr_t)address;
 }
 
-// Argument and number of calls of the wrapper, and the trampoline that it calls.
+// The trampoline that the wrapper calls, and the number of calls of the wrapper.
 static struct {
     any_function real;
     unsigned calls;
@@ -421,7 +421,8 @@ static uint64_t call_with(const struct entries_entry *e, uint64_t argument)
     return function_at(library.base + e->at)(argument, 3 * argument, argument + 7);
 }
 
-// Calls each function with a slot that leads to the trampoline, and to a wrapper.
+// Calls each function twice: while its slot leads to the trampoline, and while its slot leads to a
+// wrapper.
 static void check_calls(const struct applied *a, uint64_t wanted[][ARGUMENTS])
 {
     for (uint32_t i = 0; i < a->plan->n_entries; i++) {
@@ -481,15 +482,15 @@ static void test_moved_instructions_have_their_offsets(void **state)
     const struct entries_entry *plain = entry_at(&r, address_of("je_malloc")),
                                *jump = entry_at(&r, address_of("je_realloc")),
                                *endbr = entry_at(&r, address_of("je_free"));
-    // push, mov, lea; the offsets do not change.
+    // The instructions are push, mov and lea. Their offsets do not change.
     static const uint8_t moved_plain[] = {0, 1, 255, 255, 4, 255, 255, 255};
     assert_int_equal(plain->bytes, sizeof moved_plain);
     assert_memory_equal(plain->moved, moved_plain, sizeof moved_plain);
-    // test, and je with 2 bytes.
+    // The instructions are test, and je with 2 bytes.
     static const uint8_t moved_jump[] = {0, 255, 255, 3, 255};
     assert_int_equal(jump->bytes, sizeof moved_jump);
     assert_memory_equal(jump->moved, moved_jump, sizeof moved_jump);
-    // endbr64 stays; xor and test are moved.
+    // The plan leaves endbr64 in place and moves xor and test.
     static const uint8_t moved_endbr[] = {0, 255, 255, 255, 0, 255, 2, 255, 255};
     assert_int_equal(endbr->bytes, sizeof moved_endbr);
     assert_int_equal(endbr->keep, ENTRIES_ENDBR_BYTES);
@@ -506,7 +507,8 @@ static void test_the_place_is_below_the_object(void **state)
     entries_result_release(&r);
 }
 
-// A library with the hash table of System V instead of GNU's, whose other symbols are stripped.
+// The library has a hash table in the System V format instead of the GNU format. All symbols that
+// are not dynamic are stripped.
 static void test_tables_of_system_v(void **state)
 {
     (void)state;
@@ -564,7 +566,7 @@ static int plan_copy(const struct copy *c, struct err *e)
     return rc;
 }
 
-// Replaces a number at `at` by hostile ones, one at a time.
+// Replaces the number at `at` by hostile numbers, one at a time.
 static void try_numbers(const struct copy *c, size_t at, size_t bytes)
 {
     const uint64_t numbers[] = {0,          1,
@@ -616,7 +618,7 @@ static void test_hostile_sections(void **state)
     release_copy(&c);
 }
 
-// Random bytes anywhere, in several places at once.
+// Writes random bytes to several random places of the file at once.
 static void test_random_damage(void **state)
 {
     (void)state;
@@ -650,7 +652,7 @@ static void test_cut_files(void **state)
     release_copy(&c);
 }
 
-// Debug files: `objcopy` splits the library as packages do.
+// `objcopy` splits the debug information from the library, as packages do.
 static void test_debug_files_are_found(void **state)
 {
     (void)state;

@@ -43,8 +43,8 @@ static void one_word_forms_are_kinds_whose_number_is_a_tag(void **state)
     (void)state;
 }
 
-// Deallocations are stamped before the call, allocations after it: the order of a trace relies on
-// this.
+// Deallocations must be stamped before the call, and allocations after the call, because the order
+// of a trace relies on this.
 static void stamps_follow_the_class(void **state)
 {
     for (int i = 0; i < ROWS; i++) {
@@ -112,8 +112,8 @@ static void arguments_have_their_names_and_signs(void **state)
     check_argument(HT_CALLOC, HT_F_SIZE, "size", false);
     check_argument(HT_POSIX_MEMALIGN, HT_F_ALIGN, "align", false);
     check_argument(HT_MALLOC_TRIM, HT_F_VALUE, "pad", false);
-    // Only kinds that neither allocate nor free name their arguments, and only for fields that they
-    // have.
+    // Kinds that allocate or free do not name their arguments. Other kinds name only fields that
+    // they have, and they always name the value.
     for (int i = 0; i < ROWS; i++) {
         const struct event_arguments *own = &event_arguments[wires[i]];
         bool any = own->size.name || own->count.name || own->value.name;

@@ -30,18 +30,19 @@ enum {
     WORDS = 1 << 14
 };
 
-// A slot for a block, as the process sees it.
+// A place for one block in the simulated process.
 struct place {
     bool live;
     uint64_t size, site;
 };
 
 struct thread {
-    struct codec_state state, before; // `before` is the state before the words not yet written
+    struct codec_state state, before; // `before` is the state before the words that are not written
+                                      // yet
     uint64_t words[WORDS];
     uint32_t n;
     uint64_t first;
-    unsigned resizes; // slot + 1 of the block in a pending realloc, 0 without one
+    unsigned resizes; // slot + 1 of the block in a pending realloc; 0 if no realloc is pending
 };
 
 struct sim {
@@ -93,7 +94,7 @@ static void step(struct sim *s, unsigned p, unsigned t)
         allocate(s, p, t, place, HT_MALLOC);
     } else if (at->live && unit_random(&s->random) % 3 == 0) {
         put(s, p, t, (struct event){.kind = HT_REALLOC_BEGIN, .ptr = address_of(place)});
-        at->live = false; // the size stays: no other thread gets the slot meanwhile
+        at->live = false; // The size stays, so that no other thread gets the slot meanwhile.
         of->resizes = place + 1;
     } else if (at->live) {
         put(s, p, t, (struct event){.kind = HT_FREE, .ptr = address_of(place)});
@@ -195,7 +196,7 @@ struct seen {
     uint32_t *pids;
     size_t n, capacity, pids_capacity;
     bool present[PROCESSES];  // the process has calls
-    bool inherits[PROCESSES]; // its blocks come from the process that forked it
+    bool inherits[PROCESSES]; // The process inherited its blocks at a fork.
 };
 
 static int see(void *context, const struct walk_call *call)
@@ -298,8 +299,8 @@ static size_t check_dump(const struct seen *whole, const struct seen *part, cons
         assert_true(a->result == b->result && a->notes[HT_NOTE_SITE] == b->notes[HT_NOTE_SITE]);
     }
     for (unsigned p = 0; p < PROCESSES; p++) {
-        // For a child whose fork is in the dump, the dump lists nothing: the child inherits the
-        // blocks of its parent.
+        // If the fork of a child is in the dump, the dump lists no blocks of the child, because the
+        // child inherits the blocks of its parent.
         bool forked_later = forks[p] && cut < whole->n && forks[p] > whole->events[cut].stamp;
         if (!forked_later)
             blocks_after(whole, cut, p, forks[p], want[p]);

@@ -62,7 +62,8 @@ static void test_parse(void **state)
     assert_true(t.any && t.oom && t.failure && !t.exit);
 }
 
-// Fires when the RSS crosses the limit, and again only after the RSS was well below it.
+// The trigger fires when the RSS crosses the limit. It fires again only after the RSS was well
+// below the limit.
 static void test_rss(void **state)
 {
     struct flight_triggers t;
@@ -87,7 +88,8 @@ static void test_growth(void **state)
     // Growth during startup does not fire.
     for (uint64_t s = 0; s < 60; s++)
         assert_false(sees(&w, s, 10 * s));
-    // The same rate, but above 600 MiB the growth of 60 s is less than a fifth.
+    // The RSS grows at the same rate. Above 600 MiB, the growth within 60 s is less than a fifth of
+    // the RSS.
     for (uint64_t s = 125; s < 300; s++)
         assert_false(sees(&w, s, 600));
     unsigned seen = 0;
@@ -110,8 +112,8 @@ static void test_the_reason_of_growth(void **state)
     watch_release(&w);
 }
 
-// Returns true if the exit of the program with `status` fires the triggers; status -1 is an unknown
-// status.
+// Returns true if the exit of the program with `status` fires the triggers. A status of -1 means
+// that the status is unknown.
 static bool ends(const char *text, int status)
 {
     struct flight_triggers t = {0};

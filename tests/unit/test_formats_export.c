@@ -1,5 +1,5 @@
-// Exports a trace of two processes: to one output, to one file per process, with events that the
-// format cannot hold, and live.
+// Tests the export of a trace of two processes: to one output, to one file per process, with events
+// that the format cannot hold, and while the processes are recorded.
 #include "formats/export_file.h"
 #include "formats/export_live.h"
 #include "formats/import_file.h"

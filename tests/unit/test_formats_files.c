@@ -1,5 +1,5 @@
-// Tests every format of the registry: heaptape can read its own output, and other input is counted
-// or rejected with an error message.
+// Tests every format of the table: heaptape must read its own output. It must count invalid records
+// of other input, or reject the input with an error message.
 #include "formats/export.h"
 #include "formats/import.h"
 
@@ -14,7 +14,7 @@
 
 static uint64_t state;
 
-// Totals of an import.
+// Totals of the events of an import.
 struct seen {
     uint64_t events, segments, processes;
     uint64_t kinds[HT_KIND_LIMIT];
@@ -92,7 +92,7 @@ static int read_bytes(const struct format *f, const void *bytes, size_t n, bool 
 struct sample {
     uint8_t *bytes;
     size_t n;
-    struct export x; // holds the counts of skipped events
+    struct export x; // contains the counts of skipped events
 };
 
 static void put(struct export *x, uint32_t thread, struct event ev)
@@ -215,7 +215,8 @@ static void garble(const struct format *f, const uint8_t *bytes, size_t n)
         for (unsigned k = 0; k <= i % 5; k++)
             copy[unit_random(&state) % n] = (uint8_t)unit_random(&state);
         read_bytes(f, copy, n, keep_going, &seen);
-        // Overwrites a range with one byte: huge counts, holes, endless numbers.
+        // Overwrites a range with copies of one byte, which creates huge counts, holes and endless
+        // numbers.
         size_t from = unit_random(&state) % n;
         memset(copy + from, (int)(uint8_t[]){0, 0xff, 0x80, '9'}[i / 2 % 4],
                n - from < 200 ? n - from : 200);
@@ -321,7 +322,8 @@ static bool accepts_more_text(const struct format *f, const char *text)
     return false;
 }
 
-// A line contains nothing after its event. Lines of heaptrack can end with free text.
+// Text after the event of a line is an error. The exception is heaptrack, whose lines can end with
+// any text.
 static void test_text_after_a_line(void **unused)
 {
     (void)unused;

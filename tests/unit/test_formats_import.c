@@ -1,5 +1,5 @@
-// Imports files with several processes: to a trace, to the workload of one process, and to one
-// workload per process. Also tests the notes on skipped events.
+// Tests imports of files with several processes: to a trace, to the workload of one process, and to
+// one workload per process. Also tests the notes on skipped events.
 #include "convert/peaks.h"
 #include "formats/import_file.h"
 
@@ -151,8 +151,8 @@ static void a_trace_has_all_processes(void **unused)
     trace_file_close(&t);
 }
 
-// A format with one process is converted directly. A pid forces the conversion through a trace;
-// both results must be equal.
+// A file in a format with one process is converted directly. If a pid is specified, it is converted
+// through a trace. Both results must be equal.
 static void both_roads_make_the_same(void **unused)
 {
     (void)unused;

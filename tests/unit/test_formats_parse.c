@@ -200,7 +200,7 @@ static void numbers_come_out_as_they_went_in(void **state)
     };
     uint64_t seed = 1;
     (void)state;
-    // All groups of four digits, then random numbers of each length.
+    // Tests all groups of four digits, and then random numbers of each length.
     for (uint64_t i = 0; i < 30000; i++) {
         uint64_t v = i < 10000   ? i * 10001
                      : i < 10008 ? edges[i - 10000]

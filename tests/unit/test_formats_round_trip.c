@@ -1,5 +1,5 @@
-// Tests every format that can be read and written: an import of an export contains the calls that
-// the format can hold.
+// Tests every format that can be read and written. If a workload is exported and imported again,
+// the result must contain all calls that the format can hold.
 #include "formats/import_file.h"
 
 #include "round_trip.h"
@@ -67,7 +67,7 @@ static void test_golden(void **unused)
     }
 }
 
-// Workloads that were imported from real files.
+// Tests workloads that were imported from real files.
 static void test_foreign(void **unused)
 {
     static const char *const files[][2] = {{"tcmalloc", "three.lz4"},

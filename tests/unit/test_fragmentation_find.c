@@ -33,7 +33,7 @@ static void test_pages(void **state)
     // Half a page counts as sparse.
     find((struct fragmentation_block[]){{.size = PAGE / 2}}, (uint64_t[]){AT}, 1);
     expect(1, 0, 0);
-    // A block across two pages: 10 bytes in one, 90 in the other.
+    // The block has 10 bytes in one page and 90 bytes in the next.
     find((struct fragmentation_block[]){{.size = 100}}, (uint64_t[]){AT - 10}, 1);
     expect(2, 2, 2 * PAGE - 100);
     // Only the last page of a large block is sparse.
@@ -50,7 +50,8 @@ static void test_pages(void **state)
     assert_int_equal(found.blocks, 0);
 }
 
-// Three blocks share a page that their sizes do not divide: rounding must not lose bytes.
+// Three blocks share a page. Their sizes do not divide the page evenly, and rounding must not lose
+// bytes.
 static void test_shares(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-// Tests the coupling of threads: a scheduler plays plans and prefers one thread while it can run.
+// Tests the coupling of threads. A simulated scheduler executes plans and prefers one thread while
+// this thread can run.
 #include "replay/plan/file.h"
 #include "replay/plan/ops.h"
 #include "replay/plan/plan.h"
@@ -14,7 +15,7 @@ struct scheduled {
     const struct plan_header *header;
     const struct plan_thread *threads;
     bool coupled;
-    // `at` is 0 before the start and after the stop.
+    // An element of `at` is 0 before the start and after the stop of its thread.
     uint64_t at[MAX_THREADS], progress[MAX_THREADS];
     uint64_t sizes[MAX_ENTRIES];
     int64_t live, peak;
@@ -48,8 +49,8 @@ static bool step(struct scheduled *s, uint32_t thread)
     return true;
 }
 
-// Returns the peak of the live bytes if thread `first` runs whenever possible, then the thread
-// after it, and so on. All threads must finish.
+// Executes the plan and returns the peak of the live bytes. The scheduler runs the first thread
+// that can run, in the order `first`, `first` + 1, and so on. All threads must finish.
 static uint64_t play(const struct plan *p, bool coupled, uint32_t first)
 {
     static struct scheduled s;
@@ -80,7 +81,7 @@ static struct plan *new_plan(void)
     return p;
 }
 
-// Adds an op of the thread. If `on` is not NULL, the op depends on another thread's op.
+// Adds an op of the thread. If `on` is not NULL, the op depends on the op *on of another thread.
 static void add(struct plan *p, uint32_t thread, struct workload_op op,
                 const struct workload_dependency *on)
 {
@@ -98,7 +99,8 @@ static void finish(struct plan *p)
         fail_msg("%s", e.text);
 }
 
-// Thread 0 allocates, thread 1 frees: at most BOUND blocks are in the queue.
+// Thread 0 allocates blocks, and thread 1 frees them. In the recording, at most BOUND + 1 blocks
+// are live at the same time.
 static void test_a_bounded_queue(void **state)
 {
     (void)state;
@@ -122,8 +124,8 @@ static void test_a_bounded_queue(void **state)
     plan_free(p);
 }
 
-// The threads use their own blocks and never wait for each other. At any time, one of them holds
-// all the memory.
+// The threads use separate blocks and never wait for each other. In the recording, only one thread
+// has live blocks at any time.
 static void test_phases(void **state)
 {
     (void)state;
@@ -145,8 +147,8 @@ static void test_phases(void **state)
     plan_free(p);
 }
 
-// Only the memory samples show the pause of a thread: the ops of the other thread after the pause
-// must follow all ops before it.
+// Only the memory samples show the pause of a thread. After the pause, the ops of the other thread
+// must follow all ops before the pause.
 static void test_a_pause(void **state)
 {
     (void)state;
@@ -170,7 +172,7 @@ static void test_a_pause(void **state)
     }
 }
 
-// No thread waits forever, whatever the threads do and whichever is preferred.
+// No thread waits forever, for random ops and for each preferred thread.
 static void test_all_threads_end(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ struct case_of {
     struct workload_residency block;
 };
 
-// Starts a case, in which the block of thread 0's first op is used completely. The samples (in MiB)
+// Starts a case where the program uses the whole block of thread 0's first op. The samples (in MiB)
 // have the stamps 10, 20, 30, …
 static void begin(struct case_of *c, size_t n, const unsigned *mib, bool one_thread)
 {
@@ -124,8 +124,8 @@ static void test_or_before_its_thread_exits(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-16384 SKIPPED ");
 }
 
-// No later sample shows when the rest of the block is used. In a slice of a workload, that may be
-// after the end of the slice.
+// If there is no later sample, it is unknown when the rest of the block is used. In a slice of a
+// workload, this may be after the end of the slice.
 static void test_or_after_the_last_sample(void **state)
 {
     (void)state;
@@ -164,8 +164,8 @@ static void test_a_program_that_uses_its_block_at_once(void **state)
 {
     (void)state;
     struct case_of c;
-    // The second sample is short by less than the tolerance. The third is below the earlier memory:
-    // the allocator kept the memory.
+    // The second sample is too low by less than the tolerance. The third sample is below the memory
+    // of earlier samples, because the allocator kept that memory.
     begin(&c, 3, (const unsigned[]){1, 64, 10}, false);
     add(&c, 0, 5, small(0));
     add(&c, 0, 12, big);
@@ -202,8 +202,8 @@ static void test_another_thread_frees(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc LATE 0-8192 SAMPLE malloc ");
 }
 
-// The samples show that the whole block was used before the other thread freed it. That thread has
-// no pages left to touch, but its free still waits.
+// The samples show that the whole block was used before the other thread freed it. The other thread
+// has no pages left to touch, but its free still waits.
 static void test_another_thread_frees_a_used_block(void **state)
 {
     (void)state;
@@ -244,8 +244,8 @@ static void test_all_threads_in_one(void **state)
         "LATE 8192-16384 free ");
 }
 
-// Depending on its address, a block of 66,000 bytes has 15 or 16 pages to itself: 15 used pages may
-// be all.
+// Depending on its address, a block of 66,000 bytes contains 15 or 16 whole pages. If 15 pages are
+// used, the whole block may be used.
 static void test_a_block_that_is_used_as_a_whole(void **state)
 {
     (void)state;
@@ -297,7 +297,8 @@ static void test_samples_do_not_override_steps(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 100 malloc SAMPLE SAMPLE malloc LATE 100-16384 free ");
 }
 
-// Before the step of 8,192 pages, the samples exceed those before the block by 0 and 16 MiB.
+// The samples between the allocation of the block and the step of 8,192 pages exceed the memory
+// before the block by 0 MiB at first, and then by 16 MiB.
 static void test_samples_fill_in_between_steps(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// Tests plans of random workloads, which have several threads and large blocks that are used late.
-// In any order that the plan's dependencies allow, no thread may touch a block before its
-// allocation or after its free.
+// Tests plans of random workloads with several threads and large blocks that are used late. In
+// every order that the plan's dependencies allow, no thread touches a block before its allocation
+// or after its free.
 #include "play.h"
 #include "replay/plan/build.h"
 #include "unit.h"

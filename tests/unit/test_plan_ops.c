@@ -27,7 +27,7 @@ static void test_fields_of_a_word(void **state)
     }
 }
 
-// Every op fits into its reserved space, and a wide op has two more words than a narrow one.
+// Every op fits into its reserved space. A wide op has two words more than the narrow op.
 static void test_lengths(void **state)
 {
     (void)state;

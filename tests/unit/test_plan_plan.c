@@ -223,8 +223,8 @@ static void test_skipped_ops(void **state)
     release(&m);
 }
 
-// Thread 1 depends on every hundredth op of thread 0, which is many chunks ahead and has ops of all
-// lengths in between.
+// Thread 1 depends on every hundredth op of thread 0. Thread 0 is many chunks ahead, and its ops
+// have all lengths.
 static void test_only_dependencies_publish(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void test_only_dependencies_publish(void **state)
         assert_op(s, PLAN_FREE);
     }
     assert_int_equal(plan_facts(m.plan)->dependencies, OPS / 100);
-    assert_true(others <= 2); // coupling makes thread 1 wait for these
+    assert_true(others <= 2); // because of the coupling, thread 1 waits for these ops
     release(&m);
 }
 
@@ -266,7 +266,7 @@ static void test_threads_started_by_threads(void **state)
     struct plan *p = new_plan();
     add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1});
     add(p, 1, allocate(0, 1));
-    add(p, 2, allocate(1, 1)); // not started by a thread: exists from the start
+    add(p, 2, allocate(1, 1)); // No thread starts thread 2, so it exists from the start.
     add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 2});
     add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1});
     add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 3}); // has no effect
@@ -283,7 +283,7 @@ static void test_threads_started_by_threads(void **state)
     release(&m);
 }
 
-// A preexisting block that is listed late, in a slot that another block used before.
+// A preexisting block is listed late, in a slot that another block used before.
 static void test_preexisting_blocks_have_separate_entries(void **state)
 {
     (void)state;
@@ -383,7 +383,7 @@ static void check_samples(uint32_t n_events, uint64_t samples_wanted)
         if (s.op != PLAN_SAMPLE && s.op != PLAN_COUNT)
             continue;
         samples += s.op == PLAN_SAMPLE;
-        // The count has 56 bits, which overlap the fields of a call.
+        // The count has 56 bits, so the fields of a call overlap it.
         events += (s.size << 32 | s.entry << 8) >> 8;
         live += (int64_t)s.extra[0];
     }

@@ -1,4 +1,4 @@
-// Tests plans in files: a loaded plan equals the saved one, and no word in a file can lead the
+// Tests plans in files. A loaded plan must equal the saved plan, and no word in a file may lead the
 // player out of bounds.
 #include "replay/plan/file.h"
 #include "replay/plan/ops.h"
@@ -103,7 +103,7 @@ static void test_hostile_words_are_refused(void **state)
     const uint64_t entries = 1 << 20;
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_MALLOC, entries, 1));
     refuse(0, PLAN_MALLOC, 0,
-           plan_word(PLAN_FREE_SIZED, 1, 1)); // a kind that is missing in the header
+           plan_word(PLAN_FREE_SIZED, 1, 1)); // the header does not list this kind
     refuse(0, PLAN_MALLOC, 0, plan_word((enum plan_op)127, 1, 1));
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_NEXT_SEGMENT, 0, 0));
     refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_SNAPSHOT, 0, 0));
@@ -127,7 +127,7 @@ static void test_hostile_headers_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(struct plan_header) / 8; i++) {
-        // The counts by kind may differ. touch_zeroed is a separate flag.
+        // The counts by kind and the flag touch_zeroed may differ.
         bool counts = i * 8 >= offsetof(struct plan_header, by_kind) &&
                       i * 8 < offsetof(struct plan_header, ring_at);
         if (counts)

@@ -50,8 +50,8 @@ static void test_the_entry_freed_last_is_reused_first(void **state)
     assert_int_equal(allocate(&pools[0]), a);
 }
 
-// Each shared entry has the position for which the other thread must wait, and all of the entries
-// are reused.
+// Each shared entry contains the position that another thread must wait for. All shared entries are
+// reused.
 static void test_surplus_entries_are_shared(void **state)
 {
     (void)state;
@@ -73,7 +73,7 @@ static void test_surplus_entries_are_shared(void **state)
         free(batch);
     }
     assert_int_equal(table.limit, limit);
-    // With an empty pool and no shared entries, the pool gets a new cache line.
+    // If the pool is empty and there are no shared entries, the pool gets a new cache line.
     assert_int_equal(allocate(&pools[1]), limit);
 }
 

@@ -1,4 +1,4 @@
-// Tests the windows of a streamed plan: their ops, and their decoding.
+// Tests the contents and the decoding of the windows of a streamed plan.
 #include "replay/plan/build.h"
 #include "replay/plan/saved.h"
 #include "replay/plan/streaming.h"
@@ -82,7 +82,8 @@ static int stream(const struct plan *p, struct plan_streaming **head, size_t *by
     return rc;
 }
 
-// A thread without ops in a window has no position there, whatever follows the window's segments.
+// If a thread has no ops in a window, it has no position in the window, whatever bytes follow the
+// segments of the window.
 static void test_ops_at_positions(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void test_ops_at_positions(void **state)
     assert_int_equal(p->windows[0].segments, MANY_THREADS);
     uint64_t windows = plan_facts(p)->windows;
     assert_true(p->windows_capacity > windows);
-    p->windows[windows] = p->windows[0]; // unused memory that must not count as a window
+    p->windows[windows] = p->windows[0]; // This memory is unused and must not count as a window.
     assert_int_equal(plan_op_at(p, 0, first_word(p, 0) + 10), UINT64_MAX);
     assert_int_equal(plan_op_at(p, 1, first_word(p, 0) + 3), 2);
     assert_true(plan_op_at(p, 1, first_word(p, 1) + 100) > 1000);

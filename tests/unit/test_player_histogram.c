@@ -94,7 +94,7 @@ static void test_outliers_are_ten_times_the_99th_percentile(void **state)
     assert_int_equal(histogram_outlier_limit(&h, 300), 300);
     for (unsigned i = 0; i < 150; i++)
         histogram_add(&h, i < 149 ? 50 : 9999);
-    // 200 values, two of them far above the 198th.
+    // The histogram contains 200 values. Two values are far above the others.
     assert_int_equal(histogram_outlier_limit(&h, 0), 500);
 }
 

@@ -77,8 +77,8 @@ static unsigned long count_pages(const char *at)
     return kib * 1024 / (unsigned long)sysconf(_SC_PAGESIZE);
 }
 
-// Reads map the shared zero page, which is not counted. Some kernels have no zero page and allocate
-// a page for each read.
+// A read of a new page maps the shared zero page, which is not counted. Some kernels have no zero
+// page and allocate a page for each read.
 static void test_zeros(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -169,7 +169,7 @@ static void test_stacks(void **state)
     assert_int_equal(kind_behind(2 << 20), TRACE_MEMORY_ANONYMOUS);
 }
 
-// The names with most resident memory come first, and each has the sum of its mappings.
+// The list is sorted by resident memory, the largest first. Each name has the sum of its mappings.
 static void test_names(void **state)
 {
     uint64_t files = 0;

@@ -20,7 +20,7 @@ int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
 
 static pthread_t writing_thread;
-static _Atomic bool helpers_fail; // allocations of helpers fail
+static _Atomic bool helpers_fail; // if true, allocations of helpers fail
 static sem_t helper_failed;
 static unsigned threads_left; // pthread_create fails when this many threads have been created
 static unsigned threads_tried;
@@ -99,7 +99,7 @@ static enum frame_codec codec_of(const struct bundle *p)
     return ((const uint8_t *)p->words)[CODEC_AT];
 }
 
-// However many helpers there are, bundles leave in the order in which they were queued.
+// With any number of helpers, bundles leave the queue in the order of their insertion.
 static void test_order(void **state)
 {
     (void)state;
@@ -124,7 +124,8 @@ static void test_order(void **state)
     }
 }
 
-// Without threads, the writing thread encodes everything, and no further thread is tried.
+// If no thread can be created, the writing thread encodes all bundles, and does not try again to
+// create a thread.
 static void test_no_threads(void **state)
 {
     (void)state;
@@ -145,7 +146,7 @@ static void test_no_threads(void **state)
     }
 }
 
-// The bundle of a helper that runs out of memory reports this, in its place in the order.
+// If a helper runs out of memory, its bundle keeps its place in the order and contains the error.
 static void test_failed_helper(void **state)
 {
     (void)state;
@@ -165,7 +166,7 @@ static void test_failed_helper(void **state)
         }
         compressors_recycle(l, p);
     }
-    assert_in_range(failures, 1, 3); // the writing thread has encoded the last one at least
+    assert_in_range(failures, 1, 3); // the writing thread has encoded at least the last bundle
     helpers_fail = false;
     compressors_free(l);
 }
@@ -285,7 +286,8 @@ static uint64_t read_back(struct recording *r, uint64_t batches)
     return words;
 }
 
-// The trace is the same as if one thread had written all of it, with batches of several bundles.
+// The trace is the same as a trace that one thread has written. Its batches consist of several
+// bundles.
 static void test_trace(void **state)
 {
     (void)state;
@@ -306,7 +308,7 @@ static void test_trace(void **state)
     encoder_free(r.encoder);
 }
 
-// The backlog is full after COMPRESSORS_BUNDLES bundles and not before.
+// The backlog is full when it contains COMPRESSORS_BUNDLES bundles, and not before.
 static void test_bound(void **state)
 {
     (void)state;
@@ -325,7 +327,7 @@ static void test_bound(void **state)
     encoder_free(r.encoder);
 }
 
-// No batch starts behind the size limit; the events of later batches count as left out.
+// No batch starts after the size limit. The events of later batches are counted as omitted.
 static void test_size_limit(void **state)
 {
     (void)state;

@@ -52,7 +52,7 @@ static void producer_open(struct producer *p, const char *dir, const char *name)
     wake_recorder(p);
 }
 
-// Pops a free chunk or allocates a fresh one. Waits until one of the two is possible.
+// Returns a free chunk, or allocates a new chunk. Waits until one of these is possible.
 static uint32_t take_chunk(struct producer *p)
 {
     struct spool_header *h = p->header;
@@ -121,7 +121,7 @@ static void produce(struct producer *p, uint32_t thread, uint64_t n)
 struct seen {
     uint64_t words[2], gaps, wrong;
     uint64_t taken;
-    uint32_t take; // maximum of words that the sink accepts as records, per segment
+    uint32_t take; // maximum number of words per segment that the sink accepts as records
 };
 
 static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
@@ -327,7 +327,7 @@ static void a_broken_chunk_is_counted(void **state)
     close_session(&c);
 }
 
-// A program overwrites its spool with random bytes: the recorder must neither crash nor hang.
+// A program overwrites its spool with random bytes. The recorder must neither crash nor hang.
 static void a_scribbled_spool_does_no_harm(void **state)
 {
     (void)state;
@@ -339,7 +339,8 @@ static void a_scribbled_spool_does_no_harm(void **state)
             struct producer p;
             uint64_t random = seed;
             producer_open(&p, c.dir, "1-0.spool");
-            // More than the spool holds, so the recorder must have opened it by now.
+            // This is more than the spool can hold, so the recorder must have opened the spool by
+            // now.
             produce(&p, 0, (CHUNKS + 1) * SPOOL_CHUNK_WORDS);
             for (int i = 0; i < 20000; i++) {
                 uint64_t r = unit_random(&random);
@@ -357,7 +358,8 @@ static void a_scribbled_spool_does_no_harm(void **state)
     }
 }
 
-// Files that are not spools, and a spool whose process exited before the drain saw it.
+// The directory contains files that are not spools, and a spool whose process exited before the
+// drain opened it.
 static void odd_files_are_left_alone(void **state)
 {
     (void)state;
@@ -386,7 +388,8 @@ static void odd_files_are_left_alone(void **state)
     close_session(&c);
 }
 
-// A recorder that has created its directory, but not yet its session, has no sign of life.
+// A recorder has created its directory, but not yet its session, so nothing shows that the recorder
+// runs.
 static void a_recorder_that_begins_is_not_swept(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ static void test_no_such_file(void **state)
     assert_string_equal(text, "");
 }
 
-// The file is truncated at any byte.
+// Tests the file truncated at every byte.
 static void test_short_files(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_any_byte_changed(void **state)
     }
 }
 
-// An ID that is longer than the buffer of the text.
+// The ID is longer than the buffer of the text.
 static void test_a_long_id(void **state)
 {
     (void)state;

@@ -44,8 +44,8 @@ static void test_the_live_curve(void **state)
     plan_free(p);
 }
 
-// 1,000 bytes are not heap. The program's memory exceeds its live bytes by 10 %, the replay's by 20
-// %.
+// The program has 1,000 bytes of memory outside of the heap. Its heap exceeds its live bytes by 10
+// %. The heap of the replay exceeds them by 20 %.
 static void test_memory(void **state)
 {
     (void)state;
@@ -78,8 +78,8 @@ static void test_memory(void **state)
     plan_free(p);
 }
 
-// Returns true if the plan touches zeroed blocks. In `lacking` of 16 samples, the program's memory
-// is only `percent` of its live bytes.
+// Returns true if the plan touches zeroed blocks when the program's memory is only `percent` of its
+// live bytes in `lacking` of 16 samples.
 static bool is_touched(unsigned lacking, unsigned percent)
 {
     enum { SAMPLES = 16 };
@@ -100,8 +100,8 @@ static void test_a_program_that_does_not_use_its_blocks(void **state)
 {
     (void)state;
     assert_true(is_touched(0, 0));
-    assert_true(is_touched(16, 90)); // an eighth may be missing …
-    assert_true(is_touched(2, 50));  // … or more in one of eight samples
+    assert_true(is_touched(16, 90)); // in each sample, an eighth of the live bytes may be missing
+    assert_true(is_touched(2, 50));  // in one of eight samples, more may be missing
     assert_false(is_touched(3, 50));
     assert_false(is_touched(16, 85));
     struct plan *p = make_plan(0, NULL);
@@ -114,7 +114,7 @@ static void put(struct plan *p, uint32_t thread, struct workload_op op, struct e
     must(plan_add_ops(p, thread, &op, 1, e));
 }
 
-// Mappings by the program itself are not heap.
+// The program's own mappings do not count as heap.
 static void test_mappings(void **state)
 {
     (void)state;

@@ -8,8 +8,9 @@
 
 enum { CALLS = 1000, BLOCK = 100, KIB = 1024 };
 
-// A program whose memory was sampled three times: after 0, 500 and 1,000 calls. Its heap is 100,
-// 600 and 400 KiB, as replayed on the recorded allocator, and 200, 900 and 500 KiB on the other.
+// The memory of a program was sampled after 0, 500 and 1,000 calls. In a replay on the recorded
+// allocator, the heap has 100, 600 and 400 KiB after these calls. In a replay on the other
+// allocator, it has 200, 900 and 500 KiB.
 struct fixture {
     struct replay_session s;
     struct replay_result results[2];
@@ -91,7 +92,7 @@ static void heap_and_memory_outside(void **state)
     release(&f);
 }
 
-// The files of the allocator's library replace those of the recorded allocator.
+// The files of the allocator's library replace the files of the recorded allocator.
 static void files_of_the_allocator(void **state)
 {
     (void)state;
@@ -132,8 +133,8 @@ static void peak_after_the_peak_of_the_heap(void **state)
     release(&f);
 }
 
-// The memory outside may have grown before the peak of the heap, which is higher than the sample
-// after it.
+// The memory outside the heap may have grown before the peak of the heap. The peak is higher than
+// the next sample.
 static void memory_outside_grows_before_the_peak(void **state)
 {
     (void)state;
@@ -147,7 +148,8 @@ static void memory_outside_grows_before_the_peak(void **state)
     release(&f);
 }
 
-// The memory outside shrinks together with a peak of the heap that the replay retains.
+// The memory outside the heap shrinks after the peak of the heap. The other allocator retains the
+// memory of this peak.
 static void memory_outside_shrinks_after_the_peak(void **state)
 {
     (void)state;
@@ -160,8 +162,8 @@ static void memory_outside_shrinks_after_the_peak(void **state)
     release(&f);
 }
 
-// After its only call, the program writes to its block in steps, which the replay does at other
-// times.
+// After its only call, the program writes to its block in steps. The replay writes to the block at
+// other times.
 static void samples_between_two_calls(void **state)
 {
     static const uint64_t rss_kib[4] = {1000, 1700, 1700, 2000},

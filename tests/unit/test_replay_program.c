@@ -99,8 +99,8 @@ static void the_first_use_of_big_blocks(void **state)
                 fabs(program_calls_ns(s, &f.results[1]) - 40 * MS) < 2);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
-    // Measured in the program, the calls took twice as long; the use of the blocks takes as long as
-    // in replay.
+    // In the program, the calls took twice as long as in the replay. The first use of the blocks
+    // took as long as in the replay.
     s->calls_min_ns = (uint64_t)(120 * MS);
     s->calls_max_ns = (uint64_t)(130 * MS);
     t = program_time(s);
@@ -130,8 +130,8 @@ static void the_first_use_of_big_blocks(void **state)
     assert_true(t.share == 0 && fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
 }
 
-// The recorded allocator has no page faults. On the other allocator, page faults raise the 400 ms
-// to 650 and 850 ms.
+// The recorded allocator causes no page faults. On the other allocator, page faults raise the CPU
+// time from 400 ms to 650 and 850 ms.
 static void mostly_page_faults_on_another_allocator(void **state)
 {
     (void)state;
@@ -150,8 +150,8 @@ static void mostly_page_faults_on_another_allocator(void **state)
     }
 }
 
-// Calls measured in the program have colder caches than in replay: the share is at least the
-// greater of the two.
+// Calls in the program have colder caches than calls in the replay. The lower bound of the share is
+// the greater of the two measurements.
 static void timed_calls(void **state)
 {
     (void)state;

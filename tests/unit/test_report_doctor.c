@@ -87,7 +87,7 @@ static void test_group(void **state)
     assert_false(has_note("cgroup"));
 }
 
-// Only an invalid chunk that both looks found is corrupt.
+// The heap counts as corrupt only if both samples found the same invalid chunk.
 static void test_corrupt(void **state)
 {
     struct look a = make_look(), b = make_look();
@@ -119,7 +119,7 @@ static void test_unread(void **state)
     assert_true(has_note("The blocks and statistics of jemalloc were not read"));
 }
 
-// With its own statistics, an allocator other than glibc has known blocks.
+// If an allocator other than glibc reports statistics, its blocks are known.
 static void test_statistics(void **state)
 {
     struct look l = make_look();
@@ -147,13 +147,13 @@ static void test_statistics(void **state)
     assert_false(has_note("were not read"));
     assert_true(doctor_can_try(&d));
     assert_null(strstr(d.next, "--allocator-stats"));
-    // Nothing is free.
+    // The process has no free memory.
     l.owners[LOOK_LIVE] = 95 * MIB;
     l.owners[LOOK_FREE] = 0;
     l.heap.live_bytes = 95 * MIB;
     judge(&l, &l);
     assert_false(doctor_can_try(&d));
-    // Neither statistics nor a call are known.
+    // For this allocator, heaptape knows neither statistics nor a function that returns memory.
     l.heap = (struct look_heap){.allocator = SOFTWARE_OTHER_ALLOCATOR};
     judge(&l, &l);
     assert_false(doctor_can_try(&d));

@@ -88,7 +88,7 @@ static void memory_is_in_proportion_to_the_text(void **state)
         assert_null(root);
         free(text);
     }
-    // A long series of numbers, and a long string.
+    // Tests a long series of numbers, and a long string.
     char *text = repeat("[", "12.5,", "1]", 600000);
     assert_int_equal(json_value_parse(&root, "x.json", text, strlen(text), &e), 0);
     assert_int_equal(json_value_length(root), 600001);
@@ -123,7 +123,7 @@ static void values_are_kept(void **state)
     document_release(&d);
 }
 
-// A list of `n` rows [i, i, rss, live] with the peak RSS in row `at`.
+// The timeline has rows [i, i, rss, live]. The row with the peak RSS must be kept.
 static void timelines_keep_their_peak(void **state)
 {
     enum { ROWS = 20000, AT = 7777 };

@@ -39,7 +39,7 @@ static void note_coverage(const char *path)
     coverage_note(path, false);
 }
 
-// Creates a file of zeros, which takes no space on the disk.
+// Creates a sparse file of zeros, which occupies no space on the disk.
 static void make_file(char path[64], off_t bytes)
 {
     strcpy(path, "/tmp/heaptape-notes.XXXXXX");
@@ -79,7 +79,7 @@ static void test_a_trace_that_cannot_be_read(void **state)
         assert_non_null(strstr(text, path));
     }
     unlink(path);
-    // The output may be a pipe, or may have been removed.
+    // If the output was removed, or is not a regular file, the functions print no notes.
     for (unsigned i = 0; i < 2; i++) {
         assert_string_equal(note_of(notes[i].print, path), "");
         assert_string_equal(note_of(notes[i].print, "/dev/null"), "");

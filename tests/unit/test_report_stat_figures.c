@@ -1,4 +1,4 @@
-// Tests the table of stat's figures: each figure is read from its path in the JSON.
+// Tests the table of stat's figures. A report must read each figure from its path in the JSON.
 #include "report/stat_figures.h"
 
 #include "unit.h"
@@ -99,7 +99,7 @@ static void each_integer_is_computed(void **state)
     free(s.sums);
 }
 
-// Above 2^53 a double would round.
+// A double cannot represent all integers above 2^53.
 static void integers_are_exact(void **state)
 {
     union stat_figures f;

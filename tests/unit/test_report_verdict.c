@@ -1,5 +1,5 @@
-// Tests the verdicts with facts for which each verdict applies, and with similar facts for which it
-// must not.
+// Tests each verdict with facts for which the verdict applies, and with similar facts for which it
+// must not apply.
 #include "report/verdict.h"
 #include "unit.h"
 
@@ -66,8 +66,8 @@ static void add_site(struct verdict_sites *to, const char *path, double mib, dou
     snprintf(s->path, sizeof s->path, "%s", path);
 }
 
-// yes_KIND sets facts for which the verdict is KIND, and returns a part of the sentence. no_KIND
-// sets facts that differ in one condition.
+// Each function yes_KIND sets facts for which the verdict is KIND, and returns a part of the
+// expected sentence. Each function no_KIND sets facts that differ from these in one condition.
 static const char *yes_grows(struct verdict_facts *f)
 {
     add(f, VERDICT_LIVE, 10);
@@ -424,7 +424,7 @@ static void test_remedies_by_allocator(void **unused)
             assert_true((strstr(v.remedy, parts[k]) != NULL) == (i == k));
             assert_true(v.saves_bytes == 80 * MIB);
         }
-        // Arenas of glibc are no verdict on another allocator.
+        // The verdict `arenas` applies only to glibc.
         assert_true((find(yes_arenas, use[i]).kind == VERDICT_KIND_arenas) ==
                     (i == SOFTWARE_GLIBC));
     }
@@ -447,7 +447,7 @@ static void fill_evenly(struct verdict_facts *f)
     add_site(&f->holding, "keep (a.c:12)", 18, 0.1);
 }
 
-// The call paths of growth that ended early are those with the most live bytes.
+// If the growth ended early, the verdict names the call paths with the most live bytes.
 static void test_growing_paths(void **unused)
 {
     (void)unused;
@@ -477,7 +477,7 @@ static void grow_with_rss(struct verdict_facts *f)
     f->rss = level(GROWTH_LINEAR, 30);
 }
 
-// Blocks that were not written are not the growth of RSS.
+// Blocks that were never written do not explain growth of RSS.
 static void test_unwritten_growth(void **unused)
 {
     (void)unused;
@@ -560,7 +560,7 @@ static void keep_heap(struct verdict_facts *f)
     f->heap = level(GROWTH_STEADY, 0);
 }
 
-// A process that is sampled from outside is not a recording.
+// The sentences about a process that is sampled from outside do not mention a recording.
 static void test_running(void **unused)
 {
     (void)unused;
@@ -617,7 +617,8 @@ static void use_statistics(struct verdict_facts *f)
     f->resident[VERDICT_FREE] = 42 * MIB;
 }
 
-// An allocator can only release whole regions, and its statistics do not count blocks.
+// In this test, the allocator can release only whole regions, and its statistics do not contain the
+// number of blocks.
 static void test_regions(void **unused)
 {
     (void)unused;
@@ -678,7 +679,7 @@ static void keep_mappings(struct verdict_facts *f)
     f->of[VERDICT_MAPPINGS] = level(GROWTH_STEADY, 0);
 }
 
-// A runtime's heap that grows is not accused.
+// If the memory of a language runtime grows, the verdict is not marked.
 static void test_runtimes(void **unused)
 {
     (void)unused;

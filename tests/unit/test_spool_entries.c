@@ -10,7 +10,8 @@
 
 enum { TRAMPOLINE = 32, STUB = 16, AT = 0x1000 };
 
-// malloc begins with endbr64; push rbp; mov rbp, rsp; push rbx: 4 + 1 + 3 + 1 bytes.
+// The first instructions of malloc, with their sizes: endbr64 (4 bytes); push rbp (1); mov rbp, rsp
+// (3); push rbx (1).
 static const uint8_t before[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x53};
 
 static struct entries_plan *new_plan(void)

@@ -115,7 +115,7 @@ static void reallocs(void **state)
     begin_resize(l, 70, 0x3000);
     end_resize(l, 80, 0x3000, 0, 0);
     expect_live(l, 1, 40);
-    // A realloc of NULL, and of an unknown block.
+    // The next calls are a realloc of NULL, and a realloc of an unknown block.
     end_resize(l, 90, 0, 0x4000, 7);
     begin_resize(l, 100, 0x5000);
     end_resize(l, 110, 0x5000, 0x5000, 8);
@@ -166,8 +166,8 @@ static void memory_is_bounded(void **state)
     live_free(l);
 }
 
-// With stacks of one allocation per 1,000 bytes, the figures of sites are estimates; all others are
-// exact.
+// If the stack of one allocation per 1,000 bytes is recorded, the figures of sites are estimates.
+// All other figures are exact.
 static void sampled_sites(void **state)
 {
     const struct trace_session sampled = {.clock_hz = 1000000000, .stack_sample_bytes = 1000};

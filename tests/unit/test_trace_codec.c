@@ -2,7 +2,7 @@
 
 #include "unit_event.h"
 
-// One round trip for every row of the event table.
+// Each row of the event table gets a generated test with one round trip.
 
 enum { EPOCH = 5, STAMP = EPOCH << CODEC_STAMP_BITS | 0x2a5b };
 static const uint64_t BASE = 0x7f1234560008;
@@ -92,7 +92,7 @@ static void one_word_form_of(unsigned kind)
     }
 }
 
-// The state of each generated test is a wire number.
+// Each generated test gets a wire number as its state.
 static void kind_round_trips(void **state)
 {
     unsigned kind = (unsigned)(uintptr_t)*state;
@@ -282,8 +282,8 @@ static void records_of_no_kind_are_refused(void **state)
     (void)state;
 }
 
-// Must not read past the given words: the array of each round has the exact size, so that
-// AddressSanitizer detects overreads.
+// The decoder must not read past the given words. The array of each round has the exact size, so
+// that AddressSanitizer detects overreads.
 static void random_words_are_survived(void **state)
 {
     uint64_t random = 5;

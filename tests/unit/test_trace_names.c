@@ -115,7 +115,7 @@ static void many(void **state)
     memset(text, 'x', sizeof text);
     for (unsigned i = 0; i < MANY; i++) {
         assert_int_equal(names_begin(&n, 0, i * 16u, 16), 0);
-        memcpy(text, &i, sizeof i); // unprintable bytes; a NUL ends the text
+        memcpy(text, &i, sizeof i); // the bytes are unprintable; a NUL ends the text
         text[0] |= 1, text[1] |= 1, text[2] |= 1, text[3] |= 1;
         assert_int_equal(names_function(&n, text, sizeof text, "", 0, i), 0);
     }
@@ -164,7 +164,7 @@ static void bad_payloads(void **state)
         assert_true(rc == 0 || rc == -EBADMSG);
         names_release(&to);
     }
-    // More functions than an entry may have.
+    // The entry contains more functions than the format allows.
     static const uint8_t too_many[] = {0, 0, 2, 1, NAMES_FUNCTIONS + 1};
     struct names to = {0};
     assert_int_equal(names_get(too_many, sizeof too_many, &to, &process), -EBADMSG);

@@ -44,7 +44,7 @@ static struct trace_pages make(void)
         &p, &(struct trace_mapping){
                 .start = 1 << 20, .bytes = 40960, .kind = TRACE_MEMORY_HEAP, .rss_bytes = 12288});
     trace_pages_add_run(&p, 256, 1);
-    trace_pages_add_run(&p, 257, 1); // extends to one run
+    trace_pages_add_run(&p, 257, 1); // the two runs become one run
     trace_pages_add_run(&p, 265, 1);
     trace_pages_add(&p, &(struct trace_mapping){.start = 0x7f0000000000,
                                                 .bytes = 4096,

@@ -22,7 +22,7 @@ static uint64_t random_u64(void)
     return unit_random(&seed);
 }
 
-// A growing stream of records, as a thread writes them.
+// A stream of records, as a thread writes it.
 struct stream {
     struct codec_state state;
     uint64_t stamp;
@@ -30,7 +30,7 @@ struct stream {
     uint32_t n;
     uint64_t events;
     uint64_t site; // last defined site
-    bool golden;   // encode like the writer of the golden file
+    bool golden;   // if true, encode like the writer of the golden file
 };
 
 // Returns true for kinds that had no text when the golden file was written.
@@ -77,7 +77,7 @@ static void put_long(struct stream *s, unsigned kind, uint32_t text_bytes)
 
 static void put_short(struct stream *s, unsigned kind)
 {
-    // The order of the golden file's writer.
+    // random_u64 must be called in the same order as by the writer of the golden file.
     if (event_infos[kind].form == HT_FORM_SIZED) {
         uint64_t relative = random_u64() & codec_mask(CODEC_REL_BITS);
         put(s, codec_sized(kind, s->stamp, random_u64() & 0xffff, relative));
@@ -104,7 +104,7 @@ static void fill_all_kinds(struct stream *s)
     }
 }
 
-// Writes a call with a site: a new one, an earlier one, or an invalid one.
+// Writes a call with a site. The site is new, was defined earlier, or is invalid.
 static void put_site(struct stream *s, uint64_t r)
 {
     const uint64_t addresses[] = {r >> 20, 0x402000, 0x7f0000001234};
@@ -155,7 +155,7 @@ static struct stream stream_new(void)
     return s;
 }
 
-// A trace that is being written to a file in memory.
+// A trace whose writer writes to a file in memory.
 struct fixture {
     int fd;
     char path[64];
@@ -599,7 +599,8 @@ static void golden_path(char path[4096])
     snprintf(path, 4096, "%s/tests/golden/trace-1.ht", source ? source : "..");
 }
 
-// Kinds in the golden file. Later kinds are not added, because the file must not change.
+// The kinds that the golden file contains. Newer kinds are not added, because the file must not
+// change.
 static const uint8_t golden_kinds[] = {HT_MALLOC,
                                        HT_FREE,
                                        HT_CALLOC,
@@ -787,7 +788,8 @@ static const char *read_frame(enum trace_frame type, const uint8_t *payload, siz
 
 static void test_bad_payloads(void **state)
 {
-    // A sample: count, process, stamp, two sizes. The trace has process 0 alone.
+    // Each array is a sample: count, process, stamp and two sizes. The trace contains only process
+    // 0.
     static const uint8_t known[] = {1, 0, 2, 3, 4}, unknown[] = {1, 1, 2, 3, 4},
                          longer[] = {1, 0, 2, 3, 4, 5};
     assert_string_equal(read_frame(TRACE_SAMPLES, known, sizeof known), "");
@@ -826,7 +828,7 @@ static void test_column_lengths(void **state)
     (void)state;
 }
 
-// Paths of glibc's libc, and others.
+// Tests paths of glibc's libc and of other libraries.
 static void test_uses_glibc(void **state)
 {
     static const struct {

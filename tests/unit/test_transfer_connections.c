@@ -126,8 +126,8 @@ static void test_waiting_of_address(void **state)
         leave(&peers[i]);
 }
 
-// Adds connections from addresses made of `format` and i * step. Returns the number of connections
-// that were shut down.
+// Adds connections from different addresses, made of `format` and i * step. Returns the number of
+// connections that were shut down.
 static int count_shut(const char *format, unsigned step)
 {
     struct peer peers[MANY];
@@ -153,7 +153,7 @@ static void test_addresses(void **state)
     assert_int_equal(count_shut("2001:db8:0:%x::1", 1), 0);
     assert_int_equal(count_shut("2001:db8:0:1::%x", 1), MANY - CONNECTIONS_ADDRESS_WAITING);
     assert_int_equal(count_shut("::ffff:10.0.%u.1", 0), MANY - CONNECTIONS_ADDRESS_WAITING);
-    // A process with a low limit of open files.
+    // The process has a low limit of open files.
     connections_release(&all);
     connections_init(&all, 2 * CONNECTIONS_UPLOADS + 164);
     assert_int_equal(count_shut("2001:db8:0:%x::1", 1), MANY - 100);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// The test suite of RFC 1321, and lengths around the end of a block.
+// Tests the examples of RFC 1321, and inputs whose lengths are around the end of a block.
 static void test_md5(void **state)
 {
     static const struct {

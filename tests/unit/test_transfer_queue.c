@@ -111,7 +111,7 @@ static void test_limit(void **state)
     assert_string_equal(dropped, "h/p-20260102T030405Z-7/2.ht:10 ");
     close(fd);
     fd = open(name_of("h/p-20260102T030405Z-7/1.ht"), O_RDONLY);
-    // The last file is kept, whatever its size.
+    // The last file of a recording is always kept, whatever its size.
     assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);
     assert_string_equal(
         dropped,
@@ -138,7 +138,7 @@ static void test_limit_of_all(void **state)
     put("h/own-20260102T030405Z-7/1.ht", 10);
     put("h/own-20260102T030405Z-7/2.ht", 10);
     put("h/new-20260102T030405Z-7/1.ht", 10);
-    // Files that do not belong to the queue.
+    // These files do not belong to the queue.
     put("h/own/9.ht", 1000);
     put("mine.ht", 1000);
     put("h/left-20260102T030405Z-7/mine.ht", 1000);

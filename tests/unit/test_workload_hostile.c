@@ -191,13 +191,13 @@ static void limits_and_dependencies(void **unused)
     assert_int_equal(encode_pack(&f, &p), 0);
     uint8_t *head = p.bytes.data, *blocks = column_at(head, FORMAT_COLUMN_BLOCKS),
             *dependency = column_at(head, FORMAT_COLUMN_DEPENDENCY);
-    // Two ops name at most two slots and four threads that are new.
+    // Two ops can use at most two new slots and four new threads.
     assert_string_equal(decode_changed(&p, head + FORMAT_AT_SLOT_LIMIT, 2), "");
     assert_string_equal(decode_changed(&p, head + FORMAT_AT_SLOT_LIMIT, 3), "invalid slot limit");
     assert_string_equal(decode_changed(&p, head + FORMAT_AT_THREAD_LIMIT, 4), "");
     assert_string_equal(decode_changed(&p, head + FORMAT_AT_THREAD_LIMIT, 5),
                         "invalid thread limit");
-    // A thread does not wait for itself, and not for an op with the same stamp.
+    // A thread cannot depend on its own op, or on an op with the same stamp.
     assert_int_equal(dependency[1], 0);
     assert_string_equal(decode_changed(&p, dependency + 1, 1), "invalid dependency");
     assert_int_equal(blocks[2 * FORMAT_BLOCK_VALUES - 1], 1);
@@ -223,7 +223,7 @@ static void two_frames_continue(void **unused)
     add(&x, 0, (struct workload_op){.kind = HT_FREE, .stamp = 1 << 20, .slot = 0});
     encode_end_frame(&x, &f);
     assert_int_equal(encode_pack(&f, &p), 0);
-    // A piece twice, and a piece without the preceding one.
+    // Decodes a piece twice, and a piece without the preceding piece.
     struct decode alone = {.has_stamps = true};
     assert_int_equal(decode_frame(&alone, p.bytes.data, p.bytes.size, &what), -EBADMSG);
     assert_int_equal(decode_frame(&d, p.bytes.data, p.bytes.size, &what), 0);
@@ -321,8 +321,8 @@ static void uses_are_ordered(void **unused)
     const struct workload_thread_op early[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1),
                                                AFTER(1, HT_FREE, 1, 0, 0)};
     const struct workload_thread_op direct[] = {OP(0, HT_MALLOC, 0), AFTER(1, HT_FREE, 0, 0, 0)};
-    // Ordered through thread 1: thread 2 depends on op 1 of thread 1, which follows the free that
-    // depends on thread 0.
+    // Thread 1 orders the two uses: thread 2 depends on op 1 of thread 1. This op follows a free by
+    // thread 1, which depends on thread 0.
     const struct workload_thread_op through[] = {OP(0, HT_MALLOC, 0), OP(0, HT_MALLOC, 1),
                                                  AFTER(1, HT_FREE, 1, 0, 1), OP(1, HT_MALLOC, 1),
                                                  AFTER(2, HT_FREE, 0, 1, 1)};

@@ -4,8 +4,8 @@
 
 #include "unit.h"
 
-// Opens a workload with `blocks` allocations, one every microsecond from `start` on. Its summary
-// has one repaired event.
+// Opens a workload with `blocks` allocations, one per microsecond from `start` on. Its summary
+// counts one repaired event.
 static void open_source(struct workload_file *w, uint64_t start, unsigned blocks, bool has_stamps)
 {
     struct output out;
@@ -29,7 +29,8 @@ static void open_source(struct workload_file *w, uint64_t start, unsigned blocks
     assert_int_equal(workload_file_adopt(w, &in, &e), 0);
 }
 
-// Merges 3 and 5 blocks. The second workload begins `offset_ns` after the first.
+// Merges a workload of 3 blocks and a workload of 5 blocks. The second workload begins `offset_ns`
+// after the first.
 static struct workload_summary merge(uint64_t offset_ns, bool has_stamps)
 {
     struct workload_file in[2], result;

@@ -71,7 +71,7 @@ static void by_events(void **state)
         slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, {SLICE_AT_EVENT, 6, NULL}}, true,
               &s, &e),
         0);
-    // Two allocations, the mark and a free; two preexisting blocks.
+    // The part contains two allocations, the mark and a free, and two preexisting blocks.
     assert_int_equal(s.events, 4);
     assert_int_equal(s.preexisting_blocks, 2);
     assert_int_equal(s.by_kind[HT_FREE], 1);
@@ -120,7 +120,7 @@ static void by_blocks(void **state)
     struct workload_summary s;
     struct err e = {0};
     (void)state;
-    // All calls of two blocks, and the mark.
+    // The part contains all calls of two blocks, and the mark.
     assert_int_equal(slice((struct slice_options){.choice = &choice}, true, &s, &e), 0);
     assert_int_equal(s.events, 5);
     assert_int_equal(s.by_kind[HT_MALLOC], 2);
@@ -131,7 +131,7 @@ static void by_blocks(void **state)
     choice.n_blocks = 1;
     assert_int_equal(slice((struct slice_options){.choice = &choice}, true, &s, &e), 0);
     assert_int_equal(s.events, 2);
-    // With a span: the chosen blocks that are live at its start.
+    // With a span, the part contains the chosen blocks that are live at the start of the span.
     choice.n_blocks = BLOCKS;
     assert_int_equal(
         slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, .choice = &choice}, true, &s, &e),

@@ -1,4 +1,4 @@
-// One op of each kind for which the player trusts the plan.
+// Adds ops of every kind that the player executes without checking its operands.
 #ifndef HEAPTAPE_TESTS_TRUSTED_OPS_H
 #define HEAPTAPE_TESTS_TRUSTED_OPS_H
 

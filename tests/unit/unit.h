@@ -28,7 +28,8 @@ static inline uint64_t unit_random(uint64_t *state)
         return;                                                                                    \
     } while (0)
 
-// An argument is a pattern of test names to run.
+// Defines main. If the program has an argument, main runs only the tests whose names match it as a
+// pattern.
 #define UNIT_MAIN(tests)                                                                           \
     int main(int argc, char **argv)                                                                \
     {                                                                                              \

@@ -1,6 +1,6 @@
-// A library for test_capture_unwind_hostile. Built with two values of FRAME_BYTES, its two versions
-// have different unwind tables for the same addresses. Its functions call their argument from
-// frames of several kinds.
+// A library for test_capture_unwind_hostile. It is built twice, with two values of FRAME_BYTES. The
+// two versions have different unwind tables for the same addresses. The functions call their
+// argument from frames of several kinds.
 #define TEXT(x)  #x
 #define VALUE(x) TEXT(x)
 #define BYTES    VALUE(FRAME_BYTES)
