@@ -89,8 +89,8 @@ void input_close(struct input *in)
     *in = (struct input){.fd = -1, .name = in->name};
 }
 
-// Reads `want` bytes, or fewer at the end of the input. `at` is the offset of the first byte, for
-// messages.
+// Reads `want` bytes, or fewer at the end of the input. `at` is the offset of the first byte; error
+// messages contain the offset.
 static ssize_t read_full(struct input *in, uint64_t at, uint8_t *to, size_t want, struct err *e)
 {
     size_t got = 0;
@@ -278,7 +278,7 @@ static int link_unnamed(int fd, const char *path)
 {
     char at[64];
     snprintf(at, sizeof at, "/proc/self/fd/%d", fd);
-    unlink(path); // left behind by an earlier process with the same PID
+    unlink(path); // An earlier process with the same PID may have left this file.
     return linkat(AT_FDCWD, at, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
@@ -289,7 +289,7 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return err_set(e, -EISDIR, "%s: is a directory", path);
-    // Use a descriptor that was passed by name as it is.
+    // A path of this kind names a descriptor of this process, which is used as it is.
     bool own = strncmp(path, "/proc/self/fd/", 14) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
     bool special = exists && (!S_ISREG(st.st_mode) || (own && (flags & OUTPUT_FORCE)));
     if (exists && !special && !(flags & OUTPUT_FORCE))
@@ -311,7 +311,7 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
             return 0;
     }
     if (out->aside)
-        unlink(target); // left behind by an earlier process with the same PID
+        unlink(target); // An earlier process with the same PID may have left this file.
     // Another process may have created the file or a link after the stat above. O_EXCL ensures that
     // an existing file is not replaced.
     int how = special ? O_TRUNC : O_CREAT | O_EXCL;
@@ -533,7 +533,8 @@ static int copy_bytes(int from, int to)
     return rc;
 }
 
-// Copies the file to `path`, which must not exist. A removed file cannot be linked again.
+// Copies the file to `path`, which must not exist. A removed file cannot be linked again, so its
+// data is copied.
 static int copy_file(const struct output *out, const char *path)
 {
     char at[64];
@@ -557,7 +558,7 @@ static int link_or_copy(const struct output *out, const char *path)
     return errno == EEXIST ? -errno : copy_file(out, path);
 }
 
-// Creates the file at `path` again, and its directory if that was removed.
+// Creates the file at `path` again. If its directory was removed, creates the directory too.
 static int recreate_file(const struct output *out, const char *path)
 {
     int rc = link_or_copy(out, path);
@@ -570,8 +571,8 @@ static int recreate_file(const struct output *out, const char *path)
     return rc;
 }
 
-// Keeps the file at `path`, or next to the file that replaced it. Returns 0 with the path in *at,
-// which the caller frees, or a negative errno.
+// Keeps the file at `path` or, if another file has replaced it, next to that file. Returns 0 and
+// sets *at to the path, which the caller frees, or returns a negative errno.
 static int keep_file(const struct output *out, const char *path, bool replaced, char **at)
 {
     *at = replaced ? NULL : strdup(path);

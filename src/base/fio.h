@@ -79,7 +79,7 @@ struct output {
     int fd;
     bool owns_fd;
     const char *name;
-    uint64_t offset;     // bytes written so far
+    uint64_t offset;     // number of bytes written so far
     uint64_t write_ns;   // time spent in writes
     char *aside;         // temporary path, or NULL if the output is written in place
     bool unnamed;        // the file at `aside` has no name yet
@@ -108,8 +108,8 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
 // with -ECANCELED.
 extern _Thread_local volatile sig_atomic_t output_cancelled;
 
-// output_writing is nonzero while the thread is in a write; output_writes counts its writes that
-// wrote something.
+// output_writing is nonzero while the thread is in a write. output_writes counts the thread's
+// writes that wrote at least one byte.
 extern _Thread_local volatile sig_atomic_t output_writing, output_writes;
 
 // Writes all n bytes. On error, the bytes already written stay in the file. Returns 0, or a
@@ -123,8 +123,8 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
 // written in place. Returns 0, or a negative errno.
 int output_commit(struct output *out, struct err *e);
 
-// Truncates a regular file created by this output. Returns 0, or a negative errno: -ESPIPE for
-// anything else.
+// Truncates a regular file created by this output. Returns 0, -ESPIPE for any other output, or
+// another negative errno.
 int output_restart(struct output *out, struct err *e);
 
 // Creates the directory and its missing parents with mode 0700. Returns 0, or a negative errno with
@@ -136,10 +136,10 @@ int output_make_folder(const char *folder, struct err *e);
 // negative errno of output_open.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 
-// Closes the output. With `commit`, renames a temporary file; without it, removes that file.
-// Returns 0, -ESTALE if the name no longer refers to the file or some of its bytes are missing, or
-// another negative errno. After -ESTALE, the message contains the path where the data is kept, if
-// it could be kept.
+// Closes the output. With `commit`, renames a temporary file to its final name; otherwise removes
+// the temporary file. Returns 0, -ESTALE if the name no longer refers to the file or some of its
+// bytes are missing, or another negative errno. After -ESTALE, the message contains the path of the
+// kept data, unless keeping the data failed.
 int output_close(struct output *out, bool commit, struct err *e);
 
 #endif

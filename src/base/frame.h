@@ -30,9 +30,10 @@ struct frame_writer {
     enum frame_codec codec;
     int level;
     uint64_t next_sequence;
-    void *zstd;        // ZSTD_CCtx
-    void *hash;        // XXH3_state_t
-    bool packs;        // frames are appended to `stored`, for frame_write_stored of another writer
+    void *zstd; // ZSTD_CCtx
+    void *hash; // XXH3_state_t
+    // Frames are appended to `stored`, and another writer passes them to frame_write_stored.
+    bool packs;
     struct buf stored; // header and compressed payload of the current frame
     struct buf joined; // parts that are compressed together
 };
@@ -61,17 +62,17 @@ struct frame_hint {
 struct frame_part {
     const void *bytes;
     size_t size;
-    struct frame_hint *hint; // NULL: search for matches
+    struct frame_hint *hint; // if NULL, matches are searched for
 };
 
-// Like frame_write, but for a payload of up to 64 parts, which are not copied into one buffer if
-// that can be avoided. Parts with different statistics compress better separately.
+// Like frame_write, but for a payload of up to 64 parts. Avoids copying the parts into one buffer
+// where possible. Parts with different statistics compress better separately.
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
                       size_t n, struct err *e);
 
-// Writes frames with the next sequence numbers: one that frame_read_stored, or frame_next into the
-// reader's `stored`, has read, or all that a writer with `packs` has appended. Modifies `stored`.
-// Returns 0, or a negative errno.
+// Writes all frames in `stored` with the next sequence numbers. `stored` holds either the one frame
+// that frame_read_stored or frame_next has read, or all frames of a writer with `packs`. Modifies
+// `stored`. Returns 0, or a negative errno.
 int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e);
 
 // A frame read from a file. `data` is decompressed and verified, and borrowed until the next call.
@@ -110,9 +111,9 @@ int frame_next(struct frame_reader *r, struct frame *f, struct err *e);
 // be a regular file. Returns the same values as frame_next.
 int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct err *e);
 
-// frame_next in two steps, so that another thread can decompress. frame_read_stored reads header
-// and payload into `stored`, which the caller owns and reuses. frame_unpack verifies the payload
-// and decompresses it into `raw`; `zstd` is the caller's ZSTD_DCtx.
+// frame_next in two steps, so that another thread can decompress. frame_read_stored reads the
+// header and the payload into `stored`, which the caller owns and reuses. frame_unpack verifies the
+// payload and decompresses it into `raw`; `zstd` is the caller's ZSTD_DCtx.
 int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e);
 int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name,
                  struct frame *f, struct err *e);
@@ -130,7 +131,7 @@ int frame_newer(const char *file, uint64_t offset, const char *writer, const cha
 // there is no further header, or a negative errno. Adds the skipped bytes to *skipped_bytes.
 int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e);
 
-// Returns 1 if the bytes start with this magic.
+// Returns 1 if the bytes start with this magic, else 0.
 int frame_magic_at(const uint8_t *bytes, size_t n, uint32_t magic);
 
 #endif

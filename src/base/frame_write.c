@@ -3,8 +3,8 @@
 #include "base/bytes.h"
 #include "base/frame_private.h"
 
-// For ZSTD_c_literalCompressionMode. If the library does not have this parameter, frames are larger
-// or slower to write, but valid.
+// Defines ZSTD_c_literalCompressionMode. If the library does not have this parameter, frames are
+// larger or slower to write, but valid.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <errno.h>
 #include <lz4.h>
@@ -195,8 +195,8 @@ static int hash_parts(struct frame_writer *w, const struct iovec *v, size_t n, u
     return 0;
 }
 
-// Appends a frame to `stored`. Its header, and its payload if that is compressed, are already behind
-// the end of `stored`.
+// Appends a frame to `stored`. The header is already in the spare capacity after the end of
+// `stored`. So is the payload if it is compressed.
 static int pack_frame(struct frame_writer *w, const struct iovec *v, size_t n, bool compressed,
                       struct err *e)
 {

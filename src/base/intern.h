@@ -9,7 +9,9 @@
 
 // Empty if all zero. Strings are borrowed until intern_release.
 struct intern {
-    struct map numbers; // hash of a string → number; strings with the same hash use the next keys
+    // Maps the hash of a string to the number of the string. Strings with the same hash use
+    // consecutive keys.
+    struct map numbers;
     const char **texts; // string 1 is texts[0]
     size_t n, capacity;
 };

@@ -9,12 +9,12 @@
 // JSON writer. Initialize with {.to = stream}. Nesting is limited to 63 levels.
 struct json {
     FILE *to;
-    uint64_t has_item; // bit per level: the level has an item
+    uint64_t has_item; // bit N: level N already has an item
     unsigned depth;
     bool after_key;
     bool pretty;           // a line per item, indented by two spaces per level; else one line
-    size_t max_text_bytes; // a longer string becomes "(too long)"; 0: no limit
-    size_t max_items;      // for callers that truncate long arrays; 0: no limit
+    size_t max_text_bytes; // a longer string becomes "(too long)"; 0 means no limit
+    size_t max_items;      // for callers that truncate long arrays; 0 means no limit
 };
 
 void json_begin_object(struct json *j);
@@ -25,7 +25,7 @@ void json_end_array(struct json *j);
 // Writes the key of the next value in an object.
 void json_key(struct json *j, const char *key);
 
-// Write a value. Bytes that are not UTF-8 become U+FFFD; numbers that are not finite become null.
+// Write a value. Bytes that are not UTF-8 become U+FFFD. NaN and infinity become null.
 void json_string(struct json *j, const char *text);
 void json_string_n(struct json *j, const char *text, size_t n);
 void json_u64(struct json *j, uint64_t v);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct map_cell {
-    uint64_t key, value; // value 0: the cell is empty
+    uint64_t key, value; // value is 0 if the cell is empty
 };
 
 // All zero is an empty map.

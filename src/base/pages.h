@@ -13,8 +13,8 @@ void pages_free(void *pages, size_t bytes);
 // Returns NULL if out of memory.
 void *pages_grow(void *pages, size_t had, size_t want);
 
-// HT_GROW of base/buf.h for arrays of zeroed pages. Start with a NULL array and capacity 0, and
-// free with pages_array_free. Returns 0 or -ENOMEM.
+// Like HT_GROW of base/buf.h, but for arrays of zeroed pages. Start with a NULL array and capacity
+// 0. Free the array with pages_array_free. Returns 0 or -ENOMEM.
 #define HT_PAGES_GROW(items, capacity, want)                                                       \
     pages_array_reserve((void **)(items), (capacity), (want), sizeof **(items))
 int pages_array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);

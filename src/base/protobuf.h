@@ -7,13 +7,13 @@
 
 #include <errno.h>
 
-// Appends a field with a number. Returns 0 or -ENOMEM.
+// Appends a number field. Returns 0 or -ENOMEM.
 static inline int protobuf_put_u64(struct buf *to, unsigned field, uint64_t v)
 {
     return buf_put_varint(to, (uint64_t)field << 3) || buf_put_varint(to, v) ? -ENOMEM : 0;
 }
 
-// Appends a field with bytes: a string or a message. Returns 0 or -ENOMEM.
+// Appends a field of bytes, which are a string or a message. Returns 0 or -ENOMEM.
 static inline int protobuf_put_bytes(struct buf *to, unsigned field, const void *bytes, size_t n)
 {
     return buf_put_varint(to, (uint64_t)field << 3 | 2) || buf_put_varint(to, n) ||
@@ -22,7 +22,7 @@ static inline int protobuf_put_bytes(struct buf *to, unsigned field, const void 
                : 0;
 }
 
-// Appends a message and clears it. Returns 0 or -ENOMEM.
+// Appends a message field and clears the message. Returns 0 or -ENOMEM.
 static inline int protobuf_put_message(struct buf *to, unsigned field, struct buf *message)
 {
     int rc = protobuf_put_bytes(to, field, message->data, message->size);

@@ -1,5 +1,5 @@
 // Ring of places shared by two threads: a producer, which fills places, and a consumer, which
-// empties them. The ring only passes place numbers; the caller owns the contents.
+// empties them. The ring passes only the numbers of places; the caller owns the contents.
 #ifndef HEAPTAPE_BASE_RING_H
 #define HEAPTAPE_BASE_RING_H
 
@@ -29,7 +29,7 @@ void ring_empty(struct ring *r);
 // Blocks until all places are empty or ring_stop is called.
 void ring_drain(struct ring *r);
 
-// End the producer's and the consumer's side.
+// End the producer's side (ring_over) and the consumer's side (ring_stop).
 void ring_over(struct ring *r);
 void ring_stop(struct ring *r);
 

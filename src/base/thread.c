@@ -16,7 +16,8 @@ static void *run_started(void *arg)
     struct start *s = arg;
     void *(*run)(void *) = s->run;
     void *arg_of_run = s->arg;
-    sem_post(&s->running); // from now on, *s may be gone
+    // The thread that called thread_start may now return, after which *s is invalid.
+    sem_post(&s->running);
     return run(arg_of_run);
 }
 

@@ -1,5 +1,6 @@
-// Tagged fields. A field consists of a tag (varint), a length (varint) and that many bytes. Frames
-// other than events consist of such fields, and readers skip unknown tags.
+// Tagged fields. A field consists of a tag (varint), a length (varint) and as many bytes as the
+// length states. All frames except frames of events consist of such fields. Readers skip unknown
+// tags.
 #ifndef HEAPTAPE_BASE_TLV_H
 #define HEAPTAPE_BASE_TLV_H
 
@@ -7,7 +8,7 @@
 
 #include <stdint.h>
 
-// Append a field. Numbers are varints. Return 0 or -ENOMEM.
+// Append a field. Numbers are encoded as varints. Return 0 or -ENOMEM.
 int tlv_put_bytes(struct buf *b, unsigned tag, const void *bytes, size_t n);
 int tlv_put_string(struct buf *b, unsigned tag, const char *text); // no field if text is NULL
 int tlv_put_u64(struct buf *b, unsigned tag, uint64_t v);
@@ -17,7 +18,7 @@ struct tlv {
     unsigned tag;
     const uint8_t *bytes;
     size_t size;
-    uint64_t number; // value of the bytes as one varint, or 0
+    uint64_t number; // the bytes decoded as one varint, or 0
 };
 
 // Reads the field at *at and advances. Returns 1, 0 at the end, or -EBADMSG if the field does not

@@ -55,9 +55,9 @@ static inline uint64_t varint_source_number(struct varint_source *from)
     return v;
 }
 
-// Decodes a string: a varint with its length, then its bytes. Returns the bytes, which are borrowed
-// and not NUL-terminated, and stores their number in *n. If the string is longer than `most` bytes
-// or truncated, sets `bad`. If `bad` is set, *n is 0.
+// Decodes a string, which is stored as a varint with its length, then its bytes. Returns the bytes,
+// which are borrowed and not NUL-terminated, and stores their number in *n. If the string is
+// truncated or longer than `most` bytes, sets `bad`. If `bad` is set, *n is 0.
 static inline const char *varint_source_text(struct varint_source *from, size_t most, size_t *n)
 {
     uint64_t bytes = varint_source_number(from);
