@@ -7,7 +7,8 @@
 
 enum { PAGE_BYTES = 4096 };
 
-// Substitutes for kinds that a format lacks, if the fields of the kind do not determine them.
+// Substitutes for kinds that a format lacks. Lists only kinds whose substitute does not follow from
+// their fields.
 static const uint8_t special_substitutes[HT_KIND_LIMIT] = {
     [HT_ALIGNED_ALLOC] = HT_MEMALIGN,   [HT_POSIX_MEMALIGN] = HT_MEMALIGN,
     [HT_VALLOC] = HT_MEMALIGN,          [HT_PVALLOC] = HT_VALLOC,
@@ -73,7 +74,7 @@ static void change_kind(struct event *ev, unsigned as)
 }
 
 // Drops or changes a call if the format has its kind but cannot store its properties. Returns 1 if
-// the call is dropped.
+// the call is dropped, else 0.
 static int leave_out(struct export *x, struct export_call *c)
 {
     unsigned class = event_infos[c->ev.kind].class;
@@ -169,7 +170,8 @@ void export_add_losses(struct export *sum, const struct export *x)
     sum->dropped += x->dropped;
 }
 
-// Reports in one line the kinds that were written as `as` or, if `as` is 0, dropped.
+// Reports in one line the kinds whose calls were written as kind `as`. If `as` is 0, reports the
+// kinds whose calls were dropped.
 static void report_kinds(const struct export *x, unsigned as, void (*note)(const char *text))
 {
     char text[1024], end[80];

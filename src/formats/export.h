@@ -7,8 +7,8 @@
 #include "formats/formats.h"
 #include "workload/workload.h"
 
-// A call. In a workload, ev.ptr and ev.result are slot + 1 (0 for NULL), and the size of a
-// realloc's old block is unknown. In a raw trace, they are addresses.
+// A call. In a workload, ev.ptr and ev.result are the slot plus 1, or 0 for NULL, and the size of a
+// realloc's old block is unknown. In a raw trace, ev.ptr and ev.result are addresses.
 struct export_call {
     struct event ev; // the stamp is in ns
     uint32_t pid, tid;
@@ -17,7 +17,8 @@ struct export_call {
     bool failed;     // nothing was allocated or freed
     bool earlier;    // ev.ptr was allocated before the recording
     bool glibc;      // recorded on glibc's malloc, or imported with malloc paths
-    bool added;      // this free was not recorded, but its address was allocated again
+    // This free was not recorded; the exporter added it because its address was allocated again.
+    bool added;
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
 };
@@ -31,23 +32,24 @@ struct export_facts {
 
 struct export
 {
-    // For use by formats.
+    // Members that formats use.
     const struct format *format;
     struct export_facts facts;
     struct export_buffer out;
-    const char *folder; // borrowed; for formats that write a directory
+    // The directory that the format writes, if the format writes a directory; borrowed.
+    const char *folder;
     struct err *e;
     void *state;
-    // Called with the description of each call that a format drops with export_drop, and of other
-    // losses. May be NULL.
+    // Called with a description of each call that a format drops with export_drop, and of each
+    // other loss. May be NULL.
     void (*note)(const char *text);
-    // For `profile`: progress of reading the input, or NULL.
+    // Progress of reading the input, for formats with a `profile` function. May be NULL.
     struct progress *progress;
     const struct input *in;
 
-    // Calls that were not written unchanged, by kind.
+    // Counts of the calls that were not written unchanged. Arrays are indexed by kind.
     uint64_t calls;
-    uint8_t as[HT_KIND_LIMIT];       // kind that is written instead; 0: dropped
+    uint8_t as[HT_KIND_LIMIT];       // kind that is written instead, or 0 if the calls are dropped
     uint64_t changed[HT_KIND_LIMIT]; // changed and dropped calls
     uint64_t failed, null_frees;     // dropped calls
     uint64_t earlier_frees;          // dropped calls
@@ -64,8 +66,8 @@ int export_open(struct export *x, struct output *out, struct err *e);
 // Writes a call. Returns 0, or a negative errno with the message set.
 int export_put(struct export *x, const struct export_call *c);
 
-// For formats: counts a call that is not written. `text` describes the call and the reason. Returns
-// 0.
+// Counts a call that the format does not write. `text` describes the call and the reason. Called by
+// formats. Returns 0.
 int export_drop(struct export *x, const char *text);
 
 // Sets the error "out of memory" and returns -ENOMEM.
@@ -91,8 +93,8 @@ static inline uint64_t export_power_of_two(uint64_t align)
     return power;
 }
 
-// Returns a block's address: in a raw trace, the recorded address; in a workload, a unique address
-// derived from the slot; 0 for NULL.
+// Returns a block's address. In a raw trace, this is the recorded address; in a workload, it is a
+// unique address derived from the slot. Returns 0 for NULL.
 static inline uint64_t export_address(const struct export *x, uint64_t block)
 {
     return x->facts.slots ? block << 4 : block;

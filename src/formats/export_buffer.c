@@ -45,8 +45,8 @@ static void writer_free(struct export_writer *w)
     free(w);
 }
 
-// Starts the thread and hands the current buffer over to it. If there is no thread, writes remain
-// synchronous.
+// Starts the thread and passes the current buffer to the thread. If the thread cannot be started,
+// the exporter continues to write synchronously.
 static void start_writer(struct export_buffer *s)
 {
     struct export_writer *w = ring_cpus() > 1 ? calloc(1, sizeof *w) : NULL;

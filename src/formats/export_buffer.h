@@ -12,12 +12,13 @@ enum { EXPORT_BUFFER_BYTES = 1 << 18, EXPORT_BUFFER_MAX_PIECE = 1 << 16 };
 struct export_writer;
 
 struct export_buffer {
-    struct output *out; // borrowed; others may write to it only immediately after a flush
+    // Borrowed; other code may write to the output only immediately after a flush.
+    struct output *out;
     struct err *e;
     uint8_t *data; // EXPORT_BUFFER_BYTES bytes
     size_t n;
-    struct export_writer *writer; // NULL until the first buffer is full, and if there is no thread
-    int failed; // negative errno of the first failed write; any later data is discarded
+    struct export_writer *writer; // NULL until the first buffer is full, and without a thread
+    int failed; // negative errno of the first failed write; data after a failure is discarded
 };
 
 // Returns 0, or -ENOMEM with the message set.
@@ -28,11 +29,11 @@ void export_buffer_release(struct export_buffer *s);
 // from an earlier write.
 int export_buffer_flush(struct export_buffer *s);
 
-// Hands over the full buffer and continues with an empty one.
+// Passes the full buffer on to be written, and continues with an empty buffer.
 void export_buffer_next(struct export_buffer *s);
 
 // Returns room for up to EXPORT_BUFFER_MAX_PIECE bytes. Afterwards, pass the end of the data to
-// export_buffer_commit. Never returns NULL: failures are reported by the next export_buffer_flush.
+// export_buffer_commit. Never returns NULL, because the next export_buffer_flush reports a failure.
 static inline uint8_t *export_buffer_reserve(struct export_buffer *s, size_t n)
 {
     if (__builtin_expect(s->n + n > EXPORT_BUFFER_BYTES, 0))

@@ -23,7 +23,8 @@ enum {
 
 struct export_job;
 
-// A process whose calls are put in order by the converter, so that addresses alternate.
+// A process whose calls the converter orders, so that allocations and frees of an address
+// alternate.
 struct export_process {
     struct addressed calls; // context of the process's sinks
     struct export_job *job;
@@ -38,13 +39,13 @@ struct export_job {
     const struct export_settings *settings;
     struct export_outputs outputs;
     const struct trace_session *session;
-    uint32_t process; // the only process to export, or ALL_PROCESSES
-    bool left_out;    // other processes were left out
+    uint32_t process; // number of the only process to export, or ALL_PROCESSES
+    bool left_out;    // processes other than `process` were left out
     struct trace_forks forks;
     struct err *e;
     const struct input *in;
     uint32_t calls;   // calls since the start, modulo 2^32
-    struct export *x; // export of the last call, whose process is `of`; or NULL
+    struct export *x; // export of the last call, or NULL; `of` is the call's process
     uint32_t of;
     struct export_process **processes; // by number
     size_t n_processes, processes_capacity;
@@ -62,8 +63,8 @@ static struct export_call call_from_walk(const struct trace_session *s, const st
     return c;
 }
 
-// Fills in *c instead of returning a struct. A returned struct would be copied with loads that are
-// wider than the stores that wrote it, which prevents store forwarding.
+// Fills in *c instead of returning a struct. The caller would read a returned struct with loads
+// that are wider than the stores that wrote the struct, which prevents store forwarding.
 static void call_from_op(const struct workload_header *h, uint32_t thread,
                          const struct workload_op *op, struct export_call *c)
 {
@@ -153,7 +154,7 @@ static int put_addressed(void *context, const struct addressed_call *a)
         return p->job->failed ? p->job->failed : put_call(p->job, p->number, &c);
     if (HT_GROW(&p->calls_due, &p->capacity, p->n + 1) < 0)
         return -ENOMEM;
-    c.ev.text = NULL; // formats that store addresses have no text
+    c.ev.text = NULL; // formats that store addresses do not store text
     c.ev.text_bytes = 0;
     p->calls_due[p->n++] = c;
     return 0;
@@ -200,8 +201,8 @@ static int end_process(void *context, const struct trace_process *p)
     return export_outputs_end(&j->outputs, p->number);
 }
 
-// Finds the blocks that forked processes inherit. They are needed when the output holds one
-// process; an output that holds all processes has the parent's events.
+// Finds the blocks that forked processes inherit. Only an output with a single process needs these
+// blocks; an output with all processes contains the events of the parent.
 static int find_forks(struct export_job *j, struct trace_file *t)
 {
     if (j->settings->live || j->settings->format->export.holds & FORMAT_HOLDS_PIDS)
@@ -222,7 +223,7 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
     if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS ||
         export_outputs_are_many(j->settings))
         return 0;
-    j->process = 0; // the first process, which is the program itself
+    j->process = 0; // process 0 is the program itself
     if (j->settings->live)
         return 0;
     int rc = peaks_choose(&peaks, t, j->settings->pid, &j->process, &of, progress, j->e);
@@ -277,7 +278,7 @@ static void release_processes(struct export_job *j)
     free(j->processes);
 }
 
-// Called after each frame. An error is returned by the next call.
+// Called after each frame. If writing fails, the next call returns the error.
 static void put_all_due(void *context, uint64_t offset)
 {
     struct export_job *j = context;
@@ -400,7 +401,7 @@ static int put_stacks(struct export_job *j, struct export_call *c, uint32_t proc
     return rc;
 }
 
-// For formats that store call sites, writes modules and stacks ahead of the ops that refer to them.
+// Writes modules and stacks before the ops that refer to them, if the format stores call sites.
 static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     struct workload_sites sites;
@@ -453,7 +454,7 @@ static int export_process_workload(void *context, const struct trace_process *p,
     struct export_job *j = context;
     struct workload_file w;
     bool many = export_outputs_are_many(j->settings);
-    // A single output holds the program itself.
+    // A single output contains the program itself, which is process 0.
     if (!many && p->number) {
         j->left_out = true;
         input_close(in);
@@ -467,12 +468,12 @@ static int export_process_workload(void *context, const struct trace_process *p,
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
 }
 
-// Converts each process to a workload first, for formats that number blocks.
+// Converts each process to a workload before the export, for formats that number blocks.
 static int export_workloads(struct export_job *j, struct trace_file *t)
 {
     const struct convert_files files = {.read = export_process_workload, .context = j};
     const struct convert_settings how = {.level = 1,
-                                         // Fast compression: the workload is read once.
+                                         // The workload is read only once, so compress it fast.
                                          .watch = j->settings->watch};
     int rc = convert_each(t, &files, &how, j->e);
     if (rc == 0)

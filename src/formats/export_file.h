@@ -16,11 +16,12 @@ struct export_settings {
     bool append; // append to an existing output
     bool stamps; // write the time of each call
     bool live;   // the trace is still being recorded: write events immediately, in place
-    // Output opened by export_outputs_prepare, or NULL if export_file is to open it at the first
+    // Output opened by export_outputs_prepare. If NULL, export_file opens the output at the first
     // event.
     struct output *opened;
-    uint32_t pid; // export only this process of a trace; 0: all processes that the format can hold
-    // Its note callback reports losses. May be NULL.
+    // Pid of the only process to export; 0 exports all processes that the format can hold.
+    uint32_t pid;
+    // The `note` callback of `watch` reports losses. May be NULL.
     const struct convert_watch *watch;
 };
 

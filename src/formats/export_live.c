@@ -21,8 +21,8 @@ enum {
 
 static const char mtrace_default[] = "/tmp/mtrace.out.%p";
 
-// Parses MALLOC_LOG like logalloc. Returns a file descriptor from 1 to 9,999, 0 for no log, or -1
-// if the text is a file name.
+// Parses MALLOC_LOG like logalloc. Returns a file descriptor from 1 to 9,999, 0 if logging is off,
+// or -1 if the text is a file name.
 static int parse_descriptor(const char *text)
 {
     int fd = 0;
@@ -50,7 +50,7 @@ static bool use_malloc_log(struct export_live_target *t)
     return true;
 }
 
-// Uses the file named by an environment variable, or `otherwise` if the variable is empty.
+// Uses the file named by an environment variable, or the file `otherwise` if the variable is empty.
 static bool use_file(struct export_live_target *t, const char *variable, const char *format,
                      const char *otherwise)
 {
@@ -196,7 +196,7 @@ static bool wait_a_second(const struct export_live *l)
     return false;
 }
 
-enum { LAST_REQUEST = 2 }; // the request to end after which the writer gets one more second
+enum { LAST_REQUEST = 2 }; // number of the request after which the writer gets one more second
 
 static volatile sig_atomic_t end_requests;
 
@@ -210,8 +210,8 @@ static void on_child(int sig)
     (void)sig;
 }
 
-// Waits until the writer has exited or the last request to end arrives. Returns false if the writer
-// has not exited. Does not reap the writer.
+// Waits until the writer has exited or the last request arrives. Returns false if the writer has
+// not exited. Does not reap the writer.
 static bool wait_for_request(const struct export_live *l, int requests)
 {
     enum { REQUESTS = 3, ALL = 4 };
@@ -233,7 +233,7 @@ static bool wait_for_request(const struct export_live *l, int requests)
         if (i >= REQUESTS || before[i].sa_handler != SIG_IGN)
             sigaction(signals[i], &own, NULL);
     }
-    // The signals are blocked except in sigsuspend(2), so none is missed.
+    // The signals are blocked except in sigsuspend(2), so no signal is missed.
     while (waitid(P_PID, (id_t)l->writer, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            !ended.si_pid && end_requests < LAST_REQUEST)
         sigsuspend(&waiting);

@@ -8,17 +8,18 @@
 
 #include <sys/types.h>
 
-// Format and destination, as given by the options and the environment.
+// Format and destination that the options and the environment specify.
 struct export_live_target {
-    const struct format *format; // NULL: record a trace
-    const char *output;          // as for export_file; NULL: not specified
-    int fd;                      // if above 0, used instead of `output`
+    const struct format *format; // NULL records a trace
+    const char *output;          // as for export_file; NULL if no output was specified
+    int fd;                      // if above 0, this descriptor is used instead of `output`
     bool append;
     char *made; // storage for a generated `output`; the caller frees it
 };
 
-// Completes *t. If no option names an output, uses MALLOC_LOG, MTRACE_CTL_FILE and
-// TCMALLOC_TRACE_OUTPUT, then the formats' default names. Returns 0 or -ENOMEM.
+// Completes *t. If no option names an output, reads the output's name from MALLOC_LOG,
+// MTRACE_CTL_FILE or TCMALLOC_TRACE_OUTPUT. If none of these variables is set, uses the default
+// name of the format. Returns 0 or -ENOMEM.
 int export_live_complete(struct export_live_target *t);
 
 // Removes the empty file left by a recording without events.
@@ -26,7 +27,7 @@ void export_live_discard(const struct export_live_target *t);
 
 // The writer's result.
 struct export_live_end {
-    int code; // exit status; negative: the writer has not called _exit
+    int code; // exit status; negative if the writer has not called _exit
     struct err e;
 };
 
@@ -35,25 +36,25 @@ struct export_live {
     struct export_live_end *end; // in memory shared by both processes
 };
 
-// Starts the writer and sets *to to the pipe that feeds it. The writer ignores the usual signals
-// and exits when the pipe is closed. The note callback of `s->watch` runs in the writer. Returns 0,
-// or a negative errno with the message set.
+// Starts the writer and sets *to to the pipe that the writer reads. The writer ignores the usual
+// signals and exits when the pipe is closed. The `note` callback of `s->watch` runs in the writer.
+// Returns 0, or a negative errno with the message set.
 int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to,
                       struct err *e);
 
 // Starts a writer process that calls `write` with the trace on standard input. `write` returns 0,
-// or a negative errno with the message set, which export_live_finish reports; -ENODATA, for an
-// empty trace, is not an error.
+// or a negative errno with the message set. export_live_finish reports that error, except -ENODATA,
+// which means that the trace is empty.
 int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
                             const void *context, struct output *to, struct err *e);
 
 // Value of `requests` for export_live_finish: wait until the writer exits.
 enum { EXPORT_LIVE_PATIENT = -1 };
 
-// Waits for the writer; close the pipe first. `requests` is the number of signals so far that
-// requested the end. SIGTERM and SIGHUP count as further requests meanwhile, SIGINT as two. From
-// the second request on, the writer is killed after one second, because its output may be blocked.
-// Returns 0, or a negative errno with the message set if the writer failed.
+// Waits for the writer. The pipe must be closed. `requests` is the number of signals that have
+// requested the end so far. During the wait, SIGTERM and SIGHUP count as one further request each,
+// and SIGINT counts as two. The writer is killed one second after the second request, because its
+// output may be blocked. Returns 0, or a negative errno with the message set if the writer failed.
 int export_live_finish(struct export_live *l, int requests, struct err *e);
 
 #endif

@@ -14,8 +14,9 @@
 struct export_output {
     struct export x;
     struct output out;
-    char *path;   // path if the process has its own output; NULL: as in the settings
-    char *folder; // temporary directory while the output is incomplete; NULL: a file
+    char *path; // path of the process's own output; NULL if the settings contain the path
+    // Temporary directory while the output is incomplete; NULL if the output is a file.
+    char *folder;
 };
 
 static const char pid_mark[] = "%p";
@@ -186,7 +187,8 @@ static int close_folder(struct export_output *o, bool commit, struct err *e)
     return rc;
 }
 
-// Names a process's file. After an exec, a new process image has the same pid.
+// Chooses the name of a process's file. After an exec, the new process image has the same pid, so a
+// number may be appended.
 static int make_path(struct export_outputs *all, struct export_output *o, uint32_t pid,
                      unsigned first)
 {

@@ -9,30 +9,33 @@
 // which is 0 in a workload.
 struct export_outputs {
     const struct export_settings *settings;
-    struct export_facts facts;  // must be set before the first output is opened
-    struct export_output **all; // by process, or a single one; NULL: not opened yet, or complete
+    struct export_facts facts; // must be set before the first output is opened
+    // Indexed by process, or a single output; an entry is NULL before it is opened and after it is
+    // complete.
+    struct export_output **all;
     size_t n, capacity;
     struct export lost; // losses of the outputs completed so far
     struct err *e;
 };
 
-// Returns true if each process has its own output. This is also true during a recording if the
-// format holds one process and the output is a file. The first process then gets the file, and each
-// other process gets a file with a number appended to the name.
+// Returns true if each process has its own output. During a recording, this is also the case if the
+// format holds a single process and the output is a file. The first process then gets the file, and
+// each other process gets a file with a number appended to the name.
 bool export_outputs_are_many(const struct export_settings *s);
 
-// Opens the output early, so that errors are reported before the recording starts. If the output
-// cannot be opened yet, as with a directory or one file per process, leaves *out closed. Pass *out
-// on as `opened` in the settings. Returns 0, or a negative errno with the message set.
+// Opens the output early, so that errors are reported before the recording starts. Leaves *out
+// closed if the output must be opened later, because it is a directory or there is one file per
+// process. Pass *out on as `opened` in the settings. Returns 0, or a negative errno with the
+// message set.
 int export_outputs_prepare(const struct export_settings *s, struct output *out, struct err *e);
 
 // Sets *x to a process's export, opening its output on the first call. Returns 0, or a negative
 // errno with the message set.
 int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x);
 
-// Changes *path, which was allocated with malloc, to the name of a file that does not exist: *path
-// itself if `first` is 0, otherwise *path with a number appended, counting up from `first`. Returns
-// 0, or a negative errno with the message set.
+// Replaces *path, which was allocated with malloc, by the name of a file that does not exist. If
+// `first` is 0, tries *path itself first. Otherwise, appends a number to *path, counting up from
+// `first`. Returns 0, or a negative errno with the message set.
 int export_outputs_free_path(char **path, unsigned first, struct err *e);
 
 // Writes the buffered data of all outputs.

@@ -1,5 +1,5 @@
-// A workload as a self-contained C program, for bug reports. The program is described in
-// format_c_program.c.in.
+// Writes a workload as a self-contained C program, for bug reports. format_c_program.c.in describes
+// the program.
 #include "formats/export.h"
 #include "formats/streams.h"
 
@@ -17,12 +17,12 @@ enum {
     MIN_ALIGN = 8,       // minimum for posix_memalign
 };
 
-// The streams become the program's arrays of strings: stream 0 holds the preexisting blocks, stream
-// N + 1 the calls of thread N.
+// The calls become arrays of strings in the program. Stream 0 holds the preexisting blocks, and
+// stream N + 1 holds the calls of thread N.
 struct c_stream {
     unsigned line_bytes; // length of the open string; 0 if no string is open
-    uint64_t skipped;    // number of calls left out since the last one written
-    bool created;        // another thread creates this one
+    uint64_t skipped;    // number of calls skipped since the last call that was written
+    bool created;        // true if another thread creates this thread
 };
 
 struct c_export {
@@ -135,8 +135,8 @@ static int put_before(struct export *x, const struct event *ev)
     return put_call(x, 0, text);
 }
 
-// Counts a call that is left out, because dependencies refer to calls by their number in the
-// workload.
+// Counts a call that is not written. Dependencies refer to calls by their number in the workload,
+// so skipped calls count as well.
 static int skip_call(struct export *x, const struct export_call *call)
 {
     struct c_export *c = x->state;

@@ -1,6 +1,6 @@
-// The Common Trace Format, version 1.8 (diamon.org/ctf), which babeltrace2 and Trace Compass read:
-// a directory with a text file `metadata` and one binary stream per thread. Integers are
-// little-endian and byte-aligned.
+// The Common Trace Format, version 1.8 (diamon.org/ctf), which babeltrace2 and Trace Compass read.
+// The output is a directory with a text file `metadata` and one binary stream per thread. Integers
+// are little-endian and byte-aligned.
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/map.h"
@@ -19,7 +19,7 @@ enum {
     // Allows for the longest text in a trace.
     CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8,
     FRAME_BYTES = 8,
-    WITH_SITE = 128,        // bit of an event class id: events of this kind that have a call site
+    WITH_SITE = 128,        // bit of an event class id, set for events that have a call site
     PACKET_BYTES = 1 << 15, // a packet is written once it reaches this size
     // All packets are written once their total reaches this size, in case many threads are rarely
     // active.
@@ -209,11 +209,11 @@ struct ctf_stream {
     uint32_t pid, thread, tid;
     uint64_t begin_ns, last_ns;
     uint64_t bytes;    // current size of its file
-    struct buf packet; // current packet including its header; empty: no packet
+    struct buf packet; // current packet including its header; empty if no packet has been started
 };
 
 struct ctf {
-    struct map by_thread; // pid, thread → index in streams + 1
+    struct map by_thread; // Maps a process and a thread to the stream's index in `streams` plus 1.
     struct ctf_stream **streams;
     size_t n, capacity;
     size_t pending; // total size of the packets
@@ -289,7 +289,7 @@ static void name_stream(const struct ctf_stream *s, char name[static 64])
     snprintf(name, 64, "stream_%u_%u", s->pid, s->thread);
 }
 
-// Writes a packet. Keeps the stream's file open only for that, because a process may have more
+// Writes a packet. The stream's file is open only during the write, because a process may have more
 // threads than file descriptors.
 static int write_packet(struct export *x, struct ctf_stream *s)
 {
@@ -334,8 +334,8 @@ static int end_ctf(struct export *x)
 
 static int put_ctf(struct export *x, const struct export_call *c);
 
-// Writes one frame event per frame. The number of a call site is a hash of its addresses, which CTF
-// cannot express.
+// Writes one frame event per stack frame. The number of a call site is a hash of its addresses, and
+// a CTF reader cannot compute that hash.
 static int put_frames(struct export *x, const struct export_call *c)
 {
     struct export_call frame = *c;

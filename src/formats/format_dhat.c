@@ -16,7 +16,7 @@ enum {
     SHORT_LIVED_EVENTS = 16,
 };
 
-// A row of the table of frames: a function of a code address.
+// A row of the table of frames: a function at a code address.
 struct dhat_frame {
     const struct workload_frame *frame;
     size_t function; // index among the functions inlined at the address
@@ -25,8 +25,9 @@ struct dhat_frame {
 struct dhat {
     struct heap_profile profile;
     struct json json;
-    struct map rows;           // code address → number of its first row; row 0 is the root
-    struct dhat_frame *frames; // row i + 1
+    // Maps a code address to the number of its first row; row 0 is the root.
+    struct map rows;
+    struct dhat_frame *frames; // frames[i] is row i + 1
     size_t n, capacity;
 };
 
@@ -69,8 +70,8 @@ static void put_head(struct json *j, const struct heap_profile *p)
     json_put_u64(j, "tg", in_units(p->x, (double)p->peak_at));
 }
 
-// Appends the rows of a code address, the innermost function first. Returns the number of the first
-// row and sets *n, or returns 0 when out of memory.
+// Appends the rows of a code address, the innermost function first. Sets *n to their number.
+// Returns the number of the first row, or 0 when out of memory.
 static uint64_t rows_of(struct dhat *d, const struct workload_frame *f, size_t *n)
 {
     const struct symbol *found;
@@ -140,7 +141,7 @@ static int put_row(struct dhat *d, const struct dhat_frame *row)
     if (symbols_of(d->profile.symbols, row->frame, &found) <= row->function)
         return export_no_memory(d->profile.x);
     const struct symbol *s = &found[row->function];
-    unsigned long long call = row->frame->address - 1; // the call is before the return address
+    unsigned long long call = row->frame->address - 1; // the call precedes the return address
     if (*s->file && s->line)
         n = asprintf(&text, "0x%llX: %s (%s:%d)", call, s->function, s->file, s->line);
     else if (*s->module)

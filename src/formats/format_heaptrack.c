@@ -1,5 +1,5 @@
-// heaptrack data files, formats 0 to 3, and files written by `heaptrack --raw`.
-// docs/reference/foreign-formats.md, "heaptrack".
+// heaptrack data files, formats 0 to 3, and files written by `heaptrack --raw`. The layout is
+// described in docs/reference/foreign-formats.md, "heaptrack".
 #include "formats/text.h"
 
 #include <errno.h>
@@ -9,19 +9,19 @@
 enum {
     LAST_VERSION = 3,
     NO_BLOCK = UINT32_MAX,
-    // Memory for a frame's names, without strings.
+    // Memory that a frame's names need, without the strings.
     FRAME_BYTES = 64,
     FUNCTION_BYTES = 80,
 };
 
-// A data file does not contain the load addresses of modules. Module N is given the addresses from
-// N * MODULE_BYTES on.
+// A data file does not contain the load addresses of modules. Module N is assumed to be loaded at N
+// * MODULE_BYTES.
 #define MODULE_BYTES (1ull << 32)
 
 struct heaptrack_string {
     size_t at; // offset in `texts`
     uint32_t n;
-    uint32_t module; // number of the module with this path; 0: not assigned yet
+    uint32_t module; // number of the module with this path, or 0 if no number was assigned yet
 };
 
 // Requests of the same size at the same call site, with a list of their live blocks.
@@ -32,7 +32,7 @@ struct heaptrack_info {
 
 struct heaptrack_import {
     uint64_t version, ns;
-    bool is_raw; // frames and blocks are addresses; in format 0, blocks always are
+    bool is_raw; // frames and blocks are addresses; in format 0, blocks are always addresses
     struct buf texts;
     struct heaptrack_string *strings; // index is number - 1
     uint64_t *frames;                 // addresses; index is number - 1
@@ -225,8 +225,8 @@ static int name_function(struct import *im, uint64_t address, const uint64_t tri
                           triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
 }
 
-// Reads a frame: its address and module, then the function, file and line for the code itself and
-// for each inlined function.
+// Reads a frame: its address and its module, then the function, file and line of the code at the
+// address and of each inlined function.
 static int read_frame(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;
@@ -327,13 +327,13 @@ static int allocate_block(struct import *im, struct heaptrack_info *info)
     return put_alloc(im, info->size, info->site, block_address(block));
 }
 
-// Frees the newest block with this size and call site, because the file does not identify the block
-// that is freed.
+// Frees the newest block with this size and call site. The file does not identify the block that
+// was freed.
 static int free_block(struct import *im, struct heaptrack_info *info)
 {
     struct heaptrack_import *h = im->state;
     uint32_t block = info->newest;
-    if (block == NO_BLOCK) // allocated before heaptrack attached
+    if (block == NO_BLOCK) // the block was allocated before heaptrack attached
         return put_event(im, (struct event){.kind = HT_FREE, .ptr = text_slot_address(1ull << 40)});
     info->newest = h->older[block];
     h->older[block] = h->unused;

@@ -111,7 +111,7 @@ static char *put_text(char *to, const char *text, size_t n)
     return good ? to : NULL;
 }
 
-// Writes a call site's frames, which are in the event's text.
+// Writes the frames of a call site. The event's text holds their addresses.
 static char *put_frames(char *to, const struct event *ev)
 {
     to = TEXT_PUT(to, ",\"frames\":[");
@@ -190,7 +190,8 @@ static char *put_object(char *to, struct format_json_heads *heads, const struct 
     to = put_blocks(to, ev, slots);
     if (ev->error || c->failed)
         to = put_number(to, ",\"error\":", ev->error);
-    // Maps the thread's number to its tid. In a raw trace, other events have only one of the two.
+    // Writes both the thread's number and its tid. In a raw trace, other events contain only one of
+    // them.
     if (!slots && ev->kind == HT_THREAD_START)
         to = put_number(to, ",\"thread\":", c->thread);
     to = put_notes(to, ev);
@@ -249,8 +250,8 @@ static void json_export_release(struct export *x)
 
 // This scanner is eight times as fast as a general JSON parser.
 
-// Scanner state. No value includes the byte at `end`. `bad` describes the first expected item that
-// was not found.
+// State of the scanner. No value includes the byte at `end`. `bad` describes the first expected
+// item that was not found.
 struct scan {
     const char *at, *end;
     const char *bad;
@@ -271,14 +272,14 @@ struct created_thread {
     uint64_t number;
 };
 
-// In a raw trace, thread.create has the new thread's number, thread.start has the thread's number
-// and tid, and other events have the tid. A new thread's key is derived from its number;
-// thread.start maps its tid to that key.
+// Threads of a raw trace. thread.create contains the number of the new thread, thread.start
+// contains the number and the tid, and other events contain the tid. The key of a new thread is
+// derived from its number; thread.start maps the tid to that key.
 struct json_import {
     bool begun, is_raw;
     struct created_thread *created;
     size_t n_created, created_capacity;
-    struct map keys;                 // pid and tid → key
+    struct map keys;                 // maps a pid and a tid to a key
     char text[CODEC_MAX_TEXT_BYTES]; // text of the current line
 };
 
@@ -595,8 +596,9 @@ static bool written_block(const char **at, uint64_t *block)
     return true;
 }
 
-// Reads an allocation or free written exactly as heaptape writes it, in a third of the time.
-// Returns false for any other line, valid or not; such a line must be read key by key.
+// Reads an allocation or free in exactly the form that heaptape writes. This takes a third of the
+// time that a general scan takes. Returns false for any other line, whether valid or not; the
+// caller must read that line key by key.
 static bool read_written(const struct scan *s, struct fields *f)
 {
     const char *p = s->at, **at = &p;

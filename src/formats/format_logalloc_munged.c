@@ -1,10 +1,10 @@
 // Firefox's logalloc after processing by logalloc_munge.py, which numbers processes, threads and
 // blocks.
 //
-// The numbering follows the script: processes, and threads within each process, are numbered from 1
-// in order of appearance. Blocks are numbered from 1; a NULL argument counts as a block that is
-// never freed. Two faults of the script are avoided: a failed realloc keeps its block, and a result
-// that is already live gets a new number.
+// The numbering follows the script. Processes are numbered from 1 in order of appearance, and so
+// are the threads of each process. Blocks are numbered from 1; a NULL argument counts as a block
+// that is never freed. The importer and the exporter avoid two faults of the script: a failed
+// realloc keeps its block, and a result that is already live gets a new number.
 #include "base/buf.h"
 #include "formats/export.h"
 #include "formats/logalloc.h"
@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Live blocks of a process, by slot. Used for reading. Slots above a limit, which depends on the
-// length of the log, are in `far`; only damaged logs have such slots.
+// Live blocks of a process, indexed by slot. Used for reading. `far` holds the slots above a limit
+// that depends on the length of the log; only damaged logs have such slots.
 struct munged_live {
     uint8_t *bits;
     size_t bytes;
@@ -33,14 +33,14 @@ struct munged_slots {
 
 struct munged_process {
     struct munged_live live; // for reading
-    // For writing.
+    // The following members are used for writing.
     uint64_t number;
-    struct map threads; // tid + 1 → number
+    struct map threads; // maps tid + 1 to the thread's number
     struct munged_slots slots;
 };
 
 struct munged_log {
-    struct map by_pid; // pid → index in processes + 1
+    struct map by_pid; // maps a pid to the process's index in `processes` plus 1
     struct munged_process **processes;
     size_t n, capacity;
     uint64_t last_pid;
@@ -236,7 +236,7 @@ static int number_blocks(struct munged_slots *s, struct event *ev)
     return ev->result ? 1 : -ENOMEM;
 }
 
-// Drops a call, reporting it as the line that a raw log would contain.
+// Drops a call and reports it as the line that a raw log would contain.
 static int drop_call(struct export *x, const struct export_call *c, const char *why)
 {
     char line[TEXT_EXPORT_LINE + 100], *to = line;
@@ -283,7 +283,7 @@ const struct format format_logalloc_munged = {
         },
     .export =
         {
-            // put_munged itself drops failed calls, in order to report them.
+            // put_munged drops failed calls, in order to report them.
             .holds = LOGALLOC_HOLDS,
             .kinds = logalloc_kinds,
             .state_bytes = sizeof(struct munged_log),

@@ -22,12 +22,12 @@ enum mtrace_type {
 
 enum {
     RECORD_BYTES = 64,
-    OLD_RECORD_BYTES = 32, // record without size2 and size3
+    OLD_RECORD_BYTES = 32, // size of an old record, which lacks size2 and size3
     MAGIC_PTR = 0x1234,
     WORD_BYTES = 8,
     TYPE_BITS = 8,
     CHUNK_STEP = 16,   // chunk sizes are multiples of this
-    MALLOC_ALIGN = 16, // for old records, which have no alignment
+    MALLOC_ALIGN = 16, // assumed for old records, which do not contain an alignment
     PAGE_BYTES = 4096,
     // Offsets within a record.
     AT_TID = 0,
@@ -76,7 +76,8 @@ static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
     return chunk > head ? chunk - head : 0;
 }
 
-// Returns the usable size of the block allocated or freed, or 0 if the record does not contain it.
+// Returns the usable size of the block that the record allocates or frees, or 0 if the record does
+// not contain the size.
 static uint64_t get_usable(const uint8_t *at, size_t record_bytes, const struct event *ev)
 {
     if (record_bytes == OLD_RECORD_BYTES)

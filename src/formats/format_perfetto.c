@@ -1,6 +1,6 @@
-// Perfetto's heap profile: a trace with 64 dumps of the live blocks by call stack, as heapprofd
-// writes them, and a last dump with the blocks that were live at the peak. Field numbers are defined
-// in protos/perfetto/trace/ of github.com/google/perfetto.
+// Perfetto's heap profile. The trace contains 64 dumps of the live blocks by call stack, as
+// heapprofd writes them, and a last dump of the blocks that were live at the peak. The field
+// numbers are defined in protos/perfetto/trace/ of github.com/google/perfetto.
 #include "base/intern.h"
 #include "base/printable.h"
 #include "base/protobuf.h"
@@ -77,20 +77,22 @@ enum {
 // The totals of a site in the last dump that contains it.
 struct perfetto_site {
     uint64_t allocated_bytes, freed_bytes, allocations, frees;
-    bool defined; // the stack was written
+    bool defined; // true if the stack was written
 };
 
 struct perfetto {
     struct heap_profile profile;
     struct intern functions, files;
-    struct map frames; // code address → number of its first frame
+    struct map frames; // maps a code address to the number of its first frame
     uint64_t n_frames;
-    bool *mappings; // by module, then the mapping without a file: was written
+    // Indexed by module, with one more entry for the mapping without a file: true if it was
+    // written.
+    bool *mappings;
     struct perfetto_site *sites;
     size_t n_sites, sites_capacity;
     struct buf interned;    // message that defines new stacks
     uint64_t n_dumps, from; // time of the last dump
-    bool began;             // a packet of the sequence was written
+    bool began;             // true if a packet of the sequence was written
     struct buf packet, heap, message;
     int rc; // -ENOMEM, or 0
 };
@@ -205,7 +207,7 @@ static void put_frame(struct perfetto *p, const struct workload_frame *f, const 
     put_u64(p, &p->message, FRAME_ID, ++p->n_frames);
     put_u64(p, &p->message, FRAME_FUNCTION, function);
     put_u64(p, &p->message, FRAME_MAPPING, mapping);
-    // The call is before the return address.
+    // The call precedes the return address.
     put_u64(p, &p->message, FRAME_ADDRESS, f->address ? f->address - 1 - m->start + m->offset : 0);
     if (file) {
         put_u64(p, &p->message, FRAME_SOURCE_PATH, file);
@@ -214,7 +216,8 @@ static void put_frame(struct perfetto *p, const struct workload_frame *f, const 
     put_message(p, &p->interned, INTERNED_FRAME, &p->message);
 }
 
-// Returns the number of the address's first frame, the innermost function, and sets *n.
+// Returns the number of the first frame of the address, which is the innermost function. Sets *n to
+// the number of frames.
 static uint64_t frames_of(struct perfetto *p, const struct workload_frame *f, size_t *n)
 {
     static const struct symbol unknown = {.function = "(unknown)", .file = "", .module = ""};
@@ -344,8 +347,8 @@ static void write_dump(struct perfetto *p)
     p->from = p->profile.now;
 }
 
-// Writes the blocks that were live at the peak as a second heap. This heap must come last, because
-// the viewer counts the totals of each heap from the previous dump of the same stack.
+// Writes a second heap with the blocks that were live at the peak. This heap must be the last one,
+// because the viewer counts the totals of each heap from the previous dump of the same stack.
 static void write_peak(struct perfetto *p)
 {
     p->from = 0;
@@ -367,7 +370,7 @@ static void put_clock(struct perfetto *p, struct buf *to, uint64_t id, uint64_t 
     put_message(p, to, CLOCKS_CLOCK, &p->message);
 }
 
-// Writes the clocks, which all begin with the process, and the command line.
+// Writes the clocks, which start when the process starts, and the command line.
 static void write_head(struct perfetto *p)
 {
     const struct workload_header *h = p->profile.header;

@@ -18,7 +18,7 @@ enum tcmalloc_type {
     TCMALLOC_TOKENS = 2,
     TCMALLOC_BUFFER = 3,
     TCMALLOC_FREE_SIZED = 4,
-    TCMALLOC_LONG = 7, // the type is in the low 8 bits
+    TCMALLOC_LONG = 7, // the type is in the low 8 bits of the first number
     TCMALLOC_DEATH = 0x07,
     TCMALLOC_END = 0x0f,
     TCMALLOC_REALLOC = 0x17,
@@ -56,7 +56,7 @@ struct tcmalloc_thread {
 
 struct tcmalloc_import {
     struct import *im;
-    struct map by_id; // thread id → index + 1
+    struct map by_id; // maps a thread id to the thread's index plus 1
     struct tcmalloc_thread *threads;
     size_t n, capacity;
     // The current buffer.
@@ -99,8 +99,8 @@ static int get_thread(struct tcmalloc_import *t, uint64_t id)
     return 0;
 }
 
-// Returns an estimated time, assuming that a buffer's events are spread evenly between the previous
-// flush and the buffer's own.
+// Returns an estimated time, assuming that a buffer's events are spread evenly over the time
+// between the previous flush and the flush of this buffer.
 static uint64_t stamp_now(const struct tcmalloc_import *t)
 {
     double part = (double)(t->bytes - t->left) / (double)t->bytes;
@@ -113,8 +113,9 @@ static uint64_t address(uint64_t token)
 }
 
 // Applies the size delta in the high bits of `word`. If a call failed because of a huge size, the
-// delta has lost its highest bits. Sizes are therefore computed modulo 2^60, and modulo 2^55 from a
-// huge size in an event with a longer type until the next size that is not huge.
+// high bits of its delta are missing. Sizes are therefore computed modulo 2^60. After a huge size
+// in an event with a longer type, sizes are computed modulo 2^55 until the next size that is not
+// huge.
 static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bits,
                       struct event *ev)
 {
@@ -377,7 +378,7 @@ struct tcmalloc_writer {
 struct tcmalloc_export {
     struct tcmalloc_writer *threads; // indexed by thread number
     size_t n, capacity;
-    uint64_t *tokens; // block tokens, indexed by slot + 1
+    uint64_t *tokens; // indexed by slot + 1
     size_t n_tokens, tokens_capacity;
     uint64_t next_token; // where the next range starts
     uint32_t thread;     // thread of the current buffer
@@ -450,7 +451,7 @@ static int assign_token(struct export *x, struct tcmalloc_writer *w, uint64_t bl
     return rc;
 }
 
-// Returns the size delta. High bits that do not fit above the type are lost.
+// Returns the size delta. The high bits that do not fit above the type are dropped.
 static uint64_t size_change(struct tcmalloc_writer *w, uint64_t bytes)
 {
     uint64_t units = bytes / TCMALLOC_SIZE_UNIT + (bytes % TCMALLOC_SIZE_UNIT != 0);

@@ -98,8 +98,8 @@ static void put_instruction(struct export *x, enum instruction type, uint64_t re
     export_buffer_commit(&x->out, to + INSTRUCTION_BYTES);
 }
 
-// The player requires that every switch changes the thread, and that a switch follows the killing
-// of a thread.
+// Writes a switch of threads and the time, if necessary. The player requires that every switch
+// changes the thread, and that a switch follows the killing of a thread.
 static void put_position(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;

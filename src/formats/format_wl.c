@@ -31,8 +31,10 @@ enum { VARINT_BYTES = 10, OP_BYTES = 1 + 3 * VARINT_BYTES };
 
 // A thread's state for placing syncs.
 struct wl_thread {
-    uint64_t ops;     // number of calls so far, including dropped ones
-    struct map known; // other thread + 1 → number of its calls before the last sync with it
+    uint64_t ops; // number of calls so far, including dropped ones
+    // Maps (other thread + 1) to the number of the other thread's calls before the last sync with
+    // it.
+    struct map known;
     // Dependencies of dropped calls, to be attached to the next call that is written.
     struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;
@@ -72,9 +74,9 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
                        (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
-// Makes the other thread post a sync at its current position, which is after the op that the
-// dependency names, because calls arrive in a valid order. Does nothing if an earlier sync already
-// implies the dependency.
+// Makes the other thread post a sync at its current position. That position is after the op that
+// the dependency names, because calls arrive in a valid order. Does nothing if an earlier sync
+// already implies the dependency.
 static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *d)
 {
     struct wl_export *w = x->state;
@@ -182,9 +184,9 @@ static void put_item(struct export_buffer *to, enum wl_op op, uint64_t v)
     export_buffer_commit(to, put_varint(at, v));
 }
 
-// Returns an array with each stream's offset in the file, which the caller frees, or NULL when out
-// of memory. The streams follow the header, whose length in turn depends on the offsets, so the
-// length is increased until it is stable.
+// Returns an array with the file offset of each stream, or NULL when out of memory. The caller
+// frees the array. The streams follow the header. The length of the header depends on the offsets,
+// so the length is increased until it no longer changes.
 static uint64_t *lay_out(const struct streams *s, size_t head_bytes)
 {
     uint64_t *offsets = malloc((s->n + 1) * sizeof *offsets);
@@ -210,7 +212,7 @@ static int wl_end(struct export *x)
         if (rc < 0)
             return rc;
     }
-    // The player's table has exactly this many syncs, numbered from 1.
+    // The player's table has one entry per sync, and syncs are numbered from 1.
     const uint64_t facts[] = {w->highest + 1, w->syncs + 1, w->streams.n};
     size_t head_bytes =
         3 + varint_bytes(facts[0]) + varint_bytes(facts[1]) + varint_bytes(facts[2]) + 1;
@@ -245,14 +247,15 @@ static void wl_release(struct export *x)
     streams_release(&w->streams);
 }
 
-// Reading. A player executes each thread's stream and blocks at syncs. In each pass, all streams
-// advance by the same fraction of their length, which is most likely what the recorded threads did.
+// Reading. Each thread's stream has a player, which executes the ops and blocks at syncs. In each
+// pass, all streams advance by the same fraction of their length. The recorded threads most likely
+// advanced in the same way.
 
 enum {
     WINDOWS_BYTES = 32 << 20, // total size of all windows
     MAX_WINDOW_BYTES = 1 << 16,
     MIN_WINDOW_BYTES = 64, // more than any op needs
-    PASS_BYTES = 256,      // per pass, for the longest stream
+    PASS_BYTES = 256,      // bytes of the longest stream that are read per pass
     NOBODY = 0xffffffff,
 };
 
@@ -276,7 +279,7 @@ struct wl_import {
     size_t window_bytes;
     uint8_t *posted; // one bit per sync
     size_t posted_bytes;
-    struct map waiting; // sync → first waiting player + 1
+    struct map waiting; // maps a sync to the index of the first waiting player plus 1
     uint32_t *ready;    // players that are not blocked
     size_t n_ready;
     uint32_t n_blocked;
@@ -613,7 +616,7 @@ static int play_pass(struct wl_import *w)
     return 0;
 }
 
-// Called when all players are blocked. Under keep_going, posts the syncs that they are waiting for.
+// Called when all players are blocked. With keep_going, posts the syncs that the players wait for.
 static int release_blocked(struct wl_import *w)
 {
     for (size_t i = 0; i < w->n; i++) {

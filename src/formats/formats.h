@@ -15,8 +15,8 @@ struct export;
 struct export_call;
 struct workload_reader;
 
-// Call properties that a format can store. Other properties are dropped or replaced by the nearest
-// equivalent, which is then reported.
+// Properties of calls that a format can store. Other properties are dropped or replaced by the
+// nearest equivalent, and the change is reported.
 enum format_holds {
     FORMAT_HOLDS_STAMPS = 1,     // the time of each call
     FORMAT_HOLDS_PIDS = 2,       // several processes
@@ -47,9 +47,9 @@ struct format_import {
     void (*release)(struct import *im); // frees what im->state holds, even after an error
     bool several_processes;             // a file may hold several processes
     bool seeks; // `read` seeks, so pipes are first copied to a temporary file
-    // How long the converter holds back an event that contradicts earlier events, while it searches
-    // for an event that explains the contradiction. In ns, or in events for formats without times.
-    // 1 if the file is in call order.
+    // While the converter searches for an event that explains a contradiction, it holds back the
+    // event that contradicts earlier events. This is the longest time that it holds back an event,
+    // in ns. For formats without times, it is a number of events. 1 if the file is in call order.
     uint64_t window;
     bool no_early_frees; // initial value of im->no_early_frees
 };
@@ -58,9 +58,9 @@ struct format_import {
 struct format_export {
     unsigned holds; // FORMAT_HOLDS_*
     unsigned notes; // bit set of enum event_note: the notes that can be stored
-    // Kinds that can be written unchanged (enum event_kind), ending with 0. NULL: all kinds.
+    // Kinds that can be written unchanged (enum event_kind), terminated by 0. If NULL, all kinds.
     const uint8_t *kinds;
-    bool folder;        // the output is a directory, x->directory; x->out is unused
+    bool folder;        // the output is the directory x->folder; x->out is unused
     size_t state_bytes; // size of x->state, which is zeroed before `begin`
     int (*begin)(struct export *x);
     // Both are NULL if the format can only be read.
@@ -98,8 +98,8 @@ static inline bool formats_is_written(const struct format *f)
 // Returns the format with this name, or NULL.
 const struct format *formats_find(const char *name);
 
-// Option parsers. They store the format with this name in the `const struct format *` at `field`.
-// Return 0, or -EINVAL if the format does not exist or cannot be imported or exported.
+// Option parsers. They store the format with this name in `field`, which points to a `const struct
+// format *`. Return 0, or -EINVAL if the format does not exist or cannot be imported or exported.
 int formats_parse_import(const char *name, void *field);
 int formats_parse_export(const char *name, void *field);
 

@@ -41,7 +41,8 @@
       "JSON lines, as 'heaptape dump --format json' prints")
 // clang-format on
 
-// Expand to their arguments if formats with this direction can be read or written, respectively.
+// These macros expand to their arguments if formats with this direction can be read or written,
+// respectively.
 #define FORMATS_IF_READ_IMPORT(...) __VA_ARGS__
 #define FORMATS_IF_READ_EXPORT(...)
 #define FORMATS_IF_READ_BOTH(...) __VA_ARGS__

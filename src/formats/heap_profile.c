@@ -11,7 +11,7 @@ int heap_profile_open(struct heap_profile *p, struct export *x, struct workload_
 {
     *p = (struct heap_profile){.x = x, .reader = r, .header = workload_reader_header(r)};
     p->counts.sample_bytes = p->header->stack_sample_bytes;
-    p->counts.next_cut = UINT64_MAX; // no bins: growth is not used
+    p->counts.next_cut = UINT64_MAX; // do not count bins, because growth is not used
     int rc = workload_read_summary(r, &p->summary, x->e);
     rc = rc < 0 ? rc : workload_read_sites(r, &p->sites, x->e);
     if (rc < 0)
@@ -38,7 +38,8 @@ uint64_t heap_profile_ns(const struct heap_profile *p, uint64_t stamp)
                : 0;
 }
 
-// Returns the number of blocks that a block with a recorded call site represents.
+// Returns the number of blocks that a block with a recorded call site represents when call sites
+// are sampled.
 static double block_weight(const struct heap_profile *p, const struct live_blocks_entry *block)
 {
     struct estimate one = {0};

@@ -8,11 +8,13 @@
 #include "workload/reader.h"
 #include "workload/sites.h"
 
-// Figures of a call site that by_site does not have. If call sites are sampled, they are estimates.
+// Figures of a call site that by_site does not compute. If call sites are sampled, the figures are
+// estimates.
 struct heap_profile_site {
-    uint64_t max_bytes;                   // maximum of the site's live bytes
-    uint64_t max_blocks;                  // its live blocks at that time
-    double lifetimes;                     // sum over all blocks but preexisting ones, as `now`
+    uint64_t max_bytes;  // maximum of the site's live bytes
+    uint64_t max_blocks; // number of the site's live blocks at that time
+    // Sum of the lifetimes of all blocks except preexisting ones, in the unit of `now`.
+    double lifetimes;
     double earlier_blocks, earlier_bytes; // preexisting blocks
 };
 
@@ -26,8 +28,9 @@ struct heap_profile {
     struct by_site counts;
     struct heap_profile_site *more; // by site, up to counts.n_sites
     size_t n_more, more_capacity;
-    uint64_t now;     // ns since the start of the process; without timestamps, the number of events
-    uint64_t peak_at; // when live bytes were at their maximum, as `now`
+    // Ns since the start of the process or, without timestamps, the number of events.
+    uint64_t now;
+    uint64_t peak_at; // value of `now` when live bytes were at their maximum
     uint64_t ops;
 };
 
@@ -53,7 +56,8 @@ struct heap_profile_level {
 };
 struct heap_profile_level heap_profile_level(const struct heap_profile *p, uint32_t site);
 
-// Returns the site's frames, the innermost first, and sets *n; 0 for an unknown site.
+// Returns the site's frames, the innermost first, and sets *n to their number. *n is 0 for an
+// unknown site.
 const struct workload_frame *heap_profile_frames(const struct heap_profile *p, uint32_t site,
                                                  uint32_t *n);
 

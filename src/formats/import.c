@@ -11,7 +11,7 @@
 
 enum {
     BATCH_WORDS = 1 << 16,
-    // Maximum for an event without text: epoch, base, notes, and a realloc's two long records.
+    // Maximum for an event without text: EPOCH, BASE, notes, and the two LONG records of a realloc.
     EVENT_WORDS = 24,
     // Memory needed by import_put and the conversion per thread, live block and definition.
     THREAD_BYTES = 8192,
@@ -22,7 +22,7 @@ enum {
     FIRST_KEPT = 512 << 20,
 };
 
-// Stamps at or above this (146 years in ns) are treated as missing, so that later stamps have room.
+// Larger stamps (146 years in ns) are treated as missing, so that later stamps do not overflow.
 #define LATEST_STAMP (1ull << 62)
 
 // A thread and its words in the current batch.
@@ -30,7 +30,7 @@ struct import_thread {
     uint32_t process, number, tid;
     bool created, ended;
     uint32_t creator;
-    // Before: state before words[0]; state: state after the last word.
+    // `before` is the state before words[0]; `state` is the state after the last word.
     struct codec_state before, state;
     uint64_t first_word; // position of words[0] in the stream
     uint64_t *words;
@@ -216,7 +216,7 @@ static void put_record(struct import_thread *t, struct event *ev)
     if (event_infos[ev->kind].class == HT_CLASS_RESIZE && ev->ptr) {
         at = codec_put(&t->state, at, ev->stamp,
                        &(struct event){.kind = HT_REALLOC_BEGIN, .ptr = ev->ptr});
-        ev->ptr = 0; // held by the release half
+        ev->ptr = 0; // the release half contains the pointer
     }
     t->n = (size_t)(codec_put(&t->state, at, ev->stamp, ev) - t->words);
 }

@@ -1,5 +1,5 @@
-// Imports. An importer reads its format and puts events in file order. They are passed on as
-// batches of a trace.
+// Imports of foreign formats. An importer reads its format and adds the events in file order. The
+// sink receives the events as batches of a trace.
 #ifndef HEAPTAPE_FORMATS_IMPORT_H
 #define HEAPTAPE_FORMATS_IMPORT_H
 
@@ -38,13 +38,13 @@ struct import {
     // recording; otherwise they count from an arbitrary time.
     bool has_times;
     bool from_start;
-    // No free precedes the allocation of its block in the file, so a free of an unknown block is of
-    // a block from before the recording. The initial value is from the format.
+    // True if every free follows the allocation of its block in the file. A free of an unknown
+    // block then frees a block from before the recording. The format sets the initial value.
     bool no_early_frees;
     void *state;         // format->import.state_bytes bytes
     size_t record_bytes; // initially from the format; `begin` may change it
-    // Facts about the process, owned by this struct. The importer sets the facts that the format
-    // provides, before the first event of the process.
+    // Facts about the process, owned by this struct. If the format provides these facts, the
+    // importer sets them before the first event of the process.
     char *exe, *argv;
     uint32_t argv_bytes;            // size of `argv`, a list of NUL-terminated words
     struct names names;             // names of code addresses, for formats that hold one process
@@ -70,7 +70,7 @@ struct import {
     struct trace_segment *segments; // has room for threads_capacity elements
     uint32_t last_pid;
     uint64_t last_tid;
-    struct import_thread *last; // NULL: no thread
+    struct import_thread *last; // the thread of the last event, or NULL
     uint64_t words;             // words in this batch
     uint64_t kept;              // bytes of memory; see import_keep
     uint64_t live, peak_live;   // numbers of live blocks
@@ -90,8 +90,8 @@ enum {
 int import_run(struct import *im, struct input *in, struct err *e);
 void import_release(struct import *im);
 
-// For importers: adds an event of this process and thread, which are created on first use. The
-// fields have the same meaning as in struct event, except:
+// Adds an event of this process and thread, which are created on first use. Called by importers.
+// The fields have the same meaning as in struct event, except:
 //   - A realloc is one event with `ptr` (0 for NULL) and `result`.
 //   - If `result` and `error` are 0, the error is filled in, unless the call freed a block.
 //   - The value of THREAD_CREATE is the tid of the new thread. After THREAD_END, the tid names a
@@ -100,31 +100,33 @@ void import_release(struct import *im);
 // `text` is copied. Returns 0, or a negative errno.
 int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *ev);
 
-// For importers whose thread keys differ from the system's tids: import_put receives `key`, and the
-// trace shows `tid`. Call before the thread's first event. Returns 0, or a negative errno.
+// Called by importers whose thread keys differ from the system's tids: import_put receives `key`,
+// and the trace contains `tid`. Call before the thread's first event. Returns 0, or a negative
+// errno.
 int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);
 
-// For importers: accounts for memory that stays allocated until the end of the import. Returns 0,
-// or a negative errno if the total exceeds a limit that depends on the file size. The limit is
-// needed because a small compressed file can define any number of objects.
+// Accounts for memory that stays allocated until the end of the import. Called by importers.
+// Returns 0, or a negative errno if the total exceeds a limit that depends on the file size.
+// Without the limit, a small compressed file could define any number of objects.
 int import_keep(struct import *im, uint64_t bytes);
 
-// For importers: reports invalid input at this byte. Under keep_going, counts it and returns 0.
-// Otherwise sets the text and returns -EBADMSG.
+// Reports invalid input at this offset. Called by importers. With keep_going, counts the error and
+// returns 0. Otherwise, sets the message and returns -EBADMSG.
 int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 // Like import_bad, but for the last line returned by import_source_line.
 int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-// Reports that the input ends inside a record that begins at `offset`. Same results as import_bad.
+// Reports that the input ends inside a record that begins at `offset`. Returns the same values as
+// import_bad.
 int import_cut_off(struct import *im, uint64_t offset, const char *what);
 
 // Sets the error "out of memory" and returns -ENOMEM.
 int import_no_memory(struct import *im);
 
-// Like import_source_line, but reports lines that are too long or contain a NUL byte, and skips
-// them under keep_going. Returns 1, 0 at the end, or a negative errno.
+// Like import_source_line, but reports lines that are too long or contain a NUL byte. With
+// keep_going, skips those lines. Returns 1, 0 at the end, or a negative errno.
 int import_line(struct import *im, const char **line, size_t *n);
 
 #endif

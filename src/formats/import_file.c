@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// An import that writes a trace, or the workload of a file's only process.
+// An import that writes either a trace or the workload of a file's only process.
 struct import_job {
     const struct input *in;
     struct output *out;
@@ -42,7 +42,7 @@ static void note_skipped(const struct import *im, const struct convert_watch *wa
     watch->note(text);
 }
 
-// Reports how many calls took each malloc path. A trace can store this, a workload cannot.
+// Reports how many calls took each malloc path. A trace stores the paths, but a workload cannot.
 static void note_paths(const struct import *im, const struct convert_watch *watch)
 {
     char text[600];
@@ -158,12 +158,12 @@ static int begin_process(void *context, const struct trace_process *p)
     struct order_sink to = {
         .context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
     j->order = order_new(&how, &to);
-    // The conversion uses *p until it ends.
+    // The conversion uses j->of until it ends.
     j->of = *p;
     return j->order ? convert_process_begin(&j->process, j->out, &j->session, &j->of) : -ENOMEM;
 }
 
-// Orders all events up to the watermark, which have all been fed.
+// Feeds the batch to the order, then orders all events up to the watermark.
 static int order_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct import_job *j = context;
@@ -196,8 +196,8 @@ static int finish_workload(struct import_job *j)
     return rc < 0 ? rc : convert_process_done(&j->process, &counts, order_sites(j->order));
 }
 
-// Writes the workload of a file with one process. This takes 80 % of the time of an import through
-// a trace.
+// Writes the workload of a file with one process directly. This takes 80 % of the time of an import
+// that goes through a trace.
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};
@@ -210,8 +210,7 @@ static int write_workload(struct import_job *j, struct input *in, struct workloa
     return rc;
 }
 
-// Imports into a trace in a temporary file, because the processes are known only at the end of the
-// input.
+// Imports into a trace in a temporary file. The processes are known only at the end of the input.
 static int open_trace(struct import_job *j, struct input *in, struct trace_file *t)
 {
     struct output between;

@@ -8,8 +8,8 @@
 
 struct import_settings {
     const struct format *format;
-    bool keep_going; // skip invalid records; watch->note reports them
-    // As for traces, except that the window comes from the format. Formats without times produce
+    bool keep_going; // skip invalid records; watch->note reports each of them
+    // As for traces, except that the window is set by the format. Formats without times produce
     // workloads without times.
     struct convert_settings convert;
 };

@@ -16,7 +16,7 @@ enum { STEP_BYTES = 1 << 16 };
 
 struct unpack {
     struct input *in;
-    LZ4F_dctx *lz4; // either lz4 or zstd is NULL
+    LZ4F_dctx *lz4; // NULL for zstd frames; `zstd` is NULL for LZ4 frames
     ZSTD_DCtx *zstd;
     uint8_t data[STEP_BYTES];
     size_t at, end;

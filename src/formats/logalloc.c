@@ -58,7 +58,7 @@ const struct text_syntax logalloc_raw = {LOGALLOC_SYNTAX, .parse_block = parse_a
 const struct text_syntax logalloc_munged = {LOGALLOC_SYNTAX, .parse_block = parse_slot,
                                             .put_block = put_slot};
 
-// "18545 18545 ", or "18545 " in older logs without thread ids.
+// Parses "18545 18545 ", or "18545 " in older logs, which lack thread ids.
 static const char *parse_ids(const char **at, struct text_call *call)
 {
     if (!text_parse_number(at, &call->pid) || call->pid > UINT32_MAX)

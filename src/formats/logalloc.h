@@ -5,15 +5,15 @@
 #include "formats/text.h"
 #include "trace/event/event.h"
 
-// The FORMAT_HOLDS_* of raw and munged logalloc.
+// FORMAT_HOLDS_* flags of raw and munged logalloc.
 #define LOGALLOC_HOLDS                                                                             \
     (FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |            \
      FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES)
 
-// The kinds that logalloc has a function for, ending with 0.
+// The kinds for which logalloc has a function, terminated by 0.
 extern const uint8_t logalloc_kinds[];
 
-// Raw logs identify blocks by address, munged logs by #slot. Like Firefox, writes NULL as 0x0,
+// Raw logs identify blocks by address, munged logs by #slot. NULL is written as 0x0, as by Firefox,
 // because logalloc_munge.py does not understand "(nil)".
 extern const struct text_syntax logalloc_raw, logalloc_munged;
 

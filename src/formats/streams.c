@@ -122,7 +122,7 @@ static int copy_chunk(struct streams *s, size_t chunk, uint8_t *buffer, struct e
 }
 
 // Returns the numbers of the file's chunks sorted by stream, and in file order within each stream,
-// or NULL when out of memory. `first` is scratch space for s->n + 1 numbers, initially 0.
+// or NULL when out of memory. `first` is scratch space for s->n + 1 numbers, which must be 0.
 static uint32_t *sort_chunks(const struct streams *s, size_t *first)
 {
     uint32_t *order = malloc((s->n_owners + 1) * sizeof *order);
@@ -130,7 +130,7 @@ static uint32_t *sort_chunks(const struct streams *s, size_t *first)
         first[s->owners[c] + 1]++;
     for (size_t i = 0; i < s->n; i++)
         first[i + 1] += first[i];
-    // first[i + 1] is the end of stream i; filling from the back turns it into the start of stream
+    // first[i + 1] is the end of stream i. Filling from the back turns it into the start of stream
     // i.
     for (size_t c = s->n_owners; order && c-- > 0;)
         order[--first[s->owners[c] + 1]] = (uint32_t)c;

@@ -1,5 +1,5 @@
-// Byte streams that grow in parallel and are written one after another. They are kept in a
-// temporary file, so memory use does not depend on their length.
+// Byte streams that grow in parallel and are written one after another. A temporary file holds the
+// streams, so memory use does not depend on their length.
 #ifndef HEAPTAPE_FORMATS_STREAMS_H
 #define HEAPTAPE_FORMATS_STREAMS_H
 

@@ -107,7 +107,7 @@ int text_next(struct import *im, struct text_line *line)
     while (line->end > line->at &&
            (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
         line->end--;
-    // The buffer belongs to the source and is writable. Without this newline, parsers would accept
+    // The source owns the buffer, which is writable. Without this newline, parsers would accept
     // trailing blanks and continue past the end of the line.
     *(char *)(uintptr_t)line->end = '\n';
     return 1;

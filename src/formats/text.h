@@ -12,9 +12,9 @@
 
 enum { TEXT_EXPORT_LINE = 512 }; // maximum length of a line in any format
 
-// Parsers read at **at and advance *at past the text they accept. If they return false, *at is
-// unchanged. They take no length argument: the text must end with a newline, which no parser
-// accepts, followed by TEXT_SLACK readable bytes.
+// Parsers read at **at and advance *at past the text that they accept. If a parser returns false,
+// *at is unchanged. Parsers have no length argument. Instead, the text must end with a newline,
+// which no parser accepts, and TEXT_SLACK readable bytes must follow.
 enum { TEXT_SLACK = IMPORT_SOURCE_SLACK_BYTES };
 
 static inline bool text_match(const char **at, char c)
@@ -136,12 +136,12 @@ struct text_line {
     const char *end; // a newline, which replaces the first trailing blank
 };
 
-// Reads the next line. A line without a newline means that the file is truncated; it is reported,
-// or skipped under keep_going. Returns 1, 0 at the end, or a negative errno.
+// Reads the next line. A line without a newline means that the file is truncated. Such a line is
+// reported or, with keep_going, skipped. Returns 1, 0 at the end, or a negative errno.
 int text_next(struct import *im, struct text_line *line);
 
-// Reports the text at line->at as invalid. `expected` describes the expected text ("a size").
-// Same results as import_bad.
+// Reports the text at line->at as invalid. `expected` describes the expected text, for example "a
+// size". Returns the same values as import_bad.
 int text_bad(struct import *im, const struct text_line *line, const char *expected);
 
 // Values that a call in a line can contain.
