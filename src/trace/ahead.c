@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { PLACES = 3 }; // items: in use, ready, and being read
+enum { PLACES = 3 }; // the item in use, an item that is ready, and the item that is being read
 
 struct place {
     struct trace_item item;
@@ -29,7 +29,7 @@ static void swap_buffers(struct buf *a, struct buf *b)
     *b = c;
 }
 
-// Swaps the storage of the item and the place.
+// Swaps the storage of the reader's item with the storage of the place.
 static void move_storage(struct place *p, struct trace_reader *r)
 {
     swap_buffers(&p->words, &r->words);

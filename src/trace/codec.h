@@ -19,12 +19,12 @@
 #include <string.h>
 
 enum codec_tag {
-    // A word that was never written. It follows the last record of a killed thread.
+    // A word that was never written. Such a word follows the last record of a killed thread.
     CODEC_TAG_HOLE = 0,
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,
-    // 4 to 27: one-word form of the kind with this wire number. HT_FIRST_NOTE and above: notes.
+    // 4 to 27: one-word records of the kind with this wire number. From HT_FIRST_NOTE: notes.
 };
 
 enum {
@@ -53,8 +53,8 @@ enum {
     CODEC_MAX_TEXT_BYTES = 1024,
     CODEC_MAX_LONG_WORDS =
         1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers and text of the longest record
-    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES, // EPOCH, BASE and notes that precede a record
-    CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // longest record with its notes
+    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES, // the EPOCH, BASE and notes that precede a record
+    CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // the longest record with its notes
 };
 
 _Static_assert(CODEC_REL_AT + CODEC_REL_BITS == 64, "a SIZED record is one word");
@@ -151,21 +151,21 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
     return codec_put_long_at(w, ev->stamp, ev);
 }
 
-// Returns the number of a call site: a hash of a return address and the caller's site (0: no
-// caller).
+// The number of a call site identifies its stack. It is a hash of the return address and of
+// `outer`, the number of the caller's call site. For the outermost frame, `outer` is a generation.
 #define CODEC_SITE_FACTOR 0xd6e8feb86659fd93u
 
-// The site used for "no caller" is below this number: it counts how often the process's code was
-// replaced with other code at the same address. Equal addresses before and after a replacement are
-// different sites.
+// All generations are below this number. A generation counts how often the process's code was
+// replaced with other code at the same address. Equal addresses before and after a replacement
+// therefore belong to different sites.
 #define CODEC_GENERATIONS 4096u
 static inline uint64_t codec_site(uint64_t outer, uint64_t address)
 {
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
 }
 
-// State of a stream that the encoding of its records depends on. Each segment of a trace stores the
-// initial values.
+// State of a stream on which the encoding of its records depends. Each segment of a trace stores
+// the state before its first record.
 struct codec_state {
     uint64_t epoch;
     uint64_t base; // address, a multiple of 8
@@ -201,7 +201,7 @@ static inline uint64_t *codec_put_notes(uint64_t *w, const struct event *ev)
     return w;
 }
 
-// Returns true if a SIZED calloc can hold this count. A count other than 1 needs a note.
+// Returns true if a SIZED calloc can hold this count. Any count other than 1 needs a note.
 static inline bool codec_count_fits(uint64_t count)
 {
     return count && count >> CODEC_NOTE_BITS == 0;
@@ -289,9 +289,9 @@ static inline bool codec_get_long(const uint64_t *w, unsigned words, struct even
     return true;
 }
 
-// Decodes the record at `w` with its notes; `left` words are available. Returns the number of words
-// and fills in *ev. For EPOCH and BASE, which only change the state, ev->kind is 0. Returns 0 if
-// the words are corrupt or truncated.
+// Decodes the record at `w` and its notes; `left` words are available. Returns the number of words
+// and fills in *ev. For EPOCH and BASE, which only change the state, sets ev->kind to 0. Returns 0
+// if the words are corrupt or truncated.
 static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint64_t left,
                                  struct event *ev)
 {

@@ -7,14 +7,14 @@
 // Records are split in blocks whose buffers fit in the L1 cache.
 enum { BLOCK = 1024, PLANES = 6, WORD = 8, GROUP = 8 };
 
-// Vector register of any processor.
+// A vector register of 16 bytes.
 #define BYTES16 uint8_t __attribute__((vector_size(16)))
 
 struct columns_block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
-    // The arrays hold whole words while records are split, and bits 19 to 63 while they are merged.
-    // `plain` is relative to the base.
+    // The arrays hold whole words while records are split, and bits 19 to 63 of the words while
+    // columns are merged. The addresses in `plain` are relative to the base.
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 
@@ -132,8 +132,8 @@ static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t lef
     return form <= COLUMNS_PLAIN || (form == COLUMNS_LONG && long_words(w + notes, left - notes));
 }
 
-// Updates the state for the record at `w`, which is neither SIZED nor PLAIN. Returns its number of
-// words, or 0 if it is invalid.
+// Updates the state for the record at `w`, which is neither SIZED nor PLAIN. Returns the record's
+// number of words, or 0 if the record is invalid.
 static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left,
                           struct columns_records *r)
 {
@@ -153,7 +153,7 @@ static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t l
     return form != COLUMNS_BAD;
 }
 
-// Returns the tags of GROUP words, as bits.
+// Returns the tags of GROUP words as a bit set.
 static inline uint32_t tags_of(const uint64_t *w)
 {
     uint32_t tags = 0;
@@ -162,14 +162,14 @@ static inline uint32_t tags_of(const uint64_t *w)
     return tags;
 }
 
-// Returns the class of w[i], or of CODEC_TAG_HOLE behind the end.
+// Returns the class of w[i], or the class of CODEC_TAG_HOLE after the end.
 static inline const struct columns_class *class_at(const struct columns *c, const uint64_t *w,
                                                    uint32_t i, uint32_t n)
 {
     return &c->classes[i < n ? codec_tag_of(w[i]) : CODEC_TAG_HOLE];
 }
 
-// Scans frequent records (see split_frequent). Returns their number.
+// Scans frequent records (see split_frequent). Returns the number of records.
 static uint32_t scan_frequent(const struct columns *c, const uint64_t *w, uint32_t n,
                               struct columns_records *r)
 {
@@ -234,15 +234,15 @@ static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
         *defined = codec_site(*defined, get_u64((const uint8_t *)ev.text + WORD * n));
 }
 
-// Swaps 0 and the site that was just defined. The site's number follows from its definition, and 0
-// compresses better. A second call restores the value.
+// Swaps 0 and the site that was just defined. The decoder knows the site's number from its
+// definition, and 0 compresses better. A second call restores the value.
 static inline uint64_t exchange_site(bool is_site, uint64_t value, uint64_t defined)
 {
     bool is_either = is_site & ((value == defined) | (value == 0));
     return __builtin_expect(is_either, 0) ? value ^ defined : value;
 }
 
-// Like scan_rare, but also appends the words that do not go into the block.
+// Like scan_rare, but also appends the words that do not belong in the block.
 static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                            struct columns_records *r)
 {
@@ -264,7 +264,7 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     return words;
 }
 
-// Appends the tags of records of one word, and the stamps of the hot ones.
+// Appends the tags of one-word records. Appends stamps only for hot records.
 static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
                         bool all_hot)
 {
@@ -284,10 +284,10 @@ static void split_heads(struct columns *c, struct columns_block *b, const uint64
     b->n_stamps += n_stamps;
 }
 
-// Appends frequent records: hot records, BASE, and notes before hot records. Stops when the block is
-// full, w ends, or another record follows. Returns the number of records, which is also their number
-// of words. All arrays are written for each record, and only the right ones advance: that is cheaper
-// than mispredicted branches.
+// Appends frequent records: hot records, BASE, and notes before hot records. Stops when the block
+// is full, when `w` ends, or at any other record. Returns the number of records, which is also the
+// number of words. Each record is written to all arrays, but only the arrays that the record
+// belongs to advance. This is cheaper than mispredicted branches.
 static uint32_t split_frequent(struct columns *c, struct columns_block *b, const uint64_t *w,
                                uint32_t n, struct columns_records *r)
 {
@@ -378,7 +378,7 @@ static inline void interleave_halves(BYTES16 *a)
     memcpy(a, b, sizeof b);
 }
 
-// Appends the bodies of the words, one column per byte.
+// Appends the words without tag and stamp, one column per byte.
 static void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n)
 {
     uint8_t *to[PLANES];
@@ -480,7 +480,7 @@ bool columns_ended(const struct columns_source *src)
 }
 
 // Counts the forms in a block of tags. Returns false if a tag is invalid or a column is too short.
-// Does not advance the columns, which get_* do.
+// The columns do not advance here, but in the get_* functions.
 static bool count_block(const struct columns *c, const struct columns_source *src,
                         struct columns_block *b)
 {
@@ -548,7 +548,7 @@ static void get_stamps(struct columns_source *src, struct columns_block *b)
 }
 
 // Decodes an EPOCH, BASE or LONG record or a note into `to`, which has space for `room` words.
-// Returns its number of words, or 0 if it is invalid.
+// Returns the number of words, or 0 if the record is invalid.
 static uint32_t merge_rare(const struct columns *c, struct columns_source *src, unsigned tag,
                            uint64_t *to, uint32_t room, struct columns_records *r)
 {
@@ -573,7 +573,8 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     return scan_rare(c, to, words, r);
 }
 
-// Merges the columns of a block into words. Returns their number, or 0 if a record is invalid.
+// Merges the columns of a block into words. Returns the number of words, or 0 if a record is
+// invalid.
 static uint32_t merge_records(const struct columns *c, struct columns_source *src,
                               const struct columns_block *b, uint64_t *to, uint32_t room,
                               struct columns_records *r)

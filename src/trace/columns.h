@@ -18,7 +18,7 @@ enum columns_transform {
 enum {
     EVENTS_HEADER_BYTES = 24,
     EVENTS_SEGMENT_BYTES = 48,
-    EVENTS_LAST_OF_BATCH = 1,                   // bit of the flags
+    EVENTS_LAST_OF_BATCH = 1,                   // flag
     EVENTS_TRANSFORM_AT = 8,                    // bit position of the transform in the flags
     EVENTS_MAX_WORDS = FRAME_MAX_RAW_BYTES / 8, // limit per frame, for all transforms
 };
@@ -34,8 +34,8 @@ enum column {
     COLUMN_COUNT,
 };
 
-// Layout of a record, given its tag. The first two are the most frequent, and loops use them as
-// indices.
+// Layout of a record, which its tag determines. The first two layouts are the most frequent, and
+// loops use them as indices.
 enum columns_form {
     COLUMNS_SIZED,
     COLUMNS_PLAIN,
@@ -46,10 +46,11 @@ enum columns_form {
     COLUMNS_BAD
 };
 
-// Properties of the records with a tag, for the loop that splits most records.
+// Properties of a tag's records, for the loop that splits most records.
 struct columns_class {
     uint8_t sized, plain, word_bytes, counts, is_site, is_base;
-    uint8_t ends, follows; // `ends & follows of the next record`: split by another function
+    // If `ends & follows of the next record` is not 0, another function splits the record.
+    uint8_t ends, follows;
 };
 
 struct columns {
@@ -58,13 +59,13 @@ struct columns {
     struct columns_class classes[1 << CODEC_TAG_BITS]; // by tag
     uint32_t room;                                     // capacity in words
     uint32_t words;                                    // words appended since columns_clear
-    uint32_t stamp;   // stamp field of the previous record of the frame, in any segment
+    uint32_t stamp;   // stamp field of the previous record in the frame, in any segment
     uint64_t defined; // site defined by the last HT_FRAMES in the frame; 0 before the first
     struct buf column[COLUMN_COUNT];
     struct frame_hint hints[2][COLUMN_COUNT]; // by `fast`
 };
 
-// Consecutive whole records. Each note counts as a record.
+// Consecutive whole records. A note counts as a record.
 struct columns_records {
     struct codec_state state; // in: state before the first word; out: state after the last word
     uint32_t words, records;
@@ -72,7 +73,7 @@ struct columns_records {
     bool modules;    // set if a record is HT_MODULE; never reset
 };
 
-// Initializes the tables for columns_scan and columns_get, without columns.
+// Initializes the tables for columns_scan and columns_get. Does not allocate columns.
 void columns_init(struct columns *c);
 void columns_release(struct columns *c);
 
@@ -87,13 +88,14 @@ void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
 // Like columns_scan, but also appends the records to the columns. Requires n ≤ room - words.
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
 
-// Appends the table of lengths to the payload and returns the columns as COLUMN_COUNT parts, valid
-// until the columns change. `fast` selects the hints (struct frame_hint). Returns 0 or -ENOMEM.
+// Appends the table of lengths to the payload. Sets `parts` to the COLUMN_COUNT columns, which are
+// valid until the columns change. `fast` selects the hints (struct frame_hint). Returns 0 or
+// -ENOMEM.
 int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts);
 
 // Decoder of columns. `at` points to the table of lengths. columns_get restores the words of one
-// segment; *r has its counts, and `words` has space for it. The functions return false if the
-// columns are invalid.
+// segment. *r contains the counts of the segment, and `words` has space for its words. The
+// functions return false if the columns are invalid.
 struct columns_source {
     enum columns_transform transform;
     const uint8_t *column[COLUMN_COUNT];

@@ -252,8 +252,8 @@ static int set_string(char **to, const struct tlv *field)
     return 0;
 }
 
-// Copies strings that are each terminated by NUL. Appends a NUL, so that the first string is always
-// a C string.
+// Copies a list of strings, each terminated by NUL. Appends another NUL, so that *to is a C string
+// even if the list in the file is empty or lacks the last NUL.
 static int set_texts(char **to, uint32_t *bytes, const struct tlv *field)
 {
     char *text = malloc(field->size + 1);

@@ -10,8 +10,8 @@ struct trace_file {
     struct input in;
     struct trace_reader reader;
     bool open; // `reader` is open
-    // End of the file, if it has been read. The reader's session then has the clock rate of the
-    // whole recording.
+    // The end of the file, if it has been read. In that case, the reader's session contains the
+    // clock rate of the whole recording.
     struct trace_tail tail;
     bool tail_read;
 };

@@ -5,13 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Process image that may be a parent.
+// A process image that may be a parent.
 struct forks_image {
     uint64_t start_stamp;
-    size_t older; // 1 + index of the previous image with the same pid, or 0
+    size_t older; // index of the previous image with the same pid, plus 1, or 0
 };
 
-enum { MAX_OLDER = 1000 }; // limit on the images searched per pid; chains of exec are shorter
+// Limit on the number of images to search for a pid; chains of exec are shorter.
+enum { MAX_OLDER = 1000 };
 
 void trace_forks_release(struct trace_forks *f)
 {
@@ -26,8 +27,8 @@ void trace_forks_finder_release(struct trace_forks_finder *s)
     *s = (struct trace_forks_finder){0};
 }
 
-// Returns 1 + the number of the parent, or 0 if the parent is not in the trace. Old traces contain
-// only its pid, and the last image with that pid is used.
+// Returns the number of the parent plus 1, or 0 if the parent is not in the trace. Old traces
+// contain only the pid of the parent, so the last image with that pid is used.
 static size_t find_parent(const struct trace_forks_finder *s, const struct trace_process *p)
 {
     size_t at = p->forked_from ? map_get(&s->by_pid, p->forked_from) : 0;

@@ -10,7 +10,8 @@
 struct trace_fork {
     uint32_t parent, child; // process image numbers; the parent's number is lower
     uint64_t stamp;         // the child inherits the parent's blocks that are live at this stamp
-    // The recorder saw the fork; otherwise `stamp` is the start of the child, which is later.
+    // True if the recorder saw the fork. Otherwise, `stamp` is the start of the child, which is
+    // later.
     bool seen;
 };
 
@@ -22,17 +23,17 @@ struct trace_forks {
 
 void trace_forks_release(struct trace_forks *f);
 
-// Finds forks while PROCESS frames are read in order. Initialize to zero.
+// Finds forks while the caller reads PROCESS frames in order. Initialize to zero.
 struct trace_forks_finder {
-    struct map by_pid; // 1 + index of the last image with the pid
+    struct map by_pid; // maps a pid to the index of its last image plus 1
     struct forks_image *images;
     size_t n, capacity;
 };
 
 void trace_forks_finder_release(struct trace_forks_finder *s);
 
-// Adds the next process. Returns 1 with its fork in *fork, 0 if no earlier process is its parent,
-// or -ENOMEM.
+// Adds the next process. Returns 1 and sets *fork if an earlier process is its parent, 0 if not, or
+// -ENOMEM.
 int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_process *p,
                            struct trace_fork *fork);
 

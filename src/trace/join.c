@@ -25,7 +25,9 @@ struct joined {
     uint32_t pid;
     uint64_t start_stamp;
     bool ended;
-    uint64_t recorded_from;    // from the process's first segment; 0: recorded from its start
+    // Start of the first segment that contains the process; 0 if the process was recorded from its
+    // start.
+    uint64_t recorded_from;
     struct trace_process last; // facts of PROCESS_END in the process's last segment
 };
 
@@ -35,19 +37,22 @@ struct join {
     size_t n_pieces, pieces_capacity;
     struct joined *processes;
     size_t n_processes, processes_capacity;
-    struct map by_start; // 1 + index of a process, by start_stamp and pid
-    struct map ends;     // by stream of the joined trace: 1 + number of words so far
+    struct map by_start; // maps start_stamp and pid of a process to its index plus 1
+    // Maps a stream of the joined trace to the number of its words so far plus 1.
+    struct map ends;
     struct trace_writer writer;
     // Current segment.
     struct trace_reader reader;
-    uint32_t *numbers; // per process of the segment: number in the joined trace
+    // Indexed by process of the segment: number of the process in the joined trace.
+    uint32_t *numbers;
     size_t n_numbers, numbers_capacity;
-    // By stream of the joined trace: SHIFT_BIAS + offset that is added to word indices.
+    // Maps a stream of the joined trace to SHIFT_BIAS plus an offset, which is added to word
+    // indices.
     struct map shifts;
-    bool repeats; // the next batch only lists blocks and repeats records: it is omitted
+    bool repeats; // the next batch is omitted, because it only lists blocks and repeats records
     bool in_batch;
     uint64_t watermark;
-    uint64_t first_watermark; // of the first batch; UINT64_MAX before its end
+    uint64_t first_watermark; // watermark of the first batch; UINT64_MAX until the batch has ended
     bool continues;           // another segment follows
     uint64_t end_stamp, clock_hz;
     bool saw_end;
@@ -122,8 +127,8 @@ static int find_pieces(struct join *j)
     return 0;
 }
 
-// If the joined trace contains the fork that created the process, omits the list of inherited
-// blocks, which the next batch contains.
+// Omits the list of inherited blocks, which the next batch contains, if the joined trace contains
+// the fork that created the process.
 static void restore_parent(struct join *j, struct trace_process *p)
 {
     uint64_t stamp = p->listed_fork_stamp ? p->listed_fork_stamp : p->start_stamp;
@@ -160,7 +165,8 @@ static int put_process(struct join *j, const struct trace_process *p)
     return trace_write_process(&j->writer, &of, j->e);
 }
 
-// Counts words that were already in the previous segment, but does not write them.
+// Counts the words of the segment that the previous segment already contained, but does not write
+// them.
 static int skip_segment(struct join *j, const struct trace_segment *s)
 {
     uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
@@ -208,14 +214,14 @@ static int put_events(struct join *j, const struct trace_item *item)
     return rc;
 }
 
-// Handles a PROCESS_END. If the process has ended, the segment contains the PROCESS_END of the
-// whole recording. Otherwise another segment may follow.
+// Handles a PROCESS_END. If the process has ended, the segment's PROCESS_END contains the facts of
+// the whole recording. Otherwise, another segment may follow.
 static int put_process_end(struct join *j, const struct trace_process *p)
 {
     uint32_t number = j->numbers[p->number];
     struct joined *of = &j->processes[number];
     struct trace_process whole = {.number = number, .ended = 1};
-    // The next segment repeats the end if some events had not been ordered yet.
+    // The next segment repeats the PROCESS_END if some events had not been ordered yet.
     if (of->ended)
         return 0;
     trace_process_release(&of->last);

@@ -1,5 +1,5 @@
-// Facts about missing data that are stored for each process of a trace, collected over all
-// processes.
+// Facts about missing data. A trace stores them for each process; this struct collects them over
+// all processes.
 #ifndef HEAPTAPE_TRACE_LOSSES_H
 #define HEAPTAPE_TRACE_LOSSES_H
 
@@ -7,7 +7,7 @@
 
 // A fact that applies to some processes.
 struct trace_fact {
-    uint32_t processes; // number of these processes; 0: the other fields are unset
+    uint32_t processes; // number of these processes; if 0, the other fields are unset
     uint32_t pid;       // pid of the first of these processes
     char program[64];   // name of the first process's executable
     char text[200];
@@ -15,11 +15,13 @@ struct trace_fact {
 
 struct trace_losses {
     uint64_t lost_records; // sum over the processes; struct trace_balance has other losses
-    struct trace_fact off; // processes in which recording turned itself off, and why
-    // processes that call another malloc than the library's, and the object that defines it
+    // Processes in which recording turned itself off. The text is the reason.
+    struct trace_fact off;
+    // Processes that call a malloc other than the library's. The text is the object that defines
+    // that malloc.
     struct trace_fact bypassed;
-    // Objects of all processes whose calls of malloc bypass the library, without duplicates, each
-    // terminated by NUL. Objects that do not fit are dropped.
+    // Objects whose calls of malloc bypass the library. Collected from all processes without
+    // duplicates, each terminated by NUL. Objects that do not fit are dropped.
     char deepbound[2048];
     uint32_t deepbound_bytes;
 };

@@ -18,7 +18,7 @@ struct names_function {
 // Names of the code at [start, start + bytes) in a module.
 struct names_entry {
     uint64_t start, bytes;
-    uint32_t module; // number from 1; 0: any code at the address
+    uint32_t module; // number of the module, from 1, or 0 for any code at the address
     uint32_t n;      // number of functions, innermost first
     size_t first;    // index of the innermost function
 };
@@ -29,8 +29,8 @@ struct names {
     struct names_function *functions;
     size_t n_entries, n_functions;
     size_t entries_capacity, functions_capacity;
-    struct buf texts;   // each terminated by NUL
-    struct map by_hash; // by hash of a string: 1 + offset
+    struct buf texts;   // strings, each terminated by NUL
+    struct map by_hash; // maps the hash of a string to its offset plus 1
 };
 
 enum {
@@ -41,8 +41,9 @@ enum {
 
 void names_release(struct names *n);
 
-// names_begin starts an entry; names_function adds a function to it. Strings end at the first NUL
-// or after function_bytes and file_bytes. Return 0 or -ENOMEM.
+// names_begin starts an entry; names_function adds a function to the entry. Strings end at the
+// first NUL or, without a NUL, after function_bytes and file_bytes. Both functions return 0 or
+// -ENOMEM.
 int names_begin(struct names *n, uint32_t module, uint64_t start, uint64_t bytes);
 int names_function(struct names *n, const char *function, size_t function_bytes, const char *file,
                    size_t file_bytes, uint32_t line);
@@ -56,7 +57,7 @@ static inline const char *names_text(const struct names *n, size_t offset)
 // -ENOMEM.
 int names_copy(struct names *to, const struct names *from, uint32_t shift);
 
-// Index of entries by address. Borrows the names, which must not change.
+// Index of entries by address. The names are borrowed and must not change.
 struct names_index {
     const struct names *names;
     uint32_t *order;
@@ -65,8 +66,8 @@ struct names_index {
 int names_index_init(struct names_index *x, const struct names *n); // returns 0 or -ENOMEM
 void names_index_release(struct names_index *x);
 
-// Returns the entry that contains the address in the module, or NULL. If there are several, returns
-// the one with the highest start address that was appended last.
+// Returns the entry that contains the address in the module, or NULL. If there are several entries,
+// returns the last entry appended among the entries with the highest start address.
 const struct names_entry *names_find(const struct names_index *x, uint32_t module,
                                      uint64_t address);
 

@@ -48,7 +48,7 @@ int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n)
     return 0;
 }
 
-// A field that consists of a single number.
+// A field whose value is a single number.
 struct pages_number {
     unsigned tag;
     size_t offset;

@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Type of a mapping. Wire values.
+// Types of mappings. Wire values.
 enum trace_memory {
     TRACE_MEMORY_HEAP = 0,      // brk(2)
-    TRACE_MEMORY_ANONYMOUS = 1, // private, without a file
-    TRACE_MEMORY_STACK = 2,     // main thread, and mappings named as stacks
+    TRACE_MEMORY_ANONYMOUS = 1, // private mappings without a file
+    TRACE_MEMORY_STACK = 2,     // the main thread's stack, and mappings named as stacks
     TRACE_MEMORY_FILE = 3,      // code and data of files
     TRACE_MEMORY_SHARED = 4,    // shared memory
     TRACE_MEMORY_RECORDING = 5, // heaptape's mappings in the process
@@ -25,18 +25,19 @@ struct trace_page_run {
     uint64_t first, n;
 };
 
-// Mapping of type HEAP or ANONYMOUS.
+// A mapping of type HEAP or ANONYMOUS.
 struct trace_mapping {
     uint64_t start, bytes;
     enum trace_memory kind;
-    // The mapping follows a file mapping directly; usually the zeroed data of a library.
+    // True if the mapping directly follows a mapping of a file. Such a mapping usually contains the
+    // zeroed data of a library.
     bool after_file;
     uint64_t rss_bytes, swap_bytes, huge_bytes;
     size_t first_run, n_runs;
 };
 
-// A name (of a file, of shared memory, or "[anon:NAME]") and the resident bytes of all mappings
-// with this name.
+// Name of a file, name of shared memory, or "[anon:NAME]", with the resident bytes of all mappings
+// that have this name.
 enum { TRACE_PAGES_NAME_BYTES = 200, TRACE_PAGES_NAMES = 8 };
 struct trace_pages_name {
     enum trace_memory kind;
@@ -46,17 +47,17 @@ struct trace_pages_name {
 
 #define TRACE_PAGES_UNKNOWN UINT64_MAX
 
-// All zero is empty. Release with trace_pages_release.
+// An all-zero struct is empty. Release with trace_pages_release.
 struct trace_pages {
     uint32_t process;
-    uint64_t stamp, end_stamp; // start and end of reading
+    uint64_t stamp, end_stamp; // stamps at which reading the maps started and ended
     uint64_t page_bytes;
     uint64_t rss_bytes, pss_bytes, swap_bytes,
-        huge_bytes; // totals over the mappings; huge: anonymous memory in huge pages
+        huge_bytes; // totals over all mappings; huge_bytes counts anonymous memory in huge pages
     uint64_t minor_faults, major_faults, cpu_ns; // since the start of the process
     uint64_t cgroup_bytes, cgroup_limit_bytes;   // TRACE_PAGES_UNKNOWN: none
     uint64_t cxx_bytes;                          // resident bytes of files of the C++ library
-    uint64_t rss_of[TRACE_MEMORY_KINDS];         // totals of the unlisted mappings
+    uint64_t rss_of[TRACE_MEMORY_KINDS];         // totals of the mappings that are not listed
     struct trace_mapping *mappings;              // sorted by address
     size_t n_mappings, mappings_capacity;
     struct trace_page_run *runs;
@@ -73,7 +74,7 @@ int trace_pages_add(struct trace_pages *p, const struct trace_mapping *m);
 // Appends resident pages to the last mapping, above its other pages. Returns 0 or -ENOMEM.
 int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n);
 
-// Returns the resident bytes of heaptape's own mappings in the payload of a frame; 0: unknown.
+// Returns the resident bytes of heaptape's own mappings in the payload of a frame, or 0 if unknown.
 uint64_t trace_pages_recording_bytes(const uint8_t *at, size_t n);
 
 // Appends the payload of a frame. Returns 0, -ENOMEM, or -EMSGSIZE if the payload does not fit in a

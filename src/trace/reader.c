@@ -14,7 +14,7 @@
 static int refuse_frame(const struct trace_reader *r, const struct frame *f, const char *what,
                         struct err *e)
 {
-    // The checksum matched, so the frame is not damaged: the writer wrote it like this.
+    // The checksum matched, so the frame is intact, and the writer stored this number.
     const char *writer = r->session.heaptape;
     if (writer && strverscmp(writer, HEAPTAPE_VERSION) > 0) {
         frame_newer(r->in->name, f->offset, writer, what, e);
@@ -242,7 +242,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     int rc = read_table(r, f, n, &words, e);
     if (rc < 0)
         return rc;
-    // A word has at least one byte, even in columns.
+    // A word needs at least one byte, even in columns.
     if (words > EVENTS_MAX_WORDS || words > f->size)
         return refuse_frame(r, f, "an events frame holds too many words", e);
     item->batch = get_u64(f->data);

@@ -11,24 +11,24 @@
 struct trace_item {
     enum trace_frame type;
     uint64_t offset; // offset of the frame in the file
-    // TRACE_PROCESS, TRACE_PROCESS_END, TRACE_NAMES and TRACE_PAGES: the process, with all fields
-    // read so far
+    // For TRACE_PROCESS, TRACE_PROCESS_END, TRACE_NAMES and TRACE_PAGES: the process, with all
+    // fields read so far.
     struct trace_process *process;
-    // TRACE_EVENTS
+    // For TRACE_EVENTS.
     uint64_t batch, watermark;
-    bool batch_ends; // last frame of its batch
+    bool batch_ends; // this frame is the last frame of its batch
     const struct trace_segment *segments;
     size_t n_segments;
-    // TRACE_SAMPLES
+    // For TRACE_SAMPLES.
     const struct trace_sample *samples;
     size_t n_samples;
-    // TRACE_NAMES, in addition to `process`: payload for names_get (trace/names.h)
+    // For TRACE_NAMES, in addition to `process`: payload for names_get (trace/names.h).
     const uint8_t *names;
     size_t names_bytes;
-    // TRACE_PAGES, in addition to `process`: payload for trace_pages_get (trace/pages.h)
+    // For TRACE_PAGES, in addition to `process`: payload for trace_pages_get (trace/pages.h).
     const uint8_t *pages;
     size_t pages_bytes;
-    // TRACE_END
+    // For TRACE_END.
     uint64_t end_stamp, events;
     uint64_t clock_hz; // clock rate measured over the whole session, or 0
     bool continues;    // another segment follows
@@ -64,12 +64,12 @@ void trace_reader_close(struct trace_reader *r);
 // -EPROTO for a frame with an unknown kind.
 int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 
-// Decodes a frame, for salvage. Returns 1 with the item, 0 if frames of this type are skipped, or a
-// negative errno.
+// Decodes a frame, for salvage. Returns 1 and fills in the item, 0 if trace_next skips frames of
+// this type, or a negative errno.
 int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item,
                      struct err *e);
 
-// Adds a process with the next number and no other facts.
+// Adds a process with the next process number. Its other facts are unknown.
 int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e);
 
 #endif

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Sets an error for a payload that cannot be decoded, because the reader does not check these
-// payloads.
+// Sets an error for a payload that cannot be decoded. The reader does not check these payloads.
 static int report_failure(const struct trace_writer *w, int rc, struct err *e)
 {
     return rc == -ENOMEM

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// A process number that exceeds the known ones by more than this is invalid, and does not belong to
-// a process whose frame was lost.
+// If a process number exceeds the known numbers by more than this, the number is invalid. A smaller
+// excess means that a PROCESS frame was lost.
 enum { MOST_UNKNOWN = 65536, LEVEL = 3 };
 
 struct salvage {
@@ -51,7 +51,7 @@ static int add_unknown(struct salvage *s, uint64_t number, struct err *e)
     return rc;
 }
 
-// Returns 1 + the highest process number in the table of an EVENTS frame.
+// Returns the highest process number in the table of an EVENTS frame plus 1.
 static uint64_t processes_of_events(const struct frame *f)
 {
     uint64_t most = 0;
@@ -170,8 +170,8 @@ static int salvage_frame(struct salvage *s, const struct frame *f, struct err *e
     return f->type == TRACE_SESSION || rc == 0 ? 0 : keep_item(s, &item, e);
 }
 
-// Skips to the next intact header from `at` on, where frame number `due` was expected. Returns the
-// same values as frame_resync.
+// Skips to the next intact header at or after `at`, where frame number `due` was expected. Returns
+// the same values as frame_resync.
 static int skip_to_header(struct salvage *s, uint64_t at, uint64_t due, uint64_t *last,
                           struct err *e)
 {

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Maximum size of the END frame, enough for the counts of a few thousand processes. Longer frames
-// are not found.
+// Maximum size of the END frame that is found, which is enough for the counts of a few thousand
+// processes. Longer END frames are not found.
 enum { TAIL_BYTES = 65536 };
 
 static bool get_count(const uint8_t **at, const uint8_t *end, struct trace_count *c)
@@ -40,7 +40,7 @@ static int get_counts(const struct tlv *f, struct trace_tail *t)
     return 0;
 }
 
-// Reads a frame. If it is END, sets *is_end and fills in *t. Returns 0 or -ENOMEM.
+// Reads a frame. If the frame is END, sets *is_end and fills in *t. Returns 0 or -ENOMEM.
 static int read_frame(struct frame_reader *frames, bool *is_end, struct trace_tail *t)
 {
     struct frame f;
@@ -78,7 +78,7 @@ int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e)
     if (rc < 0)
         return rc;
     frame_reader_init(&frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
-    // If bytes only look like a frame header, the search ends and the totals are unknown.
+    // If other bytes look like a frame header, the search ends and the totals are unknown.
     while (rc >= 0 && !is_end && (rc = frame_resync(&frames, &skipped, e)) > 0)
         rc = read_frame(&frames, &is_end, t);
     frame_reader_release(&frames);

@@ -14,7 +14,7 @@ struct trace_count {
 };
 
 struct trace_tail {
-    struct trace_count *counts; // by process; NULL if not recorded
+    struct trace_count *counts; // indexed by process; NULL if not recorded
     size_t n;
     uint64_t clock_hz; // clock rate measured over the whole recording, or 0
 };

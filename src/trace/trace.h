@@ -16,7 +16,7 @@ enum trace_frame {
     TRACE_EVENTS = 3,      // part of a batch: segments with records
     TRACE_PROCESS_END = 4, // fields known at the end of a process image
     TRACE_SAMPLES = 5,     // memory of the processes, sampled by the recorder
-    TRACE_END = 6,   // fields with totals; the last frame, missing if the recording was cut off
+    TRACE_END = 6,   // fields with totals; the last frame; missing if the recording was cut off
     TRACE_NAMES = 8, // names of code addresses of a process
     TRACE_PAGES = 9, // fields: resident pages of a process (trace/pages.h)
     TRACE_UNRECORDED = 7, // fields of processes that were not recorded; at most once, before END
@@ -46,11 +46,11 @@ enum trace_frame {
     X(clock_distrusted, 90, "1: the kernel stopped using the processor's counter as its clock during the recording")
 // clang-format on
 
-// Tags of fields. Wire values in one number space, never reused.
+// Tags of fields. All frames share one number space of wire values, which are never reused.
 enum trace_field {
     TRACE_F_CLOCK_KIND = 1,    // enum clock_kind
     TRACE_F_CLOCK_HZ = 2,      // ticks per second (SESSION; END: more exact)
-    TRACE_F_STAMP_SHIFT = 3,   // unit of stamps: 2^this ticks
+    TRACE_F_STAMP_SHIFT = 3,   // stamps are in units of 2^STAMP_SHIFT ticks
     TRACE_F_START_STAMP = 4,   // start of the recording or the process
     TRACE_F_REALTIME_NS = 5,   // CLOCK_REALTIME at START_STAMP (SESSION)
     TRACE_F_ARGV = 6,          // arguments, each terminated by NUL
@@ -62,21 +62,21 @@ enum trace_field {
     TRACE_F_HEAPTAPE = 12,     // version of the recorder
     TRACE_F_ORDER_ONLY = 13,   // 1: stamps are not times and only order the events (SESSION)
     TRACE_F_STACK_SAMPLE_BYTES = 14,
-    // Text: for a dump, which is the last part of a recording, why it was written (SESSION).
+    // Reason why a dump was written, as text. A dump is the last part of a recording (SESSION).
     TRACE_F_DUMPED = 15,
     TRACE_F_SEGMENT = 16,   // number of the segment, from 1 (SESSION)
     TRACE_F_RECORDING = 17, // REALTIME_NS of the first segment (SESSION)
-    TRACE_F_PROCESS = 20,   // number of the process image, from 0, in order of appearance
+    TRACE_F_PROCESS = 20,   // number of the process image, from 0 in order of appearance
     TRACE_F_PID = 21,
     TRACE_F_PPID = 22,
     TRACE_F_EXE = 23,
     TRACE_F_ALLOCATOR = 24,          // path of the object that defines malloc
     TRACE_F_ALLOCATOR_BUILD_ID = 26, // build ID of that object in hexadecimal digits
-    // pid of the parent, if the process image started by fork without exec
+    // Pid of the parent, if the process image was created by fork without exec.
     TRACE_F_FORKED_FROM = 25,
     TRACE_F_FORKED_FROM_START = 27, // start_stamp of the parent's process image
     TRACE_F_FORK_STAMP = 28,        // stamp of the fork
-    // number of modules, at the start, that were inherited from the parent
+    // Number of modules that the process image inherited from its parent.
     TRACE_F_INHERITED_MODULES = 29,
     TRACE_F_END_STAMP = 30,
     TRACE_F_EXIT_STATUS = 31,  // as returned by wait(2); only for the recorder's child
@@ -84,8 +84,8 @@ enum trace_field {
     TRACE_F_WAITS = 33,        // number of times that a thread waited for the recorder
     TRACE_F_WAIT_NS = 34,
     TRACE_F_THREADS = 35,
-    TRACE_F_OFF_REASON = 36, // text: why tracing turned itself off
-    // stamps of the start and the end of recording, if only part of the process was recorded
+    TRACE_F_OFF_REASON = 36, // reason why tracing turned itself off, as text
+    // Stamps at which recording started and ended, if only part of the process was recorded.
     TRACE_F_RECORDED_FROM = 37,
     TRACE_F_RECORDED_TO = 38,
     TRACE_F_THREAD_NAMES = 39,   // per thread: varint tid, varint length, name
@@ -93,59 +93,62 @@ enum trace_field {
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, counted events (END)
     TRACE_F_MISSED_BY = 42,      // enum trace_missed_by (UNRECORDED, like the following fields)
     TRACE_F_MISSED = 43,         // number of unrecorded processes; only the first are listed
-    // pid of an unrecorded process. The fields up to the next MISSED_PID describe this process.
+    // Pid of an unrecorded process. The following fields, up to the next MISSED_PID, describe this
+    // process.
     TRACE_F_MISSED_PID = 44,
-    TRACE_F_MISSED_NAME = 45,  // name in the kernel
-    TRACE_F_MISSED_WHY = 46,   // text
-    TRACE_F_MISSED_FORKS = 47, // number of processes forked from it that ran the same program
+    TRACE_F_MISSED_NAME = 45, // name in the kernel
+    TRACE_F_MISSED_WHY = 46,  // reason, as text
+    // Number of processes that were forked from it and ran the same program.
+    TRACE_F_MISSED_FORKS = 47,
     TRACE_F_MISSED_CALLS = 48, // number of missing calls; absent if unknown
     TRACE_F_MISSED_NS = 49,    // run time; absent if unknown
-    // text: object whose malloc the program calls instead of the wrapper (PROCESS_END)
+    // Path of the object whose malloc the program calls instead of the wrapper (PROCESS_END).
     TRACE_F_BYPASSED_BY = 50,
-    // paths of objects that call the real functions, each terminated by NUL (PROCESS_END)
+    // Paths of objects that call the real functions, each terminated by NUL (PROCESS_END).
     TRACE_F_DEEPBOUND = 51,
     TRACE_F_CPU_NS = 52, // CPU time of the process while recorded; absent if unknown (PROCESS_END)
     // Estimated part of CPU_NS that was spent on recording, in ticks (PROCESS_END).
     TRACE_F_RECORDING_TICKS = 53,
-    // For a process with DEEPBOUND: bytes in use in glibc's malloc, and bytes it has obtained from
-    // the system, at the end (PROCESS_END)
+    // For a process with DEEPBOUND: the bytes in use in glibc's malloc at the end, and the bytes
+    // that it has obtained from the system (PROCESS_END).
     TRACE_F_MALLOC_IN_USE_BYTES = 54,
     TRACE_F_MALLOC_SYSTEM_BYTES = 55,
-    // Bounds of the ticks spent in the real functions; absent if too few calls were timed
-    // (PROCESS_END)
+    // Bounds of the ticks spent in the real functions. Absent if too few calls were timed
+    // (PROCESS_END).
     TRACE_F_CALL_MIN_TICKS = 56,
     TRACE_F_CALL_MAX_TICKS = 57,
     TRACE_F_CONTINUES = 58, // 1: another segment follows (END)
-    // fields of the PROCESS_END frame of the whole recording (PROCESS_END of a segment)
+    // Fields of the PROCESS_END frame of the whole recording (in a PROCESS_END frame of a segment).
     TRACE_F_WHOLE = 59,
     // PAGES frames.
     TRACE_F_PAGES_STAMP = 60,     // stamp when reading of the maps started
     TRACE_F_PAGES_END_STAMP = 61, // stamp when reading of the maps ended
-    TRACE_F_PAGE_BYTES = 62,      // before the first mapping
-    TRACE_F_RSS_BYTES = 63,       // total for the process, like the next three
+    TRACE_F_PAGE_BYTES = 62,      // precedes the first mapping
+    TRACE_F_RSS_BYTES = 63,       // total for the process, as are the next three fields
     TRACE_F_PSS_BYTES = 64,
     TRACE_F_SWAP_BYTES = 65,
     TRACE_F_HUGE_BYTES = 66, // anonymous memory in huge pages
     TRACE_F_MINOR_FAULTS = 67,
     TRACE_F_MAJOR_FAULTS = 68,
     TRACE_F_PROCESS_CPU_NS = 69, // since the start of the process
-    TRACE_F_CGROUP_BYTES = 70, // memory used by its cgroup; absent if there is no memory controller
+    // Memory used by the process's cgroup; absent without a memory controller.
+    TRACE_F_CGROUP_BYTES = 70,
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
     TRACE_F_UNLISTED = 72, // varints: enum trace_memory, and resident bytes in unlisted mappings
     TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
-    // For a process whose inherited blocks are listed in the next batch of the segment: varints
-    // with FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
+    // For a process whose inherited blocks are listed in the next batch of the segment. Contains
+    // varints with FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
     TRACE_F_LISTED = 91,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
     TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)
-    // PROCESS_END, absent if every event has its own reading of the clock. Timestamps of the process
-    // may be earlier than their events: of about EARLY_EVENTS events by up to EARLY_MAX_TICKS, of
-    // all others by up to EARLY_USUAL_TICKS.
+    // Absent if every event has its own reading of the clock (PROCESS_END). Otherwise, timestamps
+    // of the process may be earlier than their events: about EARLY_EVENTS timestamps by up to
+    // EARLY_MAX_TICKS, and all others by up to EARLY_USUAL_TICKS.
     TRACE_F_EARLY_EVENTS = 97,
     TRACE_F_EARLY_MAX_TICKS = 98,
     TRACE_F_EARLY_USUAL_TICKS = 99,
     TRACE_F_CXX_BYTES = 100, // resident bytes of the files of the C++ library (PAGES)
-// UNRECORDED, before the first MISSED_PID.
+// Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
 #undef HT_X
@@ -157,8 +160,9 @@ struct trace_segment {
     uint32_t thread;  // number in the process, from 0
     uint32_t tid;
     uint32_t stream;
-    uint64_t first_word; // index of the first word in the stream; a gap means that words were lost
-    uint64_t epoch0;     // codec state before words[0]
+    // Index of the first word in the stream; a gap before it means that words were lost.
+    uint64_t first_word;
+    uint64_t epoch0; // `epoch0` and `base0` are the codec state before words[0]
     uint64_t base0;
     uint64_t epoch_end; // codec state after the last word; set by the writer and the reader
     uint64_t base_end;
@@ -183,11 +187,13 @@ struct trace_session {
     unsigned stamp_shift;
     uint64_t start_stamp, realtime_ns;
     bool order_only; // stamps are not times
-    // mean number of bytes allocated between recorded call sites; 0: all or none are recorded
+    // Mean number of bytes allocated between recorded call sites; 0 if all or no call sites are
+    // recorded.
     uint64_t stack_sample_bytes;
     char *argv, *host, *kernel, *cpu, *heaptape;
-    uint64_t segment, recording_ns; // as in TRACE_F_SEGMENT and TRACE_F_RECORDING; 0: not a segment
-    char *dumped;                   // as in TRACE_F_DUMPED; NULL: a whole recording
+    // As in TRACE_F_SEGMENT and TRACE_F_RECORDING; 0 if the trace is not a segment.
+    uint64_t segment, recording_ns;
+    char *dumped; // as in TRACE_F_DUMPED; NULL if the trace is a whole recording
     uint32_t argv_bytes, cpus;
     uint64_t memory_bytes;
 };
@@ -195,40 +201,42 @@ struct trace_session {
 struct trace_process {
     uint32_t number, pid, ppid, forked_from;
     uint64_t start_stamp;
-    uint64_t forked_from_start; // 0: unknown
-    uint64_t fork_stamp; // 0: the fork was not seen by the recorder, but was before start_stamp
+    uint64_t forked_from_start; // 0 if unknown
+    // 0 if the recorder did not see the fork, which happened before start_stamp.
+    uint64_t fork_stamp;
     char *exe, *argv, *allocator, *allocator_build_id;
     uint32_t argv_bytes;
     uint32_t inherited_modules; // as in TRACE_F_INHERITED_MODULES
-    // as in TRACE_F_LISTED; all 0: absent
+    // As in TRACE_F_LISTED. All are 0 if the field is absent.
     uint64_t listed_from, listed_from_start, listed_fork_stamp;
-    // From PROCESS_END. `ended` is 0 if there was no such frame.
+    // Facts from PROCESS_END. `ended` is 0 if the frame is missing.
     int ended;
     uint64_t end_stamp;
-    uint64_t recorded_from, recorded_to; // recorded_to 0: recorded from start to end
+    // `recorded_to` is 0 if the process was recorded from start to end.
+    uint64_t recorded_from, recorded_to;
     uint64_t exit_status, lost_records, waits, wait_ns, threads;
     int has_exit_status;
     int attached; // the process ran before the recording
     char *off_reason;
-    char *bypassed_by; // NULL: unknown
-    char *deepbound;   // as in TRACE_F_DEEPBOUND; NULL: no such object
+    char *bypassed_by; // NULL if unknown
+    char *deepbound;   // as in TRACE_F_DEEPBOUND; NULL if there is no such object
     uint32_t deepbound_bytes;
-    // CPU time since the first event, 0 if unknown, and the estimated ticks spent on recording in
-    // that time.
+    // CPU time since the first event, or 0 if unknown, and the estimated ticks of that time that
+    // were spent on recording.
     uint64_t cpu_ns, recording_ticks;
     uint64_t call_min_ticks,
-        call_max_ticks; // as in TRACE_F_CALL_*; max 0: unknown
-    // Highest resident bytes of heaptape's own mappings in the page maps so far; 0: unknown
+        call_max_ticks; // as in TRACE_F_CALL_*; call_max_ticks is 0 if unknown
+    // Highest resident bytes of heaptape's own mappings in the page maps so far, or 0 if unknown.
     uint64_t recording_rss_bytes;
     uint64_t cxx_bytes; // highest value of TRACE_F_CXX_BYTES so far
-    // as in TRACE_F_EARLY_*; all 0: every event has its own reading of the clock
+    // As in TRACE_F_EARLY_*. All are 0 if every event has its own reading of the clock.
     uint64_t early_events, early_max_ticks, early_usual_ticks;
-    // as in TRACE_F_MALLOC_*; 0: unknown
+    // As in TRACE_F_MALLOC_*. 0 if unknown.
     uint64_t malloc_in_use_bytes, malloc_system_bytes;
     uint8_t *thread_names; // as in TRACE_F_THREAD_NAMES
     size_t thread_names_bytes;
-    // as in TRACE_F_WHOLE; NULL if the process continues in the next segment or the trace is not a
-    // segment
+    // As in TRACE_F_WHOLE. NULL if the process continues in the next segment, or if the trace is
+    // not a segment.
     uint8_t *whole;
     size_t whole_bytes;
 };
@@ -241,23 +249,23 @@ struct trace_balance {
 
 // Source of the list of unrecorded processes.
 enum trace_missed_by {
-    TRACE_MISSED_UNKNOWN = 0, // not searched
+    TRACE_MISSED_UNKNOWN = 0, // unrecorded processes were not searched for
     TRACE_MISSED_KERNEL = 1,  // the kernel reported all processes
     TRACE_MISSED_GAPS = 2,    // the kernel reported processes, but dropped some reports
     TRACE_MISSED_PROC = 3,    // /proc was polled, which can miss short-lived processes
 };
 
-// An unrecorded program: a process and the processes forked from it.
+// A process that was not recorded, and the processes forked from it that ran the same program.
 struct trace_missed {
     uint32_t pid;
     char *name, *why; // owned
     uint64_t forks;
-    uint64_t calls, ns; // UINT64_MAX: unknown
+    uint64_t calls, ns; // UINT64_MAX if unknown
 };
 
 struct trace_unrecorded {
     enum trace_missed_by by;
-    uint64_t processes; // total, with forks
+    uint64_t processes; // total, including forked processes
     struct trace_balance balance;
     struct trace_missed *items; // descriptions of the first ones; owned
     size_t n, capacity;
@@ -276,9 +284,9 @@ void trace_process_forget(struct trace_process *p);
 // Returns true if the allocator is glibc's libc: libc.so.6 or, before 2.34, libc-2.31.so.
 bool trace_process_uses_glibc(const struct trace_process *p);
 
-// Key of a stream in a map. A recorder writes streams 0 and 1 and far fewer than 2^31 processes, so
-// keys are unique. In a damaged trace, streams may share a key, which mixes them up but is
-// otherwise harmless.
+// Key of a stream in a map. A recorder writes only streams 0 and 1 and far fewer than 2^31
+// processes, so keys are unique. In a damaged trace, several streams may share a key. Their events
+// are then mixed up, which is otherwise harmless.
 static inline uint64_t trace_stream_key(uint32_t process, uint32_t thread, uint32_t stream)
 {
     return (uint64_t)process << 33 ^ (uint64_t)thread << 1 ^ stream;

@@ -11,7 +11,8 @@
 
 enum {
     FRAME_WORDS = 1 << 17, // 1 MiB of records, which fits in the cache and is large enough for zstd
-    LONGEST_RECORD_WORDS = 256 + HT_NOTES, // longest record that a head can describe, with notes
+    // The longest record that a head can describe, with its notes.
+    LONGEST_RECORD_WORDS = 256 + HT_NOTES,
 };
 
 void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec,
@@ -216,7 +217,7 @@ static int flush_frame(struct trace_writer *w, bool last, struct err *e)
     return rc;
 }
 
-// Returns true if the words continue the segment in the last row of the table.
+// Returns true if the words continue the segment that the last row of the table describes.
 static bool continues_row(const struct trace_writer *w, const uint32_t names[4],
                           uint64_t first_word, const struct codec_state *before)
 {

@@ -11,7 +11,8 @@
 // `events`.
 struct trace_writer {
     struct frame_writer frames;
-    bool fast;                    // at fast levels, prefer speed to a few percent of size
+    // At fast levels, prefer speed at the cost of a few percent in size.
+    bool fast;
     struct buf payload;           // current frame
     struct buf table;             // segments of the current frame
     uint64_t row_epoch, row_base; // codec state after the last segment of the table
@@ -55,13 +56,13 @@ int trace_write_pages(struct trace_writer *w, const uint8_t *at, size_t n, struc
 int trace_batch_begin(struct trace_writer *w, struct err *e);
 
 // Appends a segment. Segments of the same stream must follow each other without a gap. Sets
-// n_records, epoch_end and base_end. Invalid words, which a traced program can cause by writing to
-// its spool, end the segment, and n_words is reduced. The words are not used after the call
-// returns.
+// n_records, epoch_end and base_end. A traced program can cause invalid words by writing to its
+// spool. Invalid words end the segment, and n_words is reduced. The words are not used after the
+// call returns.
 int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err *e);
 
-// Like trace_batch_add, but for a segment that columns_scan has accepted completely: n_records,
-// epoch_end and base_end are already set, and `events` is the number of counted events. Without
+// Like trace_batch_add, but for a segment that columns_scan has accepted completely. n_records,
+// epoch_end and base_end must be set. `events` is the number of counted events. Without
 // compression, the words are not copied and must stay valid until trace_batch_flush or
 // trace_batch_end.
 int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events,
@@ -70,8 +71,8 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
 // Writes the segments added so far as a frame, if there are any. Call inside a batch.
 int trace_batch_flush(struct trace_writer *w, struct err *e);
 
-// Ends a batch. `watermark` is a stamp taken before each stream was read for the last time: all
-// events published before it are in this batch or an earlier one.
+// Ends a batch. `watermark` is a stamp taken before each stream was read for the last time. All
+// events that were published before the watermark are in this batch or an earlier batch.
 int trace_batch_end(struct trace_writer *w, uint64_t watermark, struct err *e);
 
 // Counts events that another writer has encoded.

@@ -14,15 +14,16 @@ enum event_kind { HT_EVENT_TABLE(HT_X) HT_KIND_LIMIT = 256 };
 
 enum event_class {
     HT_CLASS_NONE = 0, // unused kind
-    HT_CLASS_ALLOC,    // allocates a block
-    HT_CLASS_FREE,     // frees a block
-    HT_CLASS_RESIZE,   // frees a block and allocates one
-    HT_CLASS_HALF,     // free half of a RESIZE: a separate record, not an event, never counted
-    HT_CLASS_MAP,      // mappings made by the program
-    HT_CLASS_THREAD,   // thread starts and exits
-    HT_CLASS_MARK,     // marks, and calls to allocator statistics and settings functions
-    HT_CLASS_POOL,     // pool allocations: parts of blocks or mappings of the program
-    HT_CLASS_META,     // facts about the recording, never counted
+    HT_CLASS_ALLOC,    // kinds that allocate a block
+    HT_CLASS_FREE,     // kinds that free a block
+    HT_CLASS_RESIZE,   // kinds that free a block and allocate another block
+    // Free half of a RESIZE, which is a separate record but never counts as an event.
+    HT_CLASS_HALF,
+    HT_CLASS_MAP,    // mappings made by the program
+    HT_CLASS_THREAD, // thread starts and exits
+    HT_CLASS_MARK,   // marks, and calls to allocator statistics and settings functions
+    HT_CLASS_POOL,   // pool allocations: parts of blocks or mappings of the program
+    HT_CLASS_META,   // facts about the recording, never counted
 };
 
 enum event_stamp { HT_STAMP_BEFORE, HT_STAMP_AFTER, HT_STAMP_BOTH };
@@ -30,7 +31,7 @@ enum event_form { HT_FORM_NONE, HT_FORM_SIZED, HT_FORM_PLAIN };
 
 // Name of an argument in dump, JSON and the documentation.
 struct event_argument {
-    const char *name; // NULL: name of the field
+    const char *name; // NULL for the name of the field
     bool is_signed;
 };
 
@@ -48,7 +49,7 @@ struct event_arguments {
 };
 
 struct event_info {
-    const char *name;   // NULL: unused kind
+    const char *name;   // NULL if the kind is unused
     const char *symbol; // wrapped function, or ""
     uint8_t class;      // enum event_class
     uint8_t stamp;      // enum event_stamp
@@ -56,8 +57,8 @@ struct event_info {
     uint8_t fields;     // HT_F_*
 };
 
-// For blocks of at least this size, the used bytes are recorded and replayed. Smaller blocks have
-// few pages to themselves.
+// For blocks of at least this size, the used bytes are recorded and replayed. Smaller blocks share
+// most of their pages with other blocks.
 enum { HT_BIG_SIZE_BITS = 14, HT_BIG_BYTES = 1 << HT_BIG_SIZE_BITS };
 
 enum { HT_FIRST_NOTE = 28, HT_NOTES = 4 }; // first tag of a note; number of notes
@@ -92,10 +93,10 @@ enum event_path {
 // Names of the bits, for example "thread_cache".
 extern const char *const event_path_names[HT_PATHS];
 
-// Indexed by kind. Rows of unused kinds are zero.
+// Facts about the kinds, indexed by kind. Rows of unused kinds are zero.
 extern const struct event_info event_infos[HT_KIND_LIMIT];
 
-// Indexed by kind.
+// Names and signs of arguments, indexed by kind.
 extern const struct event_arguments event_arguments[HT_KIND_LIMIT];
 
 // Returns the name and sign of a kind's HT_F_SIZE, HT_F_COUNT, HT_F_ALIGN or HT_F_VALUE.
@@ -104,7 +105,8 @@ struct event_argument event_argument(unsigned kind, unsigned field);
 // Returns the kind with this name, or -1.
 int event_kind_by_name(const char *name);
 
-// Returns true if a later version may have assigned the number to a kind. 0 to 3 are never kinds.
+// Returns true if a later version may have assigned the number to a kind. The numbers 0 to 3 never
+// denote kinds.
 static inline bool event_is_unknown(unsigned kind)
 {
     return kind > 3 && !event_infos[kind].name;
@@ -140,14 +142,14 @@ static inline bool event_has_frames(unsigned kind)
 
 // A call decoded from a trace. Fields that the kind does not have are 0.
 struct event {
-    uint64_t stamp;  // unit: 2^stamp_shift ticks; RESIZE: when the block was allocated
-    uint64_t ptr;    // address freed; RESIZE: copied from the free half by the trace reader
-    uint64_t size;   // bytes; calloc, reallocarray: bytes of one element
+    uint64_t stamp;  // in units of 2^stamp_shift ticks; for RESIZE, the time of the allocation
+    uint64_t ptr;    // address freed; for RESIZE, the trace reader copies it from the free half
+    uint64_t size;   // bytes; for calloc and reallocarray, bytes of one element
     uint64_t count;  // elements; 1 in calloc's one-word form; see event_argument
     uint64_t align;  // bytes
-    uint64_t result; // address allocated, 0 if the call failed or only freed
+    uint64_t result; // address allocated; 0 if the call failed or only freed a block
     uint64_t value;
-    uint64_t notes[HT_NOTES]; // 0: not recorded; below 2^59
+    uint64_t notes[HT_NOTES]; // values below 2^59; 0 if not recorded
     const char *text;         // not terminated; borrowed from the decoded words
     uint32_t text_bytes;
     uint8_t kind;  // enum event_kind
