@@ -27,7 +27,7 @@ struct export_call {
 struct export_facts {
     bool slots; // the calls come from a workload
     bool has_stamps;
-    uint64_t realtime_ns; // CLOCK_REALTIME at stamp 0; 0: unknown
+    uint64_t realtime_ns; // CLOCK_REALTIME at stamp 0, or 0 if unknown
 };
 
 struct export

@@ -36,7 +36,7 @@ static int reserve_arrays(struct decode *d, size_t n_ops, size_t n_blocks,
     return 0;
 }
 
-// A frame may define no more new threads and slots than its ops can use, so allocations stay
+// A frame may define no more new threads and slots than its ops can use. Allocations therefore stay
 // proportional to the file size.
 static int read_limits(struct decode *d, const uint8_t *p, const char **what)
 {
@@ -163,9 +163,9 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
 // Copy of the state that changes with nearly every op of a run, so that it stays in registers.
 struct decode_run {
     struct planes allocated, used, size, allocated_time, time;
-    uint32_t *history, *freed; // slots used; slots freed
+    uint32_t *history, *freed; // slots used and slots freed
     uint32_t n_history, n_freed;
-    uint32_t last_taken, last_used; // slots last encoded by number
+    uint32_t last_taken, last_used; // last slots that were encoded by number
 };
 
 static inline struct decode_run load_run(const struct decode *d)
@@ -261,8 +261,8 @@ static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
     return !(fields & HT_F_TEXT) || get_text(d, op);
 }
 
-// Decodes an op's dependencies. They are checked later, by dependencies_point_back, once all stamps
-// are decoded.
+// Decodes an op's dependencies. Once all stamps are decoded, dependencies_point_back checks the
+// dependencies.
 static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t thread)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_DEPENDENCY];
@@ -340,13 +340,13 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
     return NULL;
 }
 
-// Without stamps, the column holds the order in which the threads run, and an op's stamp is its
-// number in the total order.
+// Without stamps, the column holds the order of the threads. The stamp of an op is then its number
+// in the total order.
 static const char *number_ops(struct decode *d)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
     uint64_t at = d->ops_before, end = at + d->n_ops;
-    // Per run; d->freed is no longer needed once the runs are decoded.
+    // Indexed by run. d->freed is no longer needed once the runs are decoded.
     uint32_t *allocated = d->freed;
     memset(allocated, 0, d->n_runs * sizeof *allocated);
     while (at < end) {

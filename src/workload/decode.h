@@ -7,13 +7,13 @@
 
 struct decode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // op of this thread in the last dependency on this thread
+    uint64_t dependency_op; // op of this thread that the last dependency on this thread names
     uint64_t wait_block;    // serial of the block that contains that dependency
     uint64_t run_serial;    // serial of the frame that contains this thread's last run
-    uint32_t run;           // index of that run
+    uint32_t run;           // index of that run in its frame
 };
 
-// Shape with derived properties.
+// A shape with derived properties.
 struct decode_shape {
     uint8_t kind, flags, error, fields, use;
     bool dependencies;
@@ -31,15 +31,15 @@ struct decode {
     uint64_t slot_limit, ops_before, serial, blocks_before;
     unsigned unknown_kind; // set if decode_frame returns -EPROTO
     uint64_t max_site;     // highest call site number in the ops so far
-    // Current frame.
+    // State of the current frame.
     struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;
     uint32_t *waiting; // indices of ops with dependencies
     size_t n_waiting, waiting_capacity;
-    uint32_t *history, *freed; // current block: slots used, slots freed
+    uint32_t *history, *freed; // slots used and slots freed in the current block
     size_t history_capacity, freed_capacity;
     uint32_t age_codes, n_shapes;
-    bool relative; // slots coded by number are coded as differences
+    bool relative; // slots that are coded by number are stored as differences
     uint64_t base_stamp;
     struct decode_shape shapes[FORMAT_MAX_SHAPES];
     struct planes columns[FORMAT_COLUMNS];
@@ -48,9 +48,9 @@ struct decode {
 
 void decode_release(struct decode *d);
 
-// Decodes ops and runs, which point into the payload. Returns 0, -ENOMEM, -EBADMSG with *what
-// describing the fault, or -EPROTO if a newer version wrote the frame, with `unknown_kind` or *what
-// set.
+// Decodes ops and runs, which point into the payload. Returns 0, -ENOMEM, -EBADMSG, or -EPROTO if a
+// newer version wrote the frame. With -EBADMSG, *what describes the fault. With -EPROTO,
+// `unknown_kind` or *what is set.
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
 
 #endif

@@ -27,8 +27,8 @@ static void column_release(struct encode_column *c)
     *c = (struct encode_column){0};
 }
 
-// Reserves space for `want` values. The second plane is sized for the longest values; pages that
-// are never touched use no memory.
+// Reserves space for `want` values. The second plane has space for the longest values; its
+// untouched pages use no memory.
 static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
 {
     size_t capacities[2] = {capacity, capacity * PLANES_MAX_REST + (capacity ? PLANES_SLACK : 0)};
@@ -181,7 +181,7 @@ static int block_begin(struct encode *x, uint32_t thread)
     return 0;
 }
 
-// Registers the thread if it is new. Thread numbers are dense.
+// Registers the thread if it is new. Thread numbers have no gaps.
 static int add_thread(struct encode *x, uint64_t thread)
 {
     if (thread < x->n_threads)
@@ -204,8 +204,8 @@ static int add_slot(struct encode *x, uint32_t slot)
     return 0;
 }
 
-// Returns true if the dependency is valid: its op has been appended and, if both ops are in this
-// frame, has a lower stamp.
+// Returns true if the dependency is valid: its op must have been appended. If both ops are in this
+// frame, the dependency's op must also have a lower stamp.
 static bool dependency_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
                              const struct workload_dependency *wait)
 {
@@ -283,7 +283,8 @@ static int put_switch(struct encode *x, uint32_t block)
     return words_put(&x->frame.switches, block) || words_put(&x->frame.switches, 1) ? -ENOMEM : 0;
 }
 
-// Registers the op's thread and any thread that a thread.create names, and starts a block.
+// Registers the op's thread and starts a block. Also registers the thread that a thread.create
+// names.
 static int thread_begin(struct encode *x, uint32_t thread)
 {
     int rc = add_thread(x, thread);

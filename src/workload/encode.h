@@ -7,7 +7,7 @@
 #include "workload/format.h"
 #include "workload/planes.h"
 
-// Number of ages with a code of their own, a power of two. Coding a larger age would take as much
+// Number of ages that have a code, a power of two. The code of a larger age would take as much
 // space as the slot number.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
@@ -26,11 +26,11 @@ _Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX,
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, strings
 
-// Set in encode_block.used for a slot without a short age. Its code is chosen once the whole frame
-// is known.
+// Flag in encode_block.used: the slot has no short age. The code of such a slot is chosen once the
+// whole frame is known.
 #define ENCODE_BY_NUMBER (1ull << 63)
 
-// A block's column in two planes, with room for one value per op.
+// A block's column in two planes, with space for one value per op.
 struct encode_column {
     uint8_t *first, *rest;
     uint8_t *first_at, *rest_at; // positions of the next value
@@ -56,34 +56,35 @@ struct encode_block {
     uint8_t *shapes;
     uint64_t *stamps;
     uint64_t *used;  // codes of freed or resized slots
-    uint32_t *freed; // stack of slots freed and not yet reallocated
+    uint32_t *freed; // stack of the slots that were freed and not allocated again
     struct encode_column allocated, sizes, allocated_times, times;
     uint32_t n_freed;
-    uint32_t uses;                     // number of allocations and reallocs
-    uint32_t last_explicit;            // slot last encoded by number
-    uint32_t serial;                   // unique across all frames
-    uint32_t recent[ENCODE_AGE_CODES]; // slots of the most recent uses, indexed by use number
+    uint32_t uses;          // number of allocations and reallocs
+    uint32_t last_explicit; // slot last encoded by number
+    uint32_t serial;        // unique across all frames
+    // Slots of the most recent uses, indexed by the number of the use.
+    uint32_t recent[ENCODE_AGE_CODES];
     struct encode_words more, texts;
-    struct encode_words dependencies; // in file format after encode_end_frame
+    struct encode_words dependencies; // in the file's format after encode_end_frame
     struct buf text;
 };
 
 struct encode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // op of this thread in the last dependency on this thread
+    uint64_t dependency_op; // op of this thread that the last dependency on this thread names
     uint32_t wait_serial;   // serial of the block that contains that dependency
-    uint32_t block;         // index in the frame, or ENCODE_NO_BLOCK
+    uint32_t block;         // index of the thread's block in the frame, or ENCODE_NO_BLOCK
 };
 
-// Shape with derived properties.
+// A shape with derived properties.
 struct encode_shape {
     uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
-    bool simple;    // has a slot and no dependencies, and no fields besides the size
+    bool simple;    // the shape has a slot, but no dependencies and no fields besides the size
 };
 
-// Ops of a frame. Self-contained, so that another thread can call encode_pack.
+// Ops of a frame. The frame refers to nothing else, so another thread can call encode_pack.
 struct encode_frame {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
@@ -91,9 +92,9 @@ struct encode_frame {
     struct encode_shape shapes[FORMAT_MAX_SHAPES];
     struct encode_block *blocks;
     size_t blocks_capacity;
-    // Without stamps: pairs of a block and a number of consecutive ops.
+    // Without stamps, pairs of a block and a number of consecutive ops in that block.
     struct encode_words switches;
-    // Set by encode_end_frame.
+    // encode_end_frame sets the following members.
     uint64_t first_op; // the first op's number in the total order
     size_t slot_limit, thread_limit;
 };
@@ -103,10 +104,10 @@ void encode_frame_release(struct encode_frame *f);
 struct encode {
     bool has_stamps;
     struct encode_frame frame; // current frame
-    uint16_t shape_cache[256]; // hash of a shape's key → index of the shape
+    uint16_t shape_cache[256]; // maps the hash of a shape's key to the index of the shape
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
-    uint16_t *slots; // per slot: number of its last use, in the block that last used it
+    uint16_t *slots; // number of each slot's last use in the block that last used it
     size_t n_slots, slots_capacity;
     uint32_t serial;
     uint32_t last_block; // block of the previous op
@@ -177,8 +178,8 @@ static inline uint64_t encode_allocated(struct encode_block *b, uint32_t slot)
     return code;
 }
 
-// Returns the age of the slot's last use in the block, or the slot with ENCODE_BY_NUMBER set. `use`
-// is the number of that use. If `recent` no longer contains that use, returns the slot.
+// Returns the age of the slot's last use in the block; `use` is the number of that use. If `recent`
+// no longer contains that use, returns the slot with ENCODE_BY_NUMBER set.
 static inline uint64_t encode_used(const struct encode_block *b, uint32_t use, uint32_t slot)
 {
     uint32_t age = b->uses - 1 - use;
@@ -206,9 +207,9 @@ encode_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned us
         encode_remember(b, &x->slots[slot], slot);
 }
 
-// Returns the op's shape if encode_simple can append the op. Returns NULL if encode_op is required:
-// for ops that are not simple, for the first op of a thread, slot or block, and when the frame is
-// full.
+// Returns the op's shape if encode_simple can append the op. Returns NULL if encode_op must append
+// it, because the op is not simple, is the first op of its thread, slot or block, or because the
+// frame is full.
 static inline __attribute__((always_inline)) const struct encode_shape *
 encode_simple_shape(const struct encode *x, uint32_t thread, const struct workload_op *op)
 {

@@ -18,11 +18,13 @@
 enum {
     FILE_TRACE = 1,
     FILE_WORKLOAD = 2,
-    FILE_JSON = 4,         // starts with "{", like the output of --json
-    FILE_TWICE = 8,        // the file will be read twice: copy a pipe to a temporary file first
-    FILE_TRACE_TWICE = 16, // like FILE_TWICE, for traces only
+    FILE_JSON = 4, // starts with "{", like the output of --json
+    // The caller reads the file twice; a pipe is first copied to a temporary file.
+    FILE_TWICE = 8,
+    FILE_TRACE_TWICE = 16, // like FILE_TWICE, but only for traces
     FILE_AGGREGATE = 32,   // for file_sniff only; record/aggregate/stat.h reads aggregates
-    FILE_REGULAR = 64,     // accept only regular files: for names read from a file or directory
+    // Accept only regular files; for names that were read from a file or directory.
+    FILE_REGULAR = 64,
 };
 
 struct workload_file {
@@ -46,8 +48,8 @@ int file_open_input(struct input *in, const char *path, struct err *e);
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
 
-// Like file_open, but for an input positioned at its first byte. Moves the input to *f or closes
-// it.
+// Like file_open, but for an input positioned at its first byte. Moves the input to *f, or closes
+// the input after an error.
 int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e);
 
 // Returns the input, for querying its size and position.

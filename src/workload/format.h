@@ -13,14 +13,14 @@
 // Frame types. Wire values.
 enum format_frame {
     FORMAT_HEADER = 1,    // fields; always the first frame
-    FORMAT_OPS = 2,       // window of the total order
+    FORMAT_OPS = 2,       // window of the total order of ops
     FORMAT_SAMPLES = 3,   // memory of the recorded program
     FORMAT_SUMMARY = 4,   // fields
     FORMAT_SITES = 6,     // call sites
-    FORMAT_NAMES = 7,     // names of the addresses in call sites
+    FORMAT_NAMES = 7,     // names of the addresses in the call sites
     FORMAT_RESIDENCY = 8, // residency of big blocks
     FORMAT_STEPS = 9,     // residency of those blocks over time
-    FORMAT_INDEX = 5, // positions of the OPS frames; always the last frame, just before the trailer
+    FORMAT_INDEX = 5, // positions of the OPS frames. Always the last frame, just before the trailer
 };
 
 #define FORMAT_TRAILER_MAGIC 0x31646e4577744848ull // "HHtwEnd1"
@@ -28,10 +28,11 @@ enum format_frame {
 enum {
     FORMAT_TRAILER_BYTES = 16, // u64 offset of the INDEX frame, u64 FORMAT_TRAILER_MAGIC
 
-    FORMAT_MAX_OPS = 1 << 17,          // limit per frame, which bounds the reader's memory
-    FORMAT_MAX_DEPENDENCIES = 1 << 20, // limit per frame of values in the dependency column
-    FORMAT_MAX_SHAPES = 256,           // limit per frame
-    FORMAT_MAX_TEXT = 4096,            // limit per string
+    FORMAT_MAX_OPS = 1 << 17, // limit per frame, which bounds the reader's memory
+    // Limit per frame on the number of values in the dependency column.
+    FORMAT_MAX_DEPENDENCIES = 1 << 20,
+    FORMAT_MAX_SHAPES = 256, // limit per frame
+    FORMAT_MAX_TEXT = 4096,  // limit per string
 };
 
 // Field tags of HEADER and SUMMARY frames. Wire values in a single number space; never reused.
@@ -93,7 +94,7 @@ enum format_column {
     FORMAT_COLUMN_SIZE,
     FORMAT_COLUMN_MORE,
     FORMAT_COLUMN_ALLOCATED_TIME, // stamps of ops that allocate a slot
-    FORMAT_COLUMN_TIME,           // stamps of other ops; without stamps: the total order
+    FORMAT_COLUMN_TIME,           // stamps of other ops or, without stamps, the total order
     FORMAT_COLUMN_DEPENDENCY,
     FORMAT_COLUMN_TEXT,
     FORMAT_COLUMNS,
@@ -102,7 +103,7 @@ enum format_column {
 // Byte offsets in the head of an OPS payload. Numbers are little-endian.
 enum {
     FORMAT_AT_FIRST_OP = 0,      // u64: the first op's number in the total order
-    FORMAT_AT_BASE_STAMP = 8,    // u64: base for the first stamp of each block
+    FORMAT_AT_BASE_STAMP = 8,    // u64: base of the first stamp in each block
     FORMAT_AT_OPS = 16,          // u32
     FORMAT_AT_BLOCKS = 20,       // u32
     FORMAT_AT_SLOT_LIMIT = 24,   // u32: exceeds every slot so far
@@ -117,25 +118,25 @@ enum {
 };
 
 enum {
-    FORMAT_FLAG_RELATIVE_SLOTS = 1, // slots coded by number are coded as differences
+    FORMAT_FLAG_RELATIVE_SLOTS = 1, // slots that are coded by number are stored as differences
     FORMAT_FLAGS = 1,               // all known flags
 
-    // values per row of the block table: thread, first op, number of ops, first stamp
+    // Values per row of the block table: thread, first op, number of ops, first stamp.
     FORMAT_BLOCK_VALUES = 4,
 
-    // Flags of a shape: WORKLOAD_*, plus the following.
+    // Flags of a shape. A shape also has the WORKLOAD_* flags.
     FORMAT_SHAPE_SITE = 0x20, // `value` is present and holds the call site
     FORMAT_SHAPE_DEPENDENCIES = 0x40,
     FORMAT_SHAPE_NO_SLOT = 0x80,
     FORMAT_OP_FLAGS = 0x1f, // mask of WORKLOAD_*
 };
 
-// What an op does to its slot.
+// Effect of an op on its slot.
 enum format_slot_use {
     FORMAT_SLOT_NONE,
     FORMAT_SLOT_ALLOCATED,
     FORMAT_SLOT_FREED,
-    FORMAT_SLOT_KEEP, // realloc, which keeps the slot
+    FORMAT_SLOT_KEEP, // a realloc, which keeps the slot
 };
 
 static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags)
@@ -153,7 +154,7 @@ static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags
     return FORMAT_SLOT_NONE;
 }
 
-// Like format_slot_use, but returns FORMAT_SLOT_NONE if the op failed or has no slot.
+// Like format_slot_use, but returns FORMAT_SLOT_NONE if the op failed or does not have a slot.
 static inline enum format_slot_use format_block_use(const struct workload_op *op)
 {
     return op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED
@@ -161,8 +162,8 @@ static inline enum format_slot_use format_block_use(const struct workload_op *op
                : format_slot_use(op->kind, op->flags);
 }
 
-// Returns the HT_F_* fields of ops of this kind. PREEXISTING ops also have the fields of the
-// block's allocation.
+// Returns the HT_F_* fields of ops of this kind. A PREEXISTING op also has the fields of the call
+// that allocated the block.
 static inline uint8_t format_op_fields(unsigned kind)
 {
     return event_infos[kind].fields | (kind == HT_PREEXISTING ? HT_F_ALIGN | HT_F_VALUE : 0);
@@ -176,8 +177,8 @@ static inline bool format_has_site(unsigned kind)
            kind == HT_POOL_ALLOC || kind == HT_POOL_FREE;
 }
 
-// Returns true if ops of this kind may have these WORKLOAD_* flags and, if `no_slot` is set, may
-// lack a slot.
+// Returns true if an op of this kind may have these WORKLOAD_* flags. If `no_slot` is set, the op
+// must also be allowed to lack a slot.
 bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
 
 // Returns the number of the op's call site, or 0.
@@ -188,8 +189,8 @@ static inline uint64_t format_op_site(const struct workload_op *op)
     return format_has_site(op->kind) ? op->value : 0;
 }
 
-// Encode and decode the fields of HEADER and SUMMARY frames. The put functions return 0 or -ENOMEM,
-// the get functions 0, -EBADMSG or -ENOMEM. The caller must release the result, even after an
+// Encode and decode the fields of HEADER and SUMMARY frames. The put functions return 0 or -ENOMEM.
+// The get functions return 0, -EBADMSG or -ENOMEM; the caller must release the result even after an
 // error.
 int format_put_header(struct buf *b, const struct workload_header *h);
 int format_get_header(const uint8_t *at, size_t n, struct workload_header *h);
@@ -200,30 +201,31 @@ int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s);
 unsigned format_unknown_kind(const struct workload_summary *s);
 
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n);
-// Appends to an array. Returns 0, -EBADMSG or -ENOMEM.
+// Appends the decoded samples to an array. Returns 0, -EBADMSG or -ENOMEM.
 int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count,
                        size_t *capacity);
 
 int format_put_residency(struct buf *b, const struct workload_residency *r, size_t n);
-// Fills an empty array, sorting by op. Returns 0, -EBADMSG or -ENOMEM.
+// Decodes into an empty array and sorts it by op. Returns 0, -EBADMSG or -ENOMEM.
 int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count,
                          size_t *capacity);
 
 int format_put_steps(struct buf *b, const struct workload_residency_step *s, size_t n);
-// Fills the empty steps of *l, sorting by op and stamp. Returns 0, -EBADMSG or -ENOMEM.
+// Decodes into the empty steps of *l and sorts them by op and stamp. Returns 0, -EBADMSG or
+// -ENOMEM.
 int format_get_steps(const uint8_t *at, size_t n, struct samples_residency *l);
 
 // Index entry of an OPS frame.
 struct format_index_entry {
     uint64_t offset;   // offset of the frame in the file
-    uint64_t first_op; // the first op's number in the total order
+    uint64_t first_op; // number of the first op in the total order
     uint64_t n_ops;
     uint64_t first_stamp, last_stamp;
 };
 
 struct format_index {
     uint64_t summary_offset;
-    uint64_t ops; // ops in the file
+    uint64_t ops; // number of ops in the file
     struct format_index_entry *entries;
     size_t n, capacity;
 };

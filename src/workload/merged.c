@@ -12,28 +12,29 @@
 
 enum { NO_NUMBER = 0xffffffff };
 
-// Thread of the merged workload.
+// A thread of the merged workload.
 struct merged_thread {
     uint64_t last_stamp;
 };
 
-// Maps an input's thread or slot numbers to those of the merged workload.
+// Maps the thread or slot numbers of an input to numbers of the merged workload.
 struct merged_numbers {
-    uint32_t *at; // NO_NUMBER: not mapped yet
+    uint32_t *at; // NO_NUMBER if the input's number has no number in the merged workload yet
     size_t n, capacity;
 };
 
 struct merged_source {
     struct workload_reader *reader;
     uint64_t hz; // stamps per second
-    // first stamp in the input's units; offset in the merged workload's units
+    // First stamp in units of the input, and offset in units of the merged workload.
     uint64_t first_stamp, offset;
     uint64_t op_number;
     uint32_t thread;                      // thread of `op`
     const struct workload_op *op;         // next op, NULL at the end
-    uint64_t stamp;                       // its stamp in the merged workload
-    struct merged_numbers threads, slots; // bounded by the reader
-    struct map sites; // a map, because site numbers are validated only once SITES is read
+    uint64_t stamp;                       // stamp of `op` in the merged workload
+    struct merged_numbers threads, slots; // the reader limits their number
+    // A map, because the reader checks site numbers only when it reads the SITES frame.
+    struct map sites;
 };
 
 struct merged {
@@ -41,7 +42,7 @@ struct merged {
     struct merged_source *sources;
     size_t n_sources;
     bool begun;
-    struct merged_source *last; // source of the last op, still to be advanced
+    struct merged_source *last; // source of the last op, which must still be advanced
     struct merged_thread *threads;
     size_t n_threads, threads_capacity;
     uint32_t n_slots, n_sites;
@@ -168,7 +169,7 @@ static int advance_source(struct merged *m, struct merged_source *s, struct err 
     }
     if (!s->op_number++)
         s->first_stamp = s->op->stamp;
-    // A later op may have a lower stamp than the first op, but must not start before it.
+    // A later op may have a lower stamp than the first op, but must not start before the first op.
     uint64_t since = s->op->stamp > s->first_stamp ? s->op->stamp - s->first_stamp : 0;
     s->stamp = m->sources[0].first_stamp + s->offset + scale_stamps(since, m->hz, s->hz);
     return 0;
@@ -180,8 +181,9 @@ static uint32_t thread_number(const struct merged_source *s)
     return s->thread < s->threads.n ? s->threads.at[s->thread] : NO_NUMBER;
 }
 
-// Returns the source of the next op, or NULL at the end. Orders equal stamps by thread, as the
-// reader does, so that the peak in the summary equals the peak that a reader computes.
+// Returns the source of the next op, or NULL at the end. Ops with equal stamps are ordered by
+// thread, as in the reader. The peak in the summary therefore equals the peak that a reader
+// computes.
 static struct merged_source *choose_source(struct merged *m)
 {
     struct merged_source *best = NULL;
@@ -257,7 +259,7 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     uint32_t named = op->value < NO_NUMBER ? (uint32_t)op->value : NO_NUMBER;
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
         return 0;
-    // The creator of a thread either has earlier ops or is unknown.
+    // The thread's creator either has earlier ops or is unknown.
     if (op->kind == HT_THREAD_START &&
         (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
         op->value = NO_NUMBER;
@@ -268,8 +270,8 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     return rc;
 }
 
-// Renumbers the dependencies. Raises the op's stamp above theirs, because a coarser clock can make
-// the stamps equal.
+// Renumbers the dependencies. Raises the op's stamp above the stamps of its dependencies, because a
+// coarser clock can make the stamps equal.
 static int number_dependencies(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     if (HT_GROW(&m->dependencies, &m->dependencies_capacity, op->n_dependencies) < 0)
@@ -356,7 +358,7 @@ int merged_sites(const struct merged *m, struct workload_sites *to)
     return rc;
 }
 
-// Ops keep their numbers within their threads.
+// Ops keep their numbers within their threads, so the numbers need no change.
 int merged_residency(const struct merged *m, struct samples_residency *to)
 {
     int rc = 0;

@@ -9,21 +9,22 @@
 
 struct merged_input {
     struct workload_reader *reader; // borrowed, at its first op
-    uint64_t offset_ns; // when its first op starts, relative to the start of the merged workload
+    uint64_t offset_ns; // time from the start of the merged workload to the input's first op
 };
 
 struct merged; // opaque
 
-// Merges n ≥ 1 inputs, using the clock of the first. If any input lacks stamps, the merged workload
-// has no stamps, and the inputs alternate op by op. Returns NULL if memory runs out.
+// Merges n ≥ 1 inputs and uses the clock of the first input. If any input lacks stamps, the merged
+// workload has no stamps, and its ops come from the inputs in turn. Returns NULL if memory runs
+// out.
 struct merged *merged_new(const struct merged_input *inputs, size_t n);
 void merged_free(struct merged *m);
 
 // Returns the header, borrowed. Its argv joins the command lines of all inputs with "+".
 const struct workload_header *merged_header(const struct merged *m);
 
-// Returns the next op in a valid total order; borrowed until the next call. Returns 1, 0 at the
-// end, or a negative errno like workload_next_op: -EOVERFLOW if slot or thread numbers run out.
+// Sets *op to the next op in a valid total order, borrowed until the next call. Returns 1, 0 at the
+// end, or a negative errno like workload_next_op, or -EOVERFLOW if slot or thread numbers run out.
 int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
 
 // Merges the call sites of all inputs. Call after reading all ops. The caller must release *to.
@@ -35,10 +36,11 @@ int merged_residency(const struct merged *m, struct samples_residency *to);
 
 struct merged_files {
     struct workload_file *in;   // n ≥ 1 inputs, each positioned at its first op
-    const uint64_t *offsets_ns; // per input: as merged_input.offset_ns
+    const uint64_t *offsets_ns; // as merged_input.offset_ns, one for each input
     size_t n;
-    int level;                 // zstd level
-    struct progress *progress; // initialized, or NULL; the total is set to the combined file size
+    int level; // zstd level
+    // Initialized by the caller, or NULL; the total is set to the size of all files.
+    struct progress *progress;
 };
 
 // Writes the merged workload to `out`, which the caller closes, and sets *s to its summary. Returns

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-// Write position in the payload, which has room for the whole frame.
+// Write position in the payload, which has space for the whole frame.
 struct pack {
     uint8_t *start, *at;
     uint8_t *first, *rest; // planes of the current column
@@ -80,8 +80,8 @@ static void pack_shapes(struct pack *p, const struct encode_frame *f)
     end_part(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
 }
 
-// Returns the code of a slot without an age: its number, or its distance from the previous slot
-// coded this way.
+// Returns the code of a slot that has no age. The code is the slot's number or, with `relative`,
+// its distance from the previous slot that was coded in this way.
 static inline uint64_t code_by_number(uint64_t slot, uint64_t *last, bool relative)
 {
     uint64_t code = relative ? zigzag_put((int64_t)(slot - *last)) : slot;
@@ -113,7 +113,7 @@ static bool relative_is_shorter(const struct encode_frame *f)
     return by_distance < by_number;
 }
 
-// Appends a column that the blocks already hold in its final form.
+// Appends a column whose values the blocks already hold in their final form.
 static void pack_column(struct pack *p, const struct encode_frame *f, enum format_column column,
                         size_t member)
 {

@@ -15,8 +15,8 @@ enum {
     PLANES_SLACK = 8,    // bytes after the second plane that planes_put may overwrite
 };
 
-// Returns the number of remaining bytes of `v`: the lowest k such that the value fits in 7 - k bits
-// of the first byte plus 8 k bits.
+// Returns the number of remaining bytes of `v`. This is the lowest k for which the value fits in 7
+// - k bits of the first byte and 8 k bits of the remaining bytes.
 static inline unsigned planes_rest_bytes(uint64_t v)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), k = (bits - 1) / 7;
@@ -28,7 +28,7 @@ static inline unsigned planes_rest_bytes(uint64_t v)
 static inline __attribute__((always_inline)) void planes_put(uint8_t **first, uint8_t **rest,
                                                              uint64_t v)
 {
-    // The size is unpredictable, so one-byte and two-byte values share a branchless path.
+    // The size is unpredictable, so values of one and two bytes use the same branchless code.
     if (__builtin_expect(v < 0x4000, 1)) {
         unsigned two = v >= 0x80;
         *(*first)++ = (uint8_t)(two ? 0x80 | v >> 8 : v);

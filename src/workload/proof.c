@@ -12,32 +12,34 @@
 enum {
     OP_BITS = 40,
     // Limit on stored dependencies (16 bytes each). Beyond the limit, the older half of each
-    // thread's dependencies is dropped. A dependency on an op in that half then counts as a
-    // dependency on everything that the op's thread has depended on so far.
+    // thread's dependencies is dropped. A dependency on an op in the dropped half then counts as a
+    // dependency on everything on which the op's thread has depended so far.
     MAX_REMEMBERED = 1 << 22,
-    // Limit on pairs of ordered threads (at most 32 bytes each): enough for 1,000 threads that are
-    // all ordered relative to each other.
+    // Limit on pairs of threads with a known order (at most 32 bytes each). The limit is sufficient
+    // for 1,000 threads if the order of every pair is known.
     MAX_KNOWN = 1 << 20,
-    // Limit on steps: STEPS_PER_OP for each op, plus FIRST_STEPS. Only a hostile file needs more.
+    // Limit on steps: STEPS_PER_OP for each op, plus FIRST_STEPS. Only a malicious file reaches the
+    // limit.
     STEPS_PER_OP = 64,
     FIRST_STEPS = 1 << 22,
 };
 
 // Dependency of op number `op` on op number `on` of another thread.
 struct proof_dependency {
-    uint64_t op : OP_BITS, thread : 64 - OP_BITS; // thread: the other thread
+    uint64_t op : OP_BITS, thread : 64 - OP_BITS; // `thread` is the other thread
     uint64_t on;
 };
 
 struct proof_thread {
-    struct map after; // other thread + 1 → number of its ops known to precede this thread's next op
+    // Maps (other thread + 1) to the number of its ops known to precede this thread's next op.
+    struct map after;
     struct proof_dependency *learnt; // sorted by op
     size_t n, capacity;
     uint64_t forgotten; // dependencies of ops below this number may have been dropped
     bool began;
 };
 
-// Ops [from, to) of a thread, whose dependencies have yet to be added to another thread.
+// Ops [from, to) of a thread. Their dependencies must still be added to another thread.
 struct proof_range {
     uint32_t thread;
     uint64_t from, to;
@@ -132,7 +134,7 @@ static int order_after(struct proof *p, uint32_t to, uint32_t thread, uint64_t n
     return push_range(p, thread, before, n);
 }
 
-// Returns the index of the first dependency of an op numbered `op` or higher.
+// Returns the index of the first stored dependency of op number `op` or a later op.
 static size_t first_learnt(const struct proof_thread *t, uint64_t op)
 {
     size_t low = 0, high = t->n;
@@ -208,7 +210,7 @@ static int add_dependency(struct proof *p, uint32_t thread, uint64_t number,
     return rc < 0 ? rc : order_ranges(p, thread);
 }
 
-// A thread that has no ops yet starts at its creation. Thread 0 exists from the start.
+// A thread without ops starts when it is created. Thread 0 exists from the start.
 static int prove_create(struct proof *p, uint32_t thread, uint64_t number,
                         const struct workload_op *op)
 {
@@ -232,8 +234,8 @@ static inline uint64_t *last_use(struct proof *p, uint32_t slot)
     return &p->counter.slots[2 * (size_t)slot + 1];
 }
 
-// Returns the op encoded as the last use of a slot. A preexisting block exists before all threads,
-// so its later uses need no ordering.
+// Encodes the op as the last use of a slot. A preexisting block exists before all threads, so its
+// later uses need no ordering.
 static inline uint64_t use_by(uint32_t thread, uint64_t number, const struct workload_op *op)
 {
     return op->kind == HT_PREEXISTING ? 0 : (uint64_t)thread << OP_BITS | (number + 1);
@@ -308,7 +310,7 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable)
     int n = summary_run(&p->counter, run->thread, run->ops, run->n_ops, readable);
     if (n < 0)
         return n;
-    // A contradictory op has no slot to check.
+    // Do not check the slot of an op that contradicts earlier ops.
     int rc = p->order ? prove_order(p, run, (size_t)n - p->counter.contradicted) : 0;
     if (rc == 0 && p->counter.contradicted)
         rc = bad_slot(p, run->thread, run->first_op + (uint64_t)n - 1, &run->ops[n - 1]);
@@ -322,11 +324,11 @@ static int report_difference(struct proof *p, const char *name, uint64_t said, c
                    (unsigned long long)said, make, (unsigned long long)counted);
 }
 
-// Change of a number in the summary as ops are added.
+// How a number in the summary can change when ops are added.
 enum growth { GROWS, FALLS, VARIES };
 
-// Returns true if the summary's number `said` is consistent with `counted`, the count over the ops
-// so far or, if `all` is set, over all ops.
+// Returns true if `said`, a number in the summary, is consistent with `counted`, the count over the
+// ops so far. If `all` is set, `counted` is the count over all ops.
 static bool is_possible(enum growth growth, bool all, uint64_t said, uint64_t counted)
 {
     if (all)

@@ -13,29 +13,30 @@
 
 struct proof_thread;
 
-// Initialize with proof_init. Memory use is proportional to the number of slots and threads; with
-// `order`, a limited number of dependencies is stored as well.
+// Initialize with proof_init. Memory use is proportional to the number of slots and threads. With
+// `order`, dependencies up to a limit are stored as well.
 struct proof {
     struct summary_counter counter;
-    // Bounds on the peak in the summary. The exact peak is unknown, because ops with equal stamps
-    // in a frame have no defined order. Frames are in order.
+    // Bounds on the peak in the summary. The exact peak is unknown, because the ops of a frame that
+    // have equal stamps are in no defined order. Frames are in order.
     uint64_t peak_from, peak_to;
     uint64_t frame_live, frame_allocated;
-    // The order proof was requested and not abandoned. It is abandoned if it would take quadratic
-    // time.
+    // The order proof was requested and has not been abandoned. It is abandoned if it would take
+    // quadratic time.
     bool order;
     struct proof_thread *threads;
     size_t n_threads, threads_capacity;
     struct proof_range *ranges; // for the order proof
     size_t n_ranges, ranges_capacity;
-    size_t remembered, known; // stored dependencies and thread pairs of all threads
+    // Number of stored dependencies, and of pairs of threads with a known order, in all threads.
+    size_t remembered, known;
     uint64_t ops, steps;
     struct err why;
 };
 
 void proof_init(struct proof *p);
 
-// Makes *p prove the order as well. Call before the first op.
+// Makes *p prove the order of the uses of each slot as well. Call before the first op.
 void proof_want_order(struct proof *p);
 
 void proof_release(struct proof *p);
@@ -44,14 +45,14 @@ void proof_release(struct proof *p);
 void proof_frame(struct proof *p);
 
 // Checks the next ops of a thread. `readable` is the number of ops that follow in memory. Returns
-// 0, -ENOMEM, or -EBADMSG with the fault, but not its location, in `why`.
+// 0, -ENOMEM, or -EBADMSG. With -EBADMSG, `why` describes the fault without its location.
 int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 
-// Checks the summary after the last op. Same results as proof_run.
+// Checks the summary after the last op. Returns the same values as proof_run.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
-// Checks a summary before all ops were read: whether the remaining ops can still lead to it. Same
-// results as proof_run.
+// Checks a summary before all ops were read: the remaining ops must be able to produce its numbers.
+// Returns the same values as proof_run.
 int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
 #endif

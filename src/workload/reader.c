@@ -15,7 +15,7 @@ struct workload_reader {
     struct workload_header header;
     struct workload_summary summary;
     bool has_summary, at_end;
-    // Samples: from the stream; found_samples: through the index.
+    // `samples` were read from the stream, `found_samples` through the index.
     struct workload_sample *samples, *found_samples;
     size_t n_samples, samples_capacity;
     struct workload_sites sites;
@@ -23,15 +23,15 @@ struct workload_reader {
     struct format_index seen; // expected contents of the index
     uint64_t samples_at, sites_at, residency_at, residency_steps_at;
     struct samples_residency residency;
-    // Runs with ops that workload_next_op has yet to return: a binary heap ordered by next stamp,
-    // then thread.
+    // Runs with ops that workload_next_op has not returned yet. They form a binary heap, ordered by
+    // the stamp of the next op, then by thread.
     struct reader_run {
         const struct workload_op *at, *end;
         uint32_t thread;
-        uint64_t number; // number of *at in its thread
+        uint64_t number; // number of the op *at in its thread
     } * heap;
     size_t n_heap, heap_capacity;
-    struct workload_run next; // ops of the first run that are checked but not yet returned
+    struct workload_run next; // ops of the first run that are checked but not returned yet
     bool in_order;            // ops are returned in total order, so they can be checked
     struct proof proof;
 };
@@ -339,7 +339,7 @@ static int read_names_frames(struct workload_reader *r, struct frame_reader *fra
     return rc;
 }
 
-// Reads all frames of call sites; they are consecutive.
+// Reads all frames of call sites, which follow one another.
 static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, void *to,
                              struct err *e)
 {
@@ -396,8 +396,8 @@ static int check_index(struct workload_reader *r, const struct frame *f,
     return check_entries(r, f->offset, index, e);
 }
 
-// Checks that no op so far has a call site number above `n`, the number of sites in the file. `at`
-// is the offset to report.
+// Checks that the ops so far refer to no call site above `n`, the number of sites in the file. `at`
+// is the offset for the error message.
 static int check_site(struct workload_reader *r, uint64_t n, uint64_t at, struct err *e)
 {
     if (r->decode.max_site <= n)
@@ -597,7 +597,7 @@ static bool run_before(const struct reader_run *a, const struct reader_run *b)
     return a->at->stamp != b->at->stamp ? a->at->stamp < b->at->stamp : a->thread < b->thread;
 }
 
-// Restores the heap order from `i` down.
+// Restores the heap order below entry `i`.
 static void heap_sift(struct workload_reader *r, size_t i)
 {
     struct reader_run moved = r->heap[i];

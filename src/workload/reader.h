@@ -7,8 +7,7 @@
 #include "workload/sites.h"
 #include "workload/workload.h"
 
-// Opaque. The header can be queried after workload_reader_open, the summary at the end of the
-// stream.
+// Opaque. The header is available after workload_reader_open, the summary at the end of the stream.
 struct workload_reader;
 
 // Reads the header frame. `in` is borrowed. Returns 0, or a negative errno like frame_next.
@@ -33,27 +32,27 @@ int workload_next_runs(struct workload_reader *r, const struct workload_run **ru
 int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op,
                      struct err *e);
 
-// Like workload_next_op, but returns several ops: the next op and those that follow on the same
-// thread before an op of another thread.
+// Like workload_next_op, but returns several ops: the next op, and the following ops of the same
+// thread that precede the next op of another thread.
 int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops,
                       size_t *n, struct err *e);
 
-// Call before the first op to also prove that each use of a slot comes after its previous use, no
-// matter how fast each thread runs. Needs 8 more bytes per slot. At the end,
-// workload_reader_proved_order returns whether the proof was completed; it is abandoned if the file
-// has too many dependencies.
+// Call before the first op to prove that each use of a slot comes after its previous use, no matter
+// how fast each thread runs. Needs 8 more bytes per slot. The proof is abandoned if the file has
+// too many dependencies. At the end, workload_reader_proved_order returns true if the proof was
+// completed.
 void workload_reader_prove_order(struct workload_reader *r);
 bool workload_reader_proved_order(const struct workload_reader *r);
 
-// Message for a file whose proof was abandoned; follows the file name.
+// Message for a file whose proof was abandoned. The message follows the file name.
 #define WORKLOAD_UNPROVED "has too many dependencies to prove that every use of a slot is ordered"
 
 // Call if the rest of a regular file will not be read. Checks the summary, call sites and index
-// against the ops so far, and keeps the stream position. Does nothing for a pipe, or at the end,
-// where everything has been checked. Returns 0, or a negative errno like workload_next_op.
+// against the ops so far. Keeps the stream position. Does nothing for a pipe, or at the end of the
+// stream, where everything has been checked. Returns 0, or a negative errno like workload_next_op.
 int workload_reader_check_part(struct workload_reader *r, struct err *e);
 
-// Returns the summary of the ops so far, limited to the members set by summary_result.
+// Returns the summary of the ops so far. Only the members that summary_result sets are valid.
 struct workload_summary workload_reader_counted(const struct workload_reader *r);
 
 // Returns the summary, or NULL before the end of the stream.
@@ -69,7 +68,7 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
 // must release *s, even after an error. Returns 0, or a negative errno: -ESPIPE for a pipe.
 int workload_read_sites(struct workload_reader *r, struct workload_sites *s, struct err *e);
 
-// Returns the call sites read so far; complete at the end of the stream.
+// Returns the call sites read so far. They are complete at the end of the stream.
 const struct workload_sites *workload_reader_sites(const struct workload_reader *r);
 
 // Reads the block residency of a regular file through the index. Keeps the stream position. *l is
@@ -77,10 +76,10 @@ const struct workload_sites *workload_reader_sites(const struct workload_reader 
 // or a negative errno: -ESPIPE for a pipe.
 int workload_read_residency(struct workload_reader *r, struct samples_residency *l, struct err *e);
 
-// Returns the residency read so far; complete at the end of the stream.
+// Returns the residency read so far. It is complete at the end of the stream.
 const struct samples_residency *workload_reader_residency(const struct workload_reader *r);
 
-// Returns the samples read so far; complete at the end of the stream.
+// Returns the samples read so far. They are complete at the end of the stream.
 const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n);
 
 #endif

@@ -1,20 +1,20 @@
-// Samples of the recorded program's memory, stored in bounded memory. Beyond a limit, the samples
-// are thinned: of each group of neighbors, only the lowest and the highest are kept.
+// Samples of the recorded program's memory, stored in bounded memory. Beyond a limit, only the
+// lowest and the highest sample of each group of neighbors are kept.
 #ifndef HEAPTAPE_WORKLOAD_SAMPLES_H
 #define HEAPTAPE_WORKLOAD_SAMPLES_H
 
 #include "workload/workload.h"
 
-enum { SAMPLES_MAX = 1 << 16 }; // 11 minutes at 100 samples per second, 24 bytes each
+enum { SAMPLES_MAX = 1 << 16 }; // enough for 11 minutes at 100 samples per second; 24 bytes each
 
 // Empty if all zero.
 struct samples {
     struct workload_sample *items; // in the order they were appended
     size_t n, capacity;
-    // Group size; two samples of each group are kept. 0: all samples are kept.
+    // Number of samples per group. Two samples of each group are kept. 0 if all samples are kept.
     size_t group;
     size_t in_group; // samples in the current group
-    // Lowest and highest of the group in time order, with room for the next sample.
+    // The lowest and the highest sample of the group in time order, with space for the next sample.
     struct workload_sample held[3];
     size_t n_held;
 };
@@ -32,8 +32,8 @@ enum { RESIDENCY_MAX = 1 << 19 };
 struct samples_residency {
     struct workload_residency *items;
     size_t n, capacity;
-    uint64_t every, skipped; // one of `every` blocks is kept; 0: all blocks are kept
-    // used bytes of the blocks over time; at most RESIDENCY_MAX steps
+    uint64_t every, skipped; // one in `every` blocks is kept; 0 if all blocks are kept
+    // Used bytes of the blocks over time; at most RESIDENCY_MAX steps.
     struct workload_residency_step *steps;
     size_t n_steps, steps_capacity;
 };
@@ -47,7 +47,7 @@ int samples_residency_add_step(struct samples_residency *l,
                                const struct workload_residency_step *s);
 
 // Sorts blocks and steps by thread and op, for writing and searching, and removes duplicate ops.
-// Keeps a block's steps only if its first measurement is below its final one.
+// Keeps the steps of a block only if its first measurement is below its final measurement.
 void samples_residency_sort(struct samples_residency *l);
 
 // Returns the residency of the block, or NULL.

@@ -137,7 +137,7 @@ int workload_sites_copy_all(struct workload_sites *s, const struct workload_site
     return rc < 0 ? rc : workload_sites_copy_modules(s, from);
 }
 
-// Looks up the call instruction, which ends just before the return address.
+// Finds the name of the call instruction, which ends just before the return address.
 static const struct names_entry *name_at(const struct names_index *x, uint32_t module,
                                          const struct workload_frame *f)
 {

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Executable mapping: `bytes` from `start`, backed by a file at `offset`.
+// An executable mapping of `bytes` bytes at `start`. It maps a file from `offset` on.
 struct workload_module {
     uint64_t start, bytes, offset;
     char *build_id; // hexadecimal, or ""
@@ -18,46 +18,47 @@ struct workload_module {
 
 struct workload_frame {
     uint64_t address; // return address
-    uint32_t module;  // module number + 1, or 0
+    uint32_t module;  // number of the module plus 1, or 0 if unknown
 };
 
 struct workload_site {
     size_t first; // index in frames
-    uint32_t n;   // 0: undefined
+    uint32_t n;   // 0 if the site is undefined
 };
 
-// Empty if all zero. Sites are numbered from 1.
+// An all-zero struct is empty. Sites are numbered from 1.
 struct workload_sites {
     struct workload_module *modules;
     struct workload_frame *frames;
-    struct workload_site *sites; // site i + 1
-    struct names names;          // names of addresses, if any
+    struct workload_site *sites; // sites[i] is site number i + 1
+    struct names names;          // names of addresses in the sites, if known
     size_t n_modules, n_frames, n_sites;
     size_t modules_capacity, frames_capacity, sites_capacity;
 };
 
 void workload_sites_release(struct workload_sites *s);
 
-// Appends a module. `text` has the form of an HT_MODULE record's text: build ID, space, path.
-// Returns 0 or -ENOMEM.
+// Appends a module. `text` has the same form as the text of an HT_MODULE record: build ID, space,
+// path. Returns 0 or -ENOMEM.
 int workload_sites_module(struct workload_sites *s, const struct workload_module *where,
                           const char *text, size_t n);
 
-// Defines a site from the `n` addresses of 8 bytes each in `text`, as in HT_STACK. Each address
-// belongs to the most recent module that contains it. Ignores a second definition. Returns 0 or
-// -ENOMEM.
+// Defines a site from the `n` addresses in `text`. An address has 8 bytes, as in HT_STACK. Each
+// address belongs to the most recent module that contains it. A second definition of a site is
+// ignored. Returns 0 or -ENOMEM.
 int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n);
 
-// Returns the address together with the most recent module that contains it.
+// Returns a frame with the address and the most recent module that contains the address.
 struct workload_frame workload_sites_locate(const struct workload_sites *s, uint64_t address);
 
-// Like workload_sites_define, but takes n ≥ 1 frames.
+// Like workload_sites_define, but with n ≥ 1 frames instead of addresses.
 int workload_sites_set(struct workload_sites *s, uint32_t number,
                        const struct workload_frame *frames, uint32_t n);
 
-// workload_sites_copy defines site `number` as a copy of site `from_number` of another set, adding
-// `shift` to its module numbers. Afterwards, call workload_sites_copy_modules once to append that
-// set's modules. Both return 0 or -ENOMEM.
+// workload_sites_copy defines site `number` as a copy of site `from_number` of another set, and
+// adds `shift` to the module numbers of its frames. After copying sites, call
+// workload_sites_copy_modules once to append the modules of the other set. Both functions return 0
+// or -ENOMEM.
 int workload_sites_copy(struct workload_sites *s, uint32_t number,
                         const struct workload_sites *from, uint32_t from_number, uint32_t shift);
 int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from);
@@ -65,7 +66,7 @@ int workload_sites_copy_modules(struct workload_sites *s, const struct workload_
 // Copies all sites and modules to an empty set.
 int workload_sites_copy_all(struct workload_sites *s, const struct workload_sites *from);
 
-// Returns the frame's name from an index of the file's names, or NULL.
+// Returns the name of the frame from an index of the names, or NULL.
 const struct names_entry *workload_sites_name(const struct names_index *x,
                                               const struct workload_frame *f);
 
@@ -82,8 +83,8 @@ static inline uint64_t workload_sites_key(const struct workload_frame *f)
 // Returns true if the frame is in code that has no file.
 bool workload_sites_is_made(const struct workload_sites *s, const struct workload_frame *f);
 
-// Copies the names of all frames in the sites to `to`; a trace's other names are not needed.
-// Returns 0 or -ENOMEM.
+// Copies the names of all frames in the sites to `to`. Omits all other names of a trace. Returns 0
+// or -ENOMEM.
 int workload_sites_used_names(const struct workload_sites *s, struct names *to);
 
 // Appends a frame payload with the modules from *module on and the sites from *site on, up to

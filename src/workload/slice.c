@@ -90,7 +90,7 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
     return &s->slots[slot];
 }
 
-// Reports the block of *slot, which the last op allocated or resized, to the sink.
+// Reports to the sink the block of *slot, which the last op allocated or resized.
 static int call_placed(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     const struct slice_thread *t = &s->threads[thread];
@@ -123,7 +123,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     return rc < 0 ? rc : call_placed(s, thread, slot);
 }
 
-// Updates the slot's record of its block, even if the op is outside the part.
+// Updates the facts about the slot's block. Called for ops outside the part as well.
 static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {
@@ -138,7 +138,7 @@ static void note_block(const struct slice *s, uint32_t thread, struct slice_slot
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
 }
 
-// Handles an op of a dropped thread, or one before the start of the part.
+// Handles an op of a dropped thread, or an op before the start of the part.
 static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {
@@ -162,7 +162,7 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
         break;
     }
     if (slot->state == SLICE_INSIDE) {
-        // The block stays live in its slot of the part.
+        // The block stays live in the slot that it has in the part.
         slot->number = slot->last_thread = SLICE_NO_NUMBER;
         s->counts.left++;
     } else if (s->begun && slot->own) {
@@ -175,13 +175,13 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
     return 0;
 }
 
-// Adds a dependency on the slot's last use by another thread of the part.
+// Makes the op depend on the last use of the slot by another thread of the part.
 static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)
         return 0;
     s->needed += slot->state == SLICE_INSIDE;
-    // Implied by the dependencies of the source, unless they lead through dropped ops.
+    // The source's dependencies imply this dependency, unless they lead through dropped ops.
     return s->has_gaps ? slice_depend(s, thread, slot->last_thread, slot->last_op) : 0;
 }
 
@@ -287,7 +287,7 @@ static bool slot_valid(const struct slice_slot *slot, const struct workload_op *
            (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
-// Drops an op on a block that was not chosen, up to and including the block's free.
+// Drops an op on a block that was not chosen. The free of the block is the last dropped op.
 static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        enum format_slot_use use)
 {
@@ -333,7 +333,7 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
             return use_dropped(s, thread, slot, use);
     }
     if (op->kind == HT_PREEXISTING && slot) {
-        // The source's preexisting blocks are emitted when the part first uses them.
+        // Preexisting blocks of the source are emitted when the part first uses them.
         slot->state = SLICE_OUTSIDE;
         slot->own = t->wanted;
         note_block(s, thread, slot, op);

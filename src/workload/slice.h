@@ -8,12 +8,13 @@
 #include "workload/file.h"
 #include "workload/workload.h"
 
-// Form in which the start or end of a part is given.
+// Kinds of points that can be the start or the end of a part.
 enum slice_at {
-    SLICE_AT_EDGE,  // start or end of the workload
-    SLICE_AT_EVENT, // event with this number in the total order, not counting PREEXISTING
+    SLICE_AT_EDGE, // start or end of the workload
+    // Event with this number in the total order, without PREEXISTING.
+    SLICE_AT_EVENT,
     SLICE_AT_STAMP, // first op with at least this stamp
-    // Time since the start of the program, in ns; slice_point_resolve converts it to a stamp.
+    // Time since the start of the program in ns, which slice_point_resolve converts to a stamp.
     SLICE_AT_TIME,
     SLICE_AT_MARK, // first mark with this text
 };
@@ -29,8 +30,8 @@ struct slice_point {
 void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz,
                          unsigned stamp_shift);
 
-// Returns true if the part starts or ends at or before this op, which is preceded by `events`
-// events. Returns false for SLICE_AT_EDGE.
+// Returns true if the part starts or ends at or before this op. `events` is the number of events
+// before the op. Returns false for SLICE_AT_EDGE.
 bool slice_point_reached(const struct slice_point *p, const struct workload_op *op,
                          uint64_t events);
 
@@ -38,27 +39,28 @@ struct slice_range {
     uint32_t first, last;
 };
 
-// Blocks to keep, each with all of its calls, and other ops to keep.
+// Blocks and other ops to keep. All calls on a kept block are kept.
 struct slice_choice {
-    // Indexed by block number, which is the order of allocation or PREEXISTING in the source. NULL:
-    // all.
+    // Indexed by block number, which is the order of allocation or PREEXISTING in the source. NULL
+    // if all blocks are kept.
     const bool *blocks;
-    uint64_t n_blocks;   // blocks numbered n_blocks or higher are dropped
-    const bool *threads; // threads whose creation, start and exit are kept
+    uint64_t n_blocks;   // blocks with this number or a higher number are dropped
+    const bool *threads; // threads whose thread.create, start and exit are kept
     size_t n_threads;
-    bool others; // keep ops that have no block: marks, failed calls, frees of NULL
+    bool others; // keep ops that have no block, which are marks, failed calls and frees of NULL
 };
 
 struct slice_options {
     struct slice_point from,
         to; // first op after the part
-    // Threads to keep; NULL: all. Borrowed.
+    // Threads to keep, or NULL for all. Borrowed.
     const struct slice_range *threads;
     size_t n_threads;
-    const struct slice_choice *choice; // NULL: all. Borrowed until slice_free
-    bool has_stamps;                   // false: the part's stamps are op numbers
-    bool rebase;                       // move the stamp of the first op
-    uint64_t rebase_to;                // to this stamp, and shift the others
+    const struct slice_choice *choice; // NULL keeps all ops; borrowed until slice_free
+    bool has_stamps;                   // if false, the stamps of the part are op numbers
+    bool rebase;                       // move the stamp of the first op to rebase_to
+    // Stamp of the first op; the other stamps are shifted by the same amount.
+    uint64_t rebase_to;
 };
 
 // Receives the ops of the part in total order. The arguments are borrowed until the callback
@@ -66,22 +68,24 @@ struct slice_options {
 struct slice_sink {
     void *context;
     int (*op)(void *context, uint32_t thread, const struct workload_op *op);
-    // Optional. Called after an `op` that allocates or resizes a block of HT_BIG_BYTES or more,
-    // with that op's number in the source and in the part.
+    // Optional. Called after an op that allocates or resizes a block of HT_BIG_BYTES or more.
+    // `from` is the op in the source, `to` is the same op in the part.
     int (*placed)(void *context, struct workload_dependency from, struct workload_dependency to);
 };
 
 struct slice_counts {
-    uint64_t events;              // without PREEXISTING
-    uint64_t preexisting;         // blocks live at the start
-    uint64_t left;                // blocks freed by a dropped thread; they stay live in the part
-    uint64_t dependencies_needed; // uses of blocks that another thread used last
+    uint64_t events;      // number of events, without PREEXISTING
+    uint64_t preexisting; // number of blocks that were live at the start
+    // Number of blocks that a dropped thread freed; these blocks stay live in the part.
+    uint64_t left;
+    // Number of uses of blocks whose previous use was by another thread.
+    uint64_t dependencies_needed;
     uint64_t first_stamp, last_stamp; // stamps in the source
 };
 
 struct slice; // opaque
 
-// Copies its arguments. Returns NULL if memory runs out.
+// Copies the options and the sink. Returns NULL if memory runs out.
 struct slice *slice_new(const struct slice_options *options, const struct slice_sink *sink);
 void slice_free(struct slice *s);
 
@@ -95,7 +99,8 @@ int slice_finish(struct slice *s);
 struct slice_counts slice_counts(const struct slice *s);
 
 struct slice_file_options {
-    struct slice_options part; // has_stamps and rebase_to are ignored; they are set from the file
+    // `has_stamps` and `rebase_to` are ignored, because the file determines them.
+    struct slice_options part;
     int level;                 // zstd level
     struct progress *progress; // initialized, or NULL
 };

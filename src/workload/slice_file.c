@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Op of the part that inherits the residency of an op of the source.
+// An op of the part that gets the residency of an op of the source.
 struct placement {
     struct workload_dependency from, to;
 };
@@ -22,7 +22,7 @@ struct slicing {
     struct workload_summary source; // summary of the whole workload
     struct slice *slice;
     struct slice_counts counts;
-    struct placement *placements; // bounded by the limit above
+    struct placement *placements; // limited as described above
     size_t n_placements, placements_capacity;
     struct samples_residency residency;
     struct progress *progress;
@@ -109,7 +109,7 @@ static int refuse_op(struct slicing *j, const struct workload_op *op, uint64_t n
     return rc == -ENOMEM ? err_no_memory(j->e, j->in->in.name) : rc;
 }
 
-// Reads to the end of the part. Reads a pipe on to the summary at the end of the file.
+// Reads to the end of the part. Reads a pipe to its end, to find the summary.
 static int read_ops(struct slicing *j)
 {
     bool seekable = j->in->in.size_bytes, over = false;
@@ -166,7 +166,8 @@ static int write_end(struct slicing *j, const struct workload_summary *s)
     return rc;
 }
 
-// Sets the recorded interval of the part. Keeps the source's bound where the part is not cut.
+// Sets the recorded interval of the part. If the part is cut at its start or its end, that bound of
+// the interval is the part's first or last stamp. Otherwise, it is the bound of the source.
 static void set_recorded(const struct slicing *j, const struct slice_counts *c,
                          struct workload_summary *s)
 {
@@ -197,7 +198,8 @@ static int finish_part(struct slicing *j)
     if (workload_reader_summary(j->in->reader))
         j->source = *workload_reader_summary(j->in->reader);
     struct workload_summary s = workload_output_summary(&j->to);
-    // The source does not record where these events occurred, so its totals serve as upper bounds.
+    // The source does not record where these events occurred. Its totals are therefore upper
+    // bounds.
     s.order_repaired = j->source.order_repaired;
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;

@@ -6,24 +6,25 @@
 
 enum { SLICE_NO_NUMBER = 0xffffffff };
 
-// From op `from` of the source on, `by` is added to op numbers to obtain their numbers in the part
+// From op `from` of the source on, adding `by` to an op's number yields its number in the part
 // (modulo 2^64).
 struct slice_shift {
     uint64_t from, by;
 };
 
-// Thread of the source.
+// A thread of the source.
 struct slice_thread {
     bool known, wanted;
-    uint32_t number;  // number in the part, or SLICE_NO_NUMBER
-    uint64_t read;    // ops read from the source
-    uint64_t next_op; // next op in the part
+    uint32_t number;  // number of the thread in the part, or SLICE_NO_NUMBER
+    uint64_t read;    // number of ops read from the source
+    uint64_t next_op; // number of the thread's next op in the part
     uint64_t last_stamp;
-    bool created;               // the part contains its creation
-    bool in_part;               // has ops in the part
+    bool created;               // the part contains the creation of the thread
+    bool in_part;               // the thread has ops in the part
     struct slice_shift *shifts; // the first shift starts at the thread's first op in the part
     size_t n_shifts, shifts_capacity;
-    // Highest op depended on, per thread of the part; used only if ops are dropped.
+    // The highest op on which this thread depends, for each other thread of the part. Only used if
+    // ops are dropped.
     struct workload_dependency *waited;
     size_t n_waited, waited_capacity;
 };
@@ -38,17 +39,17 @@ enum slice_state {
 struct slice_slot {
     uint64_t size;
     struct workload_dependency from; // op of the source that allocated or last resized the block
-    uint64_t last_op;                // last op of the part that used the slot,
-    uint32_t last_thread;            // and its thread in the source, or SLICE_NO_NUMBER
+    uint64_t last_op;                // last op of the part that used the slot
+    uint32_t last_thread;            // thread of last_op in the source, or SLICE_NO_NUMBER
     uint32_t number;                 // number in the part, or SLICE_NO_NUMBER
     uint32_t site;                   // call site, or 0 if unknown
     uint8_t state;                   // enum slice_state
     uint8_t allocated_by;            // kind of call, or 0 if unknown
-    uint8_t align_log2;              // 0: no alignment requested
+    uint8_t align_log2;              // 0 if no alignment was requested
     bool unknown_size;
-    bool own;     // allocated before the part, by a thread of the part
-    bool dropped; // excluded by slice_options.choice
-    bool stale;   // resized by a dropped thread, so that the size in the part is outdated
+    bool own;     // the block was allocated before the part by a thread of the part
+    bool dropped; // slice_options.choice excludes the block
+    bool stale;   // a dropped thread resized the block, so its size in the part is outdated
 };
 
 struct slice {
@@ -56,45 +57,47 @@ struct slice {
     struct slice_sink sink;
     struct slice_range *ranges;
     struct slice_counts counts;
-    struct slice_thread *threads; // indexed by number in the source
+    struct slice_thread *threads; // indexed by number of the thread in the source
     size_t n_threads, threads_capacity;
-    struct slice_slot *slots; // indexed by number in the source
+    struct slice_slot *slots; // indexed by number of the slot in the source
     size_t n_slots, slots_capacity;
     // Preexisting blocks that a dropped thread freed before any use in the part.
     struct slice_slot *left;
     size_t n_left, left_capacity;
     uint64_t n_blocks; // number of blocks in the source so far
     bool begun, over;
-    // Ops inside the part are dropped, and the source's dependencies may lead through them.
+    // True if ops inside the part are dropped. The source's dependencies may then lead through
+    // dropped ops.
     bool has_gaps;
     uint32_t next_thread, next_slot; // next free numbers in the part
-    uint32_t some_thread;            // a thread of the source with ops in the part
+    uint32_t some_thread;            // a thread of the source that has ops in the part
     uint64_t events, ops_out;
     uint64_t rebase;                          // added to stamps
-    size_t needed;                            // number of dependencies the current op needs
+    size_t needed;                            // number of dependencies that the current op needs
     struct workload_dependency *dependencies; // dependencies of the current op
     size_t n_dependencies, dependencies_capacity;
 };
 
-// Returns the thread, registering it if it is new, or NULL if memory runs out. Valid until the next
-// call.
+// Returns the thread, and registers it if it is new. Returns NULL if memory runs out. The pointer
+// is valid until the next call.
 struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread);
 
-// Returns the thread's number in the part, assigning one if necessary.
+// Returns the thread's number in the part. A new thread gets the next number.
 uint32_t slice_thread_number(struct slice *s, uint32_t thread);
 
-// Adds a dependency on an op of the part to the current op, unless it is implied. Returns 0 or
-// -ENOMEM.
+// Adds a dependency on op `op` of thread `on` in the part to the current op, unless other
+// dependencies imply it. Returns 0 or -ENOMEM.
 int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op);
 
-// Adds those dependencies of the source's op that point into the part. Returns 0 or -ENOMEM.
+// Adds the dependencies of the source's op that refer to ops in the part. Returns 0 or -ENOMEM.
 int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op);
 
 // Drops the last op read from the thread. Returns 0 or -ENOMEM.
 int slice_drop(struct slice *s, uint32_t thread);
 
-// Emits an op of the thread with the current op's dependencies. The op's stamp is a stamp of the
-// source. `extra` means that the op is not in the source. Returns 0, or a negative errno.
+// Emits an op of the thread with the dependencies of the current op. The stamp of the op is a stamp
+// of the source. `extra` means that the source does not contain the op. Returns 0, or a negative
+// errno.
 int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra);
 
 #endif

@@ -61,8 +61,8 @@ static int number_from(struct slice_thread *t, uint64_t from)
     return shift_add(t, from, by);
 }
 
-// Finds the number in the part of op `op` of the source or, if that op was dropped, of the last op
-// before it that is in the part. Returns false if there is no such op.
+// Finds the number in the part of op `op` of the source. If that op was dropped, finds the number
+// of the last op before it that is in the part. Returns false if there is no such op.
 static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *number)
 {
     size_t below = 0, above = t->n_shifts;
@@ -76,7 +76,7 @@ static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *num
     if (!below)
         return false;
     *number = op + t->shifts[below - 1].by;
-    // A dropped op has no number. The op after it begins the next shift.
+    // A dropped op has no number in the part. The op after it begins the next shift.
     if (below < t->n_shifts) {
         uint64_t next = t->shifts[below].from + t->shifts[below].by;
         if (*number >= next)
@@ -85,8 +85,8 @@ static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *num
     return *number < t->next_op;
 }
 
-// Returns the entry for the highest op of thread `on` depended on so far (0 if added), or NULL if
-// memory runs out.
+// Returns the entry for the highest op of thread `on` on which the thread depends so far, or NULL
+// if memory runs out. The op of a new entry is 0.
 static struct workload_dependency *waited_row(struct slice_thread *t, uint32_t on, bool *added)
 {
     *added = false;
@@ -136,12 +136,12 @@ int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workl
 int slice_drop(struct slice *s, uint32_t thread)
 {
     struct slice_thread *t = &s->threads[thread];
-    // For a thread with no ops in the part yet, numbering starts with its next op.
+    // If a thread has no ops in the part yet, its numbers in the part start at its next op.
     return t->in_part ? number_from(t, t->read) : 0;
 }
 
-// Completes an op with its dependencies. Raises its stamp above the stamps of the ops it depends
-// on.
+// Completes an op with its dependencies. Raises the op's stamp above the stamps of its
+// dependencies.
 static void complete_dependencies(struct slice *s, struct workload_op *op)
 {
     for (size_t i = 0; i < s->n_dependencies; i++) {
@@ -171,7 +171,7 @@ int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool ex
     s->ops_out++;
     s->some_thread = thread;
     s->n_dependencies = 0;
-    // An inserted op shifts the numbers from the current op on.
+    // An inserted op changes the numbers of the current op and all later ops.
     if (extra && number_from(t, t->read - 1) < 0)
         return -ENOMEM;
     return s->sink.op(s->sink.context, number, op);

@@ -13,18 +13,18 @@ enum {
     SUMMARY_THREAD_BITS = 23,
 };
 
-// Each slot takes 8 bytes: the block's size in the low SUMMARY_SIZE_BITS bits, then the allocating
-// thread; the highest bit is set if the slot holds a block. In live bytes, a block of 1 TiB or more
-// counts as 1 TiB less one byte.
+// Each slot takes 8 bytes: the size of the block in the low SUMMARY_SIZE_BITS bits, the allocating
+// thread above them, and the highest bit, which is set if the slot holds a block. When live bytes
+// are summed, a block of 1 TiB or more counts as 1 TiB less one byte.
 struct summary_counter {
-    // updated per op; summary_result computes the other members
+    // Members updated for each op. summary_result computes the other members.
     struct workload_summary summary;
     uint64_t first_stamp;
     uint64_t *slots;
     size_t n_slots, capacity;
-    unsigned two_words; // 1: each slot is followed by a word for the caller's use, initially 0
+    unsigned two_words; // if 1, a word for the caller's use follows each slot; it is initially 0
     uint64_t live_bytes, live_blocks, preexisting_bytes;
-    bool contradicted; // an op allocated into an occupied slot or used a free one
+    bool contradicted; // an op allocated into an occupied slot or used a free slot
 };
 
 static const uint64_t SUMMARY_SIZE_MASK = (1ull << SUMMARY_SIZE_BITS) - 1,
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void summary_prefetch(const struct 
         __builtin_prefetch(summary_slot(s, slot), 1);
 }
 
-// Counts the kind and the stamp of an op. This is one part of summary_op.
+// Counts the kind and the stamp of an op. Part of summary_op.
 static inline void summary_see(struct summary_counter *s, const struct workload_op *op)
 {
     if (__builtin_expect(op->stamp < s->first_stamp, 0))
@@ -94,7 +94,8 @@ static inline void summary_free(struct summary_counter *s, uint32_t thread, uint
 void summary_init(struct summary_counter *s);
 void summary_release(struct summary_counter *s);
 
-// Returns the totals: all members except order_*, dependencies_needed, lost_records and usable_*.
+// Returns the summary with all members except order_*, dependencies_needed, lost_records and
+// usable_*.
 struct workload_summary summary_result(const struct summary_counter *s);
 
 // Counts an op. Returns 0 or -ENOMEM.
@@ -103,17 +104,17 @@ int summary_op(struct summary_counter *s, uint32_t thread, const struct workload
 // Like summary_op, but for several ops, with prefetching.
 int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n);
 
-// Counts up to `n` ops of a thread, stopping after an op that contradicts earlier ones. Returns the
-// number of ops counted, including a contradicting op, or -ENOMEM. The first `readable` ops may be
-// prefetched.
+// Counts up to `n` ops of a thread. Stops after an op that contradicts earlier ops. Returns the
+// number of ops counted, including the contradicting op, or -ENOMEM. The first `readable` ops may
+// be prefetched.
 int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n,
                 size_t readable);
 
-// Adds up the summaries of several processes. The sum of the peaks is an upper bound, because the
-// processes may peak at different times.
+// Adds the summary of another process to *to. The sum of the peaks is an upper bound, because the
+// processes may reach their peaks at different times.
 void summary_add(struct workload_summary *to, const struct workload_summary *more);
 
-// Adds the early stamps of another process, or of the source of a workload.
+// Adds the counts of early stamps of another process, or of the workload that is the source of *to.
 void summary_add_early(struct workload_summary *to, const struct workload_summary *more);
 
 #endif

@@ -11,34 +11,36 @@
 
 enum { WORKLOAD_VERSION = 1 };
 
-// An op that must finish first: number `op` of the thread, counting from 0.
+// Op number `op` of the thread, counted from 0, which must finish before the op with the
+// dependency.
 struct workload_dependency {
     uint32_t thread;
     uint64_t op;
 };
 
 enum {
-    // No block: free(NULL), the source of realloc(NULL, …), or the result of a failed call.
+    // The op has no block, as with free(NULL), the source of realloc(NULL, …), or the result of a
+    // failed call.
     WORKLOAD_NO_SLOT = 0xffffffff,
 
     WORKLOAD_FAILED = 1,    // flag: the recorded call failed with `error`; no block was allocated
-    WORKLOAD_FROM_NULL = 2, // flag: realloc(NULL, n): `slot` is allocated and nothing is freed
-    WORKLOAD_FREED = 4,     // flag: realloc(p, 0) freed p and returned NULL: `slot` is freed
+    WORKLOAD_FROM_NULL = 2, // flag: realloc(NULL, n), which allocates `slot` and frees nothing
+    WORKLOAD_FREED = 4,     // flag: realloc(p, 0), which freed `slot` and returned NULL
     WORKLOAD_MOVED = 8,     // flag: the recorded realloc returned another address
-    WORKLOAD_SIZE_UNKNOWN = 16, // flag: preexisting block of unknown size
+    WORKLOAD_SIZE_UNKNOWN = 16, // flag: a preexisting block of unknown size
 };
 
-// Call of the malloc API, thread event or mark.
+// A call of the malloc API, a thread event or a mark.
 struct workload_op {
     uint64_t stamp; // in units of the header's clock, never decreasing within a thread
     uint64_t size;  // as in struct event
     uint64_t count;
     uint64_t align;
-    // THREAD_CREATE: number of the new thread. PREEXISTING: kind of the allocating call (0:
-    // unknown) + 256 * call site number. Other ALLOC kinds and RESIZE: call site number. A call
-    // site number of 0 means unknown.
+    // For THREAD_CREATE, the number of the new thread. For PREEXISTING, the kind of the allocating
+    // call (0 if unknown) plus 256 times the call site number. For other ALLOC kinds and RESIZE,
+    // the call site number. Call site number 0 means unknown.
     uint64_t value;
-    uint32_t slot; // block being allocated, freed or resized; a realloc keeps its slot
+    uint32_t slot; // block that is allocated, freed or resized; a realloc keeps its slot
     uint32_t n_dependencies;
     const struct workload_dependency *dependencies; // borrowed
     const char *text; // text of a MARK or THREAD_START; not terminated; borrowed
@@ -48,7 +50,7 @@ struct workload_op {
     uint8_t error;
 };
 
-// Op and its thread, for arrays in total order.
+// An op and its thread, for arrays in total order.
 struct workload_thread_op {
     struct workload_op op;
     uint32_t thread;
@@ -57,7 +59,7 @@ struct workload_thread_op {
 // Consecutive ops of one thread.
 struct workload_run {
     uint32_t thread;
-    uint64_t first_op; // the thread's op number of ops[0]
+    uint64_t first_op; // number of ops[0] in its thread
     size_t n_ops;
     const struct workload_op *ops;
 };
@@ -67,53 +69,57 @@ struct workload_header {
     uint64_t clock_hz;    // ticks per second
     unsigned stamp_shift; // a stamp is 2^stamp_shift ticks
     bool has_stamps;
-    uint64_t start_stamp; // when the recorded process started
+    uint64_t start_stamp; // stamp at which the recorded process started
     uint32_t pid;
-    uint32_t forked_from; // pid of the process that it inherited its blocks from, or 0
+    uint32_t forked_from; // pid of the process from which it inherited blocks, or 0
     char *exe, *allocator;
     char *argv; // each argument is terminated by NUL
     uint32_t argv_bytes;
-    // One op per this many allocated bytes has a call site; 0: all or none.
+    // One op per this many allocated bytes has a call site. 0 if call sites are not sampled.
     uint64_t stack_sample_bytes;
 };
 
 // Summary contents.
 struct workload_summary {
-    uint64_t events; // ops that count as events
+    uint64_t events; // number of ops that count as events
     uint64_t by_kind[HT_KIND_LIMIT];
     uint64_t threads;
-    uint64_t slots; // highest slot + 1
+    uint64_t slots; // highest slot plus 1
     uint64_t first_stamp, last_stamp;
     uint64_t requested_bytes;
     uint64_t peak_live_bytes, live_at_end_bytes, live_at_end_blocks;
-    uint64_t remote_frees; // blocks freed or resized by a thread other than the allocating one
-    // frees whose allocation was not recorded; their blocks are PREEXISTING here
+    // Number of blocks freed or resized by a thread other than the allocating thread.
+    uint64_t remote_frees;
+    // Frees whose allocation was not recorded. Their blocks are PREEXISTING in the workload.
     uint64_t unmatched_frees;
     // Blocks that were live at the start and whose allocation was recorded. Their ops are
     // PREEXISTING as well.
     uint64_t preexisting_blocks;
-    uint64_t preexisting_bytes; // total size of these blocks
-    uint64_t order_repaired;    // events moved from the position given by their stamps
-    uint64_t order_ambiguous;   // events whose position could not be proved
-    uint64_t dependencies;      // dependencies in the file
+    uint64_t preexisting_bytes; // total size of the preexisting blocks
+    // Number of events that were moved from the position that their stamps determine.
+    uint64_t order_repaired;
+    uint64_t order_ambiguous; // number of events whose position could not be proved
+    uint64_t dependencies;    // number of dependencies in the file
     // Uses of blocks that another thread used last, including uses whose dependency is implied.
     uint64_t dependencies_needed;
-    uint64_t lost_records;           // words lost during capture
-    uint64_t usable_bytes;           // total usable size of blocks with a recorded usable size
+    uint64_t lost_records; // number of words lost during capture
+    // Total usable size of the blocks whose usable size was recorded.
+    uint64_t usable_bytes;
     uint64_t usable_requested_bytes; // total requested size of these blocks
     uint64_t recorded_from,
-        recorded_to; // stamps of the recording or slice; recorded_to 0: recorded from start to end
-    uint64_t cpu_ns; // process CPU time since its first event; 0: unknown
-    uint64_t recording_ns; // estimated part of cpu_ns spent recording
+        recorded_to;       // stamps of the recording or slice; recorded_to is 0 if all was recorded
+    uint64_t cpu_ns;       // CPU time of the process since its first event, or 0 if unknown
+    uint64_t recording_ns; // estimated part of cpu_ns that was spent on recording
     uint64_t calls_min_ns,
-        calls_max_ns; // bounds on the time spent in the allocator's functions; max 0: unknown
-    // Resident memory of the recording in the process, which the samples include; 0: unknown
+        calls_max_ns; // bounds on the time in allocator functions; calls_max_ns is 0 if unknown
+    // Resident memory that the recording uses in the process, or 0 if unknown. The samples include
+    // this memory.
     uint64_t recording_rss_bytes;
-    uint64_t cxx_bytes; // resident bytes of the files of the C++ library; 0: none or unknown
-    // Stamps may be earlier than their events: about early_events by up to early_max_ns, all others
-    // by up to early_usual_ns. 0: no stamps are early.
+    uint64_t cxx_bytes; // resident bytes of the files of the C++ library; 0 if none or unknown
+    // Stamps may be earlier than their events: about early_events stamps by up to early_max_ns, and
+    // all others by up to early_usual_ns. All three are 0 if no stamp is early.
     uint64_t early_events, early_max_ns, early_usual_ns;
-    uint64_t samples_at;         // offset of the samples frame, or 0; set by the writer
+    uint64_t samples_at;         // offset of the samples frame, or 0; the writer sets the offsets
     uint64_t sites_at;           // offset of the first call sites frame, or 0
     uint64_t residency_at;       // offset of the residency frame, or 0
     uint64_t residency_steps_at; // offset of the residency steps frame, or 0
@@ -125,7 +131,7 @@ struct workload_sample {
     uint64_t stamp, rss_bytes, anon_bytes;
 };
 
-// Assumed page size; the actual one is not recorded.
+// Assumed page size. The actual page size is not recorded.
 enum { WORKLOAD_PAGE_BYTES = 4096, WORKLOAD_PAGE_KIB = WORKLOAD_PAGE_BYTES >> 10 };
 
 // Memory used by a block of HT_BIG_BYTES or more, from the op that allocated or resized the block
@@ -133,11 +139,11 @@ enum { WORKLOAD_PAGE_BYTES = 4096, WORKLOAD_PAGE_KIB = WORKLOAD_PAGE_BYTES >> 10
 // entirely to the block. If the block's first whole page is used, each figure also includes the
 // part of the block in the preceding page, less than a page.
 struct workload_residency {
-    uint64_t op; // op number within the thread
+    uint64_t op; // number of the op within its thread
     uint32_t thread;
-    uint32_t used;     // known to be used; for calloc, pages that are not all zero
-    uint32_t resident; // upper bound, except for blocks from calloc
-    uint32_t front;    // used contiguously from the start of the block
+    uint32_t used;     // KiB that are known to be used; for calloc, pages that are not all zero
+    uint32_t resident; // an upper bound on the resident KiB, except for blocks from calloc
+    uint32_t front;    // KiB used contiguously from the start of the block
 };
 
 // Memory used by a block of HT_BIG_BYTES or more at one point in time, in KiB.

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Full frames queued for writing.
+// Number of full frames that may wait to be written.
 enum { FRAMES_BEHIND = 2 };
 
 struct workload_writer {
@@ -24,12 +24,12 @@ struct workload_writer {
     bool has_stamps;
     const struct workload_sites *sites;        // borrowed, or NULL
     const struct samples_residency *residency; // borrowed, or NULL
-    // Writes full frames while the next one is filled, if a CPU is available.
+    // Full frames, which a thread writes while the next frame is filled, if a CPU is available.
     struct encode_frame full[FRAMES_BEHIND];
     struct ring ring;
     pthread_t thread;
-    bool threaded, alone; // threaded: the thread is running; alone: no thread is needed
-    int rc;               // the thread's result, set before the ring is stopped
+    bool threaded, alone; // `threaded`: the thread is running; `alone`: no thread is needed
+    int rc;               // result of the thread, set before the ring is stopped
     struct err e;
 };
 
@@ -129,7 +129,7 @@ static int report_thread_error(struct workload_writer *w, struct err *e)
     return err_set(e, w->rc, "%s", w->e.text);
 }
 
-// Hands the full current frame over for writing.
+// Passes the current frame, which is full, on to be written.
 static int flush_frame(struct workload_writer *w, struct err *e)
 {
     if (!w->encode.frame.n_ops)

@@ -10,7 +10,7 @@
 
 struct workload_writer; // opaque
 
-// `out` is borrowed; `level` is a zstd level. Returns NULL if memory runs out.
+// Creates a writer. `out` is borrowed; `level` is a zstd level. Returns NULL if memory runs out.
 struct workload_writer *workload_writer_new(struct output *out, int level);
 void workload_writer_free(struct workload_writer *w);
 
@@ -26,12 +26,12 @@ int workload_write_op(struct workload_writer *w, uint32_t thread, const struct w
 int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n,
                        struct err *e);
 
-// Appends samples in time order. Beyond a limit, they are thinned (workload/samples.h). They are
-// written before the summary.
+// Appends samples in time order. Beyond a limit, not all samples are kept (workload/samples.h). The
+// samples are written before the summary.
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n,
                            struct err *e);
 
-// Sets the call sites of the ops, with the names of their addresses. Borrowed until
+// Sets the call sites of the ops, including the names of their addresses. Borrowed until
 // workload_write_end.
 void workload_write_sites(struct workload_writer *w, const struct workload_sites *s);
 
@@ -41,8 +41,8 @@ void workload_write_residency(struct workload_writer *w, const struct samples_re
 // Writes the pending ops, call sites, samples, summary and index. Returns 0, or a negative errno.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
 
-// Workload written op by op, together with its summary. Write samples, call sites and the end
-// directly to `writer`.
+// A workload that is written op by op, together with its summary. Write samples, call sites and the
+// end directly to `writer`.
 struct workload_output {
     struct output *out; // borrowed
     struct workload_writer *writer;
@@ -56,14 +56,14 @@ int workload_output_begin(struct workload_output *w, struct output *out, int lev
                           const struct workload_header *h, struct err *e);
 void workload_output_release(struct workload_output *w);
 
-// Append one op, or several ops with prefetching, in total order. The data is borrowed until the
-// call returns.
+// Append one op (workload_output_op), or several ops with prefetching (workload_output_ops), in
+// total order. The data is borrowed until the call returns.
 int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op,
                        struct err *e);
 int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n,
                         struct err *e);
 
-// Returns the totals so far, without the members that only a converter can set.
+// Returns the totals so far, without the members that only a converter sets.
 struct workload_summary workload_output_summary(const struct workload_output *w);
 
 #endif
