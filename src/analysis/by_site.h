@@ -106,7 +106,7 @@ struct by_site {
     struct site_uses uses;
     uint64_t events, next_cut; // `next_cut` is the end of the current bin
     uint64_t bin_events;       // width of a bin; 0 counts as 1
-    // Events, next_cut and bin_events count stamps since the start, not events.
+    // `events`, next_cut and bin_events count stamps since the start, not events.
     bool by_time;
     uint64_t first_event; // number of events before the first event that is counted
     size_t n_bins;

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    // Limit on held ops, about 200 bytes each. Beyond it, a free is inserted for the oldest.
+    // Limit on held ops, about 200 bytes each. Beyond the limit, the free that the oldest held op
+    // waits for is inserted.
     MAX_HELD = 1 << 20,
     NONE = 0xffffffff,
 };
@@ -26,7 +27,8 @@ struct op {
     struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES];
 };
 
-// A held op that will allocate this queue's address. Queues are ordered by arrival.
+// A held op that will allocate the address of this queue. Queues are ordered by the arrival of
+// their ops.
 struct addressed_ticket {
     uint64_t arrival;
     uint32_t thread, next;
@@ -37,8 +39,8 @@ struct addressed_wait {
     uint32_t thread;
 };
 
-// Lists of threads, linked by `next`, hold the threads that wait for the same thread or that are to
-// be retried.
+// Threads form lists through `next`: lists of threads that wait for the same thread, and a list of
+// threads to retry.
 struct addressed_thread {
     struct op *ops; // held ops, starting at ops[first]
     size_t first, n, capacity;
@@ -125,7 +127,8 @@ static bool is_block(const struct op *op)
     return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
 }
 
-// Returns the address that must be free before the op can be emitted, or 0.
+// Returns the address that must be free before the op can be emitted, or 0 if the op needs no
+// address.
 static uint64_t wanted_address(const struct op *op)
 {
     uint64_t address = op->skipped ? 0 : allocated_address(op);
@@ -215,8 +218,8 @@ static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready
     *ready = first->thread;
 }
 
-// If another block has taken over the address, drops a free and turns a realloc into a malloc.
-// Returns 1 if the op must be dropped.
+// If another block has the same address by now, drops a free, and turns a realloc into a malloc.
+// Returns 1 if the op must be dropped, else 0.
 static int drop_lost(const struct addressed *a, struct op *op)
 {
     uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;
@@ -359,8 +362,8 @@ static int emit_ready(struct addressed *a, uint32_t ready)
     return 0;
 }
 
-// Returns the thread of the oldest held op, or NONE. The oldest op can only be waiting for an
-// address, because dependencies and tickets always refer to ops that arrived earlier.
+// Returns the thread of the oldest held op, or NONE. The oldest op can only wait for an address,
+// because dependencies and tickets always refer to ops that arrived earlier.
 static uint32_t oldest_thread(struct addressed *a)
 {
     for (; a->n_waits; a->first_wait++, a->n_waits--) {
@@ -392,8 +395,8 @@ static int add_free(struct addressed *a)
     return rc < 0 ? rc : emit_ready(a, ready);
 }
 
-// Emits the free of a lost block immediately, ahead of its thread's held ops, because one of them
-// is an allocation that waits for this free.
+// Emits the free of a lost block at once, before the held ops of its thread. One of these ops is an
+// allocation that waits for the free.
 static int emit_lost_free(struct addressed *a, struct op *op, uint32_t *ready)
 {
     if ((uint32_t)(map_get(&a->live, op->call.ev.ptr) - 1) != op->slot)

@@ -3,9 +3,9 @@
 // per call.
 //
 // The order may emit the allocation of an address before the realloc or free that releases the
-// address, because a realloc is emitted where it ends, and because the stamps of allocations may be
-// early. Such an allocation is held back, together with its thread and all ops that depend on it,
-// until the address is free (docs/design/convert.md).
+// address. One reason is that a realloc is emitted when it ends; another is that the stamps of
+// allocations may be early. Such an allocation is held back until the address is free, together
+// with its thread and all ops that depend on it (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ADDRESSED_H
 #define HEAPTAPE_CONVERT_ADDRESSED_H
 
@@ -17,7 +17,8 @@ struct addressed_call {
     uint32_t thread, tid; // numbered as in the trace
     bool failed;          // the call neither allocated nor freed anything
     bool earlier;         // the block at ev.ptr existed before the recording
-    bool added;           // a free that was not recorded: the address was allocated again
+    // The recording lacks this free; it is inserted because the address was allocated again.
+    bool added;
 };
 
 struct addressed_thread;
@@ -32,14 +33,14 @@ struct addressed {
     uint64_t broken; // number of inserted frees
 
     // Private.
-    struct map live;   // address → slot of its block + 1
-    struct map queues; // address → its first and last ticket
+    struct map live;   // maps an address to the slot of its block plus 1
+    struct map queues; // maps an address to its first and its last ticket
     struct addressed_ticket *tickets;
     size_t n_tickets, tickets_capacity;
-    uint32_t free_ticket;              // index + 1, or 0
+    uint32_t free_ticket;              // index of the first unused ticket plus 1, or 0
     struct addressed_thread **threads; // indexed by thread number in the workload
     size_t n_threads, capacity;
-    uint64_t arrived, held;       // numbers of ops
+    uint64_t arrived, held;       // number of ops that have arrived, and number of ops held
     struct addressed_wait *waits; // held ops in order of arrival, starting at waits[first_wait]
     size_t first_wait, n_waits, waits_capacity;
 };
@@ -48,7 +49,7 @@ struct addressed {
 int addressed_add(void *context, const struct workload_thread_op *ops,
                   const struct order_call *calls, size_t n);
 
-// Emits all ops still held. Returns 0, or a negative errno.
+// Emits all ops that are still held. Returns 0, or a negative errno.
 int addressed_finish(struct addressed *a);
 void addressed_release(struct addressed *a);
 

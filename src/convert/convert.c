@@ -11,43 +11,43 @@
 // The fork that created a process.
 struct fork {
     struct trace_fork of;
-    bool taken; // the parent has been ordered up to the fork, and `heap` is complete
+    bool taken; // true if the parent has been ordered up to the fork, so that `heap` is complete
     struct heap heap;
 };
 
-// An unwanted process is ordered without a sink, and only up to its last fork.
+// A process. A process that is not wanted is ordered without a sink, and only up to its last fork.
 struct process {
     struct convert_sink sink;
-    struct order *order;     // NULL: skipped or finished
-    bool wanted, fed, ended; // ended: no more events will arrive
-    bool emptied;            // ended, and all events have been emitted
+    struct order *order;     // NULL if the process was skipped or is finished
+    bool wanted, fed, ended; // `ended`: no more events will arrive
+    bool emptied;            // true if the process has ended and all its events have been emitted
     uint64_t end_watermark;  // watermark when the process ended
-    bool may_fork;           // forks that are not in `children` may still follow
-    struct fork *fork;       // NULL: the heap starts empty, or has been received
-    struct fork **children;  // sorted by stamp; entries before next_fork have been passed
+    bool may_fork;           // true if forks may follow that are not in `children`
+    struct fork *fork;       // NULL if the heap starts empty or has been received
+    struct fork **children;  // sorted by stamp; forks before next_fork have been passed
     size_t next_fork, forks, children_capacity;
     struct heap_notes notes;
 };
 
 struct converter {
     struct trace_reader *reader;
-    struct trace_ahead *ahead; // decodes ahead in another thread; NULL: unused
+    struct trace_ahead *ahead; // decodes ahead in another thread, or NULL
     const struct convert_options *options;
     struct order_options order;
-    struct process **processes; // NULL: finished
+    struct process **processes; // NULL entries are finished processes
     size_t n, capacity;
     uint32_t *open; // unfinished processes, in order of appearance
     size_t n_open, open_capacity;
-    uint32_t *due; // ended processes that have yet to be finished
+    uint32_t *due; // processes that have ended and must still be finished
     size_t n_due, due_capacity;
     struct fork *forks;      // options->forks, sorted by child
-    struct fork **by_parent; // same, sorted by parent and stamp
+    struct fork **by_parent; // the same forks, sorted by parent and stamp
     size_t n_forks;
-    struct trace_forks_finder finder; // only with find_forks
-    uint64_t watermark;               // of the last complete batch
+    struct trace_forks_finder finder; // only used with find_forks
+    uint64_t watermark;               // watermark of the last complete batch
     uint64_t fork_stamps;             // options.fork_ns in stamps
     uint64_t limit;                   // all events up to this stamp have been emitted
-    uint64_t end_stamp;               // as given by the trace; 0: not read yet
+    uint64_t end_stamp;               // from the END frame of the trace; 0 if not read yet
 };
 
 static int by_parent(const void *a, const void *b)
@@ -128,7 +128,7 @@ static int add_known(const struct converter *c, struct process *p, uint32_t numb
     return rc;
 }
 
-// Finds the fork that created the process, if its parent is being converted.
+// Finds the fork that created the process if the parent of the process is being converted.
 static int find_fork(struct converter *c, struct process *to, const struct trace_process *p)
 {
     struct trace_fork found;
@@ -190,7 +190,7 @@ static int push_due(struct converter *c, uint32_t process)
     return 0;
 }
 
-// Copies the parent's heap for the children that it forked up to the watermark `limit`.
+// Copies the parent's heap for each child whose fork is not later than the watermark `limit`.
 static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
 {
     int rc = 0;
@@ -201,7 +201,7 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
         rc = heap_copy(&f->heap, p->order, &p->notes, f->of.stamp);
         f->taken = true;
         const struct process *child = f->of.child < c->n ? c->processes[f->of.child] : NULL;
-        // With find_forks, the child ends in advance_all.
+        // With find_forks, advance_all ends the child.
         if (rc == 0 && child && child->ended && !p->may_fork)
             rc = push_due(c, f->of.child);
     }
@@ -209,7 +209,8 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
 }
 
 // Adds the inherited blocks to the process. Returns 1 if the process can be ordered, 0 if its
-// parent has not reached the fork yet, or a negative errno. A process without events needs no heap.
+// parent has not reached the fork yet, or a negative errno. A process without events needs no heap
+// and can always be ordered.
 static int begin_heap(const struct converter *c, struct process *p)
 {
     struct fork *f = p->fork;
@@ -224,7 +225,8 @@ static int begin_heap(const struct converter *c, struct process *p)
     return rc < 0 ? rc : 1;
 }
 
-// Copies the heap of a process for a child that has just appeared, if the fork has been passed.
+// Copies the heap of a process for a child that has just appeared, if the process is already past
+// the fork.
 static int pass_parent(struct converter *c, struct process *parent)
 {
     int rc = begin_heap(c, parent);
@@ -305,7 +307,7 @@ static int finish_due(struct converter *c)
     return rc;
 }
 
-// Finishes the process. No more of its events may arrive.
+// Finishes the process. Call after its last event.
 static int process_finish_now(struct converter *c, uint32_t process)
 {
     if (!c->processes[process])
@@ -315,8 +317,8 @@ static int process_finish_now(struct converter *c, uint32_t process)
     return rc < 0 ? rc : finish_due(c);
 }
 
-// Emits the remaining events of a process that has ended, which is kept for children that have not
-// appeared yet.
+// Emits the remaining events of a process that has ended. The process itself is kept for children
+// that have not appeared yet.
 static int process_empty(struct converter *c, uint32_t process)
 {
     struct process *p = c->processes[process];
@@ -361,7 +363,7 @@ static int show_so_far(struct converter *c)
     return rc;
 }
 
-// Advances a process that may fork and is to be kept for a while after its end.
+// Advances a process that may fork and is kept for a while after its end.
 static int advance_parent(struct converter *c, uint32_t process)
 {
     struct process *p = c->processes[process];
@@ -390,9 +392,9 @@ static int advance_all(struct converter *c)
     return rc;
 }
 
-// An event up to the previous watermark depends only on events that were published before it. They
-// are in the previous batch or, if their stream was read earlier, in this batch
-// (docs/design/convert.md). Parents are advanced before their children.
+// Ends a batch. An event up to the previous watermark depends only on events that were published
+// before it. These events are in the previous batch or, if their stream was read earlier, in this
+// batch (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {
     uint64_t until = c->watermark;
@@ -425,7 +427,7 @@ static int feed_events(struct converter *c, const struct trace_item *item)
     return item->batch_ends ? batch_end(c, item->watermark) : 0;
 }
 
-// Passes consecutive samples of the same process to its sink together.
+// Passes consecutive samples of a process to its sink in one call.
 static int feed_samples(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0, n; i < item->n_samples; i += n) {

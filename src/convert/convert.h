@@ -23,32 +23,34 @@ struct convert_sink {
 };
 
 struct convert_options {
-    // How long to wait, in recorded time, for an event that resolves contradictory stamps; 0:
-    // CONVERT_WINDOW_NS.
+    // Time to wait, in ns of recorded time, for an event that resolves contradictory stamps. 0
+    // means CONVERT_WINDOW_NS.
     uint64_t window_ns;
     bool no_early_frees; // see order_options
     // Called at the first frame of each process. Returns 1 to convert the process into *sink, 0 to
     // skip it, or a negative errno.
     int (*choose)(void *context, const struct trace_process *p, struct convert_sink *sink);
-    // Forks of the chosen processes and of their ancestors; the ancestors are then ordered as well.
-    // NULL: every process starts with an empty heap. Borrowed.
+    // Forks of the chosen processes and of their ancestors, which are then ordered as well. If
+    // NULL, every process starts with an empty heap. Borrowed.
     const struct trace_forks *forks;
-    // Find forks while reading, instead of using `forks`. A child may appear after ops of its
-    // parent that follow the fork have been emitted.
+    // Find forks while reading, instead of using `forks`. A child may then appear after its parent
+    // has emitted ops that follow the fork.
     bool find_forks;
-    // With find_forks: how long after a fork the child may appear. A child that appears later lacks
-    // the blocks that its parent has freed in between and, if the parent has ended, all blocks.
+    // With find_forks, the time after a fork during which the child may appear. A child that
+    // appears later lacks the blocks that its parent has freed in between. If the parent has ended,
+    // the child lacks all inherited blocks.
     uint64_t fork_ns;
-    bool keep_words; // keep the words of emitted events, see merge_stream.kept
-    // Called repeatedly when a batch is complete. Returns the stamp to advance to now, which is
-    // above the previously returned stamp and at most `until`. NULL: always `until`.
+    bool keep_words; // keep the words of emitted events (see merge_stream.kept)
+    // Called repeatedly when a batch is complete. Returns the stamp where this step ends, which is
+    // above the previously returned stamp and at most `until`. If NULL, the conversion advances to
+    // `until`.
     uint64_t (*limit)(void *context, uint64_t until);
     // With find_forks: called when a process has ended and all of its events have been emitted.
     // Returns 0, or a negative errno. May be NULL.
     int (*ended)(void *context, uint32_t process);
-    // Called when all events up to `stamp` have been emitted, except those that wait for other
-    // events. Returns 1 to have so_far called, 0, or a negative errno, which ends the conversion.
-    // May be NULL.
+    // Called when all events up to `stamp` have been emitted, except events that wait for other
+    // events. Returns 1 to call `so_far`, 0 to continue without that call, or a negative errno,
+    // which ends the conversion. May be NULL.
     int (*advanced)(void *context, uint64_t stamp);
     // Called after each frame with the frame's offset. May be NULL.
     void (*progress)(void *context, uint64_t offset);
@@ -65,8 +67,8 @@ enum {
 
 struct convert_result {
     bool cut_off;       // the recording is truncated: only its beginning was converted
-    struct err cut;     // if cut_off: where the trace ends
-    uint64_t end_stamp; // end of the recording; if it is truncated, the last watermark
+    struct err cut;     // the place where the trace ends, if cut_off is set
+    uint64_t end_stamp; // end of the recording or, if the trace is truncated, the last watermark
 };
 
 // Converts the whole trace. A truncated trace is not an error. Returns 0, or a negative errno with
@@ -79,34 +81,36 @@ int convert_run(struct trace_reader *r, const struct convert_options *options,
 struct converter *convert_new(struct trace_reader *r, const struct convert_options *options);
 void convert_free(struct converter *c);
 
-// Converts an item returned by trace_next. Frames that announce a process may be fed ahead of their
-// position. Returns 0, or a negative errno without a message; the error may come from a sink.
+// Converts an item returned by trace_next. The caller may pass frames that announce a process
+// before their turn. Returns 0, or a negative errno without a message; the error may come from a
+// sink.
 int convert_feed(struct converter *c, const struct trace_item *item);
 
 // Advances to the watermark of the last complete batch. Call at the end of the trace.
 int convert_advance_to_end(struct converter *c);
 
-// Watermark of the last complete batch.
+// Returns the watermark of the last complete batch.
 uint64_t convert_watermark(const struct converter *c);
 
-// Stamp up to which all events have been emitted, except those that wait for other events.
+// Returns a stamp. All events up to this stamp have been emitted, except events that wait for other
+// events.
 uint64_t convert_passed(const struct converter *c);
 
 // A process that has started and is not finished. All pointers are borrowed.
 struct convert_unfinished {
     uint32_t number;
     const struct order *order;
-    const struct heap_notes *notes; // only with find_forks: its live blocks
-    bool waits;                     // waiting for the heap of the process that forked it
+    const struct heap_notes *notes; // the live blocks of the process; only with find_forks
+    bool waits;                     // the process waits for the heap of its parent
 };
 
-// Visits the unfinished processes in numeric order. If `visit` returns nonzero, stops and returns
-// that value. Otherwise returns 0, or a negative errno. Omits processes that have ended and only
-// wait for children.
+// Visits the unfinished processes in numeric order, except processes that have ended and only wait
+// for children. If `visit` returns nonzero, stops and returns that value. Otherwise returns 0, or a
+// negative errno.
 int convert_visit(struct converter *c,
                   int (*visit)(void *context, const struct convert_unfinished *p), void *context);
 
-// Visits one process, unless it is finished.
+// Visits one process. Does nothing if the process is finished.
 int convert_visit_one(struct converter *c, uint32_t process,
                       int (*visit)(void *context, const struct convert_unfinished *p),
                       void *context);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    MAX_FREED = 1 << 22, // bounds the memory of a process that frees blocks very fast: 160 MiB
+    MAX_FREED = 1 << 22, // limits the memory to 160 MiB for a process that frees blocks very fast
 };
 
 void heap_notes_release(struct heap_notes *h)
@@ -155,7 +155,7 @@ static int copy_block(void *context, const struct heap_block *b)
     return 0;
 }
 
-// Copies the blocks that were live at the fork and have been freed since.
+// Copies the blocks that were live at the fork and have been freed since the fork.
 static int copy_freed(struct heap *h, const struct order *parent, const struct heap_notes *notes)
 {
     uint64_t *ids = site_ids(parent);
@@ -173,7 +173,7 @@ int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *not
 {
     int rc = order_settle(parent, stamp);
     h->stamp = stamp;
-    // Allocations up to this stamp count as preceding the fork.
+    // Allocations up to this stamp count as earlier than the fork.
     h->limit = stamp + parent->options.skid;
     if (rc == 0)
         rc = heap_each(parent, notes, copy_block, h);

@@ -5,10 +5,10 @@
 
 #include "convert/order/order.h"
 
-// Allocation of a slot's block. The order itself does not store these facts.
+// The allocation of a slot's block. The order does not store these facts.
 struct heap_note {
     uint64_t size, stamp;
-    uint32_t site; // number within the order; 0: unknown
+    uint32_t site; // number of the site within the order, or 0 if unknown
     uint8_t kind, align_log2;
     bool size_unknown;
 };
@@ -19,11 +19,12 @@ struct heap_freed {
     struct heap_note note;
 };
 
-// Items are indexed by slot. Empty if all zero.
+// Arrays are indexed by slot. An all-zero struct is empty.
 struct heap_notes {
     struct heap_note *items;
     size_t n, capacity;
-    // Blocks freed recently, oldest first; the entries before first_freed have been forgotten.
+    // Blocks that were freed recently, oldest first. Entries before first_freed are no longer
+    // valid.
     struct heap_freed *freed;
     size_t first_freed, n_freed, freed_capacity;
 };
@@ -40,21 +41,21 @@ void heap_forget_freed(struct heap_notes *h, uint64_t stamp);
 
 struct heap_block {
     uint64_t address, size;
-    uint64_t stamp; // when the block was allocated
-    uint64_t site;  // trace id; 0: unknown
+    uint64_t stamp; // stamp at which the block was allocated
+    uint64_t site;  // trace id of the call site, or 0 if unknown
     uint8_t kind, align_log2;
     bool size_unknown;
 };
 
-// Stack frame of a call site, identified by its trace id.
+// A stack frame of a call site. The trace id identifies the frame.
 struct heap_frame {
     uint64_t id, parent;
     struct workload_frame frame;
 };
 
-// Empty if all zero. Independent of the order it was copied from.
+// An all-zero struct is empty. The heap does not refer to the order from which it was copied.
 struct heap {
-    // `stamp` is the stamp of the fork. Allocations up to `limit` count as before the fork.
+    // `stamp` is the stamp of the fork. Allocations up to `limit` count as earlier than the fork.
     uint64_t stamp, limit;
     struct heap_block *blocks;
     size_t n_blocks, blocks_capacity;
@@ -66,9 +67,9 @@ struct heap {
 void heap_release(struct heap *h);
 
 // Emits the parent's ops up to the fork and copies its live blocks into the empty heap. Requires
-// that all events up to `stamp` plus the skid have been fed. Blocks that the parent freed in ops
-// already emitted are missing unless the notes still contain them. Returns 0, or a negative errno;
-// the error may come from the sink.
+// that all events up to `stamp` plus the skid have been fed. If the parent freed a block in an op
+// that is already emitted, the block is missing unless the notes still contain it. Returns 0, or a
+// negative errno; the error may come from the sink.
 int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
 // Visits the blocks that are live after the emitted ops, including blocks with a pending realloc.

@@ -17,10 +17,10 @@ struct merge_stream {
     uint64_t *words;
     size_t head, tail, capacity;
     uint64_t stamp;                 // stamp of the next record; valid while in the heap
-    size_t at;                      // index in the heap, or MERGE_NOT_IN_HEAP
+    size_t at;                      // index of the stream in the heap, or MERGE_NOT_IN_HEAP
     struct codec_state fed;         // state after the last queued word
-    uint64_t next_word;             // position in the stream of the next word to be fed
-    size_t ahead;                   // order_overtakes has seen the words before max(ahead, head)
+    uint64_t next_word;             // position in the stream of the next word to feed
+    size_t ahead;                   // order_overtakes has read the words before max(ahead, head)
     struct codec_state ahead_state; // state before words[ahead]
     // With merge.keeps: `kept` is the first consumed word that the caller still needs, `kept_state`
     // is the codec state before this word, and `lost_words` is the number of words lost in gaps
@@ -30,8 +30,8 @@ struct merge_stream {
     uint64_t lost_words;
     bool keeps;
     void *user;  // for the caller's use
-    bool forced; // for the caller's use: do not set the next record aside again
-    bool held;   // for the caller's use: set aside, kept out of the heap
+    bool forced; // for the caller's use: the next record must not be set aside again
+    bool held;   // for the caller's use: the stream is set aside, outside the heap
 };
 
 struct merge {
@@ -39,15 +39,15 @@ struct merge {
     size_t n_heap, heap_capacity;
     struct merge_stream **streams;
     size_t n_streams, streams_capacity;
-    struct map by_place; // process, thread and stream → index in streams + 1
-    uint64_t lost_words; // words missing between segments
-    bool keeps;          // keep consumed words from merge_stream.kept on
+    struct map by_place; // maps process, thread and stream to the index in `streams` plus 1
+    uint64_t lost_words; // number of words missing between segments
+    bool keeps;          // the words from merge_stream.kept on are kept after they were consumed
 };
 
 void merge_release(struct merge *m);
 
-// Queues a copy of the segment's words and sets *stream. If the stream is new, its `user` is NULL.
-// Does not add the stream to the heap; call merge_put_back for that. Returns 0 or -ENOMEM.
+// Queues a copy of the segment's words and sets *stream. If the stream is new, stream->user is
+// NULL. Does not add the stream to the heap; call merge_put_back to add it. Returns 0 or -ENOMEM.
 int merge_feed(struct merge *m, const struct trace_segment *s, struct merge_stream **stream);
 
 // Returns the stream with the lowest stamp, or NULL if the heap is empty.
@@ -68,19 +68,19 @@ static inline uint64_t merge_second(const struct merge *m)
 // Removes the stream from the heap.
 void merge_put_aside(struct merge *m, struct merge_stream *s);
 
-// Repositions the stream in the heap by its next record. Call after consuming records or after
-// setting the stream aside. An empty stream leaves the heap.
+// Restores the stream's position in the heap, which depends on its next record. Call after
+// consuming records or after setting the stream aside. Removes an empty stream from the heap.
 void merge_put_back(struct merge *m, struct merge_stream *s);
 
 // Like merge_put_back, but for a stream in the heap whose `stamp` has been updated and has
 // increased.
 void merge_sift_down(struct merge *m, struct merge_stream *s);
 
-// Frees the stream's queue, which must be empty, unless the caller still needs words of it. The
-// stream can be fed again.
+// Frees the stream's queue, which must be empty. Keeps the queue if the caller still needs some of
+// its words. The stream can be fed again.
 void merge_forget(struct merge_stream *s);
 
-// Returns the first word of the record that follows any notes.
+// Returns the first word of the next record after any notes.
 static inline uint64_t merge_behind_notes(const struct merge_stream *s)
 {
     size_t at = s->head;

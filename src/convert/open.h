@@ -6,14 +6,15 @@
 #include "workload/file.h"
 
 struct convert_open_options {
-    uint32_t pid; // process in a trace; 0: the process with the highest peak of live bytes
-    bool twice;   // workload_file_rewind must work; a pipe is copied to a temporary file
+    // Pid of a process in a trace; 0 selects the process with the highest peak of live bytes.
+    uint32_t pid;
+    bool twice; // allow workload_file_rewind; a pipe is copied to a temporary file
     const struct convert_watch *watch; // may be NULL
 };
 
-// Opens the workload at `path` ("-": standard input), which must outlive *w. A trace is converted
-// into a temporary file. Returns 0, or a negative errno with *e set. In either case, *w may be
-// closed with workload_file_close.
+// Opens the workload at `path`, which must outlive *w. "-" is standard input. Converts a trace into
+// a temporary file. Returns 0, or a negative errno with *e set. In either case, *w may be closed
+// with workload_file_close.
 int convert_open(struct workload_file *w, const char *path, const struct convert_open_options *o,
                  struct err *e);
 

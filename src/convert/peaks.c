@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 enum {
-    MOST_BLOCKS = 1 << 18, // tracked at a time: 8 MiB
-    SIZE_BITS = 40,        // of a value in `blocks`; the process number is in the bits above
+    MOST_BLOCKS = 1 << 18, // number of blocks tracked at a time, 8 MiB
+    // Bits of a size in a value of `blocks`; the higher bits are the process number.
+    SIZE_BITS = 40,
 };
 
 #define ANY        UINT32_MAX
@@ -21,21 +22,22 @@ enum {
 struct tally {
     uint32_t pid;
     uint64_t live, blocks, peak, events;
-    uint64_t first_private, most_private; // first_private is the value + 1; 0: no sample yet
+    // `first_private` is the value plus 1, or 0 without a sample.
+    uint64_t first_private, most_private;
     bool ended;
 };
 
-// If more than MOST_BLOCKS blocks are live, only a sample of the small ones is tracked. A block is
-// tracked if its size exceeds `step` times a number in [0, 1) derived from its address. A tracked
-// block smaller than `step` counts as `step` bytes.
+// If more than MOST_BLOCKS blocks are live, only a sample of the small blocks is tracked. A block
+// is tracked if its size exceeds `step` times a number in [0, 1) that is derived from its address.
+// A tracked block that is smaller than `step` counts as `step` bytes.
 struct count {
     struct tally *tallies;
     size_t n, capacity;
     struct map blocks;
     uint64_t step, seed;
-    uint32_t pid;       // 0: all
-    uint32_t only, but; // image numbers, or ANY
-    uint64_t enough;    // stop the walk at a peak this high
+    uint32_t pid;       // 0 selects all
+    uint32_t only, but; // number of the only image to count and of an image to skip, or ANY
+    uint64_t enough;    // the walk stops at a peak of this size
     struct trace_file *trace;
     struct progress *progress;
 };
@@ -122,7 +124,7 @@ static int add_block(struct count *c, const struct walk_call *call)
     uint64_t most = (1ull << SIZE_BITS) - 1, key = key_of(call, ev->result),
              size = event_requested(ev->kind, ev->size, ev->count);
     size = size < most ? size : most;
-    remove_block(c, of, key); // the free of the previous block was not seen
+    remove_block(c, of, key); // the free of the previous block is missing
     if (!size || !is_known(c, key, size) || call->process->number >> (64 - SIZE_BITS))
         return 0;
     uint64_t value = (uint64_t)call->process->number << SIZE_BITS | size;
@@ -295,8 +297,9 @@ static int err_no_process(const struct trace_file *t, uint32_t pid, struct err *
                    t->in.name, pid, pids);
 }
 
-// Returns the number of images that match `pid`, using the counts at the end of the file. *most is
-// the image with the most events; *part is its share of the events of all these images.
+// Returns the number of images that match `pid`, using the counts at the end of the file. Sets
+// *most to the image with the most events, and *part to its share of the events of all matching
+// images.
 static size_t count_candidates(const struct trace_file *t, uint32_t pid,
                                const struct trace_count **most, double *part)
 {
@@ -323,9 +326,10 @@ static uint64_t highest_peak(const struct count *c)
     return peak;
 }
 
-// If one image makes nearly all calls, as with `env PROGRAM` or `sh -c PROGRAM`, reads the other
-// images first, then reads this image only until its live bytes exceed their highest peak. The
-// first pass does not decode frames that contain only this image.
+// Handles a file whose calls nearly all belong to one image, as with `env PROGRAM` or `sh -c
+// PROGRAM`. Reads the other images first. Then reads this image only until its live bytes exceed
+// the highest peak of the other images. The first pass does not decode frames that contain only
+// this image.
 static int walk_others_first(struct count *c, const struct trace_count *most, struct err *e)
 {
     c->but = most->process;

@@ -13,15 +13,16 @@ struct peak {
     // Requested bytes of the blocks that the process allocated, not counting blocks inherited at a
     // fork.
     uint64_t peak_bytes, end_bytes, end_blocks;
-    // Largest growth of private memory since the first sample; 0 with fewer than two samples.
+    // Largest growth of private memory since the first sample, or 0 with fewer than two samples.
     uint64_t private_bytes;
 };
 
 struct peaks {
     struct peak *items; // processes with events, highest peak first; owned
     size_t n;
-    size_t with_idle; // n plus the number of processes with samples only, which are listed last
-    // More than 2^18 blocks were live: small ones were sampled, with an error of 0.5 %.
+    // `n` plus the number of processes that have only samples, which are listed last.
+    size_t with_idle;
+    // More than 2^18 blocks were live. Small blocks were sampled, with an error of 0.5 %.
     bool estimated;
 };
 
@@ -32,14 +33,14 @@ int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct prog
                 struct err *e);
 void peaks_release(struct peaks *p);
 
-// Chooses the process with the highest peak among the images with `pid` (0: among all) and rewinds
-// the trace, which must have been opened for reading twice.
+// Chooses the process with the highest peak among the images with `pid`, or among all images if
+// `pid` is 0. Rewinds the trace, which must have been opened for reading twice.
 //
-// If the end of the trace names a single candidate, the trace is not read and *p is empty;
-// otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures stop
-// at the point where it was chosen. *n is the number of processes with events. Returns 0, or a
-// negative errno with *e set: -ENOENT if no process matches, with a message that lists the pids.
-// The caller must release *p in either case.
+// If the end of the trace names a single candidate, the trace is not read and *p is empty.
+// Otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures stop
+// at the point at which it was chosen. Sets *n to the number of processes with events. Returns 0,
+// or a negative errno with *e set: -ENOENT if no process matches, with a message that lists the
+// pids. The caller must release *p in either case.
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e);
 

@@ -1,6 +1,7 @@
-// Free slots. Each thread has a stack of the slots it freed, so that a reused slot is still hot in
-// the cache and no other thread competes for it during replay. Surplus slots move in batches to a
-// shared pool. A thread that receives a batch depends on the op that freed the batch's last slot.
+// Free slots. Each thread has a stack of the slots that it freed. A reused slot is then still in
+// the cache, and no other thread competes for it during replay. Surplus slots move in batches to a
+// shared pool. A thread that receives a batch depends on the op that freed the last slot of the
+// batch.
 #ifndef HEAPTAPE_CONVERT_POOL_H
 #define HEAPTAPE_CONVERT_POOL_H
 
@@ -12,19 +13,20 @@ enum { POOL_MAX_SLOTS = 4096, POOL_KEPT_SLOTS = POOL_MAX_SLOTS / 2 };
 struct pool {
     uint32_t *slots;
     size_t n, capacity;
-    // An op of the thread at or after its last push to the lowest POOL_KEPT_SLOTS slots.
+    // An op of the thread, at or after the last op that pushed a slot to the lowest POOL_KEPT_SLOTS
+    // slots.
     uint64_t lower_op;
 };
 
 struct pool_batch {
     struct pool_batch *next;
-    uint32_t thread; // thread that freed the slots; its op `op` freed the last slot
+    uint32_t thread; // the thread that freed the slots; its op `op` freed the last of them
     uint64_t op;
     size_t n;
     uint32_t slots[];
 };
 
-// FIFO: the oldest batch's op is the most likely to have been replayed already.
+// First in, first out: the op of the oldest batch is the most likely to have been replayed already.
 struct pool_shared {
     struct pool_batch *first, **last;
 };
@@ -33,16 +35,17 @@ void pool_shared_init(struct pool_shared *s);
 void pool_shared_release(struct pool_shared *s);
 void pool_release(struct pool *p);
 
-// Reserves room for one more slot. If the pool is full, moves the older half of it to the shared
-// pool. `op` is the current op. Returns 0 or -ENOMEM.
+// Reserves space for one more slot. If the pool is full, moves the older half of its slots to the
+// shared pool. `op` is the current op. Returns 0 or -ENOMEM.
 int pool_make_room(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op);
 
 // Moves all slots of an ended thread to the shared pool; `op` is the thread's last op. Returns 0 or
 // -ENOMEM.
 int pool_hand_over(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op);
 
-// Moves a batch from the shared pool to the empty pool. On entry, *op is the current op; on return,
-// *thread and *op name the op to depend on. Returns 1, 0 if the shared pool is empty, or -ENOMEM.
+// Moves a batch from the shared pool to the empty pool. On entry, *op is the current op. On return,
+// *thread and *op name the op on which the thread depends. Returns 1, 0 if the shared pool is
+// empty, or -ENOMEM.
 int pool_adopt(struct pool *p, struct pool_shared *shared, uint32_t *thread, uint64_t *op);
 
 // Call pool_make_room first.

@@ -100,10 +100,10 @@ int convert_process_done(void *context, const struct order_counts *counts,
 struct conversion {
     struct trace_file *trace;
     const struct convert_settings *settings;
-    uint32_t process;                  // only if `out` is set
-    struct output *out;                // NULL: converting all processes (convert_each)
-    const struct convert_files *files; // only for convert_each
-    struct map images;                 // pid → number of its images that have a file
+    uint32_t process;                  // only set if `out` is set
+    struct output *out;                // NULL if all processes are converted (convert_each)
+    const struct convert_files *files; // only set for convert_each
+    struct map images;                 // maps a pid to the number of its images that have a file
     struct trace_forks forks;
     struct conversion_target **targets;
     size_t n_targets, capacity;
@@ -114,13 +114,14 @@ struct conversion {
 struct conversion_target {
     struct conversion *job;
     const struct trace_process *process;
-    char *path; // NULL: no op so far
+    char *path; // NULL before the first op
     bool complete;
     struct output file;
     struct convert_process of;
 };
 
-// Returns the name of the pid's next file, or NULL when out of memory. The caller frees the name.
+// Returns the name of the next file of the pid, or NULL when out of memory. The caller frees the
+// name.
 static char *make_path(struct conversion *j, uint32_t pid)
 {
     const char *pattern = j->files->pattern, *at = strstr(pattern, "%p"), *ending = "";
@@ -265,7 +266,7 @@ static size_t release_targets(struct conversion *j)
     return files;
 }
 
-// Forks made with clone(2), and all forks in old traces, have no recorded time.
+// Reports forks without a recorded time: forks made with clone(2), and all forks in old traces.
 static void note_unseen_forks(const struct conversion *j)
 {
     size_t unseen = 0;

@@ -22,11 +22,12 @@ struct convert_watch {
 };
 
 struct convert_settings {
-    uint32_t pid;        // only for convert_one; 0: the process with the highest peak of live bytes
-    uint64_t window_ns;  // 0: the converter's default
+    // Only for convert_one; 0 selects the process with the highest peak of live bytes.
+    uint32_t pid;
+    uint64_t window_ns;  // 0 means the default of the converter
     bool no_early_frees; // see order_options
     int level;           // zstd level
-    bool strict;         // fail if the order is ambiguous or events are missing
+    bool strict;         // fail if the order of events is ambiguous or events are missing
     bool no_stamps;
     const struct convert_watch *watch; // may be NULL
 };
@@ -38,13 +39,14 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
 
 // Output of convert_each.
 struct convert_files {
-    // "%p" is replaced by the pid; without "%p", the pid is added to the name; NULL: unnamed files.
+    // The pid replaces "%p". If the pattern lacks "%p", the pid is added to the name. NULL creates
+    // unnamed files.
     const char *pattern;
     unsigned flags; // for output_open
     // Called after each named file has been completed. May be NULL.
     void (*written)(const char *path, uint64_t bytes, const struct workload_summary *s);
-    // Called for each completed unnamed file; must close `in`. Returns 0, or a negative errno with
-    // *e set, which ends the conversion.
+    // Called for each completed unnamed file, and must close `in`. Returns 0, or a negative errno
+    // with *e set, which ends the conversion.
     int (*read)(void *context, const struct trace_process *p, struct input *in, struct err *e);
     void *context;
 };

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// More than the producer ever writes; bounds loops over hostile input.
+// The producer never writes more frames. The limit bounds loops over malicious input.
 enum { MAX_FRAMES = 128 };
 
 void site_table_release(struct site_table *t)

@@ -1,21 +1,21 @@
-// A process's call sites by trace id. A thread may use a site before its definition arrives in
-// another thread's stream, so stacks are assembled from their frames later.
+// A process's call sites by trace id. A thread may use a site before the site's definition arrives
+// in the stream of another thread. Stacks are therefore assembled from their frames later.
 #ifndef HEAPTAPE_CONVERT_SITE_TABLE_H
 #define HEAPTAPE_CONVERT_SITE_TABLE_H
 
 #include "base/map.h"
 #include "workload/sites.h"
 
-// Frame in the prefix tree of stacks.
+// A frame in the prefix tree of stacks.
 struct site_table_frame {
-    uint64_t parent; // trace id of the caller's frame, which may be undefined
+    uint64_t parent; // trace id of the caller's frame, which may not be defined yet
     struct workload_frame frame;
 };
 
-// Empty if all zero.
+// An all-zero struct is empty.
 struct site_table {
-    struct map numbers;       // site id → number in `all`
-    struct map frame_numbers; // frame id → index in `frames` + 1
+    struct map numbers;       // maps the id of a site to its number in `all`
+    struct map frame_numbers; // maps the id of a frame to its index in `frames` plus 1
     struct site_table_frame *frames;
     size_t n_frames, frames_capacity;
     struct workload_sites all;
@@ -29,7 +29,7 @@ uint32_t site_table_number(struct site_table *t, uint64_t id);
 // Defines a stack frame. Returns 0 or -ENOMEM.
 int site_table_frame(struct site_table *t, uint64_t id, const struct site_table_frame *frame);
 
-// Record that defines a site, frames or a module (event_defines_sites). Members have the same
+// A record that defines a site, frames or a module (event_defines_sites). The members have the same
 // meaning as in struct event.
 struct site_table_record {
     uint8_t kind;
@@ -38,7 +38,7 @@ struct site_table_record {
     uint32_t text_bytes;
 };
 
-// Returns 0 or -ENOMEM.
+// Adds the definition in a record. Returns 0 or -ENOMEM.
 int site_table_define(struct site_table *t, const struct site_table_record *r);
 
 // Sets a site's stack from the frames defined so far. Returns 0 or -ENOMEM.
@@ -47,8 +47,8 @@ int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number);
 // Like site_table_resolve, but for all sites.
 int site_table_resolve_all(struct site_table *t);
 
-// Sets the stacks that are fully defined by now in *to, which must be a copy of t->all. Returns 0
-// or -ENOMEM.
+// Sets in *to the stacks whose frames are all defined by now. *to must be a copy of t->all. Returns
+// 0 or -ENOMEM.
 int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to);
 
 #endif

@@ -9,10 +9,10 @@
 
 enum {
     FIRST_BUCKETS = 128,
-    // Up to this size, the table doubles in size and stays at most half full; it fits in the L2
-    // cache.
+    // Up to this size, the table doubles when it grows, and stays at most half full. A table of
+    // this size fits in the L2 cache.
     SMALL_BUCKETS = 1 << 12,
-    AHEAD = 8, // how many buckets ahead to prefetch slots while growing
+    AHEAD = 8, // number of buckets for which slots are prefetched ahead while growing
 };
 
 void table_release(struct table *t)
@@ -42,9 +42,9 @@ static bool put_from(struct table *t, const struct table_block *slots, uint32_t 
 }
 
 // Redistributes the cells of the first `n` buckets over all buckets, from last to first. Growing
-// preserves the order of the buckets and only moves cells to later ones, so most cells fit, and
-// memory is accessed sequentially except for the addresses. Cells that wrapped around, or that find
-// no room up to the last bucket, are inserted at the end.
+// preserves the order of the buckets and moves cells only to later buckets. Most cells therefore
+// fit, and memory is accessed sequentially except for the addresses. Cells that wrapped around, and
+// cells that do not fit in any bucket up to the last, are inserted at the end.
 static int spread_cells(struct table *t, const struct table_block *slots, size_t n)
 {
     uint32_t *left = NULL;

@@ -14,9 +14,10 @@
 
 #define TABLE_NONE SIZE_MAX
 
-// A slot's block. Kept at 16 bytes, because memory use grows with the number of live blocks.
+// Block of a slot. The struct has only 16 bytes, because memory use grows with the number of live
+// blocks.
 struct table_block {
-    uint64_t address; // 0: no live block
+    uint64_t address; // 0 if the slot has no live block
     uint64_t last;    // last use: thread << TABLE_OP_BITS | op
 };
 
@@ -25,8 +26,9 @@ enum { TABLE_OP_BITS = 40, TABLE_MAX_THREADS = 1 << 24 };
 enum { TABLE_CELLS = 10, TABLE_BUCKET_BYTES = 64 };
 
 struct table_bucket {
-    uint16_t tags[TABLE_CELLS]; // 0: empty
-    uint32_t passed; // number of cells in later buckets whose home is this bucket or an earlier one
+    uint16_t tags[TABLE_CELLS]; // 0 if the cell is empty
+    // Number of cells in later buckets whose home is this bucket or an earlier bucket.
+    uint32_t passed;
     uint32_t slots[TABLE_CELLS];
 };
 _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a cache line");
@@ -34,15 +36,16 @@ _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a
 // Cells are numbered bucket * TABLE_CELLS + index in the bucket.
 struct table {
     struct table_bucket *buckets;
-    // Number of used cells, number of buckets, number of used cells at which the table must grow.
+    // Number of used cells, number of buckets, and number of used cells at which the table must
+    // grow.
     size_t n, n_buckets, limit;
-    uint64_t seed; // secret, from base/seed.h, because addresses may be chosen to collide
+    uint64_t seed; // secret number from base/seed.h, because a file may choose colliding addresses
 };
 
 void table_release(struct table *t);
 
-// Enlarges the table; reads the addresses from `slots`. Call before table_put if n has reached
-// limit. Returns 0 or -ENOMEM.
+// Enlarges the table, using the addresses in `slots`. Call before table_put if `n` has reached
+// `limit`. Returns 0 or -ENOMEM.
 int table_grow(struct table *t, const struct table_block *slots);
 
 static inline uint64_t table_hash(const struct table *t, uint64_t address)
@@ -127,7 +130,7 @@ static inline size_t table_find_next(const struct table *t, const struct table_b
     return table_seek(t, slots, address, cell / TABLE_CELLS, ~0u << (cell % TABLE_CELLS) << 1);
 }
 
-// Requires n < limit.
+// Inserts the address. Requires n < limit.
 static inline void table_put(struct table *t, uint64_t address, uint32_t slot)
 {
     uint64_t hash = table_hash(t, address);

@@ -8,7 +8,7 @@
 
 enum { PENDING = 4 };
 
-// A stream's pending reallocs: the addresses in their release halves.
+// Pending reallocs of a stream: the addresses in their release halves.
 struct pending {
     uint64_t ptr[PENDING];
     unsigned n;
@@ -16,10 +16,10 @@ struct pending {
     struct merge_stream *next; // next stream of the process
 };
 
-// A process that has ended but may still have calls queued.
+// A process that has ended but may still have queued calls.
 struct ended {
     uint32_t process;
-    unsigned batches; // batches since it ended
+    unsigned batches; // number of batches since the process ended
 };
 
 struct walk {
@@ -29,7 +29,7 @@ struct walk {
     uint64_t watermark; // watermark of the previous batch
     struct ended *ended;
     size_t n_ended, ended_capacity;
-    struct merge_stream **first; // by process; entries may be NULL
+    struct merge_stream **first; // indexed by process; entries may be NULL
     size_t n_first, first_capacity;
 };
 
@@ -101,7 +101,8 @@ static void forget_streams(struct walk *w, uint32_t process)
     }
 }
 
-// Forgets processes that ended two batches ago; by then, all of their calls have been visited.
+// Frees the state of processes that ended two batches ago. By then, all their calls have been
+// visited.
 static int forget_ended(struct walk *w)
 {
     size_t kept = 0;

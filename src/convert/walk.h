@@ -14,7 +14,7 @@ struct walk_call {
 struct walk_options {
     // Returns 0, or a negative errno, which ends the walk. `call` is borrowed.
     int (*call)(void *context, const struct walk_call *call);
-    // Selects the processes to visit. NULL: all.
+    // Selects the processes to visit. NULL selects all.
     bool (*wants)(void *context, const struct trace_process *p);
     // For traces that are still being written: called when all calls available so far have been
     // visited. Returns 0, or a negative errno. May be NULL.
@@ -28,8 +28,8 @@ struct walk_options {
     void *context;
 };
 
-// Walk for callers that read the frames themselves, for example from a trace that is still being
-// written. `r` and `options` are borrowed. Returns NULL when out of memory.
+// Creates a walk for callers that read the frames themselves, for example from a trace that is
+// still being written. `r` and `options` are borrowed. Returns NULL when out of memory.
 struct walk *walk_new(struct trace_reader *r, const struct walk_options *options);
 void walk_free(struct walk *w);
 
@@ -40,9 +40,9 @@ int walk_feed(struct walk *w, const struct trace_item *item);
 // Visits all calls fed so far. Call at the end of the trace, or after a pause longer than a batch.
 int walk_settle(struct walk *w);
 
-// Visits the whole trace, using memory that does not depend on its length. If the recording is
+// Visits the whole trace with memory that does not depend on its length. If the recording is
 // truncated, *cut describes where; otherwise, the message in *cut is empty. Returns 0, or a
-// negative errno; *e is set unless `call` returned the error.
+// negative errno. Sets *e, unless `call` returned the error.
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
              struct err *e);
 

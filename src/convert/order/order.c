@@ -253,9 +253,10 @@ void order_deadline(struct order *o)
     o->disturbed = true;
 }
 
-// Returns how long a stream waits. If the library recorded the usable size of a freed block, the
-// block's allocation may be missing from the trace, but is never late. An allocation found later
-// would belong to another block, so the stream waits for a shorter time.
+// Returns the time for which a stream waits. If the library recorded the usable size of a freed
+// block, the allocation of the block may be missing from the trace, but it is never late. An
+// allocation that is found later would belong to another block, so the stream waits for a shorter
+// time.
 static uint64_t hold_limit(const struct order *o, enum order_hold why)
 {
     enum { SKIDS = 16 };
@@ -327,7 +328,8 @@ static void unhold_all(struct order *o)
 
 void order_wake(struct order *o, enum order_hold why, uint64_t address)
 {
-    // Release only the stream with the lowest stamp; its records decide what happens to the others.
+    // Release only the stream with the lowest stamp. Its records decide whether other streams are
+    // released.
     if (!order_afford(o, o->n_held)) {
         unhold_all(o);
         return;
@@ -346,8 +348,8 @@ void order_wake(struct order *o, enum order_hold why, uint64_t address)
     order_deadline(o);
 }
 
-// The awaited record did not arrive; releases the stream so that its next record is processed
-// anyway.
+// Releases a stream whose awaited record did not arrive. The next record of the stream is processed
+// without it.
 static int expire_held(struct order *o, size_t i)
 {
     o->held[i].stream->forced = true;
@@ -376,8 +378,8 @@ int order_expire(struct order *o, uint64_t now)
     return 0;
 }
 
-// Returns the index of a stream that is held because of its own record, with a stamp up to `stamp`,
-// or n_held.
+// Returns the index of a held stream, with a stamp up to `stamp`, whose own record is the reason
+// for holding it. Returns n_held if there is no such stream.
 static size_t held_up_to(const struct order *o, uint64_t stamp)
 {
     size_t i = 0;

@@ -1,23 +1,24 @@
 // Puts the events of one process into a valid total order and replaces addresses by slots.
 //
-// The capture stamps a free before the call and an allocation after it, so with exact stamps every
-// address alternates between allocated and free. But the CPU may read the counter ahead of the
-// surrounding instructions: the stamp of an allocation may be a few hundred ns too early and appear
-// to precede the free that released its address. Such an allocation need not wait, because
-// addresses are not slots: for a while the address simply has two blocks, and the order only has to
-// find out which of them a free refers to (docs/design/convert.md).
+// The capture library stamps a free before the call and an allocation after the call. With exact
+// stamps, every address therefore alternates between allocated and free. But the CPU may read the
+// counter ahead of the surrounding instructions: the stamp of an allocation may be a few hundred ns
+// too early and appear to precede the free that released its address. Such an allocation need not
+// wait, because addresses are not slots. The address has two blocks for a while, and the order only
+// has to find the block that a free refers to (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ORDER_H
 #define HEAPTAPE_CONVERT_ORDER_H
 
 #include "trace/trace.h"
 #include "workload/writer.h"
 
-// The parts of a record that are not in its op.
+// The parts of a record that its op does not contain.
 struct order_call {
     uint64_t ptr, result; // addresses, as in struct event
     uint64_t notes[HT_NOTES];
     uint32_t thread, tid; // numbered as in the trace
-    bool added;           // not recorded: a block that existed before the recording, or a lost free
+    // Not recorded: a block that existed before the recording, or a free that was lost.
+    bool added;
 };
 
 // Receives the ops in a valid total order. Ops are borrowed until the callback returns.
@@ -28,62 +29,67 @@ struct order_sink {
     // Returns the output that `ops` writes to, or NULL if it is not open yet. Simple ops are
     // written to this output directly, bypassing `ops`. May be NULL.
     struct workload_output *(*output)(void *context);
-    // If set, called instead of `ops`; calls[i] belongs to ops[i]. Slower.
+    // If not NULL, called instead of `ops`; calls[i] belongs to ops[i]. Slower than `ops`.
     int (*calls)(void *context, const struct workload_thread_op *ops,
                  const struct order_call *calls, size_t n);
 };
 
 struct order_options {
-    // In stamps: how long the free of an unknown address waits for its allocation, and how long the
-    // second block of an address waits for the free of the first.
+    // Longest time, in stamps, for which the free of an unknown address waits for the allocation of
+    // the address. If an address gets a second block, also the longest time for which the second
+    // block waits for the free of the first.
     uint64_t window;
-    // In stamps: the largest assumed error of an allocation's stamp. If stamps are closer than
-    // this, they do not prove an order.
+    // Largest assumed error of an allocation's stamp, in stamps. Two stamps that are closer than
+    // this do not prove an order.
     uint64_t skid;
-    // No free precedes the allocation of its block: the free of an unknown address does not wait.
+    // Every free follows the allocation of its block, so the free of an unknown address does not
+    // wait.
     bool no_early_frees;
-    bool keep_words; // keep consumed words, see merge_stream.kept
+    bool keep_words; // keep consumed words (see merge_stream.kept)
 };
 
 struct order_counts {
-    uint64_t repaired;  // allocations and frees whose stamps violated the alternation
-    uint64_t late;      // block events published after later ones had been emitted
-    uint64_t ambiguous; // guesses: a free may be lost, or may have freed either of two blocks
-    uint64_t unmatched; // frees of addresses with no recorded allocation
-    // Dependencies written to the workload, and all dependencies including implied ones.
+    uint64_t repaired; // number of allocations and frees whose stamps violated the alternation
+    // Number of block events that were published after later events had been emitted.
+    uint64_t late;
+    // Number of guesses: a free may be lost, or may have freed either of two blocks.
+    uint64_t ambiguous;
+    uint64_t unmatched; // number of frees of addresses without a recorded allocation
+    // Number of dependencies in the workload, and number of all dependencies including implied
+    // ones.
     uint64_t dependencies, dependencies_needed;
-    uint64_t lost; // words lost during capture
+    uint64_t lost; // number of words lost during capture
     uint64_t slots;
     uint64_t threads;
     uint64_t usable_bytes,
-        usable_requested_bytes;                // of blocks whose usable size is known
+        usable_requested_bytes;                // sums over the blocks whose usable size is known
     const uint32_t *tids;                      // indexed by thread number; borrowed from the order
-    const struct samples_residency *residency; // sorted by order_finish; borrowed
+    const struct samples_residency *residency; // order_finish sorts it; borrowed
 };
 
 struct order;
 
-// Returns NULL when out of memory.
+// Creates an order. Returns NULL when out of memory.
 struct order *order_new(const struct order_options *options, const struct order_sink *sink);
 void order_free(struct order *o);
 
 // Adds a segment of the process, copying its words. Returns 0, or a negative errno.
 int order_feed(struct order *o, const struct trace_segment *s);
 
-// Emits all events with stamps up to the watermark `limit`. Requires that everything published up
-// to `limit` has been fed. Returns 0, or a negative errno; the error may come from the sink.
+// Emits all events with stamps up to the watermark `limit`. Requires that all events published up
+// to `limit` have been fed. Returns 0, or a negative errno; the error may come from the sink.
 int order_advance(struct order *o, uint64_t limit);
 
-// Emits all events with stamps up to `stamp`, even those that wait for other events. Requires that
-// everything up to `stamp` plus the skid has been fed. Returns 0, or a negative errno; the error
+// Emits all events with stamps up to `stamp`, even events that wait for other events. Requires that
+// all events up to `stamp` plus the skid have been fed. Returns 0, or a negative errno; the error
 // may come from the sink.
 int order_settle(struct order *o, uint64_t stamp);
 
-// Call before order_finish if the recording is truncated. Events that the remaining ones depend on
-// may be missing, so frees count as ambiguous if there are several threads.
+// Call before order_finish if the recording is truncated. Events on which the remaining events
+// depend may be missing. If there are several threads, frees therefore count as ambiguous.
 void order_cut_off(struct order *o);
 
-// Emits the remaining events.
+// Emits the remaining events. Returns 0, or a negative errno.
 int order_finish(struct order *o);
 
 struct order_counts order_counts(const struct order *o);
@@ -98,7 +104,7 @@ int order_sites_so_far(const struct order *o, struct workload_sites *sites);
 // Adds code names from the payload of a NAMES frame. Returns 0, -EBADMSG or -ENOMEM.
 int order_names(struct order *o, const uint8_t *at, size_t n);
 
-// Copies the counts into the workload summary; its other members are unchanged.
+// Copies the counts into the workload summary. Leaves the other members of the summary unchanged.
 void order_summarise(const struct order_counts *counts, struct workload_summary *s);
 
 #endif

@@ -98,7 +98,7 @@ static size_t oldest_cell(struct order *o, uint64_t address)
     return i;
 }
 
-// Returns the cell of the block at this address that the thread used last, or TABLE_NONE.
+// Returns the cell of the block at this address whose last use was by the thread, or TABLE_NONE.
 static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
 {
     size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);
@@ -112,8 +112,8 @@ static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t a
     return best;
 }
 
-// Returns true if the stamps of the block and of the duplicate are too close to prove which was
-// allocated first.
+// Returns true if the stamps of the block and of the duplicate are too close to prove which of them
+// was allocated first.
 static bool too_close(const struct order *o, uint32_t slot, const struct order_duplicate *d)
 {
     const struct order_thread *t = order_numbered(o, last_thread(&o->slots[slot]));
@@ -133,9 +133,9 @@ static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
     return i;
 }
 
-// Chooses which block of the address a free refers to. If the thread allocated one of the blocks,
-// chooses that block: all earlier blocks were gone by then. Otherwise chooses the oldest block,
-// unless another thread frees it with a later stamp.
+// Chooses the block of the address that a free refers to. If the thread allocated one of the
+// blocks, chooses that block, because all earlier blocks were freed before that allocation.
+// Otherwise chooses the oldest block, unless another thread frees it with a later stamp.
 static size_t choose_block(struct order *o, const struct merge_stream *s, uint64_t stamp,
                            uint64_t address)
 {
@@ -160,8 +160,8 @@ static size_t choose_block(struct order *o, const struct merge_stream *s, uint64
     return oldest;
 }
 
-// The free of the oldest block was lost. To keep the workload valid, the thread that next allocated
-// the address frees the block.
+// Handles an oldest block whose free was lost. To keep the workload valid, the thread that next
+// allocated the address frees the block.
 int order_duplicate_lost(struct order *o, size_t i)
 {
     struct order_duplicate d = o->duplicates[i];
@@ -188,12 +188,12 @@ static int duplicate_begin(struct order *o, const struct order_thread *t, uint64
         address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
     o->counts.repaired++;
     order_deadline(o);
-    // Only after the insertion, because the new duplicate may share its address with the one
-    // dropped here.
+    // This must follow the insertion, because the new duplicate may have the same address as the
+    // duplicate that is dropped here.
     return o->n_duplicates > ORDER_MAX_DUPLICATES ? order_duplicate_lost(o, 0) : 0;
 }
 
-// Inserts the block that the current op allocates. Sets *duplicated if the address already has a
+// Inserts the block that the current op allocates. Sets *duplicated if the address already had a
 // block.
 static inline int bind_address(struct order *o, struct order_thread *t, uint64_t address,
                                uint32_t slot, bool *duplicated)
@@ -342,7 +342,7 @@ static uint32_t to_kib(uint64_t bytes)
 
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
-    // With two blocks at the address, the owner would be ambiguous.
+    // If the address has two blocks, the owner would be ambiguous.
     size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
     bool is_step = op->kind != HT_RESIDENCY;
     if (i == TABLE_NONE || (!is_step && (op->align > op->count || op->value > op->align)))
@@ -362,7 +362,8 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
             return 0;
         return samples_residency_add_step(&o->residency, &step);
     }
-    // If the first page that belongs only to this block is used, so is the part before that page.
+    // If the first page that belongs only to this block is used, the part before that page is used
+    // as well.
     uint64_t before = op->value ? -ptr & (WORKLOAD_PAGE_BYTES - 1) : 0;
     const struct workload_residency r = {.op = last_op(&b),
                                          .thread = last_thread(&b),
@@ -382,7 +383,7 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
     return order_emit(o, t, op);
 }
 
-// Keeps the residency assigned to the op that allocated the block, which stays live.
+// Keeps the residency assigned to the op that allocated the block, because the block stays live.
 static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
 {
     uint64_t origin = map_get(&o->failed_resizes, last);

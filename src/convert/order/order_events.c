@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Called at a stream's first segment. Opens the thread at its first stream.
+// Called for the first segment of a stream. If the thread has no other stream yet, opens the
+// thread.
 static int begin_stream(struct order *o, struct merge_stream *s)
 {
     struct order_thread *t = order_thread_get(o, s->thread);
@@ -33,9 +34,10 @@ static int begin_stream(struct order *o, struct merge_stream *s)
     return 0;
 }
 
-// Counts the segment's records that should have preceded ops already emitted: their thread was
-// preempted between stamping and storing them. Ops that depend on them have later stamps and have
-// not been emitted yet, so the only damage is that these records are out of stamp order.
+// Counts the segment's records that should have preceded ops that are already emitted. Such a
+// record is late because its thread was preempted between taking the stamp and storing the record.
+// Ops that depend on these records have later stamps and have not been emitted yet. The only damage
+// is therefore that these records are not in the order of their stamps.
 static uint64_t count_late(const struct order *o, const struct trace_segment *s)
 {
     struct codec_state state = {s->epoch0, s->base0};
@@ -226,7 +228,7 @@ static inline int apply_word(struct order *o, struct merge_stream *s, uint64_t w
 {
     unsigned tag = codec_tag_of(word);
     const struct event_info *info = &event_infos[tag];
-    // Decode in place, because this is usually the next op to be emitted.
+    // Decode directly into the queue, because this is usually the next op to emit.
     struct workload_op *op = &o->out[o->n_out].op;
     *op = (struct workload_op){.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
     if (info->form == HT_FORM_PLAIN)
@@ -237,7 +239,7 @@ static inline int apply_word(struct order *o, struct merge_stream *s, uint64_t w
     return apply_record(o, s, op, address, address);
 }
 
-// Returns true for a one-word record without notes.
+// Returns true for a one-word record that has no notes.
 static inline bool is_word(uint64_t word)
 {
     const uint32_t others = 1u << CODEC_TAG_LONG | UINT32_MAX << HT_FIRST_NOTE;
@@ -270,7 +272,7 @@ static int run_stream(struct order *o, struct merge_stream *s, uint64_t bound)
     merge_put_back(&o->merge, s);
     if (!t->ended || s->head != s->tail)
         return 0;
-    // Flush first, because ops may refer to text in the queue.
+    // Flush first, because ops may refer to text in the stream's queue.
     int rc = order_flush(o);
     merge_forget(s);
     return rc;

@@ -1,6 +1,6 @@
 // Fast path for nearly all records: allocations at free addresses, and frees by the allocating
-// thread. Each function either handles a record completely, or changes nothing and leaves the
-// record to order_allocate and order_release.
+// thread. Each function either handles a record completely, or changes nothing. In the latter case,
+// order_allocate and order_release handle the record.
 #ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
 #define HEAPTAPE_CONVERT_ORDER_FAST_H
 
@@ -137,9 +137,9 @@ static inline int order_release_fast(struct order *o, struct merge_stream *s, ui
     return order_put_out(o, t, op, address, false);
 }
 
-// Prefetches the bucket of a record a few words ahead and, for a free that is nearer, the slot in
-// its bucket. Both are guesses: the base may change, and the block may be in a later bucket. Always
-// inlined, because gcc 12 drops calls to functions without visible side effects.
+// Prefetches the bucket of a record a few words ahead. For a free that is nearer, prefetches the
+// slot in its bucket. Both are guesses: the base may change, and the block may be in a later
+// bucket. Always inlined, because gcc 12 drops calls to functions without visible side effects.
 static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o,
                                                                    const struct merge_stream *s)
 {

@@ -1,6 +1,6 @@
-// Blocks of the program's own pools. They lie inside blocks and mappings that are recorded
-// separately, and they have no slots. The ops that free pool blocks get their sizes and call sites
-// from here.
+// Blocks of the program's own pools. These blocks lie inside blocks and mappings that are recorded
+// separately, and they have no slots. Their sizes and call sites are stored here, for the ops that
+// free them.
 #include "convert/order/order_private.h"
 
 #include "base/buf.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Index 0 means no block. Free entries are linked through `next`.
+// A block of a pool. Index 0 means that there is no block. Free entries are linked through `next`.
 struct order_pool_block {
     uint64_t address, size, site;
     uint32_t pool; // number of the pool

@@ -10,21 +10,22 @@
 
 enum {
     ORDER_NO_THREAD = 0xffffffff,
-    ORDER_MAX_DEPENDENCIES = 4, // per op: thread creation, block, slot
+    ORDER_MAX_DEPENDENCIES = 4, // per op: on the thread's creation, the block and the slot
     ORDER_PENDING = 4, // pending reallocs per thread; they nest when signal handlers call realloc
     ORDER_RECENT = 64, // number of a thread's latest ops whose stamps are stored
     ORDER_BATCH = 64,  // ops passed to the sink at a time
-    ORDER_MAX_DUPLICATES = 64, // addresses with two blocks; more than this indicates lost events
-    // Search steps allowed per word of the trace, and initially. Two threads on two CPUs that free
-    // each other's blocks as fast as possible need 0.4 steps per word; with more CPUs, the need
-    // grows in proportion.
+    // Limit on addresses with two blocks; a higher number indicates lost events.
+    ORDER_MAX_DUPLICATES = 64,
+    // Search steps that are allowed per word of the trace, and for a start. Two threads on two CPUs
+    // that free each other's blocks as fast as possible need 0.4 steps per word. The need is
+    // proportional to the number of CPUs.
     ORDER_STEPS_PER_WORD = 128,
     ORDER_FIRST_STEPS = 1 << 20,
     // Cells for upcoming frees. Two addresses rarely share a cell within a few skids.
     ORDER_COMING = 1 << 12,
 };
 
-// Realloc whose release half has been read: its block is no longer at the address.
+// A realloc whose release half has been read. Its old block is no longer at the address.
 struct order_pending {
     uint32_t slot;
     uint64_t address;
@@ -42,7 +43,8 @@ struct order_thread {
     unsigned n_pending;
     struct order_pending pending[ORDER_PENDING];
     struct pool pool;
-    // Other thread + 1 → that thread's highest op that this thread depends on, + 1.
+    // Maps (other thread + 1) to the other thread's highest op on which this thread depends, plus
+    // 1.
     struct map waited;
     // Ring of stamps by op number; NULL before the first segment and after the thread exits.
     uint64_t *recent;
@@ -60,10 +62,10 @@ struct order_held {
     struct order_thread *thread;
     enum order_hold why;
     uint64_t address;
-    uint64_t deadline; // a stamp
+    uint64_t deadline; // stamp at which the hold ends
 };
 
-// A newer block at an address that already had a block.
+// A second, newer block at an address.
 struct order_duplicate {
     uint64_t address, stamp, deadline;
     uint32_t slot, thread;
@@ -77,11 +79,12 @@ struct order_released {
 
 // The program's pools and their blocks.
 struct order_pools {
-    struct map numbers;    // pool address → pool number
-    struct map by_address; // block address → index in `blocks`
+    struct map numbers;    // maps the address of a pool to its number
+    struct map by_address; // maps the address of a block to its index in `blocks`
     struct order_pool_block *blocks;
     size_t n_blocks, blocks_capacity;
-    uint32_t *first; // by pool number: its newest block, which links to the others
+    // Indexed by pool number: the newest block of the pool, which links to its other blocks.
+    uint32_t *first;
     size_t n_first, first_capacity, n_pools;
     uint32_t unused; // first free entry in `blocks`
 };
@@ -89,15 +92,15 @@ struct order_pools {
 struct order {
     struct order_options options;
     struct order_sink sink;
-    // The sink's output; NULL until the first ops are passed to the sink.
+    // The sink's output, or NULL until the first ops are passed to the sink.
     struct workload_output *output;
     struct order_counts counts;
     struct merge merge;
-    struct map by_number; // thread number in the trace + 1 → index in `threads` + 1
+    struct map by_number; // maps (thread number in the trace + 1) to the index in `threads` plus 1
     struct order_thread **threads;
     size_t n_threads, threads_capacity;
-    uint32_t open_threads; // threads that were fed and have not ended
-    uint32_t *numbered;    // thread number in the workload → index in `threads`
+    uint32_t open_threads; // number of threads that were fed and have not ended
+    uint32_t *numbered;    // index in `threads` of each thread number of the workload
     size_t n_numbered, numbered_capacity;
     uint32_t *tids; // indexed by thread number in the workload
     size_t tids_capacity;
@@ -107,21 +110,22 @@ struct order {
     struct pool_shared shared;
     struct site_table sites; // numbered as in the workload
     struct order_pools pools;
-    struct names names;         // names in the process's modules, which follow
+    struct names names;         // names in the modules of the process
     uint32_t inherited_modules; // number of modules inherited from the parent
     struct samples_residency residency;
-    // last use of a block by a failed realloc → last use of that block before its failed reallocs,
-    // + 1
+    // Maps the last use of a block by a failed realloc to the last use before the block's failed
+    // reallocs, plus 1.
     struct map failed_resizes;
     struct order_held *held;
     size_t n_held, held_capacity;
     struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];
     size_t n_duplicates;
-    // Ring of the latest frees; only used while there are several threads.
+    // Ring of the latest frees. Only used while there are several threads.
     struct order_released released[ORDER_RECENT];
     size_t n_released;
-    // Only while there are several threads: by hash of the address, the largest stamp of the frees
-    // read ahead, plus 1 if two frees have that stamp. Covers stamps up to seen_ahead.
+    // For each hash of an address, the largest stamp of the frees that were read ahead, plus 1 if
+    // two frees have that stamp. Covers stamps up to seen_ahead. Only used while there are several
+    // threads.
     uint64_t *coming;
     uint64_t seen_ahead;
     struct merge_stream **due; // scratch array with one entry per stream
@@ -129,14 +133,15 @@ struct order {
     uint64_t steps;         // remaining search steps; see order_afford
     uint64_t passed;        // all known events up to this stamp have been emitted
     uint64_t next_deadline; // earliest deadline of held streams and duplicates, or UINT64_MAX
-    bool cut_off;           // the recording is truncated; only its remainder is left to emit
-    // Ends the current run: streams were returned to the heap, or a deadline changed.
+    // The recording is truncated, and only its last events must still be emitted.
+    bool cut_off;
+    // The current run must end, because streams were returned to the heap or a deadline changed.
     bool disturbed;
     // Dependencies of the current op.
     struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES];
     uint32_t n_dependencies;
-    uint64_t usable; // usable size of the block that the current record frees; 0: unknown
-    struct workload_thread_op out[ORDER_BATCH]; // ops not passed to the sink yet
+    uint64_t usable; // usable size of the block that the current record frees, or 0 if unknown
+    struct workload_thread_op out[ORDER_BATCH]; // ops that have not been passed to the sink yet
     struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
     size_t n_out, n_out_dependencies;
     struct order_call call;   // call of the current op
@@ -144,8 +149,8 @@ struct order {
 };
 
 // Charges search steps to the budget. Returns false if the budget is exhausted. Real recordings
-// stay far below it; without a budget, a hostile trace could take quadratic time. Once the budget
-// is exhausted, the order is guessed and counted as ambiguous.
+// stay far below the budget. Without a budget, a malicious trace could take quadratic time. When
+// the budget is exhausted, the order guesses and counts the guesses as ambiguous.
 static inline bool order_afford(struct order *o, uint64_t steps)
 {
     bool enough = o->steps >= steps;
@@ -183,7 +188,7 @@ int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint6
 // Emits the current op. Passing &o->out[o->n_out] as `op` avoids a copy.
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
 
-// Emits an unrecorded op on a block at this address, before the current op.
+// Emits an op that was not recorded, on a block at this address, before the current op.
 int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op,
                      uint64_t address);
 
@@ -194,15 +199,16 @@ int order_flush(struct order *o);
 // negative errno.
 int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot);
 
-// Ops on blocks. Each function emits `op`, of which the caller has set everything but the slot.
-// Returns 0, a negative errno, or ORDER_HELD if the stream was set aside and nothing else was done.
+// Handle ops on blocks. Each function emits `op`. The caller must have set all members of `op`
+// except the slot. Returns 0, a negative errno, or ORDER_HELD if the stream was set aside and
+// nothing else was done.
 enum { ORDER_HELD = 1 };
 int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op,
                    uint64_t address);
 int order_release(struct order *o, struct merge_stream *s, struct workload_op *op,
                   uint64_t address);
-// Emits a block that existed before the first event, using a new slot. Does nothing if the address
-// already has a block.
+// Emits a block that existed before the first event. The block gets a new slot. Does nothing if the
+// address already has a block.
 int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op,
                   uint64_t address);
 // Emits a block that the recorder found live when it started.
@@ -211,14 +217,15 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op,
                      uint64_t result);
 
-// Returns true if the current free must come after another thread's free of the same address with a
-// stamp at most the skid later. The current free is the first record of `s`, and its thread did not
-// allocate the block. Counts undecidable cases as ambiguous.
+// Returns true if the current free must come after another thread's free of the same address whose
+// stamp is later by at most the skid. The current free is the first record of `s`, and its thread
+// did not allocate the block. Counts undecidable cases as ambiguous.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp,
                      uint64_t address);
 
-// Emits a pool op. An op on a block gets the block's size and call site; a reset gets the total of
-// the released bytes. The pool's address is replaced by its number. Returns 0, or a negative errno.
+// Emits a pool op and replaces the pool's address by the pool's number. An op on a block gets the
+// size and the call site of the block; a reset gets the total of the released bytes. Returns 0, or
+// a negative errno.
 int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr,
                uint64_t result);
 void order_pools_release(struct order_pools *p);
@@ -235,13 +242,13 @@ static inline void order_note_release(struct order *o, const struct order_thread
             (struct order_released){address, stamp, t->number};
 }
 
-// Called when the address of a free has no block. Counts the free as ambiguous if it perhaps
-// belongs before another thread's recent free of the address; the block of that other free may only
-// be allocated later.
+// Called for a free whose address has no block. Another thread may recently have freed the address.
+// If the free may belong before that other free, counts it as ambiguous; the block of the other
+// free may be allocated later.
 void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp,
                            uint64_t address);
 
-// Sets the stream aside until order_wake releases it or the window ends.
+// Sets the stream aside until order_wake releases it or the window has passed.
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
                uint64_t address);
 

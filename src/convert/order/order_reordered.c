@@ -1,9 +1,9 @@
-// Frees whose stamps are too early. The CPU may read the counter while it is still waiting for the
-// cache line through which another thread passed the block. A free by a thread that did not
-// allocate the block can then appear to precede the free of the previous block at the address,
-// provided that this previous free, the next allocation and the transfer all happened within the
+// Frees whose stamps are too early. The CPU may read the counter while it still waits for the cache
+// line through which another thread passed the block. A free by a thread that did not allocate the
+// block can then appear to precede the free of the previous block at the address. This requires
+// that the earlier free, the next allocation and the transfer of the block all happened within the
 // depth of the reordering. The two frees of the address are then closer than that depth, and other
-// records of these threads at the address show which came first.
+// records of these threads at the address show which free came first.
 #include "convert/order/order_fast.h"
 
 enum { MAX_DEPTH = 64 };
@@ -72,17 +72,20 @@ static size_t due_streams(struct order *o, uint64_t limit)
     return order_afford(o, o->n_held) ? n : 0;
 }
 
-// Two frees of an address: `a`, the current free, by `thread`, and `b`, by `other`.
+// Two frees of an address. `a` is the stamp of the current free, by `thread`; `b` is the stamp of
+// the other free, by `other`.
 struct pair {
     const struct order_thread *thread, *other;
-    uint64_t a, b; // b: UINT64_MAX if not found
-    // for_b: stamp of the first allocation whose block `b` can refer to if `a` came first; for_a:
-    // likewise for `a` if `b` came first. UINT64_MAX: not found.
+    uint64_t a, b; // `b` is UINT64_MAX if there is no other free
+    // for_b is the stamp of the first allocation whose block `b` can refer to if `a` came first.
+    // for_a is the corresponding stamp for `a` if `b` came first. Both are UINT64_MAX if there is
+    // no such allocation.
     uint64_t for_b, for_a;
 };
 
-// Finds the other thread whose next record on the address is a free, not an allocation, with the
-// lowest stamp. Such a free refers to a block that is live now or that a third thread allocated.
+// Finds the other thread whose next record on the address is a free, not an allocation. If there
+// are several, finds the free with the lowest stamp. Such a free refers to a block that is live now
+// or that a third thread allocated.
 static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
 {
     size_t n = due_streams(o, limit);
@@ -106,8 +109,8 @@ static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_
         p->for_a = stamp;
 }
 
-// Looks for allocations on the stream. A thread's free cannot refer to a block that the thread
-// allocates only afterwards.
+// Finds allocations in the stream. A thread's free cannot refer to a block that the thread
+// allocates only after the free.
 static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s,
                             uint64_t address)
 {
@@ -121,8 +124,8 @@ static void see_allocations(struct order *o, struct pair *p, const struct merge_
     }
 }
 
-// Takes emitted allocations into account, namely the address's duplicates. Returns false if `other`
-// allocated one of them, because its free then refers to that block.
+// Considers allocations that are already emitted: the duplicates of the address. Returns false if
+// `other` allocated one of them, because the free by `other` then refers to that block.
 static bool see_duplicates(const struct order *o, struct pair *p, uint64_t address)
 {
     for (size_t i = 0; i < o->n_duplicates; i++) {
@@ -176,7 +179,7 @@ static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
         *latest = stamp + (*latest == stamp);
 }
 
-// Records the stream's frees up to the limit that have not been read ahead yet.
+// Records the frees of the stream up to the limit, except frees that were already read ahead.
 static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
 {
     if (s->ahead < s->head) {
@@ -201,11 +204,11 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
     }
 }
 
-// Returns false if the address has no other free stamped from `stamp` up to the skid later. Each
+// Returns false if no other free of the address has a stamp from `stamp` up to the skid later. Each
 // record is read ahead only once.
 static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address)
 {
-    enum { SKIDS_AHEAD = 1 }; // how far to read beyond the limit
+    enum { SKIDS_AHEAD = 1 }; // how far to read beyond the limit, in skids
     uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
     // Held records are older than the current one.
     if (o->n_held || to < stamp)
