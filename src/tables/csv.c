@@ -8,7 +8,7 @@
 enum { CHUNK_BYTES = 1 << 16 };
 
 // Returns true if spreadsheets would evaluate the text as a formula, even in quotes. The last four
-// characters are the full-width = + - @.
+// characters are the full-width forms of = + - and @.
 static bool is_formula(const char *text, size_t n)
 {
     return n && (memchr("=+-@\t\r\n", text[0], 7) || (n >= 3 && memcmp(text, "\xef\xbc", 2) == 0 &&
@@ -37,7 +37,7 @@ int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe)
     return rc < 0 ? rc : buf_put_u8(b, '"');
 }
 
-// Table values are never negative.
+// Writes a number. Values in tables are never negative.
 static int put_number(struct buf *b, uint64_t v)
 {
     char digits[20], *at = digits + sizeof digits;
@@ -62,7 +62,7 @@ static int csv_row(struct tables_output *o, const struct tables_row *row)
     return rc < 0 || o->text.size < CHUNK_BYTES ? rc : tables_export_flush(o);
 }
 
-// Writes the line of column names. Lines end with a newline; NULL is an empty field.
+// Writes the line of column names. Lines end with a newline. NULL is written as an empty field.
 static int csv_begin(struct tables_output *o)
 {
     int rc = 0;

@@ -8,13 +8,13 @@
 
 struct convert_watch;
 
-// A format's output. `state` belongs to the format.
+// Output of a format. `state` belongs to the format.
 struct tables_output {
     const struct tables_definition *table;
     struct output out;
-    struct buf text; // not yet written
+    struct buf text; // bytes that have not been written yet
     size_t buffered; // number of rows that the format holds in memory
-    bool csv_safe;   // see struct tables_export_settings
+    bool csv_safe;   // as in struct tables_export_settings
     void *state;
     struct err *e;
 };
@@ -25,7 +25,8 @@ struct tables_format {
     int (*begin)(struct tables_output *o);
     int (*row)(struct tables_output *o, const struct tables_row *row);
     int (*end)(struct tables_output *o);
-    // Writes the rows held in memory and frees that memory. NULL if the format holds no rows.
+    // Writes the rows that are held in memory and frees that memory. NULL if the format never holds
+    // rows.
     int (*flush)(struct tables_output *o);
     void (*release)(struct tables_output *o); // also called after an error; may be NULL
 };
@@ -41,15 +42,16 @@ struct tables_export_settings {
     const struct convert_watch *watch;
 };
 
-// Writes one table of the trace or workload at `from` ("-": standard input). The output gets its
-// name once it is complete. Returns 0, or a negative errno with the message set.
+// Writes one table of the trace or workload at `from`. "-" is standard input. The output gets its
+// name when it is complete. Returns 0, or a negative errno with the message set.
 int tables_export(const char *from, const struct tables_export_settings *s, struct err *e);
 
-// Writes one table of a trace, with one file per process. s->output is a directory, which is
-// created if necessary. The files are TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.csv or
-// .parquet; the table of processes is TABLE/host=HOST/recording=TIME/0.csv or .parquet. Each file
-// gets its name once it is complete. Memory use is bounded as in tables_scan, and by the number of
-// processes that run concurrently. Returns 0, or a negative errno with the message set.
+// Writes one table of a trace as one file per process. s->output is a directory, which is created
+// if necessary. The files are TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.csv or .parquet. The
+// table of processes is a single file, TABLE/host=HOST/recording=TIME/0.csv or .parquet. A file
+// gets its name when it is complete. Memory use is limited as in tables_scan, and also depends on
+// the number of processes that run concurrently. Returns 0, or a negative errno with the message
+// set.
 int tables_partition(const char *from, const struct tables_export_settings *s, struct err *e);
 
 // Writes `text` to the output and clears it. Returns 0, or a negative errno with the message set.

@@ -1,6 +1,6 @@
-// Writes a table as Parquet. Row groups are in file order, with one page per column, compressed
-// with zstd. Each row group has the minimum and maximum of every column, so that engines can skip
-// row groups. https://parquet.apache.org/docs/file-format/
+// Writes a table as Parquet. Row groups are in file order. A column of a row group has a single
+// page, which is compressed with zstd. Each row group contains the minimum and maximum of every
+// column, so that engines can skip row groups. https://parquet.apache.org/docs/file-format/
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "tables/export.h"
@@ -14,7 +14,7 @@
 
 enum {
     GROUP_ROWS = 122880,         // DuckDB's unit of work
-    FIRST_ROWS = 960,            // initial capacity; doubles up to GROUP_ROWS
+    FIRST_ROWS = 960,            // initial capacity, which doubles up to GROUP_ROWS
     GROUP_TEXT_BYTES = 64 << 20, // limit on a column's strings in a row group
     LEVEL = 1,
     MAX_NAMES = 256,
@@ -26,23 +26,23 @@ enum { OPTIONAL = 1, UTF8 = 0, CODEC_ZSTD = 6 };
 enum { PLAIN = 0, RLE = 3, DELTA_BINARY_PACKED = 5, RLE_DICTIONARY = 8 };
 enum { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };
 
-// A column's values in the current row group.
+// Values of a column in the current row group.
 struct parquet_column {
-    int64_t *integers; // TABLES_INTEGER, TABLES_BOOLEAN
-    uint8_t *names;    // TABLES_NAME: indices into `dictionary`
+    int64_t *integers; // for TABLES_INTEGER and TABLES_BOOLEAN
+    uint8_t *names;    // for TABLES_NAME: indices in `dictionary`
     const char *dictionary[MAX_NAMES];
     unsigned n_names;
-    struct buf text; // TABLES_TEXT, in PLAIN encoding
+    struct buf text; // for TABLES_TEXT, in PLAIN encoding
     size_t n;        // number of non-NULL values
-    // The chunk written last.
+    // The chunk that was written last.
     size_t raw_bytes, bytes;
-    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 if there is no dictionary
+    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 without a dictionary
     int encoding;
 };
 
 struct parquet {
     struct parquet_column columns[TABLES_MAX_COLUMNS];
-    uint32_t *present; // by row
+    uint32_t *present; // indexed by row
     uint32_t integers; // bit set of the columns that use `integers`
     size_t rows;       // rows in the current group
     size_t room;       // capacity of all arrays, in rows
@@ -120,7 +120,8 @@ static void parquet_release(struct tables_output *o)
     free(p);
 }
 
-// Returns a name's dictionary index. There are few names, and their addresses are static.
+// Returns the index of a name in the dictionary. There are few names, and their addresses never
+// change.
 static uint8_t name_number(struct parquet_column *c, const char *name)
 {
     for (unsigned i = 0; i < c->n_names; i++) {
@@ -131,8 +132,8 @@ static uint8_t name_number(struct parquet_column *c, const char *name)
     return (uint8_t)c->n_names++;
 }
 
-// Appends a string in PLAIN encoding: its length, then its bytes. Invalid UTF-8 is replaced by
-// U+FFFD, because engines reject it.
+// Appends a string in PLAIN encoding, which consists of the length and the bytes. U+FFFD replaces
+// invalid UTF-8, because engines reject invalid UTF-8.
 static int put_text(struct buf *to, const char *text)
 {
     size_t n = strlen(text), from = to->size;
@@ -151,7 +152,7 @@ static int put_text(struct buf *to, const char *text)
     return 0;
 }
 
-// Compresses p->page and appends it to the output after its header.
+// Compresses p->page. Appends the header of the page and the compressed page to the output.
 static int put_page(struct tables_output *o, struct parquet_column *c, int type, size_t values,
                     int encoding)
 {
@@ -216,7 +217,7 @@ static int encode_values(struct parquet *p, struct parquet_column *c, enum table
                                   : 0;
 }
 
-// Writes a column of the row group: the length and content of the definition levels, then the
+// Writes a column of the row group: the length and the content of the definition levels, then the
 // values.
 static int put_column(struct tables_output *o, struct parquet_column *c, enum tables_type type)
 {
@@ -413,7 +414,7 @@ static int parquet_end(struct tables_output *o)
     if (p->groups.size)
         parquet_thrift_bytes(&t, p->groups.data, p->groups.size);
     parquet_thrift_binary(&t, 6, made_by, sizeof made_by - 1);
-    // column_orders: every column uses the order defined by its type.
+    // Field column_orders: every column has the order that its type defines.
     parquet_thrift_list(&t, 7, PARQUET_THRIFT_STRUCT, o->table->n_columns);
     for (unsigned i = 0; i < o->table->n_columns; i++) {
         int order = parquet_thrift_begin(&t);

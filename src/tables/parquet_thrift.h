@@ -1,4 +1,4 @@
-// The subset of Thrift's compact protocol used by Parquet headers.
+// The part of Thrift's compact protocol that Parquet headers use.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 #ifndef HEAPTAPE_TABLES_PARQUET_THRIFT_H
 #define HEAPTAPE_TABLES_PARQUET_THRIFT_H
@@ -19,7 +19,7 @@ enum parquet_thrift_type {
 // Writer of a struct. Set `to` and zero the other members. `failed` is set when out of memory.
 struct parquet_thrift {
     struct buf *to;
-    int last_field; // in the current struct
+    int last_field; // number of the last field in the current struct
     bool failed;
 };
 
@@ -68,7 +68,7 @@ static inline void parquet_thrift_binary(struct parquet_thrift *t, int field, co
     parquet_thrift_element(t, bytes, n);
 }
 
-// Begins a list, whose elements must follow. Write elements that are structs between
+// Begins a list. Its elements must follow. An element that is a struct must be written between
 // parquet_thrift_begin and parquet_thrift_end.
 static inline void parquet_thrift_list(struct parquet_thrift *t, int field,
                                        enum parquet_thrift_type of, size_t n)
@@ -80,7 +80,7 @@ static inline void parquet_thrift_list(struct parquet_thrift *t, int field,
         parquet_thrift_varint(t, n);
 }
 
-// Begins a nested struct. Pass the result to parquet_thrift_end.
+// Begins a nested struct. The result must be passed to parquet_thrift_end.
 static inline int parquet_thrift_begin(struct parquet_thrift *t)
 {
     int outer = t->last_field;

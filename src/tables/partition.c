@@ -13,10 +13,10 @@
 
 #define NS_PER_S 1000000000u
 
-// Engines read this as NULL.
+// Value that engines read as NULL.
 #define NO_VALUE "__HIVE_DEFAULT_PARTITION__"
 
-// Limit on the rows held in memory for all files together. If many processes run concurrently, row
+// Limit on the rows that all files together hold in memory. If many processes run concurrently, row
 // groups are smaller.
 enum { MAX_BUFFERED_ROWS = 1 << 19 };
 
@@ -29,14 +29,14 @@ struct partitions {
     const struct tables_export_settings *settings;
     struct file file;              // input
     char *folder;                  // directory of this recording
-    struct partition_file **files; // by process number; NULL: not open
+    struct partition_file **files; // indexed by process number; NULL if not open
     size_t n, capacity;
     size_t last;     // process of the last row
     size_t buffered; // number of rows in memory
     struct err *e;
 };
 
-// Escapes a value like Hive: characters that are special in paths become %XX.
+// Escapes a value as Hive does: %XX replaces each character that is special in paths.
 static void put_value(FILE *to, const char *value)
 {
     if (!value || !*value)
@@ -103,7 +103,7 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
     return rc < 0 ? rc : p->settings->format->begin(&f->output);
 }
 
-// Closes a file and, if `whole` is set, gives it its name. Returns 0 or a negative errno.
+// Closes a file. If `whole` is set, the file gets its name. Returns 0 or a negative errno.
 static int close_file(struct partitions *p, size_t number, bool whole)
 {
     const struct tables_format *format = p->settings->format;
@@ -134,7 +134,7 @@ static int get_file(struct partitions *p, uint32_t process, struct partition_fil
     return *to ? open_file(p, *to, process) : -ENOMEM;
 }
 
-// Writes out the rows of the file with the most rows in memory.
+// Writes the rows of the file that holds the most rows in memory.
 static int flush_largest(struct partitions *p)
 {
     struct tables_output *largest = NULL;
@@ -164,7 +164,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return rc == 0 && p->buffered > MAX_BUFFERED_ROWS ? flush_largest(p) : rc;
 }
 
-// Closes a process's file after the process's last row of events, blocks or samples.
+// Closes the file of a process after the last row of events, blocks or samples of the process.
 static int end_process(void *context, const struct tables_facts *facts)
 {
     struct partitions *p = context;

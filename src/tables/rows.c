@@ -8,7 +8,7 @@
 struct tables_block {
     uint64_t event, stamp, size, align, usable, address;
     uint32_t site, thread;
-    uint8_t kind; // 0: unknown
+    uint8_t kind; // 0 if unknown
     bool live, preexisting, size_known;
 };
 
@@ -190,7 +190,7 @@ static void fill_freed(const struct tables_process *p, const struct source *s, u
         tables_row_set_text(row, TABLES_BLOCK_FREE_KIND, event_infos[s->op->kind].name);
 }
 
-// Fills in a block. `s` is the op that freed it, or NULL if the block is live at the end.
+// Fills in a block. `s` is the op that freed the block, or NULL if the block is live at the end.
 static void fill_block(const struct tables_process *p, const struct tables_block *b,
                        const struct source *s, uint32_t columns, struct tables_row *row)
 {
@@ -264,7 +264,7 @@ int tables_process_op(struct tables_process *p, uint32_t thread, const struct wo
 {
     struct source s = {op, call, p->next_event++, thread, NULL};
     struct tables_block freed;
-    // A realloc ends one row of the block and begins another.
+    // A realloc ends a row of the block and begins another row.
     enum format_slot_use use = p->follows_blocks ? format_block_use(op) : FORMAT_SLOT_NONE;
     bool frees = use == FORMAT_SLOT_FREED || use == FORMAT_SLOT_KEEP;
     p->preexisting += op->kind == HT_PREEXISTING;

@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Prefetch distance for block data, in ops.
+// Number of ops ahead for which the data of blocks are prefetched.
 enum { AHEAD = 16 };
 
-// State of a trace scan.
+// State of the scan of a trace.
 struct trace_scan {
     const struct tables_scan *scan;
     const struct trace_session *session;
     struct tables_process **processes;
     size_t n, capacity;
-    bool addresses; // requested columns include some that only traces have
+    bool addresses; // the requested columns include columns that only traces have
 };
 
 static bool wants_rows(const struct tables_scan *s, enum tables_id table)
@@ -220,7 +220,8 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
                                         get_columns(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
-    // The tail has the clock rate measured over the whole recording, which conversions need.
+    // The tail contains the clock rate measured over the whole recording, which conversions of
+    // times need.
     int rc = trace_file_read_tail(f, e);
     rc = rc < 0 ? rc : trace_forks_find(&forks, f, e);
     t.session = &f->reader.session;
@@ -254,7 +255,7 @@ static int put_workload_process(struct tables_process *p, const struct workload_
     return put_process(p, &row, h->argv, h->argv_bytes);
 }
 
-// Emits the tables that do not depend on ops.
+// Emits the rows of the tables that do not depend on ops.
 static int put_workload_rest(struct tables_process *p, const struct workload_header *h,
                              const struct workload_summary *sum,
                              const struct workload_sample *samples, size_t n,
@@ -274,8 +275,8 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
     return rc;
 }
 
-// Uses the index at the end of the file instead of reading the ops. Returns -ESPIPE if that is not
-// possible.
+// Reads the end of the file through the index, instead of reading the ops. Returns -ESPIPE if the
+// input cannot seek.
 static int scan_workload_end(struct tables_process *p, struct workload_reader *r)
 {
     struct err e = {0};
@@ -311,7 +312,7 @@ static int scan_workload_ops(struct tables_process *p, struct workload_file *f, 
             return failed;
         show_progress(p->scan, f->in.offset);
     }
-    // A truncated file still yields all rows up to the point where it ends.
+    // A truncated file still has all rows up to the point at which it ends.
     if (rc != -ENODATA)
         return rc;
     *cut = *e;

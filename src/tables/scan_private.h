@@ -1,4 +1,4 @@
-// Shared by the source files of a scan.
+// Declarations that the source files of a scan share.
 #ifndef HEAPTAPE_TABLES_SCAN_PRIVATE_H
 #define HEAPTAPE_TABLES_SCAN_PRIVATE_H
 
@@ -9,26 +9,26 @@
 
 struct tables_block;
 
-// A process whose ops are being read.
+// A process whose ops the scan reads.
 struct tables_process {
     const struct tables_scan *scan;
-    const struct trace_process *of; // the process in a trace; borrowed from the reader
+    const struct trace_process *of; // the process in the trace; borrowed from the reader
     uint32_t number;
-    // For computing timestamps.
+    // The following members are used to compute timestamps.
     bool has_times;
     uint64_t start_stamp, clock_hz;
     unsigned stamp_shift;
-    bool follows_blocks; // live blocks are tracked in `live`
+    bool follows_blocks; // the scan tracks live blocks in `live`
     uint64_t next_event, preexisting, threads, lost;
     struct tables_block *live; // indexed by slot
     size_t n_live, live_capacity;
-    struct buf text; // strings in the current row
+    struct buf text; // strings of the current row
 };
 
 void tables_process_release(struct tables_process *p);
 
-// Emits the rows of an op. `call` holds the addresses and notes from a trace, or is NULL. Returns 0
-// or a negative errno.
+// Emits the rows of an op. `call` contains the addresses and notes of a trace; it is NULL for a
+// workload. Returns 0 or a negative errno.
 int tables_process_op(struct tables_process *p, uint32_t thread, const struct workload_op *op,
                       const struct order_call *call);
 
@@ -42,17 +42,17 @@ int tables_process_end(struct tables_process *p);
 int tables_process_sites(struct tables_process *p, const struct workload_sites *sites,
                          const char *exe);
 
-// Converts a stamp to a row's time_ns.
+// Converts a stamp to time_ns of a row.
 int64_t tables_process_ns(const struct tables_process *p, uint64_t stamp);
 
-// Emits the row if it meets the conditions on its table. Returns 0 or a negative errno.
+// Emits the row if it meets all conditions for its table. Returns 0 or a negative errno.
 int tables_put_checked(const struct tables_scan *scan, enum tables_id table,
                        const struct tables_row *row);
 
 // Returns true if the row meets all conditions.
 bool tables_row_meets(const struct tables_wanted *w, const struct tables_row *row);
 
-// Returns the columns used by the conditions.
+// Returns the bit set of the columns that the conditions use.
 uint32_t tables_condition_columns(const struct tables_wanted *w);
 
 static inline void tables_row_set(struct tables_row *row, unsigned column, uint64_t value)
@@ -61,7 +61,7 @@ static inline void tables_row_set(struct tables_row *row, unsigned column, uint6
     row->values[column].integer = value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-// If `text` is NULL, the column stays NULL.
+// Sets a column to a text. If `text` is NULL, the column stays NULL.
 static inline void tables_row_set_text(struct tables_row *row, unsigned column, const char *text)
 {
     row->present |= (uint32_t)(text != NULL) << column;

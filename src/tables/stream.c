@@ -23,23 +23,23 @@ struct tables_stream {
     struct file *file;
     struct tables_scan how;
     struct tables_condition *conditions[TABLES_N]; // owned
-    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT, whose strings are borrowed
+    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT; their strings are borrowed
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    // Protected by the mutex. Batches `read` to `written` - 1 (modulo BATCHES) belong to the
-    // reader.
+    // The mutex protects these members. The batches from `read` to `written` - 1 (modulo BATCHES)
+    // belong to the reader.
     size_t read, written;
     bool over, stop;
     int rc;
     struct err e;
-    // Used by the reader.
-    bool holds; // batches[read] is being read
+    // Only the reader uses these members.
+    bool holds; // the reader is reading batches[read]
     size_t at;
     struct batch batches[BATCHES];
 };
 
-// Passes a full batch, or the last batch, to the reader. Returns 0, or -ECANCELED if the reader has
+// Passes a full batch or the last batch to the reader. Returns 0, or -ECANCELED if the reader has
 // stopped.
 static int pass_batch(struct tables_stream *s)
 {
@@ -155,7 +155,7 @@ struct tables_stream *tables_stream_start(const char *path, struct file *file,
     return s;
 }
 
-// Returns the next row of the current batch.
+// Sets *row to the next row of the current batch.
 static int next_row(struct tables_stream *s, enum tables_id *table, const struct tables_row **row)
 {
     const struct batch *b = &s->batches[s->read % BATCHES];

@@ -1,5 +1,6 @@
-// A trace or workload as tables of rows, for `sql` and `export --table`. The columns below define
-// the tables. docs/reference/tables.md describes them, and a test checks that both agree.
+// A trace or workload as tables of rows, for `sql` and `export --table`. The macros below define
+// the columns of the tables. docs/reference/tables.md describes the tables, and a test checks that
+// both agree.
 #ifndef HEAPTAPE_TABLES_TABLES_H
 #define HEAPTAPE_TABLES_TABLES_H
 
@@ -10,13 +11,14 @@
 #include <stdint.h>
 
 enum tables_type {
-    TABLES_INTEGER, // 64 bits, signed; larger values are clamped
+    TABLES_INTEGER, // 64 bits, signed; a larger value becomes the maximum
     TABLES_BOOLEAN, // 0 or 1
     TABLES_NAME,    // text from a static table
     TABLES_TEXT,    // text from the file
 };
 
-// X(SYMBOL, name, type, unit, meaning) for each column, in order. The meaning says when it is NULL.
+// Each macro calls X(SYMBOL, name, type, unit, meaning) for each column of a table, in order.
+// `meaning` states when the column is NULL.
 // clang-format off
 #define TABLES_EVENTS(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \
@@ -83,7 +85,7 @@ enum tables_type {
     X(RSS, "rss_bytes", INTEGER, "bytes", "resident memory of the process, with that of heaptape in it") \
     X(ANON, "anon_bytes", INTEGER, "bytes", "anonymous resident memory: heap and stacks")
 
-// All tables: X(SYMBOL, name, meaning).
+// Calls X(SYMBOL, name, meaning) for each table.
 #define TABLES(X) \
     X(EVENTS, "events", "one row per event: a call of the malloc API, a start or exit of a thread, a mark") \
     X(BLOCKS, "blocks", "one row per block; a realloc that succeeds ends a row and begins another") \
@@ -125,25 +127,26 @@ struct tables_definition {
     unsigned n_columns;
 };
 
-// indexed by enum tables_id
+// Indexed by enum tables_id.
 extern const struct tables_definition tables_definitions[TABLES_N];
 
 // Returns "integer", "boolean" or "text".
 const char *tables_type_name(enum tables_type type);
 
-// Returns the table's enum tables_id, or -1.
+// Returns the enum tables_id of the table with this name, or -1.
 int tables_find(const char *name);
 
 union tables_value {
-    int64_t integer;  // TABLES_INTEGER, TABLES_BOOLEAN
-    const char *text; // TABLES_NAME: static; TABLES_TEXT: borrowed until the callback returns
+    int64_t integer; // for TABLES_INTEGER and TABLES_BOOLEAN
+    // For TABLES_NAME, static; for TABLES_TEXT, borrowed until the callback returns.
+    const char *text;
 };
 
-// A row. Bit N of `present` is set if column N was requested and is not NULL; the values of other
-// columns are undefined.
+// A row. Bit N of `present` is set if column N was requested and is not NULL. The values of all
+// other columns are undefined.
 struct tables_row {
     uint32_t present;
-    uint8_t event_kind; // enum event_kind, in rows of events if the column kind was requested
+    uint8_t event_kind; // enum event_kind; set in rows of events if the column `kind` was requested
     union tables_value values[TABLES_MAX_COLUMNS];
 };
 
@@ -155,14 +158,14 @@ enum tables_comparison {
     TABLES_GREATER_EQUAL
 };
 
-// Condition on an integer or boolean column. A NULL meets no condition.
+// A condition on an integer or boolean column. NULL does not meet any condition.
 struct tables_condition {
     uint8_t column;
     uint8_t comparison; // enum tables_comparison
     int64_t value;
 };
 
-// The requested part of a table.
+// The part of a table that was requested.
 struct tables_wanted {
     bool rows;
     uint32_t columns; // bit set; columns that are not requested are not computed
@@ -175,41 +178,42 @@ struct file;
 struct workload_op;
 struct workload_sites;
 
-// Facts about a process, available after its last op. Borrowed.
+// Facts about a process, which are available after its last op. Borrowed.
 struct tables_facts {
     uint32_t process;
-    const char *exe; // NULL: unknown
+    const char *exe; // NULL if unknown
     const struct workload_sites *sites;
-    const uint32_t *tids; // indexed by thread number; NULL: unknown
-    uint64_t threads;     // number of tids
+    const uint32_t *tids; // indexed by thread number; NULL if unknown
+    uint64_t threads;     // number of entries of `tids`
 };
 
 struct tables_scan {
     struct tables_wanted of[TABLES_N];
     // Called for each row. Returns 0, or a negative errno, which ends the scan.
     int (*row)(void *context, enum tables_id table, const struct tables_row *row);
-    // Called with the facts of each process. May be NULL. Same results as `row`.
+    // Called with the facts of each process. Returns the same values as `row`. May be NULL.
     int (*facts)(void *context, const struct tables_facts *facts);
     void *context;
-    // Receives progress, and a note if the file is truncated. May be NULL.
+    // Receives the progress, and a note if the file is truncated. May be NULL.
     const struct convert_watch *watch;
-    // Receives a message with the position at which the file is truncated. Truncation is not an
-    // error. May be NULL.
+    // If the file is truncated, receives a message with the position. This is not an error. May be
+    // NULL.
     struct err *cut;
 };
 
-// Reads the trace or workload at `path` ("-": standard input) once. Memory use is bounded by the
-// number of live blocks, threads and call sites. Rows of blocks are emitted when the blocks end or,
-// for blocks that are still live, at the end; rows of sites, processes and samples are emitted in
-// file order. Returns 0, the result of `row`, or a negative errno with the message set.
+// Reads the trace or workload at `path` once. "-" is standard input. Memory use depends only on the
+// number of live blocks, threads and call sites. The row of a block is emitted when the block ends.
+// Rows of blocks that are still live are emitted at the end. Rows of sites, processes and samples
+// are emitted in file order. Returns 0, the result of `row`, or a negative errno with the message
+// set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
 
-// Like tables_scan, but for an open file at its first frame. The caller must open it by calling
-// file_open with FILE_TRACE, FILE_WORKLOAD and FILE_TRACE_TWICE, and close it.
+// Like tables_scan, but for an open file at its first frame. The caller must open the file with
+// FILE_TRACE, FILE_WORKLOAD and FILE_TRACE_TWICE (file_open), and close the file.
 int tables_scan_file(struct file *f, const struct tables_scan *scan, struct err *e);
 
-// Sets *size to an op's size as shown in rows of events. Returns false if the op has no size or if
-// the size is unknown.
+// Sets *size to the size of an op as rows of events contain it. Returns false if the op has no size
+// or if the size is unknown.
 bool tables_op_size(const struct workload_op *op, uint64_t *size);
 
 // Returns 0 if the file can be opened and is a trace or workload, otherwise a negative errno with

@@ -13,14 +13,14 @@ enum { MAX_DEPTH = 16, TRUE = 1, FALSE = 2, I16 = 4, TAIL_BYTES = 8, SCRATCH_BYT
 
 struct verify {
     struct input *in;
-    uint64_t at, end; // offsets of the next chunk and of the footer
+    uint64_t at, end; // offset of the next chunk, and offset of the footer
     struct buf footer, chunk;
     ZSTD_DCtx *zstd;
     uint8_t *scratch;
     struct err *e;
 };
 
-// A chunk as described in the footer.
+// A chunk, as the footer describes it.
 struct verify_chunk {
     uint64_t values, bytes, data_at, dictionary_at, codec;
 };
@@ -31,7 +31,7 @@ static int set_bad(const struct verify *v, const char *what, uint64_t at)
                    (unsigned long long)at);
 }
 
-// Reads the header of a struct's next field. Returns false after the last field.
+// Reads the header of the next field of a struct. Returns false after the last field.
 static bool next_field(struct varint_source *s, unsigned *field, unsigned *type)
 {
     s->bad |= s->at >= s->end;
@@ -93,7 +93,7 @@ static uint64_t get_number(struct varint_source *s, unsigned type)
     return s->bad ? 0 : (uint64_t)value;
 }
 
-// Decompresses a page, which also verifies its checksum, and checks its length.
+// Decompresses a page, which also verifies the checksum of the page, and checks its length.
 static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_t raw_bytes,
                       uint64_t at)
 {
@@ -183,7 +183,7 @@ static struct verify_chunk get_chunk(struct varint_source *s)
     return c;
 }
 
-// Verifies a row group's columns. Sets *values to the number of values in each column.
+// Verifies the columns of a row group. Sets *values to the number of values in each column.
 static int check_columns(struct verify *v, struct varint_source *s, uint64_t *values)
 {
     unsigned of;
@@ -242,7 +242,7 @@ static int check_footer(struct verify *v, uint64_t *rows)
     return rc;
 }
 
-// Reads the footer, whose length is in the last 8 bytes of the file.
+// Reads the footer. The last 8 bytes of the file contain its length.
 static int read_footer(struct verify *v)
 {
     uint8_t tail[TAIL_BYTES] = {0};

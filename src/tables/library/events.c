@@ -1,4 +1,4 @@
-// Events: rows of the events table, as structs or in columns.
+// Events, which are rows of the events table, as structs or in columns.
 #include "tables/library/library.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static uint64_t get_number(const struct tables_row *row, unsigned column, uint64
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : otherwise;
 }
 
-// Stores the error; all further calls return it.
+// Stores the error. All further calls return the same error.
 static int keep_failure(heaptape_trace *t, int rc)
 {
     t->over = true;
@@ -61,7 +61,8 @@ static int start_events(heaptape_trace *t, enum library_use use, uint32_t column
     return 0;
 }
 
-// Returns 1 with the next row of events, 0 at the end, or a negative errno with the message set.
+// Sets *row to the next row of events. Returns 1, 0 at the end, or a negative errno with the
+// message set.
 static int next_row(heaptape_trace *t, const struct tables_row **row)
 {
     enum tables_id table;

@@ -30,7 +30,8 @@ static struct library_process *add_process(struct library_facts *f, uint32_t num
     return f->processes[f->n++] = p;
 }
 
-// Runs in the scanning thread. The reader's thread adds the rows, but not before all facts are in.
+// Runs in the scanning thread. The thread that reads the rows adds rows of processes only when all
+// facts are complete.
 static int put_facts(void *context, const struct tables_facts *facts)
 {
     struct library_process *p = add_process(context, facts->process);
@@ -61,7 +62,7 @@ static uint64_t get_number(const struct tables_row *row, unsigned column)
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : HEAPTAPE_NONE64;
 }
 
-// Returns a copy of the text, or NULL for a NULL column. Sets *rc when out of memory.
+// Returns a copy of the text, or NULL if the column is NULL. Sets *rc when out of memory.
 static const char *copy_text(const struct tables_row *row, unsigned column, int *rc)
 {
     if (!(row->present >> column & 1))

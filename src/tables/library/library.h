@@ -1,4 +1,4 @@
-// Internals of libheaptape-trace. include/heaptape/trace.h is the public contract.
+// Internals of libheaptape-trace. include/heaptape/trace.h defines the public interface.
 #ifndef HEAPTAPE_LIBRARY_LIBRARY_H
 #define HEAPTAPE_LIBRARY_LIBRARY_H
 
@@ -11,14 +11,14 @@ enum library_use { LIBRARY_UNUSED, LIBRARY_EVENTS, LIBRARY_COLUMNS, LIBRARY_OPS 
 
 enum { LIBRARY_COLUMNS_N = HEAPTAPE_COLUMN_KNOWN + 1 };
 
-// A process, assembled from its facts and its row.
+// A process, whose members come from its facts and its row.
 struct library_process {
     heaptape_process of; // strings are owned
     bool has_row;
     struct workload_sites sites;
     heaptape_thread *threads; // owned
     size_t n_threads;
-    struct symbols *symbols; // NULL: not loaded
+    struct symbols *symbols; // NULL if not loaded
 };
 
 struct library_facts {
@@ -31,15 +31,15 @@ struct heaptape_trace {
     struct err e;
     char *path;
     struct file file;
-    bool open, once; // once: the input is a pipe
+    bool open, once; // `once` is set if the input is a pipe
     enum library_use use;
     bool over;  // all events have been returned
-    int failed; // error of the last event or op; further calls return it as well
+    int failed; // error of the last event or op; further calls return the same error
     struct err failure, cut;
     struct tables_stream *stream;
-    uint32_t columns; // bit set of the columns being read, by heaptape_column_id
+    uint32_t columns; // bit set of the columns to read, by heaptape_column_id
     struct library_facts facts;
-    // Facts collected by the current scan. Owned by the scanning thread until it emits rows of
+    // Facts that the current scan collects. The scanning thread owns them until it emits rows of
     // processes.
     struct library_facts coming;
     heaptape_event event;

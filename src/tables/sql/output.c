@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Column widths are based on the first rows; later rows may be wider.
+// The widths of columns are based on the first rows. Later rows may be wider.
 enum { WIDTH_ROWS = 1000, WIDTH_BYTES = 1 << 20 };
 
 static const char *value_text(sqlite3_stmt *s, int column, size_t *n)
@@ -77,7 +77,7 @@ static int csv_names(struct buf *row, sqlite3_stmt *s, bool safe)
     return rc;
 }
 
-// Negative numbers do not count as formulas.
+// Appends the values of a row. Negative numbers do not count as formulas.
 static int csv_values(struct buf *row, sqlite3_stmt *s, bool safe)
 {
     int rc = 0;
@@ -112,7 +112,7 @@ struct output_table {
     size_t rows;
     int columns;
     size_t *width;
-    bool *is_number; // no value so far was a string
+    bool *is_number; // true if all values so far were numbers
 };
 
 static size_t characters(const char *text)

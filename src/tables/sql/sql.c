@@ -10,18 +10,18 @@
 
 enum { VALUE_BYTES = 64 << 20 };
 
-// A query. Events and blocks are virtual tables. The other tables are small: before the query runs,
-// those that it reads are copied to a temporary database, which SQLite writes to disk if it grows
-// too large.
+// A query. Events and blocks are virtual tables. The other tables are small. If the query reads
+// them, they are copied to a temporary database before the query runs. SQLite writes this database
+// to disk if it becomes too large.
 struct sql {
     const struct sql_settings *settings;
     sqlite3 *db;
     struct sql_virtual events, blocks;
     bool *noted;
     struct err *e;
-    uint32_t columns[TABLES_N]; // columns of stored tables that the query reads
+    uint32_t columns[TABLES_N]; // columns of the stored tables that the query reads
     bool reads[TABLES_N];
-    bool checks; // only permitted statements may run
+    bool checks; // only permitted statements may run from now on
     // Used while a file is being stored.
     const char *file;
     sqlite3_stmt *insert[TABLES_N];
@@ -41,8 +41,8 @@ static int execute_statement(struct sql *q, char *statement)
     return rc == SQLITE_OK ? 0 : set_error(q, -EIO);
 }
 
-// SQL function size_class(SIZE): returns the largest size in the same class. There are four classes
-// per power of two.
+// Implements the SQL function size_class(SIZE), which returns the largest size in the same class.
+// There are four classes per power of two.
 static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
 {
     (void)n;
@@ -63,7 +63,7 @@ static bool is_denied_function(const char *name)
     return false;
 }
 
-// Permits only reading the tables, and records which stored columns the query reads.
+// Permits only reading the tables. Records the stored columns that the query reads.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c,
                      const char *d)
 {
@@ -77,8 +77,8 @@ static int authorize(void *context, int action, const char *a, const char *b, co
     if (action != SQLITE_READ)
         return SQLITE_DENY;
     int table = a ? tables_find(a) : -1;
-    // Either a common table expression, or one of SQLite's virtual tables, which will be refused
-    // when it declares its columns.
+    // The name belongs either to a common table expression, or to one of SQLite's virtual tables.
+    // Such a virtual table is refused when it declares its columns.
     if (table < 0)
         return SQLITE_OK;
     q->reads[table] = true;
@@ -106,7 +106,7 @@ static int create_tables(struct sql *q)
                      : -ENOMEM;
         sqlite3_free(columns);
     }
-    // Speeds up joins.
+    // The index speeds up joins.
     rc =
         rc < 0
             ? rc
@@ -118,7 +118,7 @@ static int create_tables(struct sql *q)
                                            many ? ", file" : ""));
 }
 
-// Sets limits for cases that the authorizer does not see: VACUUM attaches a file at run time.
+// Sets limits for cases that do not pass the authorizer: VACUUM attaches a file at run time.
 static void set_limits(const struct sql *q)
 {
     uint64_t most = q->settings->max_memory_bytes;
@@ -132,8 +132,8 @@ static void set_limits(const struct sql *q)
 
 static int open_database(struct sql *q)
 {
-    // A database without a name is a temporary file, which is used only if the data outgrows the
-    // cache.
+    // A database without a name is a temporary file. SQLite writes to the file only if the data do
+    // not fit in the cache.
     int rc = sqlite3_open("", &q->db);
     if (rc != SQLITE_OK)
         return q->db ? set_error(q, -EIO) : err_no_memory(q->e, NULL);
@@ -146,7 +146,7 @@ static int open_database(struct sql *q)
         sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
                                 size_class, NULL, NULL) != SQLITE_OK)
         return set_error(q, -EIO);
-    // The first use declares the virtual tables, which queries are not allowed to do.
+    // The first use of a virtual table declares the table, which a query must not do.
     sqlite3_stmt *first = NULL;
     if (sqlite3_prepare_v2(q->db, "SELECT 1 FROM events, blocks", -1, &first, NULL) != SQLITE_OK)
         return set_error(q, -EIO);
@@ -191,7 +191,7 @@ static int prepare_insert(struct sql *q, unsigned table)
     return rc == SQLITE_OK ? 0 : set_error(q, -EIO);
 }
 
-// Stores the small tables that the query reads, scanning each file once.
+// Stores the small tables that the query reads. Scans each file once.
 static int store_tables(struct sql *q)
 {
     struct tables_scan scan = {.row = store_row, .context = q};
@@ -216,7 +216,7 @@ static int store_tables(struct sql *q)
         rc = execute_statement(q, sqlite3_mprintf("COMMIT"));
     for (unsigned i = 0; i < TABLES_N; i++)
         sqlite3_finalize(q->insert[i]);
-    q->checks = true; // SQLite also prepares statements while the query runs
+    q->checks = true; // SQLite also prepares statements while the query runs.
     return rc;
 }
 

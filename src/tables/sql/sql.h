@@ -1,4 +1,4 @@
-// SQL queries, run by SQLite, on the tables of traces and workloads (tables/tables.h).
+// Runs SQL queries on the tables of traces and workloads (tables/tables.h), using SQLite.
 #ifndef HEAPTAPE_SQL_SQL_H
 #define HEAPTAPE_SQL_SQL_H
 
@@ -14,12 +14,12 @@ struct convert_watch;
 enum sql_form { SQL_TABLE, SQL_JSON, SQL_CSV };
 
 struct sql_settings {
-    const char *const *files; // must be readable several times
+    const char *const *files; // it must be possible to read each file several times
     size_t n_files;           // if there are several files, each table has a column `file`
     const char *query;
     enum sql_form form;
-    bool csv_safe;             // see struct tables_export_settings
-    uint64_t max_memory_bytes; // limit on SQLite's memory; 0: no limit
+    bool csv_safe;             // as in struct tables_export_settings
+    uint64_t max_memory_bytes; // limit on the memory of SQLite; 0 means no limit
     FILE *to;
     const struct convert_watch *watch; // may be NULL
 };

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Estimated cost and rows of a scan. Both exceed those of all other tables, so that a scan becomes
-// the outer loop of a join and runs only once.
+// Estimated cost and number of rows of a scan. Both exceed the estimates of all other tables, so
+// that a scan becomes the outer loop of a join and runs only once.
 #define SCAN_COST 1e9
 #define SCAN_ROWS 10000000
-// Each condition multiplies the cost by this factor. It is close to 1, because a second scan costs
-// more than conditions save.
+// Each condition multiplies the cost by this factor. The factor is close to 1, because a second
+// scan costs more than conditions save.
 #define CONDITION_SAVES 0.9
 
 enum { MAX_CONDITIONS = 16 };
@@ -19,7 +19,7 @@ enum { MAX_CONDITIONS = 16 };
 struct virtual_table {
     sqlite3_vtab base;
     const struct sql_virtual *of;
-    // Number of columns before the table's own: 1 if there is a column `file`, otherwise 0.
+    // Number of columns before the columns of the table: 1 with a column `file`, otherwise 0.
     int shift;
 };
 
@@ -27,7 +27,7 @@ struct virtual_cursor {
     sqlite3_vtab_cursor base;
     struct tables_condition conditions[MAX_CONDITIONS];
     struct tables_wanted wanted;
-    const char *only_file; // owned; NULL: all files
+    const char *only_file; // owned; NULL selects all files
     size_t file;           // index of the current file
     struct tables_stream *stream;
     const struct tables_row *row; // NULL at the end
@@ -99,8 +99,9 @@ static int convert_comparison(unsigned char op)
     return -1;
 }
 
-// Writes the plan for filter_rows: the columns used, then the column and comparison of each
-// argument. SQLite checks the conditions again, so filter_rows may ignore arguments of other types.
+// Writes the plan for filter_rows. It lists the columns to read, then the column and comparison of
+// each argument. SQLite checks the conditions again, so filter_rows may ignore arguments of other
+// types.
 static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
 {
     const struct virtual_table *t = (const struct virtual_table *)vt;
@@ -116,7 +117,7 @@ static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
         bool is_file = t->shift && c->iColumn == 0 && comparison == TABLES_EQUAL;
         bool is_number =
             c->iColumn >= t->shift && d->columns[column].type <= TABLES_BOOLEAN && comparison >= 0;
-        // IN would cause one scan per value.
+        // IN would cause one scan for each value.
         if (!c->usable || !(is_file || is_number) ||
             (comparison == TABLES_EQUAL && sqlite3_vtab_in(info, i, -1)))
             continue;
@@ -148,7 +149,7 @@ static void stop_scan(struct virtual_cursor *c)
     c->row = NULL;
 }
 
-// When out of memory, sets c->stream to NULL.
+// Starts a scan. When out of memory, sets c->stream to NULL.
 static void start_scan(struct virtual_cursor *c, const struct sql_virtual *v)
 {
     struct tables_scan how = {.watch = sql_virtual_watch(v->settings, v->noted, c->file)};
@@ -173,7 +174,7 @@ static int set_error(struct virtual_cursor *c, const char *text)
     return SQLITE_ERROR;
 }
 
-// Moves to the next row, continuing with the next file if necessary.
+// Moves to the next row. At the end of a file, continues with the next file.
 static int next_row(sqlite3_vtab_cursor *cursor)
 {
     struct virtual_cursor *c = (struct virtual_cursor *)cursor;
@@ -248,7 +249,7 @@ static int column_value(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int nu
         return SQLITE_OK;
     }
     if (!(c->row->present >> i & 1))
-        return SQLITE_OK; // NULL
+        return SQLITE_OK; // the value stays NULL
     switch (tables_definitions[t->of->table].columns[i].type) {
     case TABLES_INTEGER:
     case TABLES_BOOLEAN:

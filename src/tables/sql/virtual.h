@@ -1,4 +1,4 @@
-// SQLite virtual tables for events and blocks. Their rows are not stored; each scan reads the file.
+// SQLite virtual tables for events and blocks. Their rows are not stored. Each scan reads the file.
 #ifndef HEAPTAPE_SQL_VIRTUAL_H
 #define HEAPTAPE_SQL_VIRTUAL_H
 
@@ -11,18 +11,18 @@
 struct sql_virtual {
     const struct sql_settings *settings;
     struct err *e; // error of a failed scan
-    bool *noted;   // indexed by file: its notes have been printed
+    bool *noted;   // indexed by file: true if the notes about the file were printed
     enum tables_id table;
 };
 
 // Adds the virtual table to the connection. Returns an SQLite result code.
 int sql_virtual_add(sqlite3 *db, struct sql_virtual *v);
 
-// Returns the columns of a table in SQL syntax ("a INTEGER, b TEXT"), preceded by `file` if there
-// are several files, or NULL when out of memory. Free with sqlite3_free.
+// Returns the columns of a table in SQL syntax ("a INTEGER, b TEXT"). If there are several files,
+// `file` is the first column. Returns NULL when out of memory. Free the text with sqlite3_free.
 char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table);
 
-// Returns the settings' watch for the first scan of a file, and NULL for any further scan.
+// Returns the watch of the settings for the first scan of a file, and NULL for each further scan.
 const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
                                               size_t file);
 
