@@ -29,8 +29,8 @@ const struct workload_site *sites_json_frames(const struct workload_sites *sites
 void sites_json_function(struct json *j, const struct symbol *s);
 
 // Writes a site as an object. If `brief` is set, the object has at most SITES_JSON_FUNCTIONS
-// functions, and names and paths are cut to SITES_JSON_NAME_BYTES. A brief object in the totals of a
-// report (by_site.detailed) has no functions.
+// functions, and names and paths are cut to SITES_JSON_NAME_BYTES. A brief object in the totals of
+// a report (by_site.detailed) has no functions.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
 // Writes the member "span", the blocks allocated in the span and live at the end of the span, by

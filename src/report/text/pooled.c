@@ -25,7 +25,7 @@ struct pooled_group {
 struct pooled {
     struct pooled_group *groups; // in the order of the files
     size_t n, capacity;
-    struct process_rss_outside outside; // empty: unknown
+    struct process_rss_outside outside; // empty if unknown
 };
 
 // Members that must be equal in two results. Otherwise, the times and the memory of the results are
