@@ -82,7 +82,7 @@ typedef struct heaptape_event {
     uint32_t known;
     uint32_t process;  // number in the file, from 0
     uint32_t thread;   // number in the process, from 0
-    uint32_t site;     // call site of an allocation, from 1; 0: not recorded
+    uint32_t site;     // call site of an allocation, from 1; 0 if not recorded
     uint8_t operation; // see heaptape_trace_operation_name
     uint8_t failed;    // 1: the call failed and allocated nothing
     uint8_t error;     // errno of a failed call, or the result of posix_memalign
@@ -121,7 +121,7 @@ typedef struct heaptape_op {
     uint32_t thread;
     // Slot allocated, freed or resized (a realloc keeps its slot), or HEAPTAPE_NONE32.
     uint32_t slot;
-    uint32_t site; // call site of an allocation, from 1; 0: not recorded
+    uint32_t site; // call site of an allocation, from 1; 0 if not recorded
     uint8_t operation;
     uint8_t flags; // HEAPTAPE_OP_…
     uint8_t error; // errno of a failed call, or the result of posix_memalign
@@ -142,7 +142,7 @@ typedef struct heaptape_process {
 
 typedef struct heaptape_thread {
     uint32_t thread;
-    uint32_t tid; // 0: unknown, as in workloads
+    uint32_t tid; // 0 if unknown, as in workloads
 } heaptape_thread;
 
 // A stack frame. Strings are borrowed until the handle is closed or rewound.
@@ -150,10 +150,10 @@ typedef struct heaptape_frame {
     // Demangled name, OBJECT+0xOFFSET if that is unknown, or the address if it is outside all
     // objects.
     const char *function;
-    const char *file;   // source file; NULL: unknown
-    const char *object; // path of the executable or library; NULL: unknown
+    const char *file;   // source file, or NULL if unknown
+    const char *object; // path of the executable or library, or NULL if unknown
     uint64_t address;   // return address
-    uint32_t line;      // line of the call in `file`; 0: unknown
+    uint32_t line;      // line of the call in `file`, or 0 if unknown
     uint8_t known;      // 1: the function is known
     uint8_t library; // 1: code of the allocator, a language's runtime library, or a system library
     uint8_t wrapper; // 1: function of the program that allocates for its callers, such as xmalloc
