@@ -22,8 +22,8 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// The loader's list of objects, read as data so that no code of another library runs. glibc defines
-// the first symbol, musl the second.
+// The loader's list of objects. It is read as data so that no code of another library runs. glibc
+// defines the first symbol, musl the second.
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
@@ -40,7 +40,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
-// Functions that are forwarded in the same way, but that a C library may lack.
+// Functions that are forwarded in the same way, although a C library may lack them.
 struct dl_find_object;
 #define OPTIONAL_TABLE(X)                                                                          \
     X(int, __register_atfork,                                                                      \
@@ -93,7 +93,7 @@ static long raw_syscall(long number, const long a[6])
 #endif
 }
 
-// Always passes six arguments: the kernel ignores those that the call does not use.
+// Always passes six arguments, because the kernel ignores surplus arguments.
 HIDDEN long syscall(long number, ...)
 {
     enum { MAX_ERRNO = 4095 };
@@ -114,7 +114,7 @@ HIDDEN long syscall(long number, ...)
 #define raw_of(number, a, b, c, d, ...)                                                            \
     syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
 
-// Opens existing files only, so there is no mode.
+// Opens existing files only, so the function has no mode argument.
 HIDDEN int open(const char *path, int flags, ...)
 {
     return (int)RAW(SYS_openat, AT_FDCWD, path, flags);
@@ -243,7 +243,7 @@ static ptrdiff_t find_rseq(const struct object *loader)
     return offset && size && *size ? *offset : 0;
 }
 
-// Threads that run this concurrently find the same functions.
+// Threads that run this function concurrently find the same functions.
 static void find_all(void)
 {
     struct object c, loader;
@@ -261,12 +261,12 @@ static void find_all(void)
     NEEDED_TABLE(FIND)
 #undef FIND
     libc.rseq_offset = find_rseq(&loader);
-    // Pairs with the acquire in ensure: the functions are set.
+    // Pairs with the acquire in ensure. The functions are set before this store.
     __atomic_store_n(&libc.address, (const void *)libc.dlsym, __ATOMIC_RELEASE);
 }
 
-// The C identifier differs from the symbol, because libc's headers declare attributes for these
-// functions that do not hold before find_all.
+// The C identifier differs from the symbol. libc's headers declare attributes for these functions
+// that do not hold before find_all.
 #define DEFINE(result, name, parameters, names)                                                    \
     static result boot_##name parameters                                                           \
     {                                                                                              \

@@ -14,8 +14,8 @@
 // Returns an address inside the process's C library.
 const void *libc_address(void);
 
-// Returns the offset of a thread's struct rseq from its thread pointer, or 0 if the C library does
-// not register struct rseq with the kernel (glibc 2.35 and later do).
+// Returns the offset of a thread's struct rseq from its thread pointer. Returns 0 if the C library
+// does not register struct rseq with the kernel. glibc registers it since 2.35.
 ptrdiff_t libc_rseq_offset(void);
 
 #endif

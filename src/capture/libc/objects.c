@@ -27,7 +27,7 @@ bool object_contains(const struct object *o, const void *at, size_t bytes)
 static void read_dynamic(struct object *o, const ElfW(Dyn) * d, size_t n)
 {
     for (; n && d->d_tag != DT_NULL; n--, d++) {
-        // The loader has replaced the offsets with addresses, except in the vDSO.
+        // In every object but the vDSO, the loader has replaced the offsets with addresses.
         uintptr_t value = d->d_un.d_ptr, at = value < o->base ? value + o->base : value;
         switch (d->d_tag) {
         case DT_SYMTAB:
@@ -77,7 +77,7 @@ void object_read_segments(struct object *o, const struct dl_phdr_info *info)
             o->end = to > o->end ? to : o->end;
         } else if (s->p_type == PT_GNU_RELRO) {
             o->relro_start = from & ~page;
-            o->relro_end = to & ~page; // rounded as in the loader
+            o->relro_end = to & ~page; // rounded like in the loader
         }
     }
 }
@@ -104,7 +104,7 @@ static bool is_definition(const struct object *o, const ElfW(Sym) * s, unsigned 
 }
 
 // Layout of the GNU hash table: number of buckets, index of the first symbol, filter size in words,
-// shift; then the filter, the buckets and the hashes.
+// shift, filter, buckets, hashes.
 static void *find_definition(const struct object *o, unsigned type, const char *name)
 {
     const uint32_t *head = o->gnu_hash;
@@ -157,7 +157,7 @@ void object_each_slot(const struct object *o,
             const ElfW(Rela) *r = o->relocations[k] + i;
             const ElfW(Sym) *s = o->symbols + ELF64_R_SYM(r->r_info);
             uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
-            // Other relocations are for data, which the program may have changed since.
+            // Other relocations are for data, which the program may have changed after relocation.
             if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
                 object_contains(o, s, sizeof *s) && s->st_name < o->string_bytes &&
                 object_contains(o, slot, sizeof *slot))

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Valid while the object is loaded, in practice inside a dl_iterate_phdr callback.
+// Valid while the object is loaded. In practice, use it inside a dl_iterate_phdr callback only.
 struct object {
     const char *path; // "" for the main program
     uintptr_t base, start, end;
@@ -20,7 +20,7 @@ struct object {
     size_t string_bytes;
     const uint32_t *gnu_hash;
     const ElfW(Half) * versions;
-    const ElfW(Rela) * relocations[2]; // those of the procedure linkage table, then all others
+    const ElfW(Rela) * relocations[2]; // [0]: of the procedure linkage table; [1]: all others
     size_t relocation_bytes[2];
 };
 
@@ -32,8 +32,8 @@ void object_read(struct object *o, const struct dl_phdr_info *info);
 // Returns true if [at, at + bytes) lies in one readable segment of the object.
 bool object_contains(const struct object *o, const void *at, size_t bytes);
 
-// Returns the object's definition of the function `name`, the default version if there are several,
-// or NULL.
+// Returns the object's definition of the function `name`, or NULL. If the object has several
+// versions of the function, returns the default version.
 void *object_find_function(const struct object *o, const char *name);
 
 // Like object_find_function, for a variable.

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-// Objects whose nested calls are not events: the allocator, the C++ operators, and heaptape itself,
-// which appears to be the caller when a real function ends in a tail call.
+// Objects whose nested calls are not events: the allocator, the C++ operators, and heaptape itself.
+// heaptape appears to be the caller if a real function ends with a tail call.
 enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_RUNTIME, OBJECT_OWN, OBJECTS };
 static struct {
     uintptr_t start, end;
@@ -68,9 +68,9 @@ static bool is_nested(uint32_t busy, const void *caller)
             (object_has_code(OBJECT_OPERATOR, caller) || object_has_code(OBJECT_RUNTIME, caller)));
 }
 
-// While recording is paused, every event takes the slow path and is discarded here. A realloc is
-// recorded completely or not at all, so a state change does not take effect between its halves,
-// inside a real function, or while stream 0 is being written.
+// While recording is paused, every event uses the slow path and is discarded here. A realloc is
+// recorded completely or not at all. Therefore a state change does not take effect between its
+// halves, inside a real function, or while stream 0 is being written.
 static bool is_muted(const struct producer_process *p, struct producer_thread *t,
                      const struct event *ev, uint32_t busy)
 {
@@ -141,15 +141,15 @@ static void put_event(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &noted);
 }
 
-// Threads whose indices differ by a multiple of UINT16_MAX share a number, so there is no fence
-// between them.
+// Threads whose indices differ by a multiple of UINT16_MAX share a number, so their frees are not
+// ordered by a fence.
 static uint32_t releaser_number(const struct producer_process *p, const struct producer_thread *t)
 {
     bool alone = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed) < 2;
     return alone ? 0 : 1 + t->index % UINT16_MAX;
 }
 
-// Keeps the set of freed addresses up to date, after the event was recorded or not.
+// Updates the set of freed addresses. `recorded` is true if the event was recorded.
 static void update_freed(const struct spool_header *h, const struct event *ev, bool recorded)
 {
     enum event_class class = event_infos[ev->kind].class;
@@ -160,7 +160,7 @@ static void update_freed(const struct spool_header *h, const struct event *ev, b
 }
 
 // Returns the process that a ready thread belongs to. `p` was loaded before the thread became
-// ready, and is NULL if the process was created since. A later load could return the state that
+// ready. It is NULL if the process was created after that. A later load could return the state that
 // replaces the process when heaptape detaches.
 static struct producer_process *process_of(struct producer_process *p)
 {
@@ -188,8 +188,8 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     struct producer_stream *stream = &t->streams[interrupting];
     const struct spool_chunk *chunk = stream->chunk;
     bool muted = is_muted(p, t, ev, busy);
-    // Rare enough that system calls do not matter. Blocking signals also keeps a second handler
-    // from interrupting stream 1.
+    // This case is rare enough that system calls do not matter. Blocking signals also prevents a
+    // second handler from interrupting stream 1.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     // Later events of stream 0 must have later stamps than this event of stream 1.
     if (interrupting)
@@ -272,8 +272,8 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
         ev.value = t->number;
     }
     producer_leave(was);
-    // From here on, the state cannot be unmapped: producer_clear fails while a created thread has
-    // not started.
+    // From here on, the state cannot be unmapped, because producer_clear fails while a created
+    // thread has not started.
     if (t)
         producer_record(&ev, NULL);
     return t;

@@ -31,28 +31,29 @@
 
 #define producer_unlikely(x) __builtin_expect(!!(x), 0)
 
-// A thread's stream of words. Stream 1 is for signal handlers that interrupt the writing of a
-// record in stream 0.
+// A thread's stream of words. If a signal handler interrupts the writing of a record in stream 0,
+// its events go to stream 1.
 //
-// While a process has a single thread, the order of its stream is the order of its events, so most
-// events get the ticks of the last reading of the counter (docs/design/capture.md, "Sparse
-// readings").
+// While a process has a single thread, the order of its stream is the order of its events.
+// Therefore most events get the ticks of the last reading of the counter (docs/design/capture.md,
+// "Sparse readings").
 struct producer_stream {
     // Address of the next word. If it is NULL or a multiple of SPOOL_PIECE_BYTES, there may be no
     // space.
     uint64_t *pos;
-    struct codec_state state; // state of the encoder after the words so far
+    struct codec_state state; // state of the encoder after the last word
     // Equals state.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
-    // If reading_mask is not 0: the last reading of the counter, the words of the process that
-    // request readings, and the value of their `sequence` before that reading.
+    // The last reading of the counter, the process's words that request readings, and the value of
+    // readings->sequence before the last reading. Valid if reading_mask is not 0.
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
-    // Read the counter at an event whose `pos` has none of these bits. 0: at every event.
+    // An event reads the counter if `pos` has none of these bits. If the mask is 0, every event
+    // reads it.
     uint32_t reading_mask;
-    // The slow path and readings use the following members.
+    // The slow path and readings of the counter use the following members.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
     uint64_t lost;       // calls dropped since the last record (--lossy)
     uint64_t last_stamp; // stamp of the last event on the slow path
@@ -66,10 +67,10 @@ _Static_assert(offsetof(struct producer_stream, first_word) == 64,
 struct producer_thread {
     // Threads do not share cache lines.
     _Alignas(64) struct producer_stream streams[2];
-    uint32_t live; // 1: the thread may record; 0 in a fork child
+    uint32_t live; // 1 if the thread may record; 0 in a fork child
     uint32_t number, tid, parent;
     uint32_t next;   // link in the pool or in the list of ending threads
-    uint32_t ending; // 1 after the last round of its key destructors
+    uint32_t ending; // 1 after the last round of the thread's key destructors
     union {
         struct { // arguments of pthread_create, until the thread runs
             void *(*start)(void *);
@@ -78,29 +79,30 @@ struct producer_thread {
         char name[16]; // name of the thread, from the kernel; set after the thread has exited
     };
     uint32_t index; // index in the pool; constant
-    uint16_t muted; // 1: events of the thread are discarded because recording is paused
-    // 1: the thread may not make system calls or may not read the counter, so nothing is recorded.
+    uint16_t muted; // 1 if the thread's events are discarded because recording is paused
+    // 1 if the thread must not make system calls or cannot read the counter. Its events are then
+    // not recorded.
     uint16_t forbidden;
-    uintptr_t stack_low, stack_high; // bounds of the stack that can be walked; 0: unknown
-    struct unwind_memory *unwind;    // NULL: no walk yet
+    uintptr_t stack_low, stack_high; // bounds of the stack that can be walked; 0 if unknown
+    struct unwind_memory *unwind;    // NULL before the first walk
     uint64_t walks;
     uint32_t slow_events;
     uint32_t timed_calls;
     // Big block released by a realloc in progress (producer_residency.c).
     uint64_t resized, resized_bytes;
     bool resized_zeroed;
-    bool no_unwind; // 1: no memory could be mapped for stack walks
-    bool undefined; // 1: the current event's site was looked up and is not defined
+    bool no_unwind; // no memory could be mapped for stack walks
+    bool undefined; // the current event's site was looked up and is not defined
 };
 
 // Bits of producer_tls.busy, which describe what the thread is doing. An event checks the bits to
 // detect the operation that it interrupted.
 enum producer_busy {
-    // The thread is writing a record in stream 0, so nothing else may use that stream. Also set by
-    // any other code that uses the state of the thread, process or spool, because detaching does
-    // not unmap these while the bit is set.
+    // The thread is writing a record in stream 0, so nothing else may use that stream. Other code
+    // that uses the state of the thread, process or spool also sets this bit, because detaching
+    // does not unmap that state while the bit is set.
     PRODUCER_WRITING = 1,
-    // The thread is inside a real function; calls by the allocator's object are not events.
+    // The thread is inside a real function. Calls by the allocator's object are not events.
     PRODUCER_IN_ALLOCATOR = 2,
     PRODUCER_IN_OPERATOR = 4, // like PRODUCER_IN_ALLOCATOR, for the C++ operators
     PRODUCER_MUTED = 8,       // inside libc on behalf of heaptape: all calls are ignored
@@ -108,7 +110,7 @@ enum producer_busy {
     // other.
     PRODUCER_IN_RUNTIME = 32,
     PRODUCER_NAMED = 64,    // recording a call to a second allocator with its own function names
-    PRODUCER_UNSIZED = 128, // like PRODUCER_NAMED, but the usable sizes of its blocks are unknown
+    PRODUCER_UNSIZED = 128, // like PRODUCER_NAMED, but usable sizes are unknown
     // The thread is writing a record in stream 1. The interrupted record is finished later.
     PRODUCER_INTERRUPTING = 16,
 };
@@ -118,12 +120,12 @@ struct producer_tls {
     uint32_t busy;
     uint32_t rounds; // rounds of the thread's key destructors
     void *failing;   // innermost throwing operator new in progress; used by wrap_cxx.c
-    // Bytes left to allocate until the next stack is recorded. Negative if all stacks are recorded,
-    // INT64_MAX if none are.
+    // Bytes left to allocate until the next stack is recorded. Negative if every stack is recorded,
+    // INT64_MAX if no stacks are recorded.
     int64_t stack_left;
-    uint64_t random;  // state of the random generator for stack_left; 0: not seeded
+    uint64_t random;  // state of the random generator for stack_left; 0 before it is seeded
     uint32_t decided; // enum producer_decided, for an event on the slow path
-    // The thread's number in producer_releases; 0 while the process is known to have one thread.
+    // The thread's number in producer_releases, or 0 while the process is known to have one thread.
     uint32_t releaser;
     int32_t untimed;  // calls to real functions until the next one is timed
     uint64_t section; // replaces rseq_cs in a thread without rseq
@@ -135,21 +137,23 @@ extern _Thread_local struct producer_tls producer_tls
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 enum {
-    // Value of producer_stream.sequence that requests a reading. No spool_readings.sequence has it.
+    // Value of producer_stream.sequence that requests a reading. spool_readings.sequence never has
+    // this value.
     PRODUCER_NO_SEQUENCE = 2,
-    PRODUCER_EACH_WORD = 7,                                     // reading_mask: at every event
-    PRODUCER_MAX_READING_MASK = SPOOL_MAX_UNREAD_WORDS * 8 - 1, // at most this many words apart
+    PRODUCER_EACH_WORD = 7, // reading_mask that reads the counter at every event
+    // Value of reading_mask for the maximum distance of readings.
+    PRODUCER_MAX_READING_MASK = SPOOL_MAX_UNREAD_WORDS * 8 - 1,
 };
 _Static_assert((PRODUCER_NO_SEQUENCE & SPOOL_READ_ALL) == 0 &&
                    PRODUCER_NO_SEQUENCE % SPOOL_READ_STEP != 0,
                "no sequence has this value");
 
-// Offset from the thread pointer of a word that the kernel clears when it switches the thread out:
-// rseq_cs of struct rseq. Without rseq, the offset of a word that nothing clears.
+// Offset, from the thread pointer, of a word that the kernel clears when it switches the thread
+// out: rseq_cs of struct rseq. Without rseq, the offset of a word that is never cleared.
 extern ptrdiff_t producer_section_at __attribute__((visibility("hidden")));
 
-// A critical section for rseq(2) whose code is never executed. When a thread outside of it is
-// switched out, the kernel only clears the pointer to it.
+// A critical section for rseq(2) whose code is never executed. The kernel clears rseq_cs when it
+// switches out a thread that is not inside the critical section, and does nothing else.
 extern const struct rseq_cs producer_section __attribute__((visibility("hidden")));
 
 // Returns the thread pointer.
@@ -164,8 +168,9 @@ static inline char *producer_thread_pointer(void)
 #endif
 }
 
-// Returns the address of that word in the calling thread. It contains the address of
-// producer_section unless the thread was switched out since the last reading of the counter.
+// Returns the address of the calling thread's word at producer_section_at. The word contains the
+// address of producer_section unless the thread was switched out since the last reading of the
+// counter.
 static inline volatile uint64_t *producer_section_word(void)
 {
     return (volatile uint64_t *)(void *)(producer_thread_pointer() + producer_section_at);
@@ -176,19 +181,21 @@ static inline volatile uint64_t *producer_section_word(void)
 //
 // The CPU may read the counter before the pointer to the block arrives from another core. A free
 // can then get an earlier stamp than the previous free of the same address by another thread, and
-// the trace cannot associate the frees with the blocks. The previous free has an entry here, which
-// was stored before the address could be allocated again. The counter is read again after a fence
-// only if the entry shows that another thread freed a nearby block within PRODUCER_NEAR_UNITS. A
-// fence at every free would keep the program's cache misses from overlapping.
+// the trace cannot associate the frees with the blocks. The previous free was stored here before
+// the address could be allocated again. The counter is read again after a fence only if an entry
+// shows that another thread freed a nearby block within PRODUCER_NEAR_UNITS. A fence at every free
+// would keep the program's cache misses from overlapping.
 //
-// If two threads store to an entry at the same time, one may hide the other's free. Then there is
-// no fence, and the converter sees the same order as without this table.
+// If two threads store to an entry at the same time, one free may overwrite the other. The later
+// free then has no fence, and the converter sees the same order as without this table.
 enum {
     PRODUCER_RELEASES = 4096,
-    // Bytes that share an entry. Threads with separate heaps share no cache line.
+    // log2 of the number of bytes that share an entry. Threads with separate heaps then share no
+    // cache line.
     PRODUCER_RELEASES_SHIFT = 10,
-    PRODUCER_UNIT_SHIFT = 8,  // ticks per unit of coarse time: 100 ns at 2.6 GHz; wraps after 6 ms
-    PRODUCER_NEAR_UNITS = 16, // more than the counter can be early (CONVERT_SKID_NS)
+    // log2 of the ticks in a unit of coarse time (100 ns at 2.6 GHz). Coarse time wraps after 6 ms.
+    PRODUCER_UNIT_SHIFT = 8,
+    PRODUCER_NEAR_UNITS = 16, // more units than a reading can be early (CONVERT_SKID_NS)
 };
 extern _Atomic uint32_t producer_releases[PRODUCER_RELEASES] __attribute__((visibility("hidden")));
 
@@ -203,9 +210,9 @@ static inline uint32_t producer_release_word(uint64_t ticks, uint32_t releaser)
     return (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) << 16 | releaser;
 }
 
-// Returns true if `last` is a free by another thread, shortly before or after the counter was at
-// `ticks`. Uses a single condition: a separate branch on the thread would be hard to predict and
-// would wait for the entry.
+// Returns true if `last` is a free by another thread within PRODUCER_NEAR_UNITS of `ticks`. Uses a
+// single condition, because a separate branch on the thread would be hard to predict and would wait
+// for the load of the entry.
 static inline bool producer_release_is_near(uint32_t last, uint64_t ticks, uint32_t releaser)
 {
     uint32_t now = (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) + PRODUCER_NEAR_UNITS;
@@ -232,7 +239,7 @@ static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uin
         if (producer_release_is_near(atomic_load_explicit(at, memory_order_relaxed), ticks,
                                      releaser))
             ticks = clock_counter_ordered();
-        // Every thread frees NULL, often.
+        // Every thread often calls free(NULL).
         if (address)
             atomic_store_explicit(at, producer_release_word(ticks, releaser), memory_order_relaxed);
     }
@@ -245,8 +252,8 @@ static inline uint64_t producer_ticks_now(struct producer_stream *stream)
     return stream->reading_mask ? producer_read_counter(stream) : clock_counter();
 }
 
-// Returns 0 if the next event of the stream, whose reading_mask is `mask`, needs no reading of the
-// counter.
+// Returns 0 if the next event of the stream does not have to read the counter. `mask` is the
+// stream's reading_mask.
 static inline __attribute__((always_inline)) uint64_t
 producer_reading_is_due(const struct producer_stream *stream, uint32_t mask)
 {
@@ -257,8 +264,8 @@ producer_reading_is_due(const struct producer_stream *stream, uint32_t mask)
     return counted | switched | asked;
 }
 
-// Returns the ticks of the stream's next event, on the fast path. Sets *due to 0, or to another
-// value if the event needs a reading of the counter and the ticks are too early.
+// Returns the ticks for the stream's next event, on the fast path. Sets *due to 0 if the ticks are
+// valid, or to another value if the event must read the counter.
 static inline __attribute__((always_inline)) uint64_t
 producer_last_ticks(const struct producer_stream *stream, uint64_t address, bool is_release,
                     uint64_t *due)
@@ -283,7 +290,7 @@ static inline uint64_t producer_ticks(struct producer_stream *stream, uint64_t a
 }
 
 // Returns true at the end of a piece. The alignment of `pos` shows the end, so the fast path needs
-// no end pointer. NULL counts as full.
+// no end pointer. Also returns true for NULL.
 static inline bool producer_no_room(const uint64_t *pos)
 {
     return ((uintptr_t)pos & (SPOOL_PIECE_BYTES - 1)) == 0;
@@ -305,10 +312,10 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
     stream->pos = end;
 }
 
-// Starts a record on the fast path. Returns the stream to write to, or NULL if nothing was done and
-// the caller must use producer_record. Determine the ticks after this call, so that a signal handler
-// cannot record an event between a stamp and its record. This keeps the stamps of a stream
-// monotonic.
+// Starts a record on the fast path. Returns the stream to write to. Returns NULL if the caller must
+// use producer_record instead; nothing has changed then. Determine the ticks after this call, so
+// that a signal handler cannot record an event between a stamp and its record. This keeps the
+// stamps of a stream monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
 producer_begin(uint32_t obstacles)
 {
@@ -327,9 +334,9 @@ producer_begin(uint32_t obstacles)
     return stream;
 }
 
-// Writes the word that completes the record. Returns false, and writes no record, if `odd` is not 0
-// (the event does not fit in this form, or needs a reading of the counter) or if the epoch has
-// changed.
+// Writes the word that completes the record. Returns false, without a record, if `odd` is not 0 or
+// the epoch has changed. `odd` is not 0 if the event does not fit in this form or must read the
+// counter.
 static inline __attribute__((always_inline)) bool
 producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint64_t word)
 {
@@ -370,7 +377,8 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 }
 
 // Like producer_put_sized, but also moves the base to the block, and adds a note if HT_CALLOC has a
-// count other than 1. Returns false if nothing was done and the caller must use producer_record.
+// count other than 1. Returns false if the caller must use producer_record; nothing has changed
+// then.
 bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                           bool is_release) __attribute__((visibility("hidden")));
 
@@ -417,21 +425,22 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 }
 
 // Call after producer_put_plain has returned false. Writes the record if only a reading of the
-// counter was due, or if heaptape has attached to the process and the block was certainly allocated
-// since then. Returns false if nothing was done and the caller must use producer_record.
+// counter was due. Also writes the record if heaptape has attached to the process and the block was
+// certainly allocated after that. Returns false if the caller must use producer_record; nothing has
+// changed then.
 bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
 
-// Stamps any event (ev->stamp is ignored) and records it in the shortest form that holds it.
-// `caller` is the wrapper's return address. Inside a real function (producer_enter), it
+// Stamps any event (ev->stamp is ignored) and records it in the shortest form that can represent
+// it. `caller` is the wrapper's return address. Inside a real function (producer_enter), `caller`
 // distinguishes nested calls by the allocator from calls by a signal handler or new_handler. Never
 // fails: does nothing if tracing is off. Preserves errno. May wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
 
-// Sets the offset of struct rseq from the thread pointer. Call before the first event; without it,
-// switches are not detected.
+// Sets the offset of struct rseq from the thread pointer. Call before the first event. Without this
+// call, thread switches are not detected.
 void producer_set_rseq(ptrdiff_t offset);
 
-// Counts a call to a real function. If this returns true, call producer_call_choose, which decides
+// Counts a call to a real function. If the result is true, call producer_call_choose, which decides
 // whether the call is timed and selects the next candidate. Pass the ticks of a timed call to
 // producer_call_add.
 static inline bool producer_call_is_due(void)
@@ -469,7 +478,7 @@ static inline void producer_leave(uint32_t was)
 }
 
 // Sets the code range of the object whose calls are nested calls while PRODUCER_IN_ALLOCATOR or
-// PRODUCER_IN_OPERATOR is set. For PRODUCER_MUTED, sets the range of this library.
+// PRODUCER_IN_OPERATOR is set. With PRODUCER_MUTED, sets the code range of this library.
 void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end);
 
 // Returns true if the address lies in the allocator's code.
@@ -480,8 +489,8 @@ bool producer_is_allocator(const void *address);
 bool producer_wants_maps(void);
 
 // Sets the function that returns the usable size of a block, or 0 if unknown. `kind` is the kind of
-// event that allocates or frees the block. Call before the first event; without it no usable sizes
-// are recorded.
+// event that allocates or frees the block. Call before the first event. Without this call, no
+// usable sizes are recorded.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 
 // Like producer_set_usable, for blocks of calls recorded under PRODUCER_NAMED. If `usable` is NULL,
@@ -494,12 +503,13 @@ void producer_set_allocator(const char *path);
 // Call at exit: closes the streams of ended threads and measures the live blocks.
 void producer_finish(void);
 
-// Like producer_finish, but for an exit that skips destructors. Does nothing if a sandbox could
-// forbid it.
+// Like producer_finish, for an exit that skips destructors. Does nothing if a sandbox might forbid
+// the system calls.
 void producer_exit(void);
 
-// Controls the recording of this process (returns errors like control_execute), or returns its enum
-// spool_recording. Returns -ENOENT if the process is not recorded.
+// producer_control executes the verb on the recording of this process, and returns errors like
+// control_execute. producer_control_state returns the enum spool_recording of this process. Both
+// return -ENOENT if the process is not recorded.
 int producer_control(enum control_verb verb);
 int producer_control_state(void);
 
@@ -511,12 +521,12 @@ void producer_start(void);
 // the programs that it executes join the session.
 void producer_alone_share(void);
 
-// Call at exit. If this process started the recorder itself, waits until that recorder has ended,
-// unless it continues for other processes.
+// Call at exit. If this process started the recorder itself, waits until that recorder has ended.
+// Does not wait if the recorder continues for other processes.
 void producer_alone_finish(void);
 
 // Call before producer_attach. Until producer_attach, calls are not recorded and do not search for
-// a session. Returns 0 or an errno.
+// a session. Returns 0 or a positive errno.
 int producer_attach_prepare(void);
 
 // Returns the PID of the live recorder of this process, or 0.
@@ -525,23 +535,23 @@ uint32_t producer_recorder_pid(void);
 // Call after producer_detach with the PID of the process that ended the recording.
 void producer_set_ended_by(uint32_t pid);
 
-// Like producer_start, but for a running process and the session in directory `dir`. Returns 0 or
-// an errno. From then on, frees of blocks that were allocated earlier are recorded with their
+// Like producer_start, for a running process and the session in directory `dir`. Returns 0 or a
+// positive errno. Afterwards, frees of blocks that were allocated earlier are recorded with their
 // usable size, if known.
 int producer_attach(const char *dir);
 
-// Ends the recording of this process: no call that begins afterwards is recorded. Other threads
-// run, and may use the memory of the recording until producer_clear. Returns false if there is no
-// such memory.
+// Ends the recording of this process: no call that begins afterwards is recorded. The other threads
+// keep running and may use the memory of the recording until producer_clear. Returns false if there
+// is no such memory.
 bool producer_detach(void);
 
 // Records blocks that were allocated before the recording. No other thread may run. Returns 0, or
 // EAGAIN if the process is not being recorded.
 int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 
-// Frees the memory of an ended recording, so that heaptape can attach to the process again. Call
-// when every other thread has been outside this library since producer_detach and its
-// producer_tls.thread has been reset. Returns 0, or EAGAIN if a created thread has not started yet.
+// Frees the memory of an ended recording, so that heaptape can attach to the process again.
+// Requires that, since producer_detach, every other thread has been outside this library and had
+// its producer_tls.thread reset. Returns 0, or EAGAIN if a created thread has not started yet.
 int producer_clear(void);
 
 enum producer_plan {
@@ -550,21 +560,23 @@ enum producer_plan {
     PRODUCER_PLAN_IS_LATE,
 };
 
-// Reads the plan of the object in the file `fd`. If the plan does not exist, asks the recorder for
-// it and waits for at most 100 ms. Call after producer_start.
+// Reads the plan of the object in the file `fd`. If the plan does not exist, asks the recorder to
+// make it and waits for at most 100 ms. Call after producer_start.
 enum producer_plan producer_read_plan(int fd, struct entries_plan *to);
 
-// Returns the functions of --wrap, or NULL without the option. Call after producer_start.
+// Returns the functions of --wrap, or NULL if the option is not used. Call after producer_start.
 const struct spool_wrap *producer_wrap(void);
 
-// Sets the path of the object whose malloc the program calls instead of this library's, or "".
+// Sets the path of the object whose malloc the program calls instead of this library's malloc. ""
+// if there is no such object.
 void producer_set_bypass(const char *path);
 
 // Adds the path of an object whose malloc calls bypass the library, unless it is already listed.
 void producer_add_deepbound(const char *path);
 
-// Returns the spool's header if such objects exist and a child process may be created to query
-// malloc, else NULL. Always returns NULL in a sandbox and in a vfork child.
+// Returns the spool's header if calls to other objects' malloc bypass this library and a child
+// process may be created to query that malloc. Otherwise returns NULL. Always returns NULL in a
+// sandbox and in a vfork child.
 struct spool_header *producer_malloc_query_header(void);
 
 // Returns true if the loader's lock may be held by a thread that no longer exists, because a
@@ -575,25 +587,27 @@ bool producer_loader_may_be_locked(void);
 // directory (borrowed).
 void producer_set_library(const char *path, const char *heaptape);
 
-// Call in the parent right before a fork: the child inherits the blocks live now and the current
-// state of recording.
+// Call in the parent right before a fork. The child inherits the blocks live at this point and the
+// current state of recording.
 void producer_before_fork(void);
 
 // Call in a fork child before any of the program's code runs. Records the child's identity.
-// Otherwise a vfork child of the child, which shares its memory, might record the first event and
-// be mistaken for it.
+// Otherwise a vfork child of this child, which shares its memory, might record the first event and
+// be mistaken for this child.
 void producer_after_fork(void);
 
 // Call before the program filters its system calls. Allocates all memory that recording may need,
-// so that recording makes no system calls from then on. `now`: this call installs the filter, so
-// fork children cannot start a recording. Returns the changes made, for producer_sandbox_refused.
+// so that recording makes no more system calls. `now` is true if this call installs the filter;
+// fork children then cannot start a recording. Returns the changes made, for
+// producer_sandbox_refused.
 unsigned producer_before_sandbox(bool now);
 
 // Call if the kernel rejected the filter. Undoes the changes that producer_before_sandbox returned.
 void producer_sandbox_refused(unsigned changes);
 
-// producer_disable stops recording the calling thread, because it is about to lose the ability to
-// record, or with `process` the whole process. producer_enable resumes recording the thread.
+// producer_disable stops recording the calling thread, or the whole process if `process` is true.
+// Call it when the thread or process is about to lose the ability to record. producer_enable
+// resumes recording the thread.
 void producer_disable(bool process);
 void producer_enable(void);
 

@@ -1,9 +1,10 @@
 // Starts a recorder for a process that was run with LD_PRELOAD=libheaptape.so but without `heaptape
 // record`.
 //
-// The recorder is not a child of the program: an intermediate process, which has no exit signal and
-// is therefore invisible to the program's wait(2), starts the recorder and exits. The recorder runs
-// in its own session and inherits only standard error from the program's descriptors.
+// The recorder is not a child of the program. An intermediate process starts the recorder and
+// exits. The intermediate process has no exit signal and is therefore invisible to the program's
+// wait(2). The recorder runs in its own session. Of the program's descriptors, it inherits only
+// standard error.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -20,14 +21,14 @@ extern char **environ;
 
 enum {
     MAX_ARGUMENTS = 64,
-    MAX_OPTIONS = 4096, // bytes
+    MAX_OPTIONS = 4096, // size of the options in bytes
     MAX_VARIABLES = 16384,
-    CALLED = 4096, // bytes of the recorder's path
+    CALLED = 4096, // size of the recorder's path in bytes
     START_WAIT_S = 10,
     END_WAIT_MS = 10000,
 };
 
-// Arguments of the recorder. Stored in a mapping because they are too large for a small stack.
+// Arguments of the recorder. They are in a mapping because they are too large for a small stack.
 struct alone_start {
     char path[CALLED], options[MAX_OPTIONS], stacks[64], attach[64];
     char *arguments[MAX_ARGUMENTS];
@@ -116,8 +117,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     s->arguments[n++] = s->path;
     s->arguments[n++] = "record";
     s->arguments[n++] = "-q";
-    // Parsed as in a session without a recorder. A --stacks option in HEAPTAPE_RECORD comes later
-    // and takes precedence.
+    // Parse the value as in a session without a recorder. A --stacks option in HEAPTAPE_RECORD
+    // comes later and has precedence.
     struct spool_stacks ignored = {0};
     const char *stacks = find_variable(SPOOL_ENV_STACKS);
     if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" &&
@@ -139,7 +140,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     }
 }
 
-// Copies the environment of the program without LD_PRELOAD. Returns false if it is too large.
+// Copies the environment of the program without LD_PRELOAD. Returns false if the environment is too
+// large.
 static bool set_environment(struct alone_start *s)
 {
     size_t n = 0;
@@ -180,7 +182,7 @@ static _Noreturn void run_recorder(struct alone_start *s)
     __builtin_unreachable();
 }
 
-// Forks without an exit signal: SIGCHLD and wait(2) belong to the program.
+// Forks without an exit signal, because SIGCHLD and wait(2) belong to the program.
 static long fork_without_signal(void)
 {
 #ifdef __x86_64__
@@ -205,8 +207,8 @@ static bool start_detached(struct alone_start *s)
     return pid > 0;
 }
 
-// Reads the session directory from the recorder. Returns false if the recorder has ended, after
-// printing why, or if it takes too long.
+// Reads the session directory from the recorder. If the recorder has ended, prints the reason and
+// returns false. Also returns false if the recorder is too slow.
 static bool read_report(int fd, char *dir, size_t room)
 {
     size_t n = 0;
@@ -255,7 +257,7 @@ static bool is_requested(void)
 
 bool producer_alone_start(struct producer_inherited *in)
 {
-    static bool tried; // inherited from an ancestor that forked this process
+    static bool tried; // a fork child inherits this value from the process that tried
     int is_subreaper = 0;
     if (tried || !environ || !is_requested() || !in->library[0])
         return false;
@@ -314,8 +316,8 @@ void producer_alone_finish(void)
         return;
     atomic_store(&p->header->finishing, SPOOL_FINISHING);
     producer_wake_recorder(p);
-    // The trace is complete once the recorder has ended. If it continues for other processes, it
-    // sends an answer.
+    // The trace is complete once the recorder has ended. If the recorder continues for other
+    // processes, it sends an answer.
     for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
         uint32_t owner = in->session.owner;
         bool ended = !control_recorder_lives(in->futexes, owner) &&

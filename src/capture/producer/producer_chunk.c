@@ -8,14 +8,13 @@
 
 enum {
     WAIT_MS = 100,   // between checks that the recorder is alive
-    LOOK_EACH = 256, // dropped events between checks that the recorder is alive
-    // Maximum number of chunks for a sandboxed process, which has no other limit if there is no
-    // recorder.
+    LOOK_EACH = 256, // number of dropped events between checks that the recorder is alive
+    // Maximum number of chunks for a sandboxed process. Without a recorder it has no other limit.
     MOST_FETCHED = 256,
 };
 
 #define SCARCE_WAIT_NS 2000000000u // maximum wait for a chunk that may never be freed
-// Maximum wait for a recorder that has not found this spool, and may be unable to.
+// Maximum wait for a recorder that has not found this spool and might never find it.
 #define FOUND_WAIT_NS 5000000000u
 
 static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
@@ -26,7 +25,7 @@ static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
 
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
 {
-    // Pairs with the recorder's acquire: all words are written.
+    // Pairs with the recorder's acquire. All words are written before this store.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
     uint32_t n = atomic_fetch_add(&p->header->wakeups, 1) + 1;
     if (n % SPOOL_CHUNKS_A_WAKE == 0 && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
@@ -42,7 +41,8 @@ static struct spool_chunk *pop_free(struct producer_process *p)
         if (index >= atomic_load_explicit(&p->open_chunks, memory_order_relaxed))
             return NULL;
         struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
-        // May be stale if another thread was faster. Then the tag differs and the exchange fails.
+        // `next` may be stale if another thread was faster. Then the tag differs and the exchange
+        // fails.
         uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1)
                                                                                    << 32;
         if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire,
@@ -53,7 +53,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
 }
 
 // Returns the number of chunks that the process may hold now. The limit is high enough that the
-// recorder has chunks to free when all are in use.
+// recorder can free some of them when all are in use.
 static uint32_t chunk_limit(const struct producer_process *p)
 {
     uint32_t max = p->max_chunks,
@@ -70,8 +70,8 @@ static uint32_t chunk_limit(const struct producer_process *p)
 _Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0,
                "chunks opened together are adjacent");
 
-// Allocates the chunk's pages from `from` to `bytes`, so that a full file system causes an error
-// here instead of a SIGBUS later.
+// Allocates the chunk's pages from `from` to `bytes`. A full file system then causes an error here
+// instead of a SIGBUS later.
 static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
 {
     if (madvise((char *)chunk + from, bytes - from, MADV_POPULATE_WRITE) && errno != EINVAL)
@@ -113,7 +113,7 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     return fetch_pages(chunk, 0, whole ? SPOOL_CHUNK_BYTES : SPOOL_PIECE_BYTES);
 }
 
-// Opens all chunks that the threads may ever use, because no others can be opened afterwards.
+// Opens all chunks that the threads may ever use, because no chunk can be opened afterwards.
 static void populate_all(struct producer_process *p)
 {
     uint32_t n = 0, limit = chunk_limit(p);
@@ -156,7 +156,7 @@ void producer_sandbox_refused(unsigned changes)
         producer_inherited.sandbox = false;
 }
 
-// Sets *scarce if the spool cannot grow although the limit allows more chunks: other threads may
+// Sets *scarce if the spool cannot grow although the limit allows more chunks. Other threads may
 // then own all chunks.
 static struct spool_chunk *acquire_fresh(struct producer_process *p, bool *scarce)
 {

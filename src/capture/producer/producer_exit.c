@@ -1,4 +1,5 @@
-// Thread exits, detected by the destructor of a thread-specific key and recorded by other threads.
+// Thread exits. The destructor of a thread-specific key detects an exit, and other threads record
+// it.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>

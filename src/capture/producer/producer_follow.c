@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-// Matches a character with the set "[a-z]" or "[!a-z]" at `*at`, and moves `*at` past the set.
+// Matches a character with the set at `*at`, "[a-z]" or "[!a-z]", and moves `*at` past the set.
 static bool match_set(const char **at, char c)
 {
     const char *p = *at + 1;
@@ -54,7 +54,7 @@ bool producer_is_followed(const struct spool_session *session)
     char exe[PRODUCER_MAX_PATH];
     if (!(session->flags & (SPOOL_FOLLOW_NONE | SPOOL_FOLLOW_MATCH)))
         return true;
-    // The process that the recorder started, even after exec.
+    // This is the process that the recorder started, even after exec.
     if ((uint32_t)syscall(SYS_getppid) == session->recorder_pid)
         return true;
     if (session->flags & SPOOL_FOLLOW_NONE)

@@ -1,12 +1,12 @@
-// The set of addresses at which blocks were freed since heaptape attached to the process: a
-// direct-mapped table. An entry is one word, which threads read and replace as a whole. It has a
-// bit for each of 32 addresses at intervals of 16 bytes, and a key: the bits of these addresses
-// that the index of the entry does not determine, and a generation.
+// The set of addresses at which blocks were freed since heaptape attached to the process. The set
+// is a direct-mapped table. An entry is one word, which threads read and replace as a whole. An
+// entry has a bit for each of 32 addresses at intervals of 16 bytes, and a key. The key consists of
+// a generation and of the address bits that the index of the entry does not determine.
 #include "capture/producer/producer_private.h"
 
 enum {
     PLACE_BITS = 5,
-    UNIT_BITS = CODEC_PTR_BITS, // of an address in units of 8 bytes
+    UNIT_BITS = CODEC_PTR_BITS, // bits of an address in units of 8 bytes
     HIGH_BITS = UNIT_BITS - PLACE_BITS - PRODUCER_FREED_INDEX_BITS,
     TABLE_BYTES = PRODUCER_FREED_ENTRIES * 8,
 };
@@ -34,9 +34,9 @@ void producer_freed_stop(void)
 }
 
 // Returns the number of state changes and resets. After each of them, blocks whose allocations are
-// not in the trace may be live at all addresses. Returns UINT64_MAX if an entry cannot hold the
-// number. Also returns UINT64_MAX until a reset is complete: the recorder drops allocations that it
-// has drained, but keeps later frees of these blocks.
+// not in the trace may be live at all addresses. Returns UINT64_MAX if the number does not fit in
+// an entry. Also returns UINT64_MAX until a reset is complete, because the recorder drops
+// allocations that it has drained, but keeps later frees of these blocks.
 static inline uint64_t read_generation(const struct spool_header *h)
 {
     const struct spool_control *k = &h->control;
@@ -56,10 +56,11 @@ find_place(const struct spool_header *h, uint64_t address, struct freed_place *t
     if (!table || unit >> UNIT_BITS)
         return false;
     generation = read_generation(h);
-    // Few blocks start at odd multiples of 8. Their places are in other entries.
+    // Few blocks start at odd multiples of 8. Their bits are in other entries.
     unit = unit >> 1 | (unit & 1) << (UNIT_BITS - 1);
     uint64_t region = unit >> PLACE_BITS, high = region >> PRODUCER_FREED_INDEX_BITS;
-    // Heaps of threads start at multiples of a big power of two, so the index depends on all bits.
+    // Heaps of threads start at multiples of a large power of two, so the index depends on all
+    // bits.
     uint32_t spread = (uint32_t)high * 0x9e3779b1u >> (32 - PRODUCER_FREED_INDEX_BITS);
     to->entry = &table[(region ^ spread) & (PRODUCER_FREED_ENTRIES - 1)];
     to->key = high << PRODUCER_FREED_GENERATION_BITS | generation;
@@ -83,7 +84,7 @@ void producer_freed_add(const struct spool_header *h, uint64_t address)
 void producer_freed_remove(const struct spool_header *h, uint64_t address)
 {
     struct freed_place at;
-    // If another thread replaces the entry now, the set loses another address.
+    // If another thread replaces the entry now, an address of that thread is lost.
     if (find_place(h, address, &at) &&
         atomic_load_explicit(at.entry, memory_order_relaxed) >> PRODUCER_FREED_PLACES == at.key)
         atomic_fetch_and_explicit(at.entry, ~at.bit, memory_order_relaxed);

@@ -1,6 +1,6 @@
-// The mapping of the spool. It grows with use, because RLIMIT_AS may limit the address space. No
-// file descriptor is kept open, because programs may close all descriptors. Instead, mremap(2) with
-// an old size of 0 creates a new mapping of the file from an existing one.
+// The mapping of the spool. The mapping grows with use, because RLIMIT_AS may limit the address
+// space. No file descriptor is kept open, because programs may close all descriptors. Instead,
+// mremap(2) with an old size of 0 creates a new mapping of the file from an existing mapping.
 #include "capture/producer/producer_private.h"
 
 #include <sys/mman.h>
@@ -60,7 +60,7 @@ static char *reserve_space(size_t bytes)
     return at + before;
 }
 
-// Makes the mapping at `at`, of the header and the first chunks, the spool of the process.
+// Makes the mapping at `at` the spool of the process. It contains the header and the first chunks.
 static struct spool_header *set_spool(struct producer_inherited *in, char *at)
 {
     madvise(at, FIRST_BYTES, MADV_DONTDUMP);
@@ -70,8 +70,8 @@ static struct spool_header *set_spool(struct producer_inherited *in, char *at)
     return in->spool;
 }
 
-// Only part of the mapping is accessible at first: if the program calls mlockall, this must not
-// allocate all pages of the file.
+// Only part of the mapping is accessible at first. If the program calls mlockall, the kernel then
+// does not allocate all pages of the file.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks)
 {
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)open_chunks * SPOOL_CHUNK_BYTES;
@@ -108,7 +108,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
     return set_spool(in, at);
 }
 
-// Steps are mapped in order, so the first unmapped step is the end.
+// Steps are mapped in order, so the first unmapped step is the end of the mapping.
 void producer_map_release(struct producer_inherited *in)
 {
     struct spool_chunk *chunks;
@@ -146,8 +146,8 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
     if (!from)
         return false;
     struct spool_chunk *unmapped = NULL;
-    // On failure, the kernel may already have dropped the reservation, and the program may have
-    // mapped something there.
+    // After a failure, the kernel may already have dropped the reservation, and the program may
+    // have mapped other memory there.
     if (remap(before, SPOOL_CHUNK_BYTES + STEP_BYTES, from) == MAP_FAILED)
         return false;
     if (mprotect(from, SPOOL_CHUNK_BYTES + STEP_BYTES, PROT_NONE)) {

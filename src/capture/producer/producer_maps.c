@@ -9,7 +9,7 @@
 
 enum {
     MAX_BUILD_ID = 32,
-    // Space for the program headers of an ELF file; the rest is for its notes.
+    // Space for the program headers of an ELF file. The rest of the buffer is for the file's notes.
     HEADERS_BYTES = PRODUCER_PIECE_BYTES * 3 / 4,
 };
 
@@ -27,7 +27,7 @@ static bool lines_open(struct lines *l, struct producer_sites *sites)
     return l->fd >= 0;
 }
 
-// Returns the next complete line, with its newline replaced by NUL, or NULL at the end.
+// Returns the next complete line, or NULL at the end. Replaces the line's newline with NUL.
 static char *lines_next(struct lines *l)
 {
     for (;;) {
@@ -62,7 +62,7 @@ static uint64_t parse_number(char **at, unsigned base)
     }
 }
 
-// start-end rwxp offset major:minor inode   path
+// Format of a line: start-end rwxp offset major:minor inode   path
 static void parse_mapping(char *line, struct producer_mapping *m)
 {
     char *at = line;
@@ -132,7 +132,7 @@ static uint64_t hash_range(const struct producer_range *r)
     return (x ^ x >> 29) * 0x94d049bb133111ebu;
 }
 
-// Inserts the range, replacing ranges that it overlaps. Returns false if the range is known or
+// Inserts the range and replaces ranges that overlap it. Returns false if the range is known or
 // there is no space. Adds the configuration change to *change if a file's code was replaced.
 static bool add_range(struct producer_sites *sites, const struct producer_range *r,
                       uint64_t *change)
@@ -156,8 +156,9 @@ static bool add_range(struct producer_sites *sites, const struct producer_range 
     return true;
 }
 
-// Finds the build ID in the notes of an ELF file. A note is a header of three words, then name and
-// description, each padded to 4 bytes. Returns the length of the build ID, or 0.
+// Finds the build ID in the notes of an ELF file. A note has a header of three words, a name and a
+// description; name and description are padded to 4 bytes. Returns the length of the build ID, or
+// 0.
 static uint32_t find_build_id(const char *notes, size_t n, uint8_t *id)
 {
     while (n >= sizeof(Elf64_Nhdr)) {
@@ -215,8 +216,8 @@ static uint32_t read_file_id(const char *path, char *piece, uint8_t *id)
     return n;
 }
 
-// Writes the text of HT_MODULE: the build ID in hexadecimal digits, a space, the path. Returns its
-// length.
+// Writes the text of HT_MODULE: the build ID in hexadecimal digits, a space and the path. Returns
+// the length of the text.
 static uint32_t describe_mapping(struct producer_sites *sites, const struct producer_mapping *m)
 {
     char *text = sites->text;
@@ -233,7 +234,7 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
-// Publishes the bounds of files that the last scan no longer found.
+// Publishes the bounds of files that the last scan did not find any more.
 static void publish_gone(const struct producer_sites *sites)
 {
     uint64_t start = 0, end = 0;
@@ -248,8 +249,8 @@ static void publish_gone(const struct producer_sites *sites)
     atomic_store_explicit(&unwind_gone_bytes, end - start, memory_order_release);
 }
 
-// Returns a generation that no configuration of this process or its ancestors has used, unless the
-// limit is reached.
+// Returns a generation that no configuration of this process or its ancestors has used. At the
+// limit, the generation may have been used.
 static uint32_t next_generation(void)
 {
     producer_inherited.generations += producer_inherited.generations < CODEC_GENERATIONS - 1;
@@ -271,7 +272,7 @@ void producer_maps_start(struct producer_sites *sites)
 }
 
 // Selects the configuration's generation, so that sites in replaced code differ from sites in the
-// code that replaced it. Code that is mapped at its old address again gets its old sites back.
+// new code. If code is mapped at its old address again, its sites are the same as before.
 static void change_configuration(struct producer_sites *sites, uint64_t change)
 {
     struct producer_configuration *all = sites->configurations;
@@ -312,8 +313,8 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
         producer_stream_put(p, t, stream, &ev);
     }
     syscall(SYS_close, l.fd);
-    // Before publish_gone: a walk that no longer finds its code among the unloaded objects must see
-    // the new age.
+    // Do this before publish_gone. A walk that no longer finds its code among the unloaded objects
+    // must load the new age.
     if (change)
         change_configuration(sites, change);
     publish_gone(sites);

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-enum { NAP_NS = 200000 }; // between two looks for the plan
+enum { NAP_NS = 200000 }; // interval between two checks for the plan
 #define PATIENCE_NS 100000000u
 
 // Returns true if only the recorder, which owns the session directory, can have written the file.
@@ -14,7 +14,8 @@ static bool is_from_recorder(int fd, const char *dir)
            file.st_uid == of.st_uid && file.st_nlink == 1 && !(file.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-// Reads a plan. Returns its size, 0 if the object has no plan, or -1 if it is not known yet.
+// Reads a plan. Returns its size, 0 if the object has no plan, or -1 if the plan does not exist
+// yet.
 static long read_plan(const char *dir, const char *path, struct entries_plan *to)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -7,7 +7,8 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_acquire);
     while ((uint32_t)top) {
         struct producer_thread *t = producer_thread_at((uint32_t)top - 1);
-        // May be stale if another thread was faster. Then the tag differs and the exchange fails.
+        // `next` may be stale if another thread was faster. Then the tag differs and the exchange
+        // fails.
         uint64_t next = __atomic_load_n(&t->next, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
         if (atomic_compare_exchange_weak_explicit(&p->free_thread, &top, next, memory_order_acquire,
                                                   memory_order_acquire))
@@ -49,7 +50,7 @@ struct producer_thread *producer_thread_alloc(struct producer_process *p)
     t = t || producer_thread_pool_is_full(p) ? t : alloc_fresh(p);
     if (!t)
         return NULL;
-    // The cached rules are valid for any thread, the cached frames are not.
+    // The cached rules are valid for any thread. The cached frames are not.
     if (t->unwind)
         unwind_drop_frames(t->unwind);
     *t = (struct producer_thread){
@@ -58,8 +59,7 @@ struct producer_thread *producer_thread_alloc(struct producer_process *p)
         .number = atomic_fetch_add_explicit(&p->header->threads_numbered, 1, memory_order_relaxed),
         .parent = HT_NO_THREAD,
     };
-    // The first thread sees this before any event of its own that depends on an event of this
-    // thread.
+    // The first thread sees this bit before its next event that depends on an event of this thread.
     if (t->number)
         atomic_fetch_or(&p->header->readings.sequence, SPOOL_READ_ALL);
     return t;

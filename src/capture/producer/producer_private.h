@@ -1,7 +1,8 @@
 // Functions and state that the files of the producer share, grouped by the file that defines them.
 // Each file calls only files above its own in this order:
 //   state, map, recorder, cost, chunk, stream, maps, site (producer_site.h),
-//   residency (producer_residency.h), freed, pool, exit, follow, refused, alone, process, thread, producer
+//   residency (producer_residency.h), freed, pool, exit, follow, refused, alone, process, thread,
+//   producer
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 
@@ -21,7 +22,7 @@ enum {
     PRODUCER_MAX_PATH = 4096,
     // Chunks mapped at once, enough for about 20 threads.
     PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS,
-    PRODUCER_OPEN_CHUNKS = 16, // chunks made accessible at once
+    PRODUCER_OPEN_CHUNKS = 16, // number of chunks made accessible at once
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
@@ -37,7 +38,7 @@ static inline void producer_munmap(void *at, size_t bytes)
     syscall(SYS_munmap, at, bytes);
 }
 
-// State of the process image. A fork child starts in state NEW again.
+// State of the process image. A fork child starts in state NEW.
 enum producer_state {
     PRODUCER_NEW = 0,
     PRODUCER_STARTING = 1,
@@ -49,57 +50,59 @@ enum producer_state {
 struct producer_process {
     _Atomic uint32_t state; // enum producer_state
     uint32_t flags;         // enum spool_session_flags
-    bool slow;              // every event takes the slow path
+    bool slow;              // every event uses the slow path
     bool measures;          // residency of big blocks is measured
     enum clock_kind clock;
-    // pid of the image, set when the image starts, so that the events of a vfork child are recorded
-    // as its parent's.
+    // pid of the image, set when the image starts. The events of a vfork child are therefore
+    // recorded as events of its parent.
     uint32_t pid;
     struct spool_header *header;
-    uint32_t max_chunks; // copy of the value in the header, which other processes may overwrite
+    uint32_t max_chunks; // copy of the header's value, which other processes may overwrite
     // Counters of unrecorded calls, or NULL if they are not counted. `counts` is the number of
     // counters, a power of two.
     struct spool_count *unrecorded;
     uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
-    // Number of chunks with allocated pages; no others may be used. 0: not in a sandbox.
+    // Number of chunks with allocated pages. In a sandbox, no other chunks may be used. 0 if the
+    // process is not in a sandbox.
     _Atomic uint32_t sandboxed;
-    // Stack of free thread states: the low 32 bits are index + 1, the high 32 bits a tag.
+    // Stack of free thread states. The low 32 bits are the index of the top state plus 1; the high
+    // 32 bits are a tag.
     _Alignas(64) _Atomic uint64_t free_thread;
     _Atomic uint32_t fresh_threads; // threads [0, fresh_threads) have been used
-    _Atomic uint32_t ending;        // head of the list of ending threads: index + 1
-    _Atomic uint32_t full; // 1: there was no memory for more thread states; do not try again
+    _Atomic uint32_t ending;        // head of the list of ending threads: index plus 1
+    _Atomic uint32_t full; // 1 if there was no memory for more thread states: do not try again
     struct producer_residency_cost residency;
 };
 
-// A thread without space, whose events all take the slow path. Never written to.
+// A thread without space: all its events use the slow path. Never written to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
 
-// Data that a fork child needs from its parent, and which is therefore in ordinary memory.
+// Data that a fork child needs from its parent. It is therefore in ordinary memory.
 struct producer_inherited {
     _Atomic(struct producer_process *) process; // a wiped mapping
-    // Pool of threads, in wiped mappings; NULL: not mapped.
+    // Pool of threads, in wiped mappings. NULL if not mapped.
     _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
-    char dir[PRODUCER_MAX_PATH]; // session directory; "" if none was named
+    char dir[PRODUCER_MAX_PATH]; // session directory, or "" if the environment names none
     bool dir_known;
     char bypassed_by[512];        // object whose malloc the program calls, or ""
     char library[512];            // path of libheaptape.so; "" if unknown
     const char *heaptape;         // path of heaptape relative to the directory of `library`
-    struct spool_stacks stacks;   // from the environment; for a session without a recorder
-    struct spool_session session; // copy; magic 0: no session
-    // Mapping of the session. Only passed to system calls, unless a sandbox forbids these.
+    struct spool_stacks stacks;   // from the environment; used in a session without a recorder
+    struct spool_session session; // copy; magic is 0 if there is no session
+    // Mapping of the session. Only passed to system calls, unless a sandbox forbids these calls.
     const struct spool_session *futexes;
-    struct spool_reserves *reserves; // mapping; NULL: the user has no reserves
+    struct spool_reserves *reserves; // mapping, or NULL if the user has no reserves
     uint32_t n_reserves;             // reserves that the file has space for
     uint32_t pid;                    // pid of the image that created `spool`
     uint64_t start_stamp;            // start of the image that created `spool`
-    uint64_t fork_stamp;             // last fork of that image; 0: it has not forked
-    // Mapping of the spool, which a fork child drops: the header, and the chunks in steps of
-    // PRODUCER_STEP_CHUNKS. NULL: not mapped.
+    uint64_t fork_stamp;             // last fork of that image, or 0 if it has not forked
+    // Mapping of the spool: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL if
+    // not mapped. A fork child drops the mapping.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
-    // Address of the parent's spool (header and first step), which is still mapped and will be
-    // replaced by the child's; or NULL.
+    // Address of the parent's spool (header and first step), or NULL. The spool is still mapped,
+    // and the child's spool will replace it.
     char *place;
     bool forked;   // forked by a process that had, or may have had, several threads
     bool filtered; // system calls are filtered: a fork child cannot start a recording
@@ -110,8 +113,9 @@ struct producer_inherited {
     char allocator[512];
     uint32_t end_key; // pthread_key_t, if end_key_made
     uint32_t end_key_made;
-    struct producer_sites *sites; // NULL: call sites are not recorded
-    // Set of addresses, in a wiped mapping (producer_freed.c). NULL: empty, and nothing is added.
+    struct producer_sites *sites; // NULL if call sites are not recorded
+    // Set of addresses, in a wiped mapping (producer_freed.c). While it is NULL, the set is empty
+    // and additions are ignored.
     _Atomic(_Atomic uint64_t *) freed;
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
@@ -123,8 +127,8 @@ extern struct producer_inherited producer_inherited __attribute__((visibility("h
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 
-// Allows the calling thread, the only one of the process, to record events without reading the
-// counter. Call at the start of stream 0.
+// Allows the calling thread to record events without reading the counter. It must be the only
+// thread of the process. Call at the start of stream 0.
 void producer_begin_sparse(struct producer_process *p, struct producer_stream *stream);
 
 // Requests a reading of the counter at the next event of the stream.
@@ -133,24 +137,24 @@ static inline void producer_request_reading(struct producer_stream *stream)
     stream->sequence = PRODUCER_NO_SEQUENCE;
 }
 
-// Appends text to a buffer that ends at `end`, and always terminates it. Returns the new end of the
-// text, or NULL if the text did not fit or `at` was NULL.
+// Appends text to a buffer that ends at `end`, and always terminates the text. Returns the new end
+// of the text, or NULL if the text did not fit or `at` was NULL.
 char *producer_append(char *at, const char *end, const char *text);
 
 // Like producer_append, for a decimal number.
 char *producer_append_number(char *at, const char *end, uint64_t value);
 
-// Returns the value in an entry NAME=VALUE of the environment, or NULL if it has another name.
+// Returns the value of an environment entry NAME=VALUE, or NULL if the entry has another name.
 const char *producer_env_value(const char *entry, const char *name);
 
 // producer_map.c
 
-// Returns true if the program's resource limits are too low to map `bytes` that the recording can
-// do without.
+// Returns true if the program's resource limits are too low to map `bytes` for an optional part of
+// the recording.
 bool producer_memory_is_scarce(size_t bytes);
 
-// Maps zeroed memory for *to, which is zero again in a fork child, unless *to is already set.
-// Returns NULL if out of memory, or before Linux 4.14.
+// Maps zeroed memory and stores its address in *to, unless *to is already set. The memory is zero
+// again in a fork child. Returns NULL if out of memory, or before Linux 4.14.
 void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 
 // Maps the header and the first chunks of the file, and makes `open_chunks` of them accessible. The
@@ -158,12 +162,12 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
-// Like producer_map_first, for one of the user's reserves. Mapping a reserve needs only memory.
+// Like producer_map_first, for a reserve of the user. Mapping a reserve needs only memory.
 // PRODUCER_OPEN_CHUNKS chunks are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
-// producer_map_release resets the spool but keeps its address range for the next producer_map_first
-// or until producer_map_unreserve. producer_map_forget resets the spool and leaves it mapped.
+// producer_map_release resets the spool but keeps its address range until producer_map_first reuses
+// it or producer_map_unreserve frees it. producer_map_forget resets the spool and leaves it mapped.
 void producer_map_release(struct producer_inherited *in);
 void producer_map_unreserve(struct producer_inherited *in);
 void producer_map_forget(struct producer_inherited *in);
@@ -185,16 +189,16 @@ static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *i
 // Wakes the recorder, which then examines the spool.
 void producer_wake_recorder(struct producer_process *p);
 
-// Returns true if a live recorder will drain the words that are written from now on.
+// Returns true if a live recorder will drain words that are written after this call.
 bool producer_has_recorder(const struct producer_process *p);
 
-// Turns tracing off for this process image, and stores `reason` in the spool's header, if there is
-// one.
+// Turns tracing off for this process image. Stores `reason` in the spool's header if there is a
+// spool.
 void producer_process_off(struct producer_process *p, const char *reason);
 
 // producer_cost.c
 
-// Counts an event that does not take the fast path. Returns true if its cost is measured: then call
+// Counts an event that does not use the fast path. Returns true if its cost is measured. Then call
 // producer_cost_add.
 static inline bool producer_cost_is_due(struct producer_thread *t)
 {
@@ -212,12 +216,12 @@ uint64_t producer_cpu_ns(void);
 // producer_chunk.c
 
 // Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
-// the time waited to *waited_ns. Returns NULL if there is no chunk (lossy) or if tracing turned
-// itself off.
+// the time waited to *waited_ns. Returns NULL if a lossy session has no free chunk, or if tracing
+// turned itself off.
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
 
-// Allocates the chunk's pages up to `end`, if they are in another piece. Returns false if out of
-// memory.
+// Allocates the chunk's pages up to `end`, if `end` is in a piece without pages. Returns false if
+// out of memory.
 bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
 
 // Hands a chunk to the recorder.
@@ -225,8 +229,8 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
 // producer_stream.c
 
-// Returns the maximum ticks between two readings of the counter for which the events in between do
-// not count as early: about 8 us.
+// Returns the maximum number of ticks (about 8 us) between two readings of the counter that does
+// not make the events in between early.
 uint64_t producer_usual_ticks(void);
 
 // Stamps an event and writes it to a stream that is not being written.
@@ -251,13 +255,13 @@ void producer_count_unrecorded(const struct producer_process *p, const struct ev
 enum {
     PRODUCER_FREED_INDEX_BITS = 20,
     PRODUCER_FREED_ENTRIES = 1 << PRODUCER_FREED_INDEX_BITS,
-    PRODUCER_FREED_PLACES = 32, // addresses of an entry
+    PRODUCER_FREED_PLACES = 32, // addresses in an entry
     PRODUCER_FREED_GENERATION_BITS = 12,
 };
 
 // The set of addresses at which a block was freed since heaptape attached to the process. A block
 // at such an address was allocated later, so its allocation is in the trace. The set may lose
-// addresses, but contains no address that was not added. It is empty after the recording was
+// addresses, but contains only addresses that were added. It is empty after the recording was
 // paused, resumed or reset, and in a fork child.
 
 // Makes the set usable, unless memory is scarce.
@@ -282,7 +286,7 @@ static inline struct producer_thread *producer_thread_at(uint32_t index)
     return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
 }
 
-// Allocate a thread state from the pool, and return it to the pool.
+// Allocate a thread state from the pool, and return a state to the pool.
 struct producer_thread *producer_thread_alloc(struct producer_process *p);
 void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 
@@ -290,8 +294,8 @@ void producer_thread_release(struct producer_process *p, struct producer_thread 
 // cost no system calls.
 bool producer_thread_pool_is_full(const struct producer_process *p);
 
-// Returns true if some thread was created with this library's start function and has not read its
-// state yet.
+// Returns true if some thread has not yet read its state, although it was created with this
+// library's start function.
 bool producer_thread_any_unstarted(const struct producer_process *p);
 
 // Drops the states of all threads and their caches for stack walks. The first states share a
@@ -320,23 +324,23 @@ bool producer_glob(const char *pattern, const char *text);
 
 // producer_refused.c
 
-// Counts this process as unrecorded in its user's reserves. The first SPOOL_UNTRACED processes also
-// store `why` (enum spool_refusal), and their calls are counted from then on. `shared` may be NULL.
-// Returns false.
+// Counts this process as unrecorded in its user's reserves. For the first SPOOL_UNTRACED processes,
+// also stores `why` (enum spool_refusal), and counts their calls from then on. `shared` may be
+// NULL. Returns false.
 bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared,
                             uint32_t why);
 
 // producer_alone.c
 
-// Starts a recorder if the environment requests one and names no session. Waits until the recorder
-// has created the session, then sets in->dir. Returns false if nothing is recorded, after printing
-// the reason.
+// Starts a recorder if the environment requests a recorder and names no session. Waits until the
+// recorder has created the session, then sets in->dir. Returns false if nothing is recorded, after
+// printing the reason.
 bool producer_alone_start(struct producer_inherited *in);
 
 // producer_process.c
 
-// Returns the process in state RUNNING, after starting it if it was NEW, or NULL if tracing is off.
-// Call with signals blocked.
+// Returns the process in state RUNNING, or NULL if tracing is off. Starts the process if it was
+// NEW. Call with signals blocked.
 struct producer_process *producer_process_ready(void);
 
 // Reads up to `room` bytes of a file in /proc/self with one read(2). Returns the number of bytes,
@@ -345,7 +349,7 @@ size_t producer_read_file(const char *path, char *to, size_t room);
 
 // producer_thread.c
 
-// Returns the state of the calling thread, ready to record; writes THREAD_START if the thread is
+// Returns the state of the calling thread, ready to record. Writes THREAD_START if the thread is
 // new. Returns NULL if tracing is off.
 struct producer_thread *producer_thread_ready(struct producer_process *p);
 

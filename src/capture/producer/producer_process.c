@@ -24,7 +24,8 @@ enum {
 
 #define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
 
-// Makes a system call, because libc's open is a cancellation point, which malloc must not be.
+// Makes a system call. libc's open is a cancellation point, and malloc must not be a cancellation
+// point.
 static int open_raw(const char *path, int flags)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
@@ -50,7 +51,7 @@ static void parse_variable(struct producer_inherited *in, const char *entry)
                *stacks = producer_env_value(entry, SPOOL_ENV_STACKS);
     if (dir && dir[0] == '/' && !in->dir[0])
         producer_append(in->dir, in->dir + sizeof in->dir, dir);
-    // Invalid values are ignored: the program must run.
+    // Ignore invalid values, because the program must run.
     if (stacks && !in->stacks.depth)
         spool_parse_stacks(stacks, &in->stacks);
 }
@@ -108,7 +109,7 @@ static bool read_session(struct producer_inherited *in)
     return true;
 }
 
-// Sets the size of a new reserves file, within RLIMIT_FSIZE, and writes its magic. Allocates the
+// Sets the size of a new reserves file, within RLIMIT_FSIZE, and writes the magic. Allocates the
 // first pages now, because a full file system would raise SIGBUS later.
 static void fill_reserves(int fd)
 {
@@ -130,9 +131,10 @@ static uint32_t reserves_within(uint64_t bytes)
     return n < SPOOL_RESERVES ? (uint32_t)n : SPOOL_RESERVES;
 }
 
-// Maps the start of the user's reserves file, in case the process or a fork child later cannot open
-// files. The user's first process creates the file. Only a file owned by the user and not writable
-// by others is used. A file that another process is still creating counts as missing.
+// Maps the start of the user's reserves file, for the case that the process or a fork child cannot
+// open files later. The user's first process creates the file. A file is used only if the user owns
+// it and no other user can write to it. A file that another process is still creating counts as
+// missing.
 static void map_reserves(struct producer_inherited *in)
 {
     char name[64] = "";
@@ -181,8 +183,8 @@ static bool fill_session(int fd)
     return true;
 }
 
-// Creates the session file in an existing directory, unless another process creates it first. The
-// file is complete when it appears.
+// Creates the session file in an existing directory, unless another process has created it. The
+// file appears under its name only when it is complete.
 static void make_session(const char *dir)
 {
     char path[PRODUCER_MAX_PATH + 32], own[PRODUCER_MAX_PATH + 64], *end = own + sizeof own;
@@ -209,8 +211,8 @@ static void make_session(const char *dir)
     syscall(SYS_unlinkat, AT_FDCWD, own, 0);
 }
 
-// Returns the number of chunks that the process's limits permit. Calling ftruncate above
-// RLIMIT_FSIZE would raise SIGXFSZ.
+// Returns the number of chunks that the process's limits permit. ftruncate would raise SIGXFSZ
+// above RLIMIT_FSIZE.
 static uint32_t chunks_within_limits(uint32_t flags)
 {
     uint32_t most = flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS;
@@ -234,8 +236,8 @@ static bool name_spool(const struct producer_inherited *in, uint32_t n, const ch
 }
 
 // Creates the spool file under a name that the recorder ignores. Other images of the process, and
-// processes in other pid namespaces, may have the same pid, so the name contains the first unused
-// number. Returns the open file, or -1 with errno set.
+// processes in other pid namespaces, may have the same pid. Therefore the name contains the first
+// unused number. Returns the open file, or -1 with errno set.
 static int create_file(const struct producer_inherited *in, char *path)
 {
     int fd = -1;
@@ -282,8 +284,8 @@ static uint32_t chunks_to_open(uint32_t n_chunks)
     return n_chunks < PRODUCER_OPEN_CHUNKS ? n_chunks : PRODUCER_OPEN_CHUNKS;
 }
 
-// Allocates the header's pages now, because a full file system would raise SIGBUS later. Omits
-// argv, which only the kernel writes, in read(2). Returns 0 or an errno.
+// Allocates the header's pages now, because a full file system would raise SIGBUS later. Skips the
+// pages of argv: only the kernel writes them, in read(2). Returns 0 or a positive errno.
 static uint32_t fetch_header(struct spool_header *header, int fd)
 {
     const size_t bytes = offsetof(struct spool_header, argv);
@@ -294,8 +296,8 @@ static uint32_t fetch_header(struct spool_header *header, int fd)
     return syscall(SYS_fallocate, fd, 0, 0l, (long)bytes) ? (uint32_t)errno : 0;
 }
 
-// Creates the file and its mapping, and closes the file descriptor. On failure returns NULL, cleans
-// up, and sets *why to an errno.
+// Creates the file and its mapping, and closes the file descriptor. On failure, cleans up, sets
+// *why to an errno and returns NULL.
 static struct spool_header *make_file(struct producer_inherited *in, char *path, uint32_t *n_chunks,
                                       uint32_t *why)
 {
@@ -325,14 +327,14 @@ static uint64_t claim_reserve(const struct producer_inherited *in)
         bit = ~now & (now + 1); // lowest free bit
         if (!bit || (unsigned)__builtin_ctzll(bit) >= in->n_reserves)
             return 0;
-        // Pairs with the recorder's release: the reserve is empty again.
+        // Pairs with the recorder's release, before which the recorder emptied the reserve.
     } while (!atomic_compare_exchange_weak_explicit(taken, &now, now | bit, memory_order_acquire,
                                                     memory_order_relaxed));
     return bit;
 }
 
-// Maps a reserve. If all are in use, waits a while for the recorder to release the reserve of a
-// process that has ended.
+// Maps a reserve. If all reserves are in use, waits briefly for the recorder to release the reserve
+// of a process that has ended.
 static struct spool_header *map_reserve(struct producer_inherited *in)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -367,7 +369,7 @@ static struct spool_header *make_spool(struct producer_inherited *in, char *path
     return header;
 }
 
-// The process image that a fork child was copied from; all 0 if the process is not a fork child.
+// The process image from which a fork child was copied. All 0 if the process is not a fork child.
 // Members are named as in the spool's header.
 struct parent {
     uint32_t pid;
@@ -405,13 +407,13 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
         h->exe[0] = 0;
     h->argv_bytes = (uint32_t)producer_read_file("/proc/self/cmdline", h->argv, sizeof h->argv);
     atomic_store_explicit(&h->status, SPOOL_RUNNING, memory_order_relaxed);
-    // Pairs with the recorder's acquire: the fields above are set.
+    // Pairs with the recorder's acquire. The members above are set before this store.
     __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-// Drops the parent's spool in a fork child, since the mapping would keep the memory allocated after
-// the parent has exited. Keeps the spool mapped if a signal handler forked the child in the middle
-// of a record, which is finished when the handler returns.
+// Drops the parent's spool in a fork child, because the mapping would keep the memory allocated
+// after the parent has exited. Does not drop the spool if a signal handler forked the child in the
+// middle of a record. That record is finished when the handler returns.
 static struct parent drop_parent(struct producer_inherited *in, bool fork_was_seen)
 {
     struct parent parent = {0};
@@ -429,15 +431,16 @@ static struct parent drop_parent(struct producer_inherited *in, bool fork_was_se
     return parent;
 }
 
-// Returns true if the time-stamp counter is disabled, as inherited from a parent.
+// Returns true if the time-stamp counter is disabled. A child inherits this setting from its
+// parent.
 static bool counter_is_forbidden(void)
 {
     int how = 0;
     return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
 }
 
-// Joins the session named in the environment, and creates one if the directory contains none. A
-// fork child uses its parent's session.
+// Joins the session named in the environment. If the directory contains no session, creates a
+// session. A fork child uses its parent's session.
 static bool join_session(struct producer_inherited *in)
 {
     if (in->session.magic)
@@ -467,7 +470,7 @@ static bool create_spool(struct producer_process *p)
         return false;
     if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
         return false;
-    // Events after an attached recording has ended do not count as lost.
+    // After the end of an attached recording, events do not count as lost.
     if (!producer_has_recorder(p))
         return !in->attached && producer_count_refused(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
@@ -497,16 +500,17 @@ static bool create_spool(struct producer_process *p)
     producer_sites_start(in->session.depth, in->session.sample_bytes);
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
                   producer_residency_start();
-    // The recorder searches for new spools every 20 ms, which is cheapest for short-lived
-    // processes. Wake it only for a reserve, which other processes may be waiting for, and for the
-    // program that the recorder started or was started by, so that it can read that program's
-    // thread names and memory use.
+    // The recorder searches for new spools every 20 ms, which is the cheapest method for
+    // short-lived processes. Wake it only in two cases. The first case is a reserve, because other
+    // processes may be waiting for a reserve. The second case is the program that the recorder
+    // started, or that started the recorder: the recorder then reads the program's thread names and
+    // memory use.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
         producer_wake_recorder(p);
     return true;
 }
 
-// Counts calls that cannot be recorded as missing from now on.
+// From now on, counts calls that cannot be recorded as missing.
 static void enable_counts(struct producer_process *p)
 {
     p->unrecorded = p->header->unrecorded;
@@ -520,14 +524,15 @@ static bool start_recording(struct producer_process *p)
     return begun;
 }
 
-// State of the process, followed by the first threads. Most processes need no others.
+// State of the process, followed by the states of the first threads. Most processes have no other
+// threads.
 struct image {
     struct producer_process process;
     struct producer_thread threads[PRODUCER_POOL_STEP];
 };
 
-// State after a recording has ended. Static, so that threads can read it at any time, also in fork
-// children.
+// State after a recording has ended. It is static so that threads can read it at any time, also in
+// fork children.
 static struct producer_process idle = {.state = PRODUCER_OFF};
 
 // State of an ended recording that threads may still use, or NULL.
@@ -543,7 +548,7 @@ static struct producer_process *process_mapping(void)
         return NULL;
     if (is_first)
         i->process.pid = (uint32_t)syscall(SYS_getpid);
-    // Another thread may do the same concurrently.
+    // Another thread may store the same address concurrently.
     if (!atomic_load_explicit(&producer_inherited.pool[0], memory_order_relaxed))
         atomic_store_explicit(&producer_inherited.pool[0], i->threads, memory_order_release);
     return &i->process;
@@ -553,11 +558,12 @@ static void save_fork_state(void)
 {
     struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
-    // If the process has recorded nothing, the state inherited at its own fork is still valid.
+    // If the process has recorded nothing, the state inherited at the process's own fork is still
+    // valid.
     if (!p || !p->header)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
-    // A process that is off may have disabled the counter.
+    // If the process is off, it may have disabled the counter.
     bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
@@ -584,8 +590,8 @@ void producer_after_fork(void)
         !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
 }
 
-// State of a process that could not allocate one. Fork children inherit it and are not recorded
-// either.
+// State of a process that could not allocate memory for its state. Fork children inherit this state
+// and are not recorded either.
 static struct producer_process without_memory;
 
 // Turns recording off permanently, because retrying would cost system calls for each event. Returns
@@ -639,8 +645,8 @@ void producer_start(void)
     producer_signals_restore(mask);
 }
 
-// Maps the state of another recording, which is off. Returns NULL if out of memory, or if threads
-// may still use the memory of the last recording.
+// Maps the state for another recording. The state is off. Returns NULL if out of memory, or if
+// threads may still use the memory of the last recording.
 static struct producer_process *replace_idle(void)
 {
     void *_Atomic at = NULL;
@@ -680,7 +686,7 @@ int producer_attach(const char *dir)
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     bool begun = start_recording(p);
-    // Threads have been running unrecorded until now.
+    // Threads have run without being recorded until now.
     if (begun) {
         atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
         enable_counts(p);
@@ -702,14 +708,15 @@ bool producer_detach(void)
     producer_tls.thread = (struct producer_thread *)&producer_no_thread;
     if (!p || p == &idle)
         return retired;
-    // The recorder drops records with later stamps, so the recording ends in all threads at once.
+    // The recorder drops records with later stamps, so the recording ends in all threads at the
+    // same time.
     if (p->header && atomic_load(&p->state) == PRODUCER_RUNNING)
         control_execute(&(struct control){p->header, &in->session, in->futexes, 0}, CONTROL_PAUSE);
-    // Calls from now on do not count as missing.
+    // From now on, calls do not count as missing.
     p->unrecorded = NULL;
     atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
     retired = p;
-    // Pairs with the acquire of the threads: from now on, no thread starts to use `p`.
+    // Pairs with the acquire of the threads. After this store, no thread starts to use `p`.
     atomic_store(&producer_inherited.process, &idle);
     return true;
 }
@@ -816,14 +823,14 @@ void producer_add_deepbound(const char *path)
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct spool_header *h = p ? p->header : NULL;
     size_t n = strlen(path) + 1;
-    // If another thread is adding paths, it finds the same ones.
+    // If another thread is adding paths, it finds the same paths.
     if (!h || atomic_exchange(&adding, true))
         return;
     uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);
     if (bytes < sizeof h->deepbound && n <= sizeof h->deepbound - bytes &&
         !is_listed(h, bytes, path)) {
         memcpy(h->deepbound + bytes, path, n);
-        // Pairs with the recorder's acquire: the text is complete.
+        // Pairs with the recorder's acquire. The text is complete before this store.
         atomic_store_explicit(&h->deepbound_bytes, bytes + (uint32_t)n, memory_order_release);
     }
     atomic_store(&adding, false);

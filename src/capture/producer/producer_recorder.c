@@ -3,7 +3,7 @@
 
 void producer_wake_recorder(struct producer_process *p)
 {
-    // In a sandbox, no system call is made: the recorder wakes when its sleep times out.
+    // In a sandbox, make no system call. The recorder wakes when its sleep times out.
     if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         atomic_fetch_add_explicit(&p->header->wakeups, SPOOL_CHUNKS_A_WAKE, memory_order_relaxed);
     else
@@ -17,8 +17,8 @@ bool producer_has_recorder(const struct producer_process *p)
         return true;
     if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         return control_recorder_lives(in->futexes, in->session.owner);
-    // A sandbox forbids the system call that control_recorder_lives makes, so read the mapping,
-    // although that may fault.
+    // A sandbox forbids the system call of control_recorder_lives. Therefore read the mapping,
+    // although the access may fault.
     return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) ==
            in->session.owner;
 }

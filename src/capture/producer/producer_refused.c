@@ -5,7 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-// Finds the resource limit that makes calls fail with `error`, the lowest if there are several.
+// Finds the resource limit that makes calls fail with `error`. If several limits do, finds the
+// lowest.
 static void find_limit(struct spool_untraced *u, uint32_t error)
 {
     static const struct {
@@ -37,7 +38,7 @@ bool producer_count_refused(struct producer_process *p, struct spool_reserves *s
     find_limit(u, why);
     p->unrecorded = &u->count;
     p->counts = 1;
-    // Pairs with the recorder's acquire: the fields above are set.
+    // Pairs with the recorder's acquire. The members above are set before this store.
     atomic_store_explicit(&u->why, why, memory_order_release);
     return false;
 }

@@ -8,25 +8,26 @@
 #include <sys/uio.h>
 
 enum {
-    BLOCKS = 1 << 13, // entries of the table
-    GROUP = 64,       // entries of a group
+    BLOCKS = 1 << 13, // number of entries in the table
+    GROUP = 64,       // number of entries in a group
     // Blocks are added to the first part of the table while it has space, so that most of the
     // table's pages are never touched.
     FIRST_BLOCKS = 1 << 9,
     FIRST_PROBES = 16,
     PROBES = 32,
-    RESERVED = 1, // address of an entry that is being filled in
-    // Pages per mincore call; the overhead of a call equals the cost of 2,000 pages.
+    RESERVED = 1, // address in an entry that is being filled in
+    // Pages per mincore call. The overhead of a call is as high as the cost of 2,000 pages.
     VECTOR_PAGES = 4096,
     // Pages per mincore call while another thread uses the vector. The buffer is then on the stack,
     // which may be a small signal stack.
     STACK_PAGES = 512,
-    // Maximum number of pages whose contents are read. Larger blocks are sampled.
+    // Maximum number of pages whose contents are read. In larger blocks, a sample of the pages is
+    // read.
     CHECKED_PAGES = 128,
-    READ_PAGES = 16, // pages read at a time
-    ALWAYS = 4,      // blocks per size class that are measured regardless of cost
-    // Measuring may take 1/COST_SHARE of the time since the start, plus COST_FREE ticks (less than
-    // a millisecond).
+    READ_PAGES = 16, // number of pages read at a time
+    ALWAYS = 4,      // number of blocks per size class that are measured regardless of cost
+    // Measuring may use 1/COST_SHARE of the time since the start, plus COST_FREE ticks (less than a
+    // millisecond).
     COST_SHARE = 200,
     COST_FREE = 1 << 21,
     // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of this
@@ -46,28 +47,28 @@ enum {
 
 struct block {
     uint64_t size;
-    uint32_t pid;      // process that recorded the block, because fork children inherit the table
+    uint32_t pid;      // process that recorded the block; fork children inherit the table
     bool zeroed;       // allocated by calloc
-    bool chosen;       // to be measured
+    bool chosen;       // the block will be measured
     uint64_t resident; // resident pages when the block was allocated
-    // Set when the block is removed from the table: the used bytes in its last record, and the last
-    // time when that value was confirmed.
+    // Set when the block is removed from the table: the used bytes in the block's last record, and
+    // the last time when a measurement confirmed that value.
     uint64_t used, unchanged_at;
 };
 
-// A live block. Written by the thread that allocated the block, before the program gets its
-// address.
+// A live block. The thread that allocated the block writes the entry before the program gets the
+// block's address.
 struct residency_entry {
-    _Atomic uint64_t address;      // 0: unused
-    _Atomic uint64_t seen;         // 1 + resident pages at the last measurement; 0: not measured
-    _Atomic uint64_t used;         // used bytes at the last measurement
-    _Atomic uint64_t unchanged_at; // ticks of the last measurement that found no change; 0: never
+    _Atomic uint64_t address; // 0 if unused
+    _Atomic uint64_t seen;    // resident pages at the last measurement, plus 1; 0 if not measured
+    _Atomic uint64_t used;    // used bytes at the last measurement
+    _Atomic uint64_t unchanged_at; // ticks of the last measurement that found no change, or 0
     struct block block;
 };
 
 _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
-// One bit per group that has ever been used, so that the pages of the other groups are not touched
-// at exit.
+// One bit per group. It is set when the group is first used, so that the pages of unused groups are
+// not touched at exit.
 static _Atomic uint64_t groups[BLOCKS / GROUP / 64];
 
 // Mapped on demand, because variables count towards RLIMIT_DATA.
@@ -143,8 +144,8 @@ static struct residency_entry *find_entry(uint64_t address)
     return NULL;
 }
 
-// Removes the block and copies it to *copy. Returns false if the block is unknown or another thread
-// removed it first.
+// Removes the block and copies its data to *copy. Returns false if the block is unknown or another
+// thread removed it first.
 static bool remove_block(struct residency_entry *from, uint64_t address, struct block *copy)
 {
     if (!from)
@@ -166,7 +167,7 @@ static void mark_group(unsigned group)
         atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
 }
 
-// Removes a block at the address, if one is left there because its release was missed.
+// Removes a stale block at the address, whose release was missed.
 static void remove_missed(uint64_t address)
 {
     struct block old;
@@ -199,8 +200,8 @@ static uint64_t page_bytes(void)
     return getauxval(AT_PAGESZ);
 }
 
-// Counts the pages that are not all zeros. The kernel reads them, because the program may have made
-// pages inaccessible; such pages count as used.
+// Counts the pages that are not all zeros. The kernel reads the pages, because the program may have
+// made them inaccessible. Inaccessible pages count as used.
 static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
 {
     const struct iovec to = {memory->contents, n * bytes};
@@ -219,7 +220,7 @@ static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes
     return used;
 }
 
-// Consecutive pages, one byte each. Bit 0 is set if the page is resident.
+// Consecutive pages with one byte per page. Bit 0 of the byte is set if the page is resident.
 struct residency_part {
     uint64_t first, n;
     const unsigned char *resident;
@@ -262,7 +263,7 @@ static void count_part(void *context, const struct residency_part *part)
         m->resident += part->resident[i] & 1;
 }
 
-// State of reading every `step`-th resident page of a zeroed block.
+// State while every `step`-th resident page of a zeroed block is read.
 struct reading {
     uint64_t start, bytes, step, seen, checked, used, front;
     struct iovec pages[READ_PAGES];
@@ -317,7 +318,8 @@ static bool exclude_zeros(struct producer_process *p, uint64_t start, uint64_t p
     return true;
 }
 
-// Returns the number of pages that lie completely inside the block, and where they start.
+// Returns the number of pages that lie completely inside the block, and sets *start to the first of
+// them.
 static uint64_t inner_pages(uint64_t address, uint64_t size, uint64_t *start)
 {
     uint64_t bytes = page_bytes(), end = (address + size) & ~(bytes - 1);
@@ -382,7 +384,7 @@ static bool count_resident(struct producer_process *p, uint64_t address, const s
 {
     uint64_t start, pages = inner_pages(address, b->size, &start);
     *m = (struct measured){0};
-    // If all pages were already resident, their number cannot grow.
+    // If all pages were already resident, the number of resident pages cannot grow.
     if (b->resident != pages)
         return each_part(p, start, pages, count_part, m);
     m->resident = pages;
@@ -399,7 +401,7 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
     return !b->zeroed || exclude_zeros(p, start, pages, m);
 }
 
-// Records how long the previous value was still true. Call before writing a record of the used
+// Records how long the previous value remained true. Call before writing a record of the used
 // bytes.
 static void put_unchanged(struct producer_process *p, struct producer_thread *t,
                           struct producer_stream *stream, uint64_t address, uint64_t used,
@@ -420,7 +422,7 @@ static void measure_block(struct producer_process *p, struct producer_thread *t,
     if (!b->chosen || is_forbidden(p))
         return;
     uint64_t bytes = page_bytes(), begun = begin_cost(p);
-    // A block that a fork child inherited was chosen by its parent, so check the cost again.
+    // If a fork child inherited the block, the parent chose it, so check the cost again.
     if (b->pid != p->pid && !can_afford(p, b->size, begun))
         return;
     bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
@@ -474,7 +476,7 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     if (!address || b.size < HT_BIG_BYTES)
         return;
     choose_block(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
-    // Add zeroed blocks even if they are not measured: after a realloc, their pages of zeros are
+    // Add zeroed blocks even if they are not measured. After a realloc, their pages of zeros are
     // still unused.
     if (b.chosen || b.zeroed)
         add_block(address, &b);
@@ -482,7 +484,7 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
         remove_missed(address);
 }
 
-// Measures the live blocks in a group that have at least `least` bytes, except those inherited from
+// Measures the live blocks in a group that have at least `least` bytes. Skips blocks inherited from
 // a parent.
 static void finish_group(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, struct residency_entry *group,
@@ -538,7 +540,7 @@ static void follow_block(struct producer_process *p, struct producer_thread *t,
     const struct event ev = {
         .kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
     atomic_store_explicit(&at->used, ev.value, memory_order_relaxed);
-    // Fails if there is another block at the address by now.
+    // The exchange fails if the entry now belongs to another block.
     if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1,
                                                  memory_order_release, memory_order_relaxed))
         return;

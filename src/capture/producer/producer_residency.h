@@ -1,11 +1,11 @@
 // Measures how much a program uses its big blocks: how many pages of a block are resident, and how
-// many of these are not all zeros. A block is measured when it is freed or resized, or at exit if
-// it is still live. The result is in an HT_RESIDENCY record before the release. For some blocks,
-// further records show their use in between.
+// many of these pages are not all zeros. A block is measured when it is freed or resized, or at
+// exit if it is still live. The result is in an HT_RESIDENCY record before the release. For some
+// blocks, further records show their use in between.
 //
 // Blocks of HT_BIG_BYTES or more are kept in a table. A release reads a single byte to check that
 // its block is not in the table, which adds no branch to the fast path. Everything is lock-free.
-// Only the kernel reads pages of the program, so a page that may not be read is an error and not a
+// Only the kernel reads pages of the program, so an unreadable page causes an error and not a
 // signal.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
 #define HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
@@ -17,13 +17,13 @@
 #include <stdint.h>
 
 enum {
-    // Size of the filter. Each 4 KiB page of 256 MiB has a byte. Pages whose addresses differ by a
-    // multiple of 256 MiB share a byte.
+    // Size of the filter, which has a byte for each 4 KiB page of 256 MiB. Pages whose addresses
+    // differ by a multiple of 256 MiB share a byte.
     RESIDENCY_PLACES = 1 << 16,
     RESIDENCY_PAGE_BITS = 12,
-    RESIDENCY_CLASSES = 64, // size classes by power of two
-    // Bits of a byte of the filter: the number of big blocks, and a bit that is set in all bytes
-    // after heaptape has attached to the process.
+    RESIDENCY_CLASSES = 64, // number of size classes, by power of two
+    // Bits of a byte of the filter. RESIDENCY_COUNT masks the number of big blocks.
+    // RESIDENCY_ALWAYS is set in all bytes after heaptape has attached to the process.
     RESIDENCY_COUNT = 127,
     RESIDENCY_ALWAYS = 128,
 };
@@ -33,9 +33,9 @@ enum {
 struct producer_residency_cost {
     _Atomic uint64_t ticks;
     _Atomic uint32_t measured[RESIDENCY_CLASSES];
-    // 1: the buffer for page contents, or the one for page residency, is in use.
+    // 1 if the buffer for page contents, or the buffer for page residency, is in use.
     _Atomic uint32_t reading, counting;
-    // Time in ticks of the next measurement of live blocks; UINT64_MAX: in progress.
+    // Time in ticks of the next measurement of live blocks, or UINT64_MAX during a measurement.
     _Atomic uint64_t due;
 };
 
@@ -44,7 +44,8 @@ struct producer_residency_cost {
 extern _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES]
     __attribute__((visibility("hidden")));
 
-// Returns 0 if no big block starts at the address, and no block from before heaptape attached.
+// Returns 0 if no big block starts at the address and the block was not allocated before heaptape
+// attached.
 static inline uint32_t producer_residency_hint(uint64_t address)
 {
     return atomic_load_explicit(
@@ -59,7 +60,7 @@ static inline uint32_t producer_residency_big_hint(uint64_t address)
 }
 
 // producer_residency_hint_always makes producer_residency_hint return a nonzero value for all
-// addresses; call while nothing is recorded. producer_residency_forget drops all blocks.
+// addresses. Call it while nothing is recorded. producer_residency_forget drops all blocks.
 void producer_residency_hint_always(void);
 void producer_residency_forget(void);
 
@@ -71,8 +72,8 @@ struct producer_stream;
 // if the program's resource limits are too low.
 bool producer_residency_start(void);
 
-// Returns true if this process may be measured. `filters` is the number of system call filters that
-// are known to allow measuring, from the session.
+// Returns true if this process may be measured. `filters` is the number of system call filters,
+// from the session, that are known to allow measuring.
 bool producer_residency_allowed(uint32_t filters);
 
 // Call these functions before and after the record of `ev` is written. `recorded` is false if the
@@ -83,8 +84,8 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
 void producer_residency_after(struct producer_process *p, struct producer_thread *t,
                               const struct event *ev);
 
-// Measures the live blocks from time to time. Writes an HT_RESIDENCY_STEP record for each block
-// whose use has changed.
+// Measures the live blocks at intervals. Writes an HT_RESIDENCY_STEP record for each block whose
+// use has changed.
 void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream);
 

@@ -17,7 +17,7 @@ enum {
     WATCH_WALKS = 1024, // walks per thread between checks for unloaded objects
 };
 
-// The main thread's stack grows up to its limit. Only this much of it counts as the stack.
+// The main thread's stack grows up to its limit. Only this part of it is read.
 #define MAIN_STACK_BYTES (128ull << 20)
 
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
@@ -49,8 +49,8 @@ void producer_sites_stop(void)
     producer_depth = 0;
 }
 
-// Finds the bounds of the stack that contains `sp`. While the thread runs on that stack, reading
-// from a frame to the end of the stack is safe.
+// Finds the bounds of the stack that contains `sp`. While the thread runs on that stack, the memory
+// from a frame to the end of the stack can be read safely.
 static void find_stack(struct producer_thread *t, uintptr_t sp)
 {
     struct producer_sites *sites = producer_inherited.sites;
@@ -62,8 +62,8 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
     t->stack_low = t->stack_high = UINTPTR_MAX; // no stack: do not search again
     if (!found)
         return;
-    // The C library places a thread's control block at the end of its stack. The memory above may
-    // belong to another mapping, which can be unmapped.
+    // The C library places a thread's control block at the end of the thread's stack. The memory
+    // above may belong to another mapping, which can be unmapped.
     uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
     if (m.grows) {
         t->stack_low = m.end - MAIN_STACK_BYTES;
@@ -88,9 +88,9 @@ static uint64_t random_bits(uint64_t *state)
     return x ^ x >> 31;
 }
 
-// Draws from an exponential distribution: −ln of a number in (0, 1], composed of its leading zero
-// bits and a mantissa m in [1, 2), with ln m = 2 artanh((m − 1) / (m + 1)). The error of the series
-// is below 10⁻⁷.
+// Draws from an exponential distribution: −ln of a number in (0, 1]. The number is composed of its
+// leading zero bits and a mantissa m in [1, 2), with ln m = 2 artanh((m − 1) / (m + 1)). The error
+// of the series is below 10⁻⁷.
 static int64_t draw_bytes(uint64_t *state, uint64_t mean)
 {
     const double ln2 = 0.69314718055994531, most = 0x1p62;
@@ -108,7 +108,7 @@ bool producer_site_choose(uint64_t size)
     struct producer_tls *tls = &producer_tls;
     bool first = !tls->random;
     if (!producer_depth) {
-        // Undecided until the process has joined the session, which may request stacks.
+        // The decision is open until the process has joined the session, which may request stacks.
         uint32_t was = producer_enter(PRODUCER_WRITING);
         tls->stack_left = tls->thread->live ? INT64_MAX : -1;
         producer_leave(was);
@@ -123,16 +123,17 @@ bool producer_site_choose(uint64_t size)
     return !first || (tls->stack_left = (int64_t)((uint64_t)tls->stack_left - size)) < 0;
 }
 
-// Returns true if `frame` is a plausible frame of this library, which is built with frame pointers.
-// A frame contains the caller's frame pointer and the return address.
+// Returns true if `frame` is a plausible frame of this library. The library is built with frame
+// pointers, so the frame contains the caller's frame pointer and the return address.
 static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t below)
 {
     return frame > below && frame <= t->stack_high - 2 * sizeof(uintptr_t) &&
            frame % sizeof(uintptr_t) == 0;
 }
 
-// Returns the frame of the wrapper whose return address is `caller`, or 0 if the chain of frame
-// pointers does not lead there, for example on the stack of a signal handler or coroutine.
+// Returns the frame of the wrapper whose return address is `caller`. Returns 0 if the chain of
+// frame pointers does not lead to that frame, for example on the stack of a signal handler or
+// coroutine.
 static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintptr_t caller)
 {
     if (!t->live)
@@ -152,8 +153,8 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
     return 0;
 }
 
-// Returns the thread's cache for stack walks. A fork child creates a new one. Returns NULL in a
-// signal handler, which may have interrupted a walk, or if out of memory.
+// Returns the thread's cache for stack walks. A fork child creates its own cache. Returns NULL if
+// out of memory, or in a signal handler, which may have interrupted a walk.
 static struct unwind_memory *thread_memory(struct producer_thread *t,
                                            const struct producer_stream *stream)
 {
@@ -174,9 +175,8 @@ static struct unwind_memory *thread_memory(struct producer_thread *t,
     return t->unwind;
 }
 
-// Walks a stack other than the thread's own (a coroutine's or a signal handler's) in copies made by
-// the kernel. Returns false if that is not possible now, or if the chain of frame pointers does not
-// lead to the wrapper.
+// Walks a stack of a coroutine or a signal handler, in copies made by the kernel. Returns false if
+// that is not possible now, or if the chain of frame pointers does not lead to the wrapper.
 static bool walk_copies(struct producer_process *p, struct producer_thread *t,
                         const struct producer_stream *stream, struct unwind_registers *from,
                         struct unwind_stack *to)
@@ -205,15 +205,16 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
     return true;
 }
 
-// Checks for unloaded objects from time to time. Must not be called during a walk.
+// Checks for unloaded objects at intervals. Must not be called during a walk.
 static inline void check_unloaded(struct producer_thread *t)
 {
     if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
         unwind_check_unloaded();
 }
 
-// Waits for another thread's scan, which takes about 0.1 ms. Returns false if the scan has not ended
-// after SCAN_YIELDS tries. A signal handler does not wait: it may have interrupted the scan.
+// Waits for another thread's scan, which lasts about 0.1 ms. Returns false if the scan has not
+// ended after SCAN_YIELDS tries. A signal handler does not wait, because it may have interrupted
+// the scan.
 static bool lock_scan(struct producer_process *p, struct producer_sites *sites, bool in_handler)
 {
     bool filtered =
@@ -228,7 +229,7 @@ static bool lock_scan(struct producer_process *p, struct producer_sites *sites, 
 }
 
 // Scans the mappings if objects were unloaded since the last scan, or if a walk found code at the
-// address of an unloaded object, because the same addresses may now belong to other code.
+// address of an unloaded object. The addresses may now belong to other code.
 static void check_replaced(struct producer_process *p, struct producer_thread *t,
                            struct producer_stream *stream, bool found_gone)
 {
@@ -275,8 +276,8 @@ static bool is_seen(uint64_t id)
 bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                              const void *caller, const void *frame)
 {
-    // The wrapper's frame, unless the compiler moved the call into a function that the wrapper
-    // calls.
+    // Assume that this is the wrapper's frame. The check of at[1] fails if the compiler moved the
+    // call into a function that the wrapper calls.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
         !producer_site_choose(count * size)) {
@@ -301,7 +302,7 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
              stamp = ticks >> CODEC_STAMP_SHIFT;
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;
-    // Space for a base, two notes and the record.
+    // The four words are a base, two notes and the record.
     if (!odd && t->unwind && producer_has_room(w, 4) && unwind_is_current(t->unwind)) {
         struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
         c.low = c.from.sp;
@@ -337,8 +338,8 @@ static bool all_in_mappings(struct producer_sites *sites, const struct unwind_st
     return true;
 }
 
-// Addresses in no mapping are common in programs without frame pointers or with code generated at
-// run time. The more misses, the rarer the scans.
+// Addresses outside all mappings are common in programs without frame pointers or with code
+// generated at run time. Scans become rarer with each miss.
 static bool is_worth_a_scan(struct producer_sites *sites)
 {
     uint32_t misses = ++sites->misses;
@@ -354,9 +355,9 @@ bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, u
     return false;
 }
 
-// Stores the ID in its first entry and moves that entry's previous ID, because a stack is added
-// after its parts and occurs more often. Returns false if the cache line was full and an ID was
-// lost.
+// Stores the ID in its first entry and moves the previous ID of that entry. A stack is added after
+// its parts and occurs more often, so it gets the first entry. Returns false if the cache line was
+// full and an ID was lost.
 static bool add_seen(struct producer_sites *sites, uint64_t id)
 {
     uint64_t place = producer_site_place(sites, id), i = 1;
@@ -382,7 +383,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
         atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
         atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
         return;
-    // Other threads may lose or miss IDs in the meantime, which are then defined again.
+    // Meanwhile, other threads may lose or miss IDs, whose sites are then defined again.
     atomic_store_explicit(&sites->seen_mask, size * 4 - 1, memory_order_relaxed);
     for (uint32_t i = 0; i < size; i++) {
         uint64_t there = atomic_load_explicit(&sites->seen[i], memory_order_relaxed);
@@ -394,7 +395,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
     atomic_store_explicit(&sites->growing, 0, memory_order_release);
 }
 
-// Forgets all definitions if the trace was reset, because it no longer contains them.
+// Forgets all definitions if the trace was reset, because the trace no longer contains them.
 static void forget_older(struct producer_sites *sites)
 {
     uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);
@@ -437,14 +438,15 @@ static void put_cut(struct producer_process *p, struct producer_thread *t,
 }
 
 // Writes the missing definitions of the stack and its mappings to the stream. A walk along frame
-// pointers may have gone wrong, so the stack is cut at the first address that is not code. The
-// wrapper's caller is always code.
+// pointers may be wrong, so the stack is cut at the first address that is not code. The wrapper's
+// caller is always code.
 static void define_stack(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct unwind_stack *stack)
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
-    // Most stacks are new up to one of the innermost frames: fetch these entries in parallel.
+    // In most stacks, all frames except a few innermost frames are known. Fetch the entries of
+    // these frames in parallel.
     for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
         __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
     // The mappings of the stack must be in the trace before its definition.

@@ -1,12 +1,12 @@
 // Call sites of the allocator. Does not allocate and is async-signal-safe, like the rest of the
 // producer.
 //
-// A site is a list of return addresses, from the wrapper's caller outwards, found with the unwind
-// tables of the loaded objects. Its ID is the address if there is only one, otherwise a hash of the
-// addresses, so that threads do not have to agree on IDs. The first thread that uses a site not
-// defined in this process writes the definition (HT_FRAMES) into its own stream, before the record
-// that refers to the site. Executable mappings that contain the addresses are recorded as they are
-// discovered (HT_MODULE).
+// A site is a list of return addresses, from the wrapper's caller outwards. They are found with the
+// unwind tables of the loaded objects. If the list has a single address, the site's ID is that
+// address. Otherwise the ID is a hash of the addresses, so that threads do not have to agree on
+// IDs. The first thread that uses a site not defined in this process writes the definition
+// (HT_FRAMES) into its own stream, before the record that refers to the site. Executable mappings
+// that contain the addresses are recorded as they are discovered (HT_MODULE).
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 
@@ -22,23 +22,23 @@ struct producer_process;
 struct producer_thread;
 struct producer_stream;
 
-// Requested number of frames per site, at most SPOOL_MAX_DEPTH; 0: sites are not recorded. Constant
-// once the process has joined its session.
+// Maximum number of frames per site, at most SPOOL_MAX_DEPTH, or 0 if sites are not recorded.
+// Constant once the process has joined its session.
 extern uint32_t producer_depth __attribute__((visibility("hidden")));
 
-// Mean number of bytes allocated between recorded stacks; 0: every stack is recorded.
+// Mean number of bytes allocated between recorded stacks, or 0 if every stack is recorded.
 extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
 
-// Call if an allocation of `size` bytes has used up producer_tls.stack_left. Returns true if its
-// stack is recorded, and draws the number of bytes until the next one.
+// Call if an allocation of `size` bytes has used up producer_tls.stack_left. Returns true if the
+// allocation's stack is recorded. Then draws the number of bytes until the next recorded stack.
 bool producer_site_choose(uint64_t size) __attribute__((visibility("hidden")));
 
 enum {
     PRODUCER_SEEN_SITES = 1 << 16, // maximum size
     PRODUCER_SEEN_FIRST = 1 << 10, // initial size
-    PRODUCER_SEEN_LINE = 8,        // entries per cache line; an ID may be in any of them
-    // Maximum number of known executable mappings. Addresses in others are recorded without their
-    // file.
+    PRODUCER_SEEN_LINE = 8,        // entries per cache line; an ID may be in any entry of its line
+    // Maximum number of known executable mappings. Addresses in other mappings are recorded without
+    // their file.
     PRODUCER_CONFIGURATIONS = 256,
     PRODUCER_MAX_RANGES = 2048,
 };
@@ -46,12 +46,12 @@ enum {
 // A range of executable memory.
 struct producer_range {
     uint64_t start, end;
-    uint64_t file; // identifies the file; 0: no file
+    uint64_t file; // identifies the file, or 0 if there is no file
     uint64_t bias; // start minus the offset in the file
     uint32_t scan; // number of the last scan that found the mapping
 };
 
-// A set of replaced ranges, and its value of unwind_generation.
+// A set of replaced ranges, and the value of unwind_generation for that set.
 struct producer_configuration {
     uint64_t sum;
     uint32_t generation;
@@ -62,14 +62,14 @@ enum {
     PRODUCER_PIECE_BYTES = 4096, // bytes read from an ELF file at once
 };
 
-// Data of a process image. Wiped in a fork child, which defines its sites again.
+// Data of a process image. Wiped in a fork child, which therefore defines its sites again.
 struct producer_sites {
-    // 1: a thread is scanning the mappings and owns the members below, except `seen`.
+    // 1 while a thread is scanning the mappings. That thread owns the members below, except `seen`.
     _Atomic uint32_t scanning;
     // Value of spool_header.restarts when the definitions known here were written.
     _Atomic uint32_t restarts;
     uint32_t n_ranges;
-    uint32_t scans, misses; // scans of the mappings, and addresses found in no mapping
+    uint32_t scans, misses; // number of scans, and of addresses found in no mapping
     _Atomic uint32_t age;   // value of unwind_age at the last check for unloaded objects
     uint32_t n_configurations;
     uint64_t configuration; // sum of the hash changes of all replaced ranges
@@ -79,11 +79,10 @@ struct producer_sites {
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
     _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
     _Atomic uint32_t n_seen, growing;
-    // Index mask of `seen` without the bits of PRODUCER_SEEN_FIRST - 1, so that 0 is valid in a
+    // Index mask of `seen`, without the bits of PRODUCER_SEEN_FIRST - 1. Therefore 0 is valid in a
     // fork child.
     _Atomic uint32_t seen_mask;
-    // IDs of defined sites. If an ID was replaced by others, its site is defined again at the next
-    // use.
+    // IDs of defined sites. If other IDs have replaced an ID, the next use defines its site again.
     _Alignas(64) _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
 };
 
@@ -93,10 +92,10 @@ void producer_sites_start(uint32_t depth, uint64_t sample_bytes);
 // Disables recording of sites. No other thread may be running.
 void producer_sites_stop(void);
 
-// Returns the site of a call, a number of CODEC_NOTE_BITS bits that is never 0, and defines the
-// site in the stream if necessary. `caller` is the wrapper's return address. The chain of frame
-// pointers that starts at `frame`, the frame of a function called by the wrapper, must lead to the
-// wrapper's frame. If the thread has no state, the site is the caller.
+// Returns the site of a call, a nonzero number of CODEC_NOTE_BITS bits, and defines the site in the
+// stream if necessary. `caller` is the wrapper's return address. `frame` is the frame of a function
+// called by the wrapper; the chain of frame pointers from there must lead to the wrapper's frame.
+// If the thread has no state, the site is `caller`.
 uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
                             struct producer_stream *stream, const void *caller, const void *frame);
 
@@ -114,7 +113,8 @@ static inline uint64_t producer_site_place(const struct producer_sites *sites, u
     return (id ^ id >> 16) & mask;
 }
 
-// Returns true if the site has been defined. While the table grows, a defined site may be missed.
+// Returns true if the site has been defined. May return false for a defined site while the table
+// grows.
 static inline bool producer_site_seen(const struct producer_sites *sites,
                                       const struct spool_header *spool, uint64_t id)
 {
@@ -126,15 +126,15 @@ static inline bool producer_site_seen(const struct producer_sites *sites,
            producer_site_in_line(sites, place, id);
 }
 
-// Records a call that allocated a block of `count` elements, together with its site, if the site is
-// defined and the block fits in the one-word form. Returns false if nothing was done and the caller
-// must use producer_record.
+// Records a call that allocated a block of `count` elements, together with its site. Returns false
+// if the site is not defined or the block does not fit in the one-word form. The caller must then
+// use producer_record; nothing has changed.
 bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                              const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
 
-// Like producer_put_with_stack, for a calloc whose count is not 1. The stack of the call may be
-// recorded or not.
+// Like producer_put_with_stack, for a calloc whose count is not 1. Works whether or not the stack
+// of the call is recorded.
 bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const void *caller,
                          const void *frame) __attribute__((visibility("hidden")));
 
@@ -148,7 +148,7 @@ struct producer_mapping {
     const char *path; // in producer_sites.lines; "" if the mapping has no path
 };
 
-// The caller of the functions below must own `sites->scanning`.
+// Requires that the caller owns `sites->scanning`. Applies to all functions below.
 
 // Finds the mapping that contains an address. Returns false if there is no such mapping or /proc
 // cannot be read.
@@ -158,7 +158,7 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 
 // Starts a new generation of sites if the process or its parent unloaded objects before the first
-// site, because the mappings at that time are unknown. Increments unwind_age.
+// site, because the mappings before that are unknown. Increments unwind_age.
 void producer_maps_start(struct producer_sites *sites);
 
 // Reads the mappings and records new executable ones in the stream.

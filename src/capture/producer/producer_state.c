@@ -26,7 +26,7 @@ const struct rseq_cs producer_section = {.start_ip = (uintptr_t)&signature[0],
 
 ptrdiff_t producer_section_at;
 
-// Offset of struct rseq from the thread pointer; 0: unknown.
+// Offset of struct rseq from the thread pointer, or 0 if unknown.
 static ptrdiff_t rseq_at;
 
 void producer_set_rseq(ptrdiff_t offset)

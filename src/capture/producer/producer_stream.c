@@ -1,4 +1,4 @@
-// Streams of records: chunks, epochs, bases, long records.
+// Writes streams of records: chunks, epochs, bases and long records.
 #include "capture/producer/producer_private.h"
 
 static size_t words_left(const struct producer_stream *stream)
@@ -29,7 +29,7 @@ static void stream_open(struct producer_thread *t, struct producer_stream *strea
     chunk->first_word = stream->first_word;
     chunk->epoch0 = stream->state.epoch;
     chunk->base0 = stream->state.base;
-    // Pairs with the recorder's acquire: it reads the fields above after the state.
+    // Pairs with the recorder's acquire, which precedes its reads of the members above.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_OWNED, memory_order_release);
     stream->chunk = chunk;
     stream->pos = stream->read_at = chunk->words;
@@ -46,7 +46,7 @@ uint64_t producer_usual_ticks(void)
 #endif
 }
 
-// Counts the words since the last reading, which have its ticks.
+// Counts the words since the last reading, whose events have the ticks of that reading.
 static void count_unread(const struct producer_stream *stream, bool early)
 {
     struct spool_readings *r = stream->readings;
@@ -60,8 +60,9 @@ static void count_unread(const struct producer_stream *stream, bool early)
         atomic_store_explicit(&r->early_words, n, memory_order_relaxed);
 }
 
-// Returns the new reading_mask. The distance between readings doubles below a quarter of the usual
-// ticks, and halves above a half, so that usual variations do not make events early.
+// Returns the new reading_mask. The distance between readings doubles if it takes less than a
+// quarter of the usual ticks, and halves if it takes more than half. Therefore usual variations do
+// not make events early.
 static uint32_t next_mask(uint32_t mask, uint64_t ticks)
 {
     uint64_t usual = producer_usual_ticks();
@@ -72,9 +73,9 @@ static uint32_t next_mask(uint32_t mask, uint64_t ticks)
     return ticks >= usual / 2 ? mask / 2 | PRODUCER_EACH_WORD : mask;
 }
 
-// The stores before the reading are in this order because of signal handlers and the kernel: if a
-// handler records an event, or the thread is switched out, or a reading is requested after the
-// store, the next event is a reading too.
+// The order of the stores before the reading matters for signal handlers and the kernel. The next
+// event also reads the counter if, after the store, a handler records an event, the thread is
+// switched out, or a reading is requested.
 uint64_t producer_read_counter(struct producer_stream *stream)
 {
     uint32_t sequence = atomic_load_explicit(&stream->readings->sequence, memory_order_relaxed);
@@ -109,7 +110,8 @@ static uint64_t event_stamp(const struct producer_process *p, struct producer_st
                             const struct event *ev)
 {
     uint64_t ticks = stream->reading_mask ? producer_read_counter(stream) : 0;
-    // Otherwise a second thread has appeared, and the reading must be ordered with its frees.
+    // Otherwise a second thread has appeared, and the reading must be ordered with the frees of
+    // that thread.
     if (stream->reading_mask)
         return ticks >> CODEC_STAMP_SHIFT;
     enum event_class class = event_infos[ev->kind].class;
@@ -117,7 +119,7 @@ static uint64_t event_stamp(const struct producer_process *p, struct producer_st
     return is_release && producer_tls.releaser ? stamp_release(p, ev->ptr) : stamp_now(p);
 }
 
-// Writes a record. The stream must have space for it and its prefix.
+// Writes a record. The stream must have space for the record and its prefix.
 static void put_record(struct producer_stream *stream, const struct event *ev, uint64_t stamp)
 {
     stream->last_stamp = stamp;
@@ -143,7 +145,7 @@ void producer_count_unrecorded(const struct producer_process *p, const struct ev
                               memory_order_relaxed);
 }
 
-// Makes space for the record of `ev`. If a new chunk is needed, opens one and records how long that
+// Makes space for the record of `ev`. If necessary, opens a new chunk and records how long that
 // took. Returns false if there is no space.
 static bool make_room(struct producer_process *p, struct producer_thread *t,
                       struct producer_stream *stream, const struct event *ev)
@@ -153,7 +155,7 @@ static bool make_room(struct producer_process *p, struct producer_thread *t,
     if (words_left(stream) >= words &&
         producer_chunk_populate(p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
-    // Counts the unread words of the chunk.
+    // The reading counts the unread words of the chunk.
     if (stream->chunk && stream->reading_mask)
         producer_read_counter(stream);
     producer_stream_close(p, stream);

@@ -1,4 +1,4 @@
-// State of the calling thread: thread start, process exit, end of recording.
+// State of the calling thread: thread start, process exit and end of the recording.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static void start_thread(struct producer_process *p, struct producer_thread *t)
     producer_thread_arm_key();
     if (t->number == 0 && p->clock != CLOCK_KIND_MONOTONIC)
         producer_begin_sparse(p, &t->streams[0]);
-    // The main thread, or the first thread of a fork child, started with the process.
+    // This is the main thread, or the first thread of a fork child. It started with the process.
     if (t->number == 0)
         return;
     const struct event ev = {.kind = HT_THREAD_START, .value = t->parent};
@@ -35,7 +35,7 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     t = NULL;
     p = producer_process_ready();
     if (p) {
-        // A signal handler may have run before signals were blocked.
+        // A signal handler may have created the state before signals were blocked.
         t = producer_tls.thread->live ? producer_tls.thread : producer_thread_alloc(p);
         if (t && !t->live)
             start_thread(p, t);

@@ -1,49 +1,50 @@
-// Interface between libheaptape.so and `heaptape record --pid`, which loads the library into a
+// Interface between libheaptape.so and `heaptape record --pid`. heaptape loads the library into a
 // running process and calls these exported functions (src/capture/wrap/attach.c) in a thread of the
 // process:
 //
 //       int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
 // Prepares the functions of the loaded object at `base` for redirection (entries.h) and sets *area
-// to the address of the plan's area. Returns 0 or an errno (redirect_map). Then the caller writes
-// the code of the area and, while all threads are stopped and none of them is among the replaced
-// bytes, the jumps in the object.
+// to the address of the plan's area. Returns 0 or a positive errno (redirect_map). Then the caller
+// writes the code of the area. While all threads are stopped and no thread is among the replaced
+// bytes, the caller writes the jumps into the object.
 //
 //       int heaptape_attach(const char *session_dir, const struct spool_wrap *names, int tables)
-// Starts recording the process in the session of that directory, by the redirected functions.
-// `tables` (enum spool_tables) are the functions that are recorded through the loader's tables.
-// `names` are the names of --wrap, or NULL. Returns 0 or an errno; on error nothing is recorded.
-// ENOLINK: a function of `names` is not called through the tables by any object.
+// Starts recording the process, in the session of that directory, through the redirected functions.
+// `tables` (enum spool_tables) selects functions that are recorded through the loader's tables.
+// `names` are the names of --wrap, or NULL. Returns 0 or a positive errno. After an error nothing
+// is recorded. ENOLINK: no object calls a function of `names` through the tables.
 //
 //       int heaptape_end(uint32_t by)
 // Stops recording, for the heaptape with PID `by`. Calls that begin afterwards bypass the library.
-// Other threads run, and may still use the memory of the recording. Returns 0, EALREADY if there is
-// no such memory, or ENOTSUP if the program was started with the library.
+// The other threads keep running, and may still use the memory of the recording. Returns 0,
+// EALREADY if there is no such memory, or ENOTSUP if the program was started with the library.
 //
 //       uint32_t heaptape_recorder(void)
 // Returns the PID of the process's live recorder, or 0.
 //
 //       int heaptape_clear(void)
-// Frees everything that an ended recording allocated. Other threads run. Since heaptape_end, the
-// caller must have found each of them once stopped outside the code of the library and without
-// SPOOL_THREAD_WRITING, and must have set its `state` to that of the calling thread. Returns 0, or
-// EAGAIN if a thread that was created during the recording has not started.
+// Frees everything that an ended recording allocated, while the other threads keep running. Since
+// heaptape_end, the caller must have stopped each other thread at least once outside the library's
+// code and without SPOOL_THREAD_WRITING. It must then have set that thread's `state` to the calling
+// thread's `state`. Returns 0, or EAGAIN if a thread that was created during the recording has not
+// started.
 //
 //       const struct spool_thread *heaptape_thread(void)
 // Returns the calling thread's struct.
 //
 //       int heaptape_list(const struct spool_block *blocks, size_t n)
-// Records live blocks. All other threads must be stopped, and none of them inside a wrapper.
-// Returns 0, or EAGAIN if the process is not being recorded.
+// Records live blocks. All other threads must be stopped outside the wrappers. Returns 0, or EAGAIN
+// if the process is not being recorded.
 #ifndef HEAPTAPE_SPOOL_ATTACH_H
 #define HEAPTAPE_SPOOL_ATTACH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// The library is loaded into a running process through a descriptor's path, so that the process's
-// file system does not have to contain it. If that is forbidden, it is loaded from a file with this
-// name in the session directory. The library recognizes from its own path that it was loaded in one
-// of these ways.
+// heaptape loads the library into a running process through a descriptor's path, because the
+// process's file system does not always contain the library. If that is forbidden, heaptape loads
+// the library from a file with this name in the session directory. The library recognizes both
+// cases from its own path.
 #define SPOOL_ATTACHED_FD   "/proc/self/fd/"
 #define SPOOL_ATTACHED_FILE "libheaptape-attached.so"
 
@@ -66,7 +67,7 @@ enum {
     SPOOL_WRAP_BYTES = 64,
 };
 
-// Names to wrap; "" if the function is not wrapped.
+// Names to wrap; "" for a function that is not wrapped.
 struct spool_wrap {
     char names[SPOOL_WRAPPED][SPOOL_WRAP_BYTES];
 };

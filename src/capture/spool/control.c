@@ -13,17 +13,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAIT_NS 20000000u // between checks that the recorder is alive
+#define WAIT_NS 20000000u // interval between checks that the recorder is alive
 // A live recorder repairs a truncated session within this many waits of WAIT_NS.
 #define REPAIR_NAPS 50
-// Timeout of the lock, after which its holder is presumed dead: the lock is held for a few
-// instructions only.
+// Timeout of the lock. After this time the holder is presumed dead, because the lock is held for a
+// few instructions only.
 #define LOCK_NS 1000000000u
 
 bool control_is_gone(uint32_t pid)
 {
-    // kill(2) succeeds for zombies; pidfd_open, which needs Linux 5.3 and a descriptor, detects
-    // them.
+    // kill(2) succeeds for zombies, but pidfd_open detects them. pidfd_open requires Linux 5.3 and
+    // a descriptor.
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;
@@ -59,8 +59,8 @@ static void sleep_ns(uint64_t ns)
 
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 {
-    // Only compares the word, and requeues no waiter. If the kernel or a system call filter does
-    // not support the operation, the recorder is assumed to be alive.
+    // This operation only compares the word; it requeues no waiter. If the kernel or a system call
+    // filter does not support the operation, the recorder is assumed to be alive.
     const _Atomic uint32_t *word = &futexes->recorder.owner;
     long rc = -1;
     errno = EFAULT;
@@ -74,8 +74,9 @@ bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes)
 {
-    // Pairs with the recorder's read of the counts before it sleeps. A wake-up between the read and
-    // the sleep is lost, and the recorder wakes at the next one or when its short sleep times out.
+    // Pairs with the recorder's read of the counts before the recorder sleeps. A wake-up between
+    // the read and the sleep is lost. Then the recorder wakes at the next wake-up or when its short
+    // sleep times out.
     atomic_fetch_add(&h->wakeups, SPOOL_CHUNKS_A_WAKE);
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
@@ -88,7 +89,7 @@ static int reason_to_stop(const struct control *c)
     return c->process && control_is_gone(c->process) ? -ESRCH : 0;
 }
 
-// Blocks all signals, because a handler that needs the lock would deadlock, and acquires the lock.
+// Blocks all signals and acquires the lock. A signal handler that needed the lock would deadlock.
 // Returns the signal mask to restore.
 static uint64_t lock(struct spool_control *k)
 {
@@ -110,7 +111,7 @@ static void unlock(struct spool_control *k, uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-// Returns true if the state was set, false if the ring of changes is full.
+// Returns true if the state was set, or false if the ring of changes is full.
 static bool try_set_state(const struct control *c, enum spool_recording to)
 {
     struct spool_control *k = &c->header->control;
@@ -130,8 +131,8 @@ static bool try_set_state(const struct control *c, enum spool_recording to)
     return same || room;
 }
 
-// Sets the state. If the ring of changes is full, waits for the recorder to make space, as it does
-// with each batch.
+// Sets the state. If the ring of changes is full, waits until the recorder makes space, which it
+// does in each batch.
 static int set_state(const struct control *c, enum spool_recording to)
 {
     while (!try_set_state(c, to)) {
@@ -174,7 +175,7 @@ static int reset_trace(const struct control *c)
     return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
 }
 
-// Without a recorder the spool itself is the recording.
+// Without a recorder, the spool itself is the recording.
 static int sync_all(const struct control *c)
 {
     return c->session->flags & SPOOL_NO_RECORDER ? 0 : send_request(c, SPOOL_SYNC);

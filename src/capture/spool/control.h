@@ -1,5 +1,5 @@
 // Controls a recording, from the process (include/heaptape/heaptape.h) or from outside (heaptape
-// ctl). The functions do not allocate, and call nothing from libc except syscall(2) and the vDSO
+// ctl). The functions do not allocate. They call nothing from libc except syscall(2) and the vDSO
 // clock.
 #ifndef HEAPTAPE_SPOOL_CONTROL_H
 #define HEAPTAPE_SPOOL_CONTROL_H
@@ -22,7 +22,8 @@ struct control {
     struct spool_header *header;         // mapping of the process's spool
     const struct spool_session *session; // copy of the session
     const struct spool_session *futexes; // mapping of the session, for system calls only
-    uint32_t process; // pid of the traced process in the caller's pid namespace; 0: the caller
+    // pid of the traced process in the caller's pid namespace, or 0 for the caller
+    uint32_t process;
 };
 
 // Changes the state of the recording, or waits until the recorder has completed a sync or reset. A
@@ -38,10 +39,9 @@ struct control {
 //   -ENODATA  tracing turned itself off
 int control_execute(const struct control *c, enum control_verb verb);
 
-// Returns true if a live recorder will drain the session's spools. After it has returned false, it
-// never returns true again. If the mapped session is truncated, waits up to a second for the
-// recorder to repair it. Uses a system call, which cannot fault. `owner` is the member of struct
-// spool_session.
+// Returns true if a live recorder will drain the session's spools. After a first false, always
+// returns false. If the mapped session is truncated, waits up to a second for the recorder to
+// repair it. Uses a system call, which cannot fault. `owner` is the member of struct spool_session.
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner);
 
 // Wakes the recorder, which then examines the spool.
@@ -51,8 +51,8 @@ void control_wake_recorder(struct spool_header *h, const struct spool_session *f
 // report it (before Linux 5.9).
 uint32_t control_filters(void);
 
-// Returns true if the process has exited or is a zombie; false if the pid is invalid in this
-// namespace.
+// Returns true if the process has exited or is a zombie. Returns false if the pid is invalid in
+// this namespace.
 bool control_is_gone(uint32_t pid);
 
 #endif

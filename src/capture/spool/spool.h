@@ -15,9 +15,9 @@
 //
 // Processes of different users do not share files, unless a process inherited a mapping.
 //
-// Life of a chunk: FREE -> OWNED (a thread popped the chunk or got a fresh one) -> DONE (the chunk
-// is full or the thread exited) -> FREE (the recorder drained it). A thread writes words and then
-// publishes them. Published words survive the process, however it dies. Once per batch, the
+// Life of a chunk: FREE -> OWNED (a thread popped the chunk or got a fresh chunk) -> DONE (the
+// chunk is full or the thread exited) -> FREE (the recorder drained it). A thread writes words and
+// then publishes them. Published words survive the process, however it dies. Once per batch, the
 // recorder also drains the published words of OWNED chunks.
 #ifndef HEAPTAPE_SPOOL_SPOOL_H
 #define HEAPTAPE_SPOOL_SPOOL_H
@@ -35,7 +35,7 @@
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
-// Followed by the effective user ID, as the process sees it.
+// Prefix of the file name. The effective user ID, as the process sees it, follows.
 #define SPOOL_RESERVES_FILE "reserves-"
 
 // Environment variables of a traced process.
@@ -52,13 +52,13 @@ enum {
     // cache (docs/design/capture.md).
     SPOOL_CHUNK_BYTES = 65536,
     SPOOL_CHUNK_HEADER_BYTES = 64,
-    // Pages of a chunk are allocated in pieces of this size. Most processes and threads need one
+    // Pages of a chunk are allocated in pieces of this size. Most processes and threads use one
     // piece.
     SPOOL_PIECE_BYTES = 16384,
     SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,
 
-    // struct spool_header with its strings; a multiple of the chunk size, so that chunks are
-    // aligned.
+    // Size of struct spool_header with its strings. It is a multiple of the chunk size, so that
+    // chunks are aligned.
     SPOOL_HEADER_BYTES = 65536,
     SPOOL_MAX_CHUNKS = 16384,         // 1 GiB; tmpfs allocates only the pages that are written
     SPOOL_MAX_CHUNKS_ALONE = 1 << 18, // 16 GiB, without a recorder
@@ -66,7 +66,8 @@ enum {
     // threads wait for the recorder.
     SPOOL_BASE_CHUNKS = 24,
     SPOOL_CHUNKS_A_THREAD = 2,
-    // Number of full chunks that wakes the recorder. Each of its batches costs the program time.
+    // Number of full chunks that wakes the recorder. Each batch of the recorder costs the program
+    // time.
     SPOOL_CHUNKS_A_WAKE = 10,
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
@@ -75,7 +76,7 @@ enum {
 
 // Space for spools in the user's reserves file, after struct spool_reserves. Fork children use
 // these reserves if they cannot create a file, for example after chroot or under resource limits.
-// They inherit a mapping of the start of the file and map a reserve from it.
+// They inherit a mapping of the start of the file and map a reserve through it.
 enum {
     SPOOL_RESERVES = 64,
     SPOOL_RESERVE_CHUNKS = 64,
@@ -83,8 +84,8 @@ enum {
     SPOOL_RESERVES_BYTES = 65536,
 };
 
-// Returns the offset of reserve `slot` in the file. RLIMIT_FSIZE may make the file shorter, with
-// fewer reserves.
+// Returns the offset of reserve `slot` in the file. RLIMIT_FSIZE may shorten the file, which then
+// has fewer reserves.
 static inline uint64_t spool_reserve_offset(unsigned slot)
 {
     return SPOOL_RESERVES_BYTES + (uint64_t)slot * SPOOL_RESERVE_BYTES;
@@ -97,8 +98,8 @@ enum {
     SPOOL_UNMAPPED_UID = 65534, // owner of files whose user has no mapping in the user namespace
 };
 
-// Returns true if a session may use the directory. If another user owned it or could write to it,
-// that user could read the recording.
+// Returns true if a session may use the directory. If another user owned the directory or could
+// write to it, that user could read the recording.
 static inline bool spool_folder_is_safe(const struct stat *st, uid_t self)
 {
     bool foreign = st->st_uid != self && st->st_uid != 0 && st->st_uid != SPOOL_UNMAPPED_UID;
@@ -110,22 +111,22 @@ enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUN
 
 struct spool_chunk {
     // End of the published words: the low 32 bits of the address after the last published word, in
-    // the process's address space. Only written by the owner, with release order after the words.
+    // the process's address space. Only the owner writes it, with release order after the words.
     // The recorder loads it with acquire order (spool_published).
     _Atomic uint32_t published;
     _Atomic uint32_t state; // enum spool_chunk_state
-    // The owner writes the fields up to base0, and `start`, before it sets state to OWNED
+    // The owner writes the members up to base0, and `start`, before it sets state to OWNED
     // (release). They are constant until the chunk is FREE again.
     uint32_t thread; // number of the thread within its process, from 0, in order of creation
     uint32_t tid;    // kernel's thread ID
-    // 0, or 1 for events in a signal handler that interrupted the writing of a record.
+    // 1 for events in a signal handler that interrupted the writing of a record, else 0.
     uint32_t stream;
     uint32_t next_free;  // link of the stack of free chunks
     uint64_t first_word; // offset of words[0] in the stream, in words
     uint64_t epoch0;     // epoch and base of the codec before words[0]
     uint64_t base0;
     uint32_t drained_words; // used by the recorder only
-    // Number of bytes, from the start of the chunk, whose pages are allocated; a multiple of
+    // Number of bytes, from the start of the chunk, whose pages are allocated. A multiple of
     // SPOOL_PIECE_BYTES.
     uint32_t ready_bytes;
     uint32_t start; // initial value of `published`
@@ -149,7 +150,7 @@ enum spool_recording {
     SPOOL_STOPPED = 2, // like PAUSED, until CONTROL_START
 };
 
-// Requests to the recorder, which acknowledges each when it is done.
+// Requests to the recorder, which acknowledges each completed request.
 enum spool_request {
     SPOOL_SYNC = 0,  // write everything published so far to the file
     SPOOL_RESET = 1, // empty the file and start the trace again
@@ -161,7 +162,7 @@ enum { SPOOL_STATE_CHANGES = 1024 };
 
 // Control words, written by the process and by `heaptape ctl` (src/capture/spool/control.h). Only
 // the slow path of a thread reads `state`. The boundaries between recorded and unrecorded time are
-// exact even so, because the recorder drops events by timestamp.
+// exact nevertheless, because the recorder drops events by timestamp.
 struct spool_control {
     _Atomic uint32_t state;                 // enum spool_recording
     uint32_t first_state;                   // `state` before the first change; constant
@@ -173,8 +174,8 @@ struct spool_control {
     // requests, so that a stray write in the program does not delete the trace.
     _Atomic uint32_t reset_proof;
     _Atomic uint64_t events; // events recorded so far, counted by the recorder
-    // Ring of state changes, each `stamp << 2 | state from that stamp on`. The writer counts
-    // changes_made, the recorder changes_taken.
+    // Ring of state changes. Each change is `stamp << 2 | state`, where the state applies from the
+    // stamp on. The writer counts changes_made, the recorder changes_taken.
     _Atomic uint64_t changes_made, changes_taken;
     _Atomic uint64_t changes[SPOOL_STATE_CHANGES];
 };
@@ -182,7 +183,7 @@ struct spool_control {
 // Handshake when a process that started its own recorder exits.
 enum spool_finishing {
     SPOOL_FINISHING = 1, // the process asks the recorder to complete the trace
-    // The recorder's answer: it continues, because other processes are being recorded.
+    // The recorder continues, because other processes are being recorded.
     SPOOL_GOES_ON = 2,
 };
 
@@ -190,61 +191,62 @@ enum spool_status {
     SPOOL_STARTING = 0, // the header is being filled in
     SPOOL_RUNNING = 1,
     SPOOL_CLOSED = 2, // heaptape has detached from the process: no more chunks will be written
-    SPOOL_OFF = 3,    // tracing turned itself off; `reason` has the cause
+    SPOOL_OFF = 3,    // tracing turned itself off; `reason` contains the cause
 };
 
 enum { SPOOL_COST_EVENTS = 64, SPOOL_FAST_EVENTS = 256 };
 
-// Number of calls that were made but not recorded. One counter per cache line, selected by thread
-// number.
+// Number of calls that were made but not recorded. Each counter has its own cache line. The thread
+// number selects the counter.
 enum { SPOOL_COUNTS = 16 };
 struct spool_count {
     _Alignas(64) _Atomic uint64_t calls;
 };
 
 // A process with a single thread does not read the counter at every event. These words request
-// readings and count the events without one.
+// readings, and count the events that did not read the counter.
 enum {
-    SPOOL_READ_ALL = 1,          // in `sequence`: read the counter at every event
+    SPOOL_READ_ALL = 1,          // bit of `sequence`: read the counter at every event
     SPOOL_READ_STEP = 4,         // added to `sequence` to request a reading at the next event
     SPOOL_MAX_UNREAD_WORDS = 64, // maximum distance between two readings
 };
 struct spool_readings {
-    // Changed by the recorder before each drain, with each state change, and when the process gets
-    // a second thread.
+    // Changed by the recorder before each drain and with each state change, and by the process when
+    // it gets a second thread.
     _Alignas(64) _Atomic uint32_t sequence;
-    // Words since the start of the process that have the stamp of an earlier reading; updated at
-    // the next reading. Of these, words between two readings that were more than usual_ticks apart.
+    // unread_words counts the words since the start of the process that have the stamp of an
+    // earlier reading. early_words counts the part of these words that lies between two readings
+    // more than usual_ticks apart. Both are updated at the next reading.
     _Atomic uint64_t unread_words, early_words;
     uint64_t usual_ticks;
 };
 
-// Value of spool_header.reason: the recorder drains no more, or is gone.
+// Value of spool_header.reason if the recorder has stopped draining or has ended.
 #define SPOOL_REASON_ENDED "the recorder has ended"
 
 struct spool_header {
     uint64_t magic; // written after all other constants (release)
     uint32_t pid, ppid;
-    uint64_t start_stamp;           // in record units (ticks >> CODEC_STAMP_SHIFT)
-    uint32_t max_chunks;            // number of chunks that the file has space for
-    uint32_t parent_spool_pid;      // pid of the parent image if this image is a fork child, else 0
-    uint64_t parent_start_stamp;    // start_stamp of the parent image
-    uint64_t fork_stamp;            // stamp of the fork; 0 if no pthread_atfork handler ran
-    uint64_t exe_device, exe_inode; // executable, as in stat(2); inode 0: unknown
-    // /proc/self/statm before the first event of the image; "": unknown, or a fork child.
+    uint64_t start_stamp;        // in record units (ticks >> CODEC_STAMP_SHIFT)
+    uint32_t max_chunks;         // number of chunks that the file has space for
+    uint32_t parent_spool_pid;   // pid of the parent image, or 0 if this image is not a fork child
+    uint64_t parent_start_stamp; // start_stamp of the parent image
+    uint64_t fork_stamp;         // stamp of the fork; 0 if no pthread_atfork handler ran
+    uint64_t exe_device, exe_inode; // executable, as in stat(2); inode 0 if unknown
+    // /proc/self/statm before the first event of the image. "" if unknown, or in a fork child.
     char statm[64];
     uint64_t start_cpu_ns; // CPU time of the process when the spool was created
     uint64_t fast_ticks;   // ticks that SPOOL_FAST_EVENTS events take on the fast path
-    uint64_t unread_ticks; // the same, without readings of the counter
+    uint64_t unread_ticks; // like fast_ticks, but without readings of the counter
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t finishing;           // enum spool_finishing
-    // 1: the recorder does not drain this spool, or has stopped draining it.
+    // 1 if the recorder does not drain this spool, or has stopped draining it.
     _Atomic uint32_t refused;
-    _Atomic uint32_t adopted;  // 1: the recorder has found this spool
+    _Atomic uint32_t adopted;  // 1 if the recorder has found this spool
     _Atomic uint32_t ended_by; // PID of the heaptape that detached from the process, or 0
-    // 1 + a descriptor of the process: the process waits for the plan of the object in this file
-    // (entries_name_file). The recorder sets 0.
+    // While the process waits for a plan: 1 + the process's descriptor of the object's file
+    // (entries_name_file). The recorder sets it to 0.
     _Atomic uint32_t plan_wanted;
     // Number of trace resets so far. After a reset, the process must repeat its definitions.
     _Atomic uint32_t restarts;
@@ -257,17 +259,18 @@ struct spool_header {
     _Atomic uint64_t end_stamp;
     _Atomic uint64_t end_cpu_ns; // CPU time at exit; 0 if the process has not exited normally
     // glibc's mallinfo2 at exit, if calls bypass the library: bytes in use, and bytes that malloc
-    // has obtained from the system. 0: not measured.
+    // has obtained from the system. 0 if not measured.
     _Atomic uint64_t malloc_in_use_bytes, malloc_system_bytes;
 
-    // Stack of FREE chunks: the low 32 bits are index + 1, the high 32 bits a tag against ABA.
+    // Stack of FREE chunks. The low 32 bits are the index of the top chunk plus 1; the high 32 bits
+    // are a tag against ABA.
     _Alignas(64) _Atomic uint64_t free_top;
     _Atomic uint32_t free_sequence;  // futex, incremented when the recorder frees a chunk
     _Atomic uint32_t waiters;        // threads that sleep on free_sequence
     _Atomic uint64_t waits, wait_ns; // number and total duration of threads' waits for the recorder
 
-    // Events that did not take the fast path, and their cost, estimated from one in
-    // SPOOL_COST_EVENTS events of each thread.
+    // Number of events that did not use the fast path, and their cost. The cost is estimated from
+    // one in SPOOL_COST_EVENTS events of each thread.
     _Alignas(64) _Atomic uint64_t slow_events, slow_ticks;
     // Number of timed calls to the real functions, and two estimates of the ticks spent in all
     // calls. call_min_ticks excludes the cost of reading the clock and may be negative (two's
@@ -281,53 +284,54 @@ struct spool_header {
     // Calls dropped under --lossy, after tracing turned itself off, or in threads without a state.
     struct spool_count unrecorded[SPOOL_COUNTS];
 
-    _Alignas(64) char reason[120]; // why status is SPOOL_OFF
+    _Alignas(64) char reason[120]; // reason for SPOOL_OFF
     char allocator[512];           // path of the object that defines the real malloc
     char bypassed_by[512]; // object whose malloc the program calls instead of the library's, or ""
-    // Paths of objects whose calls bypass the library, each terminated by NUL; truncated if there
+    // Paths of objects whose calls bypass the library, each terminated by NUL. Truncated if there
     // is no space.
     char deepbound[2048];
     _Atomic uint32_t deepbound_bytes;
     char exe[4096];
     uint32_t argv_bytes; // argv, each string terminated by NUL; truncated if there is no space
     char argv[32768];
-    char end_statm[64]; // /proc/self/statm at exit; "": unknown
+    char end_statm[64]; // /proc/self/statm at exit, or "" if unknown
 };
 _Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header fits in 64 KiB");
 
 enum spool_session_flags {
     SPOOL_LOSSY = 1, // drop and count events instead of waiting for the recorder
-    // No recorder drains the spool (--collect reads it later). Chunks are not reused, so the spool
-    // grows.
+    // The session has no recorder (--collect reads the spool later). Chunks are not reused, so the
+    // spool grows.
     SPOOL_NO_RECORDER = 2,
     SPOOL_START_PAUSED = 4,
-    SPOOL_FOLLOW_NONE = 8,   // only record the process that the recorder started
+    SPOOL_FOLLOW_NONE = 8,   // record only the process that the recorder started
     SPOOL_FOLLOW_MATCH = 16, // also record processes whose executable name matches `follow`
     SPOOL_USABLE = 32,       // record the usable size of each block
     SPOOL_MAPS = 64,         // record the program's own mappings
-    SPOOL_RESIDENCY = 128,   // record how many pages of its big blocks are in use
+    SPOOL_RESIDENCY = 128,   // record how many pages of the process's big blocks are in use
     SPOOL_EXACT_CLOCK = 256, // read the counter at every event
 };
 
 // Reason why a process has no spool. A value below 10000 is the errno of the operation that failed.
 enum spool_refusal {
-    SPOOL_REFUSED_SECCOMP = 10000, // its system calls are filtered
-    SPOOL_REFUSED_COUNTER,         // it may not read the time-stamp counter
+    SPOOL_REFUSED_SECCOMP = 10000, // the process's system calls are filtered
+    SPOOL_REFUSED_COUNTER,         // the process cannot read the time-stamp counter
     SPOOL_REFUSED_ENDED,           // the recording ended before the process joined
 };
 
 // A robust futex that the recorder holds while it is alive. When the recorder dies for any reason,
 // the kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). Checking `owner` requires
 // neither /proc nor a pid, works in every namespace, and is not affected by reuse of the recorder's
-// pid. A recorder that stops draining sets a bit that the kernel does not change.
+// pid. A recorder that stops draining sets SPOOL_RECORDER_STOPPED, a bit that the kernel does not
+// change.
 #define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
 struct spool_recorder {
-    void *next; // the kernel's robust list; an address in the recorder
+    void *next; // link of the kernel's robust list: an address in the recorder
     _Atomic uint32_t owner;
 };
 
-// The offsets of magic and flags are the same in all versions, so that no version deletes a session
-// that another version has yet to collect.
+// The offsets of magic and flags are the same in all versions. Therefore no version deletes a
+// session that another version has not yet collected.
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;
@@ -335,19 +339,19 @@ struct spool_session {
     uint32_t flags;       // enum spool_session_flags
     uint32_t clock_kind;  // enum clock_kind: clock of all stamps in the session
     uint32_t stamp_shift; // CODEC_STAMP_SHIFT of the recorder's build
-    uint64_t start_stamp,
-        realtime_ns;               // time of creation if there is no recorder
+    // realtime_ns is the time of creation, if there is no recorder
+    uint64_t start_stamp, realtime_ns;
     char follow[SPOOL_MAX_FOLLOW]; // glob pattern
-    uint32_t depth;                // stack frames recorded per call site; 0: no stacks
-    // Mean number of bytes allocated between recorded stacks; 0: every stack is recorded.
+    uint32_t depth; // stack frames recorded per call site; 0 if no stacks are recorded
+    // Mean number of bytes allocated between recorded stacks, or 0 if every stack is recorded.
     uint64_t sample_bytes;
     struct spool_wrap wrap; // functions of --wrap
     uint32_t owner;         // value of recorder.owner while the recorder lives
     // Number of the recorder's own system call filters. A process with the same number may measure
     // residency.
     uint32_t filters;
-    // Futex that the recorder sleeps on. Processes wake it but do not write here; the counts are in
-    // `wakeups` of struct spool_header.
+    // Futex that the recorder sleeps on. Processes wake the recorder, but do not write to this
+    // word. They count in spool_header.wakeups.
     _Alignas(64) _Atomic uint32_t wakeups;
 
     _Alignas(64) struct spool_recorder recorder;
@@ -356,26 +360,28 @@ struct spool_session {
 // A process that joined the session but has no spool.
 enum { SPOOL_UNTRACED = 64, SPOOL_NAME_BYTES = 16 };
 struct spool_untraced {
-    uint32_t pid;         // in the pid namespace of the process
-    _Atomic uint32_t why; // enum spool_refusal; 0: not filled in yet
+    uint32_t pid;         // in the process's own pid namespace
+    _Atomic uint32_t why; // enum spool_refusal, or 0 before the entry is filled in
     char name[SPOOL_NAME_BYTES];
     uint32_t resource; // RLIMIT_* that caused the refusal
-    uint64_t limit;    // value of that limit; 0 if no limit was the cause
+    uint64_t limit;    // value of that limit, or 0 if no limit was the cause
     struct spool_count count;
 };
 
 struct spool_reserves {
     uint64_t magic;
     _Atomic uint64_t taken; // one bit per reserve, set by the process and cleared by the recorder
-    // Number of processes that could not create a spool; the first SPOOL_UNTRACED are described.
+    // Number of processes that could not create a spool. The first SPOOL_UNTRACED processes are
+    // described.
     _Atomic uint32_t untraced;
     struct spool_untraced untraced_of[SPOOL_UNTRACED];
 };
 _Static_assert(sizeof(struct spool_reserves) <= SPOOL_RESERVES_BYTES,
                "the reserves follow the struct");
 
-// Selects the stacks to record: up to `depth` frames (0: no stacks), and on average one stack per
-// sample_bytes allocated (0: every stack).
+// Selects the stacks to record. A recorded stack has up to `depth` frames; a depth of 0 records no
+// stacks. On average, one stack per sample_bytes allocated is recorded; a value of 0 records every
+// stack.
 struct spool_stacks {
     uint32_t depth;
     uint64_t sample_bytes;
@@ -384,7 +390,7 @@ struct spool_stacks {
 #define SPOOL_SAMPLE_BYTES (512ull << 10) // default of --stacks=sample
 #define SPOOL_MAX_SAMPLE   (1ull << 50)
 
-// Parses "DEPTH", "sample" or "sample:BYTES"; BYTES may have a suffix: 512, 64K, 16M, 2G. Returns
+// Parses "DEPTH", "sample" or "sample:BYTES". BYTES may have a suffix: 512, 64K, 16M, 2G. Returns
 // 0, -EINVAL or -ERANGE.
 int spool_parse_stacks(const char *text, struct spool_stacks *to);
 

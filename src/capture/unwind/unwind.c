@@ -14,17 +14,17 @@ _Atomic uint64_t unwind_gone_start, unwind_gone_bytes;
 
 enum {
     SLOT_LOST = UNWIND_SLOT_LOST * WORD,
-    PATH_APART = 4, // a walk with more frames than this off the path becomes the path
+    PATH_APART = 4, // if more frames than this are not on the path, the walk becomes the path
 };
 
-// Fills the window from `at`, and also with up to 512 bytes before it on the same page, which hold
-// other words of the same frame.
+// Fills the window from `at` upwards. Also copies up to 512 bytes before `at` on the same page,
+// which contain other words of the same frame.
 static bool fill_window(struct unwind_window *w, uint64_t at)
 {
     enum { BEFORE = 512, PAGE = 4096 };
     uint64_t page = at & ~(uint64_t)(PAGE - 1), from = at - page < BEFORE ? page : at - BEFORE,
              cut = page + PAGE - from;
-    // Split at a page boundary, because an unreadable piece is omitted completely.
+    // Split the copy at a page boundary, because an unreadable piece is omitted completely.
     const struct iovec local = {w->words, sizeof w->words},
                        remote[] = {{(void *)from, cut},
                                    {(void *)(page + PAGE), sizeof w->words - cut}};
@@ -84,8 +84,9 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 
 #endif
 
-// An entry consists of 37 bits of the address, whose other bits select the set, and the low bits of
-// the rule. A rule is never 0. The most recently found entry is the first in its set.
+// An entry consists of 37 bits of the address and the low bits of the rule. The other bits of the
+// address select the set. A rule is never 0. The first entry of a set is the most recently found
+// entry.
 enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
 _Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS),
                "set and tag make up the address");
@@ -135,7 +136,7 @@ static inline uint32_t find_rule(struct unwind_memory *m, uint64_t pc)
     return rule ? rule : find_other_rule(m, set, tag, pc);
 }
 
-// Finds the caller's registers. Returns false if there is no caller or it cannot be found.
+// Finds the caller's registers. Returns false if there is no caller or the caller cannot be found.
 static inline __attribute__((always_inline)) bool find_caller(const struct unwind_cursor *c,
                                                               struct unwind_step step,
                                                               const struct unwind_registers *of,
@@ -148,7 +149,7 @@ static inline __attribute__((always_inline)) bool find_caller(const struct unwin
         cfa = of->sp + number;
         break;
     case WAY_UNKNOWN:
-        // This is code generated at run time, or code without tables.
+        // Here, code was generated at run time or has no tables.
         if (of->fp < of->sp)
             return false;
         cfa = of->fp + number;
@@ -187,9 +188,9 @@ void unwind_memory_init(struct unwind_memory *m)
     m->age = atomic_load_explicit(&unwind_age, memory_order_acquire);
     m->generation = atomic_load_explicit(&unwind_generation, memory_order_relaxed);
     m->path[0].site = m->generation;
-    // A sentinel, whose word differs from the word at its address.
+    // words[0] is a sentinel: its word differs from the word at its address.
     m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0};
-    // A frame that is never the caller: the word below its sp differs from its pc.
+    // `nobody` is never the caller, because the word below its sp differs from its pc.
     struct unwind_frame *nobody = &m->frames[UNWIND_FRAMES];
     *nobody = (struct unwind_frame){.sp = (uintptr_t)(&nobody->sp + 1)};
 }
@@ -262,13 +263,14 @@ static inline struct unwind_frame *find_or_make_frame(struct unwind_memory *m, u
     return f ? f : make_frame(m, pc, sp);
 }
 
-// Address at which the frame pointer of `frame` is stored.
+// Address where the frame pointer of `frame` is stored.
 struct fp {
     const struct unwind_frame *frame;
     const uint64_t *at;
 };
 
-// Follows the cached callers from fp->frame to `f`, and updates where the frame pointer is stored.
+// Follows the cached callers from fp->frame to `f`, and updates the address where the frame pointer
+// is stored.
 static void follow_fp(struct unwind_memory *m, struct fp *fp, const struct unwind_frame *f)
 {
     while (fp->frame != f) {
@@ -290,8 +292,8 @@ static bool is_above(uint64_t cfa, const struct unwind_frame *f)
     return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
 }
 
-// Returns the caller of `f` when it is not the cached one, or NULL if there is no caller or it
-// cannot be found.
+// Returns the caller of `f` if it is not the cached caller. Returns NULL if there is no caller or
+// the caller cannot be found.
 static __attribute__((noinline)) struct unwind_frame *
 find_other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
 {
@@ -316,14 +318,14 @@ find_other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct 
 }
 
 // Returns true if the stack from `at` outwards has not changed since it was cached. *same is the
-// index of a word known to differ; words with a lower index have not been checked.
+// index of a word that is known to differ. Words with a lower index have not been checked.
 static inline bool is_unchanged(const struct unwind_memory *m, const struct unwind_place *at,
                                 uint32_t *same)
 {
     const struct unwind_word *w = m->words + at->n_words;
     if (at->n_words >= *same)
         return false;
-    while (*w->at == w->word) // the first word always differs
+    while (*w->at == w->word) // words[0] always differs
         w--;
     if (w == m->words)
         return true;
@@ -336,7 +338,7 @@ static inline void add_word(struct unwind_memory *m, uint32_t *n, uint64_t at, u
     m->words[++*n] = (struct unwind_word){(const uint64_t *)at, word};
 }
 
-// A walk, which consists of n innermost frames and the outermost `known` frames of the path.
+// A walk. It consists of n innermost frames and the outermost `known` frames of the path.
 struct path_walk {
     uint32_t n, known;
     bool ended; // reading more of the stack would not extend the walk
@@ -353,7 +355,7 @@ static __attribute__((noinline)) void replace_path(struct unwind_memory *m,
         bool own = f->pc == w->pc && f->sp == w->sp;
         struct unwind_step step = own ? (struct unwind_step){f->number, f->slot, f->way}
                                       : unwind_unpack_rule(find_rule(m, w->pc));
-        // The caller of such a frame depends on other words.
+        // The caller of this frame depends on other words of the stack.
         if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
             break;
         struct unwind_place *outer = at++;
@@ -378,9 +380,9 @@ static __attribute__((noinline)) void replace_path(struct unwind_memory *m,
         m->path[before--].frame = NULL;
 }
 
-// Returns the hash of all frames as computed by codec_site: the sum of pc * CODEC_SITE_FACTOR to
-// the power of the frame's index, counted from the innermost. `notes`: store the frames in
-// `walked`, for keep_path.
+// Returns the hash of all frames, as codec_site computes it: the sum of pc * CODEC_SITE_FACTOR to
+// the power of the frame's index, where the innermost frame has index 0. If `notes` is true, stores
+// the frames in `walked`, for keep_path.
 static inline __attribute__((always_inline)) uint64_t
 walk_frames(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk *walk)
 {
@@ -426,7 +428,7 @@ walk_frames(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk 
             break;
         } else {
             follow_fp(m, &fp, f);
-            // The word below p->sp is readable, because the guess was right once or another frame
+            // The word below p->sp is readable: either the guess was right before, or another frame
             // has replaced the entry.
             uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)

@@ -1,12 +1,12 @@
 // Walks a stack frame by frame with the unwind tables of the loaded objects (.eh_frame). Does not
 // allocate and is async-signal-safe. Builds no table: the rule for a return address is interpreted
-// when first used, then cached by the thread.
+// when it is first used. The thread then caches the rule.
 //
-// The thread also caches the frames it has encountered, each with its most recent caller. The
+// The thread also caches the frames that it has walked, each with its most recent caller. The
 // registers of a frame determine where its caller's frame begins, and the return address on the
-// stack shows whether the cached caller is still the caller. For a known stack, comparing one word
-// per frame therefore replaces the walk. For one stack, called the path, all frames are cached
-// together with the words that prove them and with their sites.
+// stack shows whether the cached caller is still the caller. For a known stack, one comparison per
+// frame therefore replaces the walk. All frames of one stack, called the path, are cached together
+// with their sites and with the words that prove that the frames are unchanged.
 //
 // Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, sections 10.6 and 10.7; x86-64 psABI.
 #ifndef HEAPTAPE_CAPTURE_UNWIND_H
@@ -26,7 +26,7 @@ enum {
 };
 
 // A copy of part of a stack that another thread may unmap, or whose end is unknown. The kernel
-// makes the copy, so an unmapped address causes an error instead of a fault.
+// makes the copy, so that an unmapped address causes an error instead of a fault.
 struct unwind_window {
     uint64_t at, bytes;
     uint32_t pid; // pid of this process, for process_vm_readv
@@ -34,10 +34,10 @@ struct unwind_window {
     uint64_t words[UNWIND_WINDOW_BYTES / 8];
 };
 
-// A rule packed into 32 bits: the way to compute the CFA (the stack pointer before the call), an
-// operand of that computation in words, and the distance of the saved frame pointer of the caller
-// below the CFA, in words (0: the register is unchanged). The return address is right below the
-// CFA.
+// A rule packed into 32 bits. It contains the way to compute the CFA (the stack pointer before the
+// call), and an operand of that computation in words. It also contains the distance in words from
+// the saved frame pointer of the caller up to the CFA, or 0 if the register is unchanged. The
+// return address is right below the CFA.
 enum {
     UNWIND_WAY_BITS = 3,
     UNWIND_SLOT_BITS = 6,
@@ -56,7 +56,7 @@ struct unwind_step {
 // call. A set of two frames is a cache line.
 struct unwind_frame {
     uint64_t pc, sp;
-    uint16_t caller; // most recent caller, as a guess: offset in `frames` in bytes
+    uint16_t caller; // guess: most recent caller, as an offset in `frames` in bytes
     uint16_t place;  // offset in `path` in bytes; valid if that entry refers back to this frame
     int32_t number;  // number, slot and way are as in unwind_step
     uint16_t slot;
@@ -74,7 +74,7 @@ struct unwind_walked {
 // A frame of the path. If the first n_words of `words` have not changed, this frame and all frames
 // outwards of it have not changed.
 struct unwind_place {
-    struct unwind_frame *frame; // NULL: unused
+    struct unwind_frame *frame; // NULL if unused
     uint64_t pc, sp, fp, site;
     uint32_t n_frames, n_words;
     bool needs_fp; // the frame pointer must also be `fp`
@@ -89,19 +89,20 @@ struct unwind_word {
 // A thread's cache between walks (83 KiB).
 struct unwind_memory {
     _Alignas(64) uint64_t rules[UNWIND_RULES]; // see unwind.c
-    // The last element is used as the caller of frames whose caller cannot be guessed.
+    // The last element is used as the caller of frames for which there is no guess.
     _Alignas(64) struct unwind_frame frames[UNWIND_FRAMES + 1];
     uint32_t age, generation; // values of unwind_age and unwind_generation
-    // Number of frames created; new frames alternate between the two entries of a set.
+    // Number of frames created. New frames alternate between the two entries of a set.
     uint32_t made;
     uint32_t path_n;
-    bool far;        // many frames of the last walk were off the path
+    bool far;        // many frames of the last walk were not on the path
     bool found_gone; // a walk found code at the address of an unloaded object
-    struct unwind_place path[UNWIND_DEPTH + 1]; // from the outermost frame, at index 1, inwards
-    // From the outermost frame inwards; words[0] is a sentinel.
+    // path[1] is the outermost frame; inner frames follow
+    struct unwind_place path[UNWIND_DEPTH + 1];
+    // In the order of the path. words[0] is a sentinel.
     struct unwind_word words[1 + 2 * UNWIND_DEPTH];
     struct unwind_walked walked[UNWIND_DEPTH];
-    struct unwind_window window; // for the stacks of coroutines and signal handlers
+    struct unwind_window window; // for stacks of coroutines and signal handlers
 };
 
 // Registers of a frame.
@@ -112,14 +113,16 @@ struct unwind_registers {
 struct unwind_cursor {
     struct unwind_registers from;
     uintptr_t low, high;          // bounds of the stack: only [low, high) is read
-    struct unwind_memory *memory; // NULL: nothing is cached
-    // NULL: [low, high) is readable. Otherwise low and high are ignored, and only rules are cached.
+    struct unwind_memory *memory; // NULL if nothing is cached
+    // If NULL, [low, high) is readable. Otherwise low and high are ignored, and only rules are
+    // cached.
     struct unwind_window *window;
 };
 
-// A stack, from the innermost frame outwards: the return addresses and, for each of them, the site
-// of the stack from there outwards (codec_site). If a signal interrupted the code, the address is
-// that of the instruction plus 1, so that the byte before the address always belongs to the call.
+// A stack, from the innermost frame outwards. Each frame has a return address, and the site of the
+// stack from that frame outwards (codec_site). If a signal interrupted the code, the address is the
+// interrupted instruction's address plus 1, so that the byte before the address always belongs to
+// the call or instruction.
 struct unwind_stack {
     uint32_t n, generation;
     uint64_t codes[UNWIND_DEPTH], sites[UNWIND_DEPTH];
@@ -132,7 +135,8 @@ void unwind_memory_init(struct unwind_memory *m);
 // be read.
 void unwind_drop_frames(struct unwind_memory *m);
 
-// Walks outwards from the cursor's frame. Returns between 1 and `max` frames; max <= UNWIND_DEPTH.
+// Walks outwards from the cursor's frame. Stores at least 1 and at most `max` frames. Requires max
+// <= UNWIND_DEPTH.
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to);
 
 // Returns the site of the stack that unwind_walk would return. The cursor must have a cache
@@ -144,7 +148,7 @@ uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
 bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to)
     __attribute__((visibility("hidden")));
 
-// Reads a word of the stack. Returns false if the cursor may not read it.
+// Reads a word of the stack. Returns false if the cursor must not read it.
 static inline bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, uint64_t *to)
 {
     if (at % 8)
@@ -157,8 +161,8 @@ static inline bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, 
     return true;
 }
 
-// Incremented when objects are unloaded, by the dlclose wrapper and by unwind_check_unloaded. Rules
-// cached earlier may be for code of an unloaded object.
+// Incremented when objects are unloaded, by the dlclose wrapper and by unwind_check_unloaded. Older
+// cached rules may describe code of an unloaded object.
 extern _Atomic uint32_t unwind_age __attribute__((visibility("hidden")));
 
 // The site used as the caller of the outermost frame (CODEC_GENERATIONS). After a change, increment
@@ -176,15 +180,15 @@ static inline bool unwind_is_gone(uint64_t pc)
            atomic_load_explicit(&unwind_gone_bytes, memory_order_acquire);
 }
 
-// Returns false if code may have been replaced before or during the last walk with this memory, so
-// that its site may be that of the replaced code.
+// Returns false if code may have been replaced before or during the last walk with this cache. The
+// walk may then have found a site of the replaced code.
 static inline bool unwind_is_current(const struct unwind_memory *m)
 {
     return !m->found_gone && m->age == atomic_load_explicit(&unwind_age, memory_order_acquire);
 }
 
 // Detects objects that were unloaded without a call to the wrapped dlclose, as libc does with its
-// own objects. Takes the loader's lock, so call it rarely.
+// own objects. Acquires the loader's lock, so call it rarely.
 void unwind_check_unloaded(void);
 
 static inline uint64_t unwind_read(uint64_t at)
@@ -195,22 +199,23 @@ static inline uint64_t unwind_read(uint64_t at)
 // Method of finding a frame's caller. unwind_tables.c derives a rule from an object's tables, and
 // unwind.c applies it.
 enum unwind_way {
-    WAY_UNKNOWN, // no table: follow the frame pointer if it is plausible
+    WAY_UNKNOWN, // there is no table: follow the frame pointer if it is plausible
     WAY_SP,      // CFA = sp + number
     WAY_FP,      // CFA = fp + number
-    // CFA is stored at fp + number and the caller's fp at fp: the function realigned its stack.
+    // The function realigned its stack. The CFA is stored at fp + number, and the caller's fp at
+    // fp.
     WAY_ALIGNED,
     WAY_SIGNAL,  // the registers are in the kernel's signal frame at sp
     WAY_END,     // outermost frame
     WAY_BROKEN,  // the table has unsupported contents
-    WAY_NOTHING, // not code: where the outermost function "returns" to
+    WAY_NOTHING, // not code: the "return address" of the outermost function
 };
 
 enum {
     NUMBER_SHIFT = UNWIND_WAY_BITS + UNWIND_SLOT_BITS,
     NUMBER_BITS = UNWIND_RULE_BITS - NUMBER_SHIFT,
     WORD = 8,
-    LOWEST_CODE = 4096, // no code below this address
+    LOWEST_CODE = 4096, // code is never below this address
 };
 
 static inline uint32_t unwind_make_rule(enum unwind_way way, uint32_t slot, int64_t number)
@@ -219,7 +224,7 @@ static inline uint32_t unwind_make_rule(enum unwind_way way, uint32_t slot, int6
     return (uint32_t)way | slot << UNWIND_WAY_BITS | words << NUMBER_SHIFT;
 }
 
-// fp points to the caller's fp, with the return address above it.
+// Assumes that fp points to the caller's fp and that the return address is above it.
 static inline uint32_t unwind_unknown_rule(void)
 {
     return unwind_make_rule(WAY_UNKNOWN, 2, 2 * WORD);

@@ -44,7 +44,7 @@ static uint64_t get_long_leb(struct bytes *b, bool is_signed)
     return is_signed && shift < 64 && (byte & 64) ? v | ~0ull << shift : v;
 }
 
-// Optimized for values of one byte, as nearly all are.
+// Optimized for values of one byte, which is the size of nearly all values.
 static inline uint64_t get_uleb(struct bytes *b)
 {
     return b->at < b->end && *b->at < 128 ? *b->at++ : get_long_leb(b, false);
@@ -55,8 +55,8 @@ static int64_t get_sleb(struct bytes *b)
     return (int64_t)get_long_leb(b, true);
 }
 
-// DW_EH_PE_*: the low four bits encode the form, the next three the base of the offset. Indirect
-// pointers refer to data that a walk does not need.
+// DW_EH_PE_*: the low four bits encode the form, and the next three bits the base of the offset.
+// Indirect pointers refer to data that a walk does not need.
 enum { PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_OMIT = 0xff };
 
 static uint64_t get_encoded(struct bytes *b, uint8_t encoding, uintptr_t base)
@@ -128,7 +128,8 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
     const char *augmentation = (const char *)b.at;
     size_t n = strnlen(augmentation, (size_t)(b.end - b.at));
     (void)get_fixed(&b,
-                    // If the augmentation string is longer, it and the bytes after it are unknown.
+                    // If the augmentation string is longer, its rest and the bytes after it are
+                    // unknown.
                     n < 8 ? n + 1 : 8);
     if (n >= 8)
         return false;
@@ -218,7 +219,7 @@ enum { MAX_STATES = 8 };
 
 struct run {
     const struct entry *entry;
-    struct row row, first; // the current row, and the row after the common instructions
+    struct row row, first; // current row; row after the instructions of the common entry
     struct row states[MAX_STATES];
     unsigned n_states;
     uint64_t at; // start of the current row
@@ -230,7 +231,8 @@ enum { OP_BREG0 = 0x70, OP_DEREF = 6 };
 // Recognizes the three CFA expressions that compilers and linkers emit.
 static void set_expression(struct row *row, struct bytes x, const struct run *r)
 {
-    // rsp + 8 + ((rip & 15) >= threshold) * 8: entries of the procedure linkage table.
+    // Expression of entries of the procedure linkage table: rsp + 8 + ((rip & 15) >= threshold) *
+    // 8.
     static const uint8_t plt[] = {0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x30, 0x2a, 0x33, 0x24, 0x22};
     size_t n = (size_t)(x.end - x.at);
     const uint8_t *p = x.at;
@@ -247,8 +249,8 @@ static void set_expression(struct row *row, struct bytes x, const struct run *r)
     }
 }
 
-// DW_CFA_expression of a register: in a function that realigned its stack, the frame pointer is
-// saved at the address in fp.
+// Returns true if the DW_CFA_expression of a register is fp itself. In a function that realigned
+// its stack, the caller's frame pointer is saved at the address in fp.
 static bool is_fp_itself(struct bytes x)
 {
     return x.end - x.at == 2 && x.at[0] == OP_BREG0 + REG_FP && x.at[1] == 0;
@@ -266,7 +268,8 @@ static struct bytes get_block(struct bytes *b)
     return block;
 }
 
-// Returns the end of the row that begins at r->at if the instruction ends the row, else 0.
+// If the instruction ends the row that begins at r->at, returns the end of the row. Otherwise
+// returns 0.
 static uint64_t row_end(struct run *r, uint8_t op, struct bytes *b)
 {
     uint64_t factor = r->entry->code_factor;
@@ -386,7 +389,8 @@ static bool interpret_until(struct run *r, struct bytes b, uint64_t until)
 {
     while (b.at < b.end && !b.bad) {
         uint8_t op = *b.at++;
-        // Long functions contain thousands of these two instructions: advance, and new CFA offset.
+        // Long functions contain thousands of instructions of two kinds: advance the location, and
+        // set the CFA offset.
         uint64_t end = op >> 6 == 1 ? r->at + (op & 63) * r->entry->code_factor : 0;
         if (op == 0x0e)
             set_cfa(&r->row, r->row.reg, (int64_t)get_uleb(&b));
@@ -450,9 +454,9 @@ static const uint8_t *search_table(const uint8_t *header, const uint8_t *limit, 
     return pair[0] <= want ? header + pair[1] : NULL;
 }
 
-// Finds the readable segment that contains `at`. Needed because a table may point anywhere, and
-// memory between an object's segments may be unmapped. Linkers always put the program headers in
-// the first segment.
+// Finds the readable segment that contains `at`. The check is necessary because a table may point
+// anywhere, and memory between an object's segments may be unmapped. Linkers always put the program
+// headers in the first segment.
 static bool find_segment(const struct dl_find_object *object, const uint8_t *at,
                          struct bytes *segment)
 {

@@ -1,6 +1,6 @@
 // Exported functions for `heaptape record --pid`, which loads the library into a running process
-// and calls them in one of its threads (src/record/attach/). They are documented in
-// src/capture/spool/attach.h.
+// and calls these functions in a thread of the process (src/record/attach/).
+// src/capture/spool/attach.h documents them.
 #include "capture/spool/attach.h"
 
 #include "capture/producer/producer.h"
@@ -44,8 +44,8 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
         return ENOLINK;
     }
     look_up_functions(names, tables & SPOOL_TABLES_NAMES);
-    // If recording started while only some functions lead to the wrappers, a block could be
-    // allocated by a recorded call and freed by an unrecorded one, or vice versa.
+    // Functions are redirected one by one. If recording had already started, a block could be
+    // allocated by a recorded call and freed by an unrecorded call, or vice versa.
     int error = producer_attach_prepare();
     if (!error && tables)
         error = patch_install(wrap_find_named);

@@ -1,5 +1,5 @@
-// Finds the real functions. dlsym may allocate before they are known; such calls get memory from a
-// static arena.
+// Finds the real functions. dlsym may allocate before the functions are known. These allocations
+// come from a static arena.
 #include "capture/wrap/next.h"
 
 #include "capture/libc/libc.h"
@@ -20,14 +20,14 @@ enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
 
 static _Alignas(ARENA_ALIGN) char arena[ARENA_BYTES];
 static _Atomic size_t arena_used;
-static _Atomic uint32_t arena_live; // blocks not freed yet
+static _Atomic uint32_t arena_live; // number of blocks not freed yet
 
 static _Atomic uint32_t resolving, resolved;
 
-// The real functions. `next` may instead hold wrappers for them that recognize arena blocks.
+// The real functions. Instead of these, `next` may contain wrappers that recognize arena blocks.
 static struct next real;
 
-// Looked up with the functions, because a fork child must not wait for the loader's lock.
+// Looked up together with the functions, because a fork child must not wait for the loader's lock.
 static struct next_object libc_object;
 
 // The real functions, or their trampolines if they are redirected.
@@ -87,7 +87,7 @@ bool next_is_arena_block(const void *block)
     return in_arena(block);
 }
 
-// Returns true if this thread is inside next_resolve, so that the call comes from dlsym.
+// Returns true if this thread is inside next_resolve, so that dlsym made the call.
 static bool in_resolve(void)
 {
     return producer_tls.busy & PRODUCER_MUTED;
@@ -154,7 +154,7 @@ static bool is_path_of_injected(const char *path)
 
 bool next_is_injected(void)
 {
-    static _Atomic int known; // 1: no, 2: yes
+    static _Atomic int known; // 0 before the first check; then 1 for no, 2 for yes
     struct next_object self;
     if (!known)
         known = next_object_of(&known, &self) && is_path_of_injected(self.path) ? 2 : 1;
@@ -185,8 +185,8 @@ void *next_find_definition(const char *name, const void *except)
     return s.found;
 }
 
-// Returns the function's definition in the next object, or in the object that would be next if this
-// library had been loaded first.
+// Returns the function's definition in the next object. If this library was loaded late, returns
+// the definition in the object that would be next if the library had been loaded first.
 static void *function_after(const char *symbol)
 {
     return next_is_injected() ? next_find_definition(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
@@ -221,7 +221,7 @@ static void look_up_usable_size(const struct next_object *allocator)
         next_usable_size = (size_t(*)(void *))found;
 }
 
-static uint64_t foreign_kinds; // bit set of kinds
+static uint64_t foreign_kinds; // bit set of event kinds
 
 bool next_is_foreign(unsigned kind)
 {
@@ -265,14 +265,15 @@ static size_t block_usable_size(unsigned kind, void *block)
     if (next_is_arena_block(block) || next_is_foreign(kind) ||
         (is_operator(kind) && !next_operators_are_malloc))
         return 0;
-    // tcmalloc's malloc_usable_size allocates an object at its first call.
+    // At its first call, tcmalloc's malloc_usable_size allocates an object.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     size_t size = next_usable_size(block);
     producer_leave(was);
     return size;
 }
 
-// Objects that were loaded at startup. They do not have RTLD_DEEPBIND and cannot be closed.
+// Objects that were loaded at startup. They were not opened with RTLD_DEEPBIND and cannot be
+// closed.
 static struct {
     size_t objects;
     unsigned long long loads; // the loader's count of loaded objects at that time
@@ -315,7 +316,7 @@ static void look_up_functions(void)
 }
 
 // Call functions of a redirected allocator that the wrappers call without PRODUCER_IN_ALLOCATOR. If
-// such a function calls another one by its redirected entry, the nested call is not an event.
+// such a function calls another redirected function, the nested call is not an event.
 static void *marked_malloc(size_t size)
 {
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
@@ -339,8 +340,8 @@ static void marked_free(void *p)
     producer_leave(was);
 }
 
-// Replaces redirected functions by their trampolines. The functions of glibc do not call each other
-// by their entries.
+// Replaces redirected functions with their trampolines. The functions of glibc do not call each
+// other through their entries.
 static void choose_trampolines(struct next *chosen)
 {
     struct next_object allocator;
@@ -362,7 +363,7 @@ static void install_functions(void)
 {
     struct next chosen = real;
     choose_trampolines(&chosen);
-    // Usually dlsym has allocated nothing, and no wrapper needs to recognize arena blocks.
+    // Usually dlsym has allocated nothing, so the wrappers do not have to recognize arena blocks.
     if (atomic_load(&arena_live)) {
         chosen.free = guarded_free;
         chosen.realloc = guarded_realloc;
@@ -409,8 +410,8 @@ bool next_is_libc(const void *address)
     return is_inside(&libc_object, (uintptr_t)address);
 }
 
-// Returns the target of the x86-64 call instruction with a 32-bit displacement before the return
-// address, or 0 if there is no such instruction.
+// Returns the target of the call instruction before the return address. Requires an x86-64 call
+// with a 32-bit displacement; returns 0 for other instructions.
 static uintptr_t find_call_target(const void *caller)
 {
     enum { CALL = 0xe8, DISPLACEMENT_BYTES = 4 };
@@ -481,8 +482,8 @@ static bool is_malloc_function(const char *name)
     return false;
 }
 
-// The slot of a function that has not been called yet may still hold the object's own stub. Calls of
-// a redirected function are recorded.
+// The slot of a function that has not been called yet may still contain the address of the object's
+// own stub. Calls of a redirected function are recorded.
 static void check_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     struct deepbound_search *s = context;

@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 // Functions that are looked up once, before the first call is forwarded: X(result, name,
-// parameters, argument names). glibc provides those that an allocator lacks. mremap and prctl are
-// variadic, but the x86-64 and aarch64 ABIs pass their arguments in the same way.
+// parameters, argument names). If an allocator lacks a function, glibc provides it. mremap and
+// prctl are variadic, but the x86-64 and aarch64 ABIs pass their arguments in the same way.
 //
 // dlsym may call the functions in this table while they are being looked up.
 #define NEXT_BASIC_TABLE(X)                                                                        \
@@ -75,21 +75,22 @@ bool next_is_allocator(const void *address);
 // Returns true if the address lies in the C library.
 bool next_is_libc(const void *address);
 
-// Returns true if the redirected free of the C library was called by its own allocator, which frees
-// the cache of a thread at the thread's end. The program has freed these blocks before. `caller` is
-// the return address.
+// Returns true if the redirected free of the C library was called by the C library's allocator,
+// which frees a thread's cache when the thread exits. The program has freed these blocks before.
+// `caller` is the return address.
 bool next_is_cache_free(const void *caller);
 
-// Looks up a function that may be missing. Returns true and sets *to if it is found, else allocates
-// and returns false. Call the function at redirect_real(*to).
+// Looks up a function that may be missing. If the function is found, sets *to and returns true.
+// Otherwise returns false; the lookup has then allocated memory. Call the function at
+// redirect_real(*to).
 bool next_find(const char *symbol, void **to);
 
-// Returns the definition of the function `name` in the first object, in load order, that has one,
-// or NULL. Skips the object that contains the address `except`. Unlike this function,
+// Returns the definition of the function `name` in the first object, in load order, that defines
+// it, or NULL. Skips the object that contains the address `except`. Unlike this function,
 // dlsym(RTLD_DEFAULT) may return a stub in an executable that is not position-independent.
 void *next_find_definition(const char *name, const void *except);
 
-// malloc_usable_size of the allocator in use. NULL if the allocator does not define it, even if
+// malloc_usable_size of the allocator in use. NULL if that allocator does not define it, even if
 // another object does.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));
 
@@ -101,9 +102,9 @@ extern _Atomic bool next_operators_are_malloc __attribute__((visibility("hidden"
 // define the function.
 bool next_is_foreign(unsigned kind);
 
-// Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound: they call the
-// malloc functions of the C library or the allocator directly. Call at exit and before an object is
-// closed. Cheap if no object was loaded after startup.
+// Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound, because they call
+// the malloc functions of the C library or the allocator directly. Call at exit and before an
+// object is closed. Cheap if no object was loaded after startup.
 void next_report_deepbound(void);
 
 // Returns glibc's mallinfo2, or NULL if glibc's malloc is not the allocator, or before glibc 2.33.
@@ -124,12 +125,12 @@ struct next_object {
 // a failing dlsym.
 bool next_is_loaded(const char *name);
 
-// Returns true if an object that precedes this library, such as the executable, defines malloc, so
-// that all objects call that definition. Stubs of an executable that is not position-independent
-// are not definitions.
+// Returns true if an object that precedes this library in load order, such as the executable,
+// defines malloc. All objects then call that definition. Stubs of an executable that is not
+// position-independent are not definitions.
 bool next_is_bypassed(struct next_object *by);
 
-// Finds the object that contains the address. Returns false if there is none.
+// Finds the object that contains the address. Returns false if no object contains it.
 bool next_object_of(const void *address, struct next_object *object);
 
 #endif

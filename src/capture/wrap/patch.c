@@ -1,5 +1,5 @@
-// Patches the objects of a running program: finds the slots in the loader's tables through which
-// they call malloc functions, and stores the addresses of the wrappers there.
+// Patches the objects of a running program. Finds the slots of the loader's tables through which
+// the objects call malloc functions, and stores the addresses of the wrappers in these slots.
 #include "capture/wrap/patch.h"
 
 #include "capture/libc/objects.h"
@@ -43,7 +43,7 @@ static _Atomic bool patching;
 static _Atomic uint64_t checked_ns;
 static _Atomic bool patched;
 
-// Returns the function that was called by this name before the patch, or NULL.
+// Returns the function that the objects called by this name before the patch, or NULL.
 static void *find_real(void *wrapper, const char *name)
 {
     for (size_t i = 0; i < patch.n_wrappers; i++) {
@@ -70,9 +70,9 @@ static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
 }
 
 // Returns true if the slot leads to the real function. Slots that lead to an object's own allocator
-// are not patched. The slot of a function that has not been called yet points to a stub in the
-// object itself, or in an executable that is not position-independent; both stubs lead to the real
-// function.
+// are not patched. The slot of a function that has not been called yet points to a stub. The stub
+// is in the object itself, or in an executable that is not position-independent. Both kinds of stub
+// lead to the real function.
 static bool leads_to_real(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
 {
     bool own = value >= o->start && value < o->end,
@@ -102,7 +102,8 @@ static bool is_own(const struct object *o)
     return (uintptr_t)&patch >= o->start && (uintptr_t)&patch < o->end;
 }
 
-// Returns true for the loader, which calls its own functions and uses its blocks only internally.
+// Returns true for the loader, which calls its own functions and uses its own blocks only
+// internally.
 static bool is_loader(const struct object *o)
 {
     return o->base == getauxval(AT_BASE);
@@ -157,8 +158,8 @@ static void unpatch_slot(const struct object *o, const char *name, uintptr_t *sl
     void *wrapper = find_wrapper(context, name);
     if (!wrapper || value != (uintptr_t)wrapper)
         return;
-    // Search for the last entry: the object may have been unloaded and another one loaded at this
-    // address.
+    // Search for the last entry, because the object may have been unloaded and another object
+    // loaded at this address.
     for (size_t i = patch.n; i-- > 0;) {
         if (patch.slots[i].at == slot) {
             write_slot(o, slot, patch.slots[i].was);
@@ -230,8 +231,8 @@ static int check_changes(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-// Checks for changes, but not in a child of a multithreaded process, where a thread that no longer
-// exists may hold the loader's lock.
+// Checks for changes. Does nothing in a child of a multithreaded process, where a thread that no
+// longer exists may hold the loader's lock.
 static void patch_new_objects(void)
 {
     bool changed = false;
@@ -249,8 +250,8 @@ void patch_check_objects(void)
 {
     if (!atomic_load_explicit(&patched, memory_order_relaxed))
         return;
-    // Called for every free. Reading this clock takes a tenth of the time of CLOCK_MONOTONIC. It
-    // lags by a few milliseconds at most.
+    // This runs at every free. Reading CLOCK_MONOTONIC_COARSE takes a tenth of the time of
+    // CLOCK_MONOTONIC. It lags by a few milliseconds at most.
     uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE),
              last = atomic_load_explicit(&checked_ns, memory_order_relaxed);
     if (now - last < CHECK_NS || !atomic_compare_exchange_strong(&checked_ns, &last, now))

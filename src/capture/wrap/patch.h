@@ -13,13 +13,14 @@ bool patch_names_are_called(const struct spool_wrap *names);
 // function wrapped under another name, or NULL. Returns 0 or ENOMEM.
 int patch_install(void *(*find_named)(const char *name));
 
-// Lets patch_check_objects patch objects that are loaded from now on.
+// Lets patch_check_objects patch objects that are loaded after this call.
 void patch_start_checks(void);
 
 // Restores all slots and stops the checks.
 void patch_remove(void);
 
-// Checks from time to time for newly loaded objects, whose calls must be patched too.
+// Patches newly loaded objects, whose calls must reach the wrappers too. Call often: checks for new
+// objects at intervals only.
 void patch_check_objects(void);
 
 #endif

@@ -16,7 +16,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { STEP_BYTES = 1 << 21 }; // between two places that are tried for an area
+enum { STEP_BYTES = 1 << 21 }; // distance between two addresses that are tried for an area
 // Distance within which a jump reaches every byte of an object and an area.
 #define REACH_BYTES ((uintptr_t)0x7ff00000)
 
@@ -51,7 +51,7 @@ struct redirect_objects {
     const struct entries_plan *plan;
     uintptr_t base;
     bool matches;       // the object at `base` contains the bytes that the plan expects
-    bool is_executable; // the object at `base` is the executable, which is visited first
+    bool is_executable; // the object at `base` is the executable, which is the first object
     size_t visited;
     struct object own; // this library
 };
@@ -93,7 +93,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-// Maps the area at an address if that is free. Returns 0 on failure.
+// Maps the area at an address if the address range is free. Returns 0 on failure.
 static uintptr_t map_at(uintptr_t at, size_t bytes)
 {
     void *p = (void *)syscall(SYS_mmap, at, bytes, PROT_READ | PROT_EXEC,
@@ -108,8 +108,8 @@ static uintptr_t map_at(uintptr_t at, size_t bytes)
     return 0;
 }
 
-// Tries the place of the plan, then places below the object, since the heap of sbrk may grow above
-// an executable.
+// Tries the place of the plan first. Then tries places below the object, because the heap of sbrk
+// may grow above an executable.
 static uintptr_t map_in_reach(const struct entries_plan *plan, uintptr_t base)
 {
     uintptr_t end = base + plan->span, lowest = end > REACH_BYTES ? end - REACH_BYTES : STEP_BYTES;
@@ -140,9 +140,10 @@ static bool is_allocator_function(unsigned function)
     return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
 }
 
-// Chooses how calls of a function are recorded. The wrappers of the event table call the functions
-// that the symbols of the program lead to, so other functions have a thunk. So have allocator
-// functions of the executable: its code may expect that a call leaves some registers unchanged.
+// Chooses how calls of a function are recorded. A wrapper of the event table forwards to the
+// function that the program's symbols lead to. Other functions therefore have a thunk. Allocator
+// functions of the executable also have a thunk, because the code of the executable may expect that
+// a call leaves some registers unchanged.
 static void choose_wrapper(struct redirect_function *f, const struct entries_entry *e,
                            const struct redirect_objects *objects)
 {
@@ -182,8 +183,8 @@ static void add_functions(const struct entries_plan *plan, uintptr_t base, uintp
     atomic_store_explicit(&redirected.n, n + plan->n_entries, memory_order_release);
 }
 
-// Returns the area of the plan if all its functions are redirected already, else 0. Sets *some if
-// any function is, and `wanted` of these functions.
+// If all functions of the plan are redirected already, returns the area of the plan, else 0. Sets
+// *some if any of the functions is redirected, and updates `wanted` of these functions.
 static uintptr_t find_area(const struct entries_plan *plan, uintptr_t base, bool *some)
 {
     uintptr_t area = 0;
@@ -234,10 +235,10 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 static bool has_one_thread(void)
 {
     struct stat st;
-    return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3; // ".", its parent's entry, thread
+    return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3; // ".", "..", and one thread
 }
 
-// Writes through /proc/self/mem, so the code never becomes writable in the address space.
+// Writes through /proc/self/mem, so that the code never becomes writable in the address space.
 static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);

@@ -1,5 +1,6 @@
-// Applies plans (src/capture/spool/entries.h) in this process: calls of the redirected functions
-// reach the wrappers while the process is recorded, whichever object calls them and how.
+// Applies plans (src/capture/spool/entries.h) in this process. While the process is recorded, all
+// calls of the redirected functions reach the wrappers, regardless of the calling object and the
+// kind of call.
 #ifndef HEAPTAPE_CAPTURE_REDIRECT_H
 #define HEAPTAPE_CAPTURE_REDIRECT_H
 
@@ -17,31 +18,32 @@ struct redirect_function {
     uintptr_t at, trampoline, wrapper, area;
     _Atomic uintptr_t *slot;
     uint16_t function;     // as in struct entries_entry
-    const char *arguments; // letters as in struct entries_entry, never ""
+    const char *arguments; // letters as in struct entries_entry, but never ""
     bool wanted;           // a plan of the recording contains the function
     bool throws;           // the function may throw an exception
-    uint32_t mark;         // set in producer_tls.busy while a call is recorded
+    uint32_t mark;         // bits that are set in producer_tls.busy while a call is recorded
     char letters[sizeof((struct entries_entry *)0)->arguments + 1];
 };
 
 // Returns a redirected function, in the order of redirection. The index must be valid.
 const struct redirect_function *redirect_get(size_t index);
 
-// Maps the area of a plan for the loaded object at `base`, and sets *area to its address. Its code
-// pages are empty, and the object is unchanged. A second call for the same functions returns the
-// same area. Returns 0, or an errno: EINVAL (invalid plan), ENOEXEC (the bytes in memory differ
-// from the plan), EEXIST (another plan has redirected one of the functions), ENOMEM (no address
-// space within reach), ENOSPC (too many functions), EPERM or EACCES (the kernel refused).
+// Maps the area of a plan for the loaded object at `base`, and sets *area to the area's address.
+// The area's code pages are empty, and the object is unchanged. A second call for the same
+// functions returns the same area. Returns 0, or a positive errno: EINVAL (invalid plan), ENOEXEC
+// (the bytes in memory differ from the plan), EEXIST (another plan has redirected one of the
+// functions), ENOMEM (no address space within reach), ENOSPC (too many functions), EPERM or EACCES
+// (the kernel refused).
 int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *area);
 
 // Redirects the functions of a plan in this process, which must have one thread: maps the area,
-// writes its code and stores the jumps. Changes the displacements in the plan. Returns 0, or an
-// errno of redirect_map, ERANGE, EBUSY (several threads) or EIO (the code cannot be written). After
-// an error, calls reach the real functions.
+// writes its code and stores the jumps. Changes the displacements in the plan. Returns 0, a
+// positive errno of redirect_map, ERANGE, EBUSY (several threads) or EIO (the code cannot be
+// written). After an error, calls reach the real functions.
 int redirect_apply(struct entries_plan *plan, uintptr_t base);
 
-// Lets calls of the functions in the plans since redirect_stop reach the wrappers, or calls of all
-// redirected functions the real functions.
+// redirect_start directs calls of the functions in the plans added since redirect_stop to the
+// wrappers. redirect_stop directs calls of all redirected functions to the real functions.
 void redirect_start(void);
 void redirect_stop(void);
 

@@ -14,13 +14,13 @@
 #define WRAP_COLD   __attribute__((noinline, cold))
 
 // Records, in any form, a call that allocated `p` or failed, and returns `p`. The wrapper
-// tail-calls this function, so that the frame of wrap_allocated replaces the wrapper's frame.
-// `caller` is the wrapper's return address.
+// tail-calls this function, so the frame of wrap_allocated replaces the wrapper's frame. `caller`
+// is the wrapper's return address.
 WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller);
 
-// Handle the calls to free, operator new and operator delete that wrap_fast.c does not record;
-// tail-called from there. `p` of wrap_new is the result of malloc. NULL: malloc was not called, or
-// failed.
+// Handle the calls to free, operator new and operator delete that wrap_fast.c does not record.
+// wrap_fast.c tail-calls these functions. The argument `p` of wrap_new is the result of malloc, or
+// NULL if malloc failed or was not called.
 WRAP_COLD void wrap_record_free(void *p, const void *caller);
 WRAP_COLD void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p,
                          const void *caller);
@@ -31,7 +31,7 @@ enum wrap_operators { WRAP_OPERATORS_UNKNOWN = 0, WRAP_OPERATORS_STANDARD, WRAP_
 extern _Atomic enum wrap_operators wrap_operators __attribute__((visibility("hidden")));
 
 // Returns true if operator new only calls malloc and operator delete only calls free. Returns false
-// until that is known.
+// while this is unknown.
 static inline bool wrap_operators_are_standard(void)
 {
     enum wrap_operators now = atomic_load_explicit(&wrap_operators, memory_order_relaxed);
@@ -41,7 +41,7 @@ static inline bool wrap_operators_are_standard(void)
 // Frees a block with the real operator, after the call has been recorded.
 void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third);
 
-// Call the real functions, and time the calls that were chosen for it.
+// Call the real functions. Measure the time if the call was chosen for timing.
 WRAP_COLD void *wrap_timed_malloc(size_t size);
 WRAP_COLD void wrap_timed_free(void *p);
 
@@ -53,37 +53,37 @@ static inline void wrap_free(void *p)
         next.free(p);
 }
 
-// Returns the error of a call that returned `p`: 0 if it succeeded, or if `size` is 0.
+// Returns the error of a call that returned `p`, or 0 if the call succeeded or `size` is 0.
 uint8_t wrap_error(const void *p, size_t size);
 
-// Sets the names of --wrap, or NULL for none. Without `wraps`, the functions are redirected, and only
-// the function that returns usable sizes is used.
+// Sets the names of --wrap, or NULL for none. If `wraps` is false, the functions are redirected
+// instead of wrapped, and only the function that returns usable sizes is used.
 void wrap_set_names(const struct spool_wrap *names, bool wraps);
 
 // Returns the wrapper for a function wrapped under another name, or NULL.
 void *wrap_find_named(const char *name);
 
 // Returns the address of a thunk that calls the redirected function of this index (redirect.h) and
-// records the call, or 0 on other machines than x86-64.
+// records the call. Returns 0 on machines other than x86-64.
 uintptr_t wrap_entry_thunk(size_t index);
 
-// Calls body(context), which may throw, and restores the state of the thread if it does.
+// Calls body(context), which may throw. Restores the state of the thread if it throws.
 uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *context);
 
-// If the executable or a library of a started program defines an allocator of its own, redirects
-// its functions by a plan of the recorder. Call at startup, after producer_start.
+// If the executable or a library of a started program defines an allocator, redirects the
+// allocator's functions by a plan of the recorder. Call at startup, after producer_start.
 void wrap_own_allocator(void);
 
 enum { WRAP_BUILD_ID_BYTES = 20 };
 
 // Returns true if a symbol of the executable that is not dynamic is a function in
-// entries_malloc_names. Most executables are stripped, and have no debug file.
+// entries_malloc_names. Most executables are stripped and have no debug file.
 bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id);
 
 // Opens a file for reading, without blocking. Returns the descriptor, or -1.
 int wrap_open_file(const char *path);
 
-// Finds the real C++ operators. The first call to an operator does the same, but at startup no
+// Finds the real C++ operators. The first call to an operator would do the same, but at startup no
 // other thread can hold the loader's lock.
 void wrap_cxx_resolve(void);
 

@@ -18,8 +18,8 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
     uint8_t error = wrap_error(p, size);
     if (producer_put_retry(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
-    // Filled in only when needed, because zeroing the event takes longer than the rest of the usual
-    // case.
+    // Fill in the event only when needed, because zeroing it takes longer than the rest of the
+    // usual case.
     const struct event ev = {
         .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
     producer_record(&ev, caller);
@@ -82,8 +82,8 @@ static WRAP_COLD void record_release(void *old, const void *caller)
     producer_record(&ev, caller);
 }
 
-// Records the half that releases the block, because another thread may get the old address before
-// the real call returns.
+// Records the half of a realloc that releases the block. Another thread may get the old address
+// before the real call returns.
 static inline void begin_resize(void *old, const void *caller)
 {
     if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old) &&

@@ -1,13 +1,13 @@
-// Wrappers for the C++ operators, except the common cases of the plain ones (wrap_fast.c). Written
-// in C, because linking a C++ runtime into every program would be unacceptable.
+// Wrappers for the C++ operators, except the common cases of the plain operators (wrap_fast.c).
+// Written in C, because linking a C++ runtime into every program would be unacceptable.
 //
 // The operators of libstdc++ and libc++ only wrap malloc and free, so they are bypassed: malloc and
 // free are called directly, and the new_handler loop is implemented here. Operators defined by an
-// allocator (jemalloc, tcmalloc, mimalloc) or by the program are called, and their own calls to
-// malloc and free are not events.
+// allocator (jemalloc, tcmalloc, mimalloc) or by the program are called. Their own calls to malloc
+// and free are not events.
 //
-// Exceptions pass through the frames of this file. A personality routine, which does not depend on
-// the unwinder, records the failed call on the way.
+// Exceptions pass through the frames of this file. While an exception passes, a personality routine
+// records the failed call. The routine does not depend on the unwinder.
 #include "capture/wrap/next.h"
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
@@ -19,7 +19,7 @@
 
 _Atomic enum wrap_operators wrap_operators;
 
-// Real operators by kind, with any signature. Calls always pass three arguments: in the x86-64 and
+// Real operators by kind, with any signature. Calls always pass three arguments. In the x86-64 and
 // aarch64 ABIs, surplus arguments are in registers that the operator ignores.
 static void *real[HT_KIND_LIMIT];
 
@@ -55,7 +55,8 @@ void wrap_cxx_resolve(void)
         struct next_object hidden_by;
         if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
             kind_of = WRAP_OPERATORS_OWN;
-        // An operator that the program does not replace may call one that the program replaces.
+        // An operator that the program does not replace may call an operator that the program
+        // replaces.
         if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) &&
             is_standard_library(object.path))
             producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
@@ -184,7 +185,8 @@ static void *standard_alloc(size_t size, size_t align)
     return next.aligned_alloc(align, rounded);
 }
 
-// [new.delete.single]: while a handler is installed, call it; it may free memory or throw.
+// [new.delete.single]: call the handler while one is installed. The handler may free memory or
+// throw.
 static void *run_handlers(struct call *c)
 {
     for (;;) {
@@ -212,7 +214,7 @@ static WRAP_COLD void *standard_new_slow(struct call *c, void *p)
     return p;
 }
 
-// Handles all forms except the fast path of the plain ones. An alignment is never 0 in C++.
+// Handles all forms except the fast path of the plain operators. An alignment is never 0 in C++.
 static WRAP_COLD void *new_slow(struct call *c, void *p)
 {
     if (operators_known() == WRAP_OPERATORS_OWN)

@@ -1,12 +1,12 @@
-// Wrapper for redirected functions (redirect.h) that no symbol of the program leads to: an
-// allocator in the executable, or one with other names. Plans describe the arguments, so one wrapper
-// serves all functions.
+// Wrapper for redirected functions (redirect.h) that the program does not call through symbols, for
+// example functions of an allocator in the executable, or functions with other names. Plans
+// describe the arguments, so that one wrapper serves all functions.
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
 #include <errno.h>
 
-enum { ARGUMENTS = 6 }; // arguments in registers
+enum { ARGUMENTS = 6 }; // maximum number of arguments in registers
 
 // A call of a redirected function.
 struct entry_call {
@@ -15,8 +15,8 @@ struct entry_call {
     const void *caller, *frame; // return address and frame address of the thunk
 };
 
-// Sets the members of the event that the arguments contain. `f` are the flags of mallocx: the lower
-// 6 bits are the logarithm of the alignment.
+// Sets the members of the event that the arguments contain. The flags `f` of mallocx contain the
+// logarithm of the alignment in their lower 6 bits.
 static void read_arguments(const struct entry_call *c, struct event *ev)
 {
     const char *letters = c->function->arguments;
@@ -58,7 +58,7 @@ static uintptr_t call_throwing(const void *context)
     return call_real(context);
 }
 
-// Calls the real function. Its own calls of redirected functions are not events.
+// Calls the real function. Nested calls of redirected functions are not events.
 static uintptr_t call_muted(const struct entry_call *c)
 {
     uint64_t begin = producer_call_begin();
@@ -97,7 +97,8 @@ static void record_allocation(const struct entry_call *c, const struct event *ev
 
 static void set_result(const struct entry_call *c, struct event *ev, uintptr_t result)
 {
-    bool is_stored = ev->kind == HT_POSIX_MEMALIGN; // through the first argument
+    // The result is stored through the first argument.
+    bool is_stored = ev->kind == HT_POSIX_MEMALIGN;
     bool is_empty = !event_requested(ev->kind, ev->size, ev->count);
     ev->result = !is_stored ? result : result ? 0 : *(const uintptr_t *)c->arguments[0];
     ev->error = is_stored ? (uint8_t)result : wrap_error((const void *)result, !is_empty);
@@ -127,10 +128,11 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
 }
 
 #if defined(__x86_64__)
-// A thunk pushes its index and passes the registers with arguments to wrap_entry_call. It restores
-// all registers but the one with the result: a compiler that sees the code of a function knows
-// which registers the function leaves unchanged, and may keep values there during a call. For the
-// same reason, the stack may not be aligned.
+// A thunk pushes its index and passes the registers with arguments to wrap_entry_call. The thunk
+// restores all registers except the result register. A compiler that sees the code of a function
+// knows which registers the function leaves unchanged, and may keep values in these registers
+// during a call. Such a compiler may also call the function with an unaligned stack, so the thunk
+// aligns the stack.
 #define TEXT_OF(x) #x
 #define NUMBER(x)  TEXT_OF(x)
 #define MOVE_XMM(move)                                                                             \
@@ -158,7 +160,7 @@ __asm__(
     "pushq $wrap_entry_index\njmp wrap_entry_common\n"
     ".set wrap_entry_index, wrap_entry_index + 1\n.endr\n"
     "wrap_entry_common:\n"
-    "and $-16, %rsp\nsub $320, %rsp\n" // 8 registers of 8 bytes, 16 of 16 bytes
+    "and $-16, %rsp\nsub $320, %rsp\n" // 8 registers of 8 bytes and 16 of 16 bytes
     MOVE_GENERAL(SAVE)
         MOVE_XMM(SAVE_XMM) "mov -8(%rbp), %edi\nmov %rsp, %rsi\nmov %rbp, %rdx\ncall wrap_entry_call\n" MOVE_XMM(
             RESTORE_XMM) MOVE_GENERAL(RESTORE) "leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n"

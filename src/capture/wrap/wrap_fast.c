@@ -1,7 +1,7 @@
-// Wrappers for the most frequent calls: malloc, free, and the plain C++ operators. This file is
+// Wrappers for the most frequent calls: malloc, free and the plain C++ operators. This file is
 // compiled without frame pointers, and each function ends with a tail call. Rare cases are in other
-// functions, so that the common case saves no registers. The frames of those functions replace the
-// wrapper's frame.
+// functions, whose frames replace the wrapper's frame. Therefore the common case saves no
+// registers.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 

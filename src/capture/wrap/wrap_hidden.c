@@ -1,5 +1,5 @@
-// Symbols of the executable that the loader does not know: a function called malloc in its file or
-// in its debug file.
+// Symbols of the executable that the loader does not know: a function called malloc in the symbol
+// table of the executable or of its debug file.
 #include "capture/spool/entries.h"
 #include "capture/wrap/wrap.h"
 
@@ -12,41 +12,42 @@
 #include <unistd.h>
 
 enum {
-    PIECE_BYTES = 16384, // of a table that are read at once
+    PIECE_BYTES = 16384, // bytes of a table that are read at once
     MAX_SECTIONS = 128,
     MAX_PLACES = 64,
-    LONGEST_NAME = 32, // with the terminating 0
+    LONGEST_NAME = 32, // size of the longest name, with the terminating 0
 };
 
-static const char malloc_name[] = "malloc"; // the end of all entries_malloc_names
+static const char malloc_name[] = "malloc"; // all entries_malloc_names end with this
 
 static bool read_at(int fd, void *to, size_t bytes, uint64_t at)
 {
     return syscall(SYS_pread64, fd, to, bytes, at) == (long)bytes;
 }
 
-// Places of the names of malloc in a table of names. A longer name may end there.
+// Positions of the names of malloc in a table of names. Longer names may end at the same position.
 struct places {
     uint32_t at[MAX_PLACES];
     size_t n;
 };
 
-// Bytes of a table. Static, because the stack may be small; only the startup code uses it.
+// Bytes of a table. The buffer is static, because the stack may be small. Only the startup code
+// uses it.
 static union {
     char names[PIECE_BYTES];
     ElfW(Sym) symbols[PIECE_BYTES / sizeof(ElfW(Sym))];
     ElfW(Shdr) sections[MAX_SECTIONS];
 } piece;
 
-// Returns by how much a search for the name advances if `c` is the last byte of the compared part
-// (Horspool's algorithm).
+// Returns the distance to the next position where the name may be, if `c` is the last byte of the
+// compared part (Horspool's algorithm).
 static size_t advance_for(char c)
 {
     const char *last = c ? strrchr(malloc_name, c) : NULL;
     return sizeof malloc_name - (last ? (size_t)(last - malloc_name) + 1 : 0);
 }
 
-// Adds the names that end with the "malloc" at `i` in the piece.
+// Adds the names that end with the "malloc" at offset `i` in the piece.
 static void add_names(size_t i, uint64_t offset, struct places *to)
 {
     for (size_t k = 0; k < ENTRIES_PREFIXES && to->n < MAX_PLACES; k++) {
@@ -72,7 +73,7 @@ static void find_in_piece(size_t n, uint64_t offset, struct places *to)
 
 static void find_places(int fd, const ElfW(Shdr) * names, struct places *to)
 {
-    // Pieces overlap, since a name may begin in one and end in the next.
+    // Pieces overlap, because a name may begin in one piece and end in the next.
     const size_t step = PIECE_BYTES - LONGEST_NAME;
     for (uint64_t at = 0; at < names->sh_size && at < UINT32_MAX; at += step) {
         uint64_t left = names->sh_size - at;
@@ -108,7 +109,7 @@ static bool has_function(int fd, const ElfW(Shdr) * symbols, const struct places
     return false;
 }
 
-// Reads the section headers to `piece`. Returns their number, or 0 if the file is invalid.
+// Reads the section headers to `piece`. Returns the number of headers, or 0 if the file is invalid.
 static unsigned read_sections(int fd, ElfW(Ehdr) * h)
 {
     bool good = read_at(fd, h, sizeof *h, 0) && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 &&
@@ -117,8 +118,8 @@ static unsigned read_sections(int fd, ElfW(Ehdr) * h)
     return good ? h->e_shnum : 0;
 }
 
-// Copies the file name in .gnu_debuglink from the section headers in `piece`. The section has no
-// flags, and few other sections have none. Returns "" if there is no valid name.
+// Copies the file name in .gnu_debuglink. The section headers are in `piece`. The section has no
+// flags, and few other sections have no flags. Copies "" if there is no valid name.
 static void read_debug_link(int fd, const ElfW(Ehdr) * h, char to[static NAME_MAX + 1])
 {
     static const char section[] = ".gnu_debuglink";
@@ -135,8 +136,9 @@ static void read_debug_link(int fd, const ElfW(Ehdr) * h, char to[static NAME_MA
     }
 }
 
-// Returns 1 if the file has a symbol of a function in entries_malloc_names, 0 if not, or -1 if the
-// file has no symbols. Then *link is the name of its debug file, or "".
+// Returns 1 if the file has a symbol of a function in entries_malloc_names, or 0 if it has only
+// other symbols. If it has no symbols, returns -1 and sets *link to the name of its debug file, or
+// "".
 static int defines_malloc(int fd, char link[static NAME_MAX + 1])
 {
     ElfW(Ehdr) h;
@@ -188,7 +190,7 @@ static bool debug_file_defines_malloc(int fd)
     return found;
 }
 
-// Writes "ABOVE/DIRECTORY/BELOW/NAME". Returns false if that is too long.
+// Writes "ABOVE/DIRECTORY/BELOW/NAME". Returns false if the path is too long.
 static bool join_path(char to[static PATH_MAX], const char *const parts[4])
 {
     size_t n = 0;
@@ -202,12 +204,12 @@ static bool join_path(char to[static PATH_MAX], const char *const parts[4])
     return true;
 }
 
-// Examines the debug file with this name: beside the executable, in .debug, and in /usr/lib/debug.
+// Examines the debug file with this name next to the executable, in .debug, and in /usr/lib/debug.
 static bool linked_file_defines_malloc(const char *link)
 {
     static const char *const directories[][2] = {
         {"", "/"}, {"", "/.debug/"}, {"/usr/lib/debug", "/"}};
-    static char directory[PATH_MAX], path[PATH_MAX]; // the stack may be small
+    static char directory[PATH_MAX], path[PATH_MAX]; // static, because the stack may be small
     long n =
         *link ? syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", directory, sizeof directory - 1)
               : -1;
@@ -228,7 +230,7 @@ bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id)
 {
     char link[NAME_MAX + 1];
     int found = defines_malloc(executable, link);
-    // The recorder uses a debug file only if it has the build ID.
+    // The recorder uses a debug file only if the file has the build ID.
     if (found >= 0 || !build_id)
         return found > 0;
     return debug_file_defines_malloc(open_debug_file(build_id)) || linked_file_defines_malloc(link);

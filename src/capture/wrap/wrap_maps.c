@@ -1,7 +1,7 @@
 // Wrappers for the program's own mappings, for `heaptape record --maps`. libc calls internal
-// functions to map memory for its malloc and for thread stacks, so these calls are not seen.
-// Mappings made by the allocator in use are excluded by the caller's address.
-#undef _FILE_OFFSET_BITS // otherwise mmap is an alias of mmap64, and both are wrapped here
+// functions to map memory for its malloc and for thread stacks, so the wrappers do not see these
+// calls. Mappings made by the allocator in use are recognized by the caller's address and excluded.
+#undef _FILE_OFFSET_BITS // otherwise mmap is an alias of mmap64, but this file wraps both
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 
@@ -18,8 +18,8 @@ static void record_unless_allocator(const struct event *ev, const void *caller)
         producer_record(ev, caller);
 }
 
-// Describes a mapping as in /proc/PID/maps, for example "rw-p anonymous". HOW_BYTES is enough for
-// both words.
+// Describes a mapping as in /proc/PID/maps, for example "rw-p anonymous". Each word fits in
+// HOW_BYTES.
 enum { HOW_BYTES = 16 };
 
 static uint32_t describe_mapping(char how[HOW_BYTES], int protection, int flags)
@@ -63,7 +63,8 @@ WRAPPER void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, 
     return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
 }
 
-// Stamped before the call, like every call that releases memory, so the result is not yet known.
+// The stamp precedes the call, as for every call that releases memory. Therefore the result is not
+// yet known.
 WRAPPER int munmap(void *at, size_t bytes)
 {
     if (producer_wants_maps()) {

@@ -1,5 +1,6 @@
-// Wrappers for calls that put a mark in the trace (the program's own, and the allocator's
-// statistics and tuning calls), and for calls that control the recording.
+// Wrappers for two groups of calls. Calls of the first group put a mark in the trace: the program's
+// own marks, and the allocator's statistics and tuning calls. Calls of the second group control the
+// recording.
 #include "capture/wrap/next.h"
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
@@ -49,7 +50,7 @@ WRAPPER void heaptape_pool_reset(const void *pool)
                     WRAP_CALLER);
 }
 
-// jemalloc's function. If the allocator does not define it, every name is unknown (ENOENT).
+// A jemalloc function. If the allocator does not define it, every name is unknown (ENOENT).
 WRAPPER int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
 int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
 {

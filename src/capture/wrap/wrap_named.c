@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// Functions of the second allocator. Its own calls to the allocator in use are not recorded.
+// Functions of the second allocator. Calls from them to the allocator in use are not recorded.
 static struct {
     struct spool_wrap names;
     void *(*malloc)(size_t size);
@@ -119,7 +119,7 @@ static int named_posix_memalign(void **to, size_t align, size_t size)
 }
 
 static const struct {
-    void **real, *wrapper; // NULL: heaptape only calls the function
+    void **real, *wrapper; // NULL if heaptape only calls the function
 } named_functions[SPOOL_WRAPPED] = {
     [SPOOL_WRAP_MALLOC] = {(void **)&named.malloc, (void *)named_malloc},
     [SPOOL_WRAP_CALLOC] = {(void **)&named.calloc, (void *)named_calloc},

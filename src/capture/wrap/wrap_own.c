@@ -1,6 +1,6 @@
-// Records allocators whose calls do not lead to the wrappers: in the executable (jemalloc, tcmalloc
-// or mimalloc linked statically, or an allocator of the program), and functions of libraries with a
-// known prefix or a name of --wrap.
+// Records allocators whose calls do not lead to the wrappers. These are allocators in the
+// executable (a statically linked jemalloc, tcmalloc or mimalloc, or the program's own allocator),
+// and functions of libraries with a known prefix or a name of --wrap.
 #include "capture/libc/objects.h"
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
@@ -11,7 +11,7 @@
 
 enum { MAX_LIBRARIES = 16 };
 
-// An object that is loaded at startup, and stays loaded until then.
+// An object that is loaded at startup, and stays loaded during the startup.
 struct own_object {
     uintptr_t base, start;
     const char *path;
@@ -21,7 +21,7 @@ struct own_object {
 struct own_search {
     const struct spool_wrap *names; // functions of --wrap, or NULL
     struct own_object executable;
-    const uint8_t *build_id; // of the executable, or NULL
+    const uint8_t *build_id; // build ID of the executable, or NULL
     bool has_prefixed;       // the executable exports a malloc with a known prefix
     bool found;              // the executable was visited
     bool in_libraries;       // functions with prefixes in libraries are recorded
@@ -108,8 +108,8 @@ static bool redirects_malloc(const struct entries_plan *plan)
     return i < plan->n_entries;
 }
 
-// Keeps functions whose names are not libc's. The symbols of the program decide which object's
-// functions with libc's names are called.
+// Removes functions with libc's names from the plan. The symbols of the program decide which
+// object's functions with libc's names are called.
 static void drop_libc_names(struct entries_plan *plan)
 {
     uint32_t n = 0;
@@ -147,7 +147,7 @@ static void redirect_object(const struct own_object *o, const struct own_search 
 
 void wrap_own_allocator(void)
 {
-    // Other allocators than libc's may call functions with prefixes, and these calls are no events.
+    // An allocator other than libc's may call functions with prefixes. These calls are not events.
     struct own_search s = {.names = producer_wrap(),
                            .in_libraries = next_is_libc((const void *)next.malloc)};
     uint32_t was = producer_enter(PRODUCER_MUTED);

@@ -1,5 +1,5 @@
-// Start and exit of the process and its threads, and wrappers for calls that change what the
-// process may do or which code it contains.
+// Start and exit of the process and its threads. Also contains wrappers for calls that change the
+// process's permissions or code.
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind.h"
 #include "capture/wrap/next.h"
@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 // Detects that the program enters a sandbox. From then on, an unexpected system call, or reading
-// the time-stamp counter, may kill the program, so the resources for recording are allocated first.
+// the time-stamp counter, may kill the program. Therefore the resources for recording are allocated
+// first.
 WRAPPER int prctl(int option, ...)
 {
     unsigned long a[4];
@@ -46,8 +47,8 @@ WRAPPER int prctl(int option, ...)
 
 enum { ASK_NS = 200000, ASK_TIMES = 500 }; // time limit of the child's query: 0.1 s
 
-// Runs in a child that shares only the spool with the program, because an interrupted thread may
-// hold one of malloc's locks, and free lists that the program has overwritten may be circular.
+// Runs in a child that shares only the spool with the program. An interrupted thread may hold a
+// lock of malloc, and the program may have overwritten free lists so that they are circular.
 static _Noreturn void query_malloc(next_mallinfo2_function ask, struct spool_header *h)
 {
     syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0l, 0l, 0l);
@@ -73,7 +74,7 @@ static void wait_for_child(long child)
 
 // If objects bypass the malloc wrappers, records how many bytes are in use in total. The child
 // sends no signal when it exits and is invisible to wait(2). All signals are blocked, so that a
-// fault in the child kills it without running the program's handlers.
+// fault in the child kills the child without running the program's handlers.
 static void measure_bypassed(void)
 {
     next_report_deepbound();
@@ -92,7 +93,7 @@ static void measure_bypassed(void)
     errno = saved_errno;
 }
 
-// The next object may be loaded at the same address, so report this one now.
+// The next object may be loaded at the same address, so report this object now.
 WRAPPER int dlclose(void *handle)
 {
     next_report_deepbound();
@@ -119,8 +120,8 @@ WRAPPER _Noreturn void _Exit(int status)
     _exit(status);
 }
 
-// First function of a new thread. Because of the tail call, stack traces of the program end in its
-// own function.
+// First function of a new thread. It ends with a tail call, so that the outermost frame in stack
+// traces is the program's own function.
 static void *run_thread(void *data)
 {
     struct producer_thread *t = data;
