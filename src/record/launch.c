@@ -18,16 +18,16 @@
 
 enum {
     TICK_NS = 20000000,
-    // after the second request to end: maximum duration of one write (one second)
+    // Limits after the second request to end: maximum duration of one write (one second).
     MAX_TICKS_BLOCKED = 50,
-    MAX_TICKS = 1500, // after the second request to end: maximum duration of all writes
+    MAX_TICKS = 1500, // limit after the second request to end: maximum duration of all writes
 };
 
-static _Atomic int signals_seen; // termination requests
+static _Atomic int signals_seen; // number of termination requests
 static _Atomic int signals_received;
 static _Atomic int last_signal;
 static _Atomic int forwarded;
-static _Atomic int child; // 0: the program has not been started, or was reaped
+static _Atomic int child; // 0 before the program is started and after it was reaped
 static _Atomic int child_ended;
 static timer_t timer;
 
@@ -42,7 +42,7 @@ static void wake_recorder(void)
         atomic_fetch_add(at, SPOOL_CHUNKS_A_WAKE);
 }
 
-// Forwards the signal to the program. Called from the signal handler, because the recorder may be
+// Forwards the signal to the program. Called in the signal handler, because the recorder may be
 // blocked in a write.
 static void forward_signal(void)
 {
@@ -53,7 +53,7 @@ static void forward_signal(void)
     }
 }
 
-// Starts the timer at the second request to end, to limit the time for pending output.
+// Starts the timer at the second request to end. The timer limits the time for pending output.
 static void start_cancel_timer(void)
 {
     const struct itimerspec tick = {.it_value = {0, TICK_NS}, .it_interval = {0, TICK_NS}};
@@ -86,8 +86,8 @@ static void on_termination(int sig)
     errno = saved_errno;
 }
 
-// Handles SIGINT and SIGQUIT, which are meant for the program. Once it has ended and only its
-// descendants are running, they end the recording.
+// Handles SIGINT and SIGQUIT, which are meant for the program. Once the program has ended and only
+// its descendants are running, these signals end the recording.
 static void on_interrupt(int sig)
 {
     if (!child_ended)
@@ -132,7 +132,7 @@ void record_launch_signals(struct record_launch *l)
         if (of_terminal && l->actions[i].sa_handler == SIG_IGN)
             sigaction(sig, &l->actions[i], NULL);
     }
-    // Do not use SIGALRM: the parent may have set an alarm for the program.
+    // Do not use SIGALRM, because the parent may have set an alarm for the program.
     timer_create(CLOCK_MONOTONIC,
                  &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM},
                  &timer);
@@ -148,9 +148,9 @@ void record_launch_signals_restore(struct record_launch *l)
     sigprocmask(SIG_SETMASK, &l->mask, NULL);
 }
 
-// Returns a path without spaces and colons, which separate the entries of LD_PRELOAD, by creating a
-// symbolic link in the session directory if necessary. Returns NULL on failure. The caller frees
-// the path.
+// Returns a path without spaces and colons, because these separate the entries of LD_PRELOAD. If
+// necessary, creates a symbolic link in the session directory. Returns NULL on failure. The caller
+// must free the path.
 static char *make_preload_path(const char *path, const char *session_dir, const char *name)
 {
     char *link = NULL;
@@ -164,8 +164,8 @@ static char *make_preload_path(const char *path, const char *session_dir, const 
     return NULL;
 }
 
-// Returns the value of LD_PRELOAD (the capture library, the allocator, and the user's own list), or
-// NULL if out of memory.
+// Returns the value of LD_PRELOAD, or NULL if out of memory. The value lists the capture library,
+// the allocator, and the user's own libraries.
 static char *preload_list(const struct record_settings *s, const char *session_dir)
 {
     const char *own = getenv("LD_PRELOAD");
@@ -258,7 +258,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR)
         ;
     close(report[0]);
-    // If nothing was read, exec closed the pipe.
+    // If nothing was read, exec has closed the pipe, so the program was started.
     if (n != (ssize_t)sizeof failed)
         return 0;
     record_launch_reap(l, true);

@@ -16,23 +16,23 @@ enum { LAUNCH_SIGNALS = 8 };
 struct record_launch {
     pid_t pid;
     bool reaped;
-    int attached; // pidfd of a running program; 0: the recorder started the program
+    int attached; // pidfd of a running program, or 0 if the recorder started the program
     int wait_status;
-    int terminations; // termination requests received
-    int signals;      // signals that requested termination; SIGINT may count as two requests
+    int terminations; // number of termination requests received
+    int signals; // number of signals that requested termination; SIGINT may count as two requests
     int last_signal;
     sigset_t mask;       // original signal mask
     struct rlimit files; // original limit on file descriptors
     struct sigaction actions[LAUNCH_SIGNALS];
 };
 
-// Installs signal handlers. SIGINT and SIGQUIT are left to the program. SIGTERM, SIGHUP and, after
-// the program has ended, SIGINT count as termination requests. From the second request on, a write
-// that takes longer than a second is cancelled (base/fio.h).
+// Installs signal handlers. The program handles SIGINT and SIGQUIT. SIGTERM and SIGHUP count as
+// termination requests. After the program has ended, SIGINT does too. From the second request on, a
+// write that takes longer than a second is cancelled (base/fio.h).
 void record_launch_signals(struct record_launch *l);
 void record_launch_signals_restore(struct record_launch *l);
 
-// Makes each relevant signal increment *wakeups; NULL disables this.
+// Makes each relevant signal increment *wakeups. NULL disables this.
 void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);
 
 // Starts the program with the session directory in its environment. Returns 0, a positive errno if
@@ -40,24 +40,24 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);
 int record_launch_start(struct record_launch *l, const struct record_settings *s,
                         const char *session_dir, struct err *e);
 
-// Attaches to a running program, which is not a child, and reports the session directory if the
-// program is waiting for it. The exit status will be unknown. Returns 0, or a negative errno.
+// Attaches to a running program, which is not a child. Reports the session directory if the program
+// is waiting for it. The exit status will be unknown. Returns 0, or a negative errno.
 int record_launch_attach(struct record_launch *l, const struct record_attach *to,
                          const char *session_dir, struct err *e);
 
-// Writes the path of the root directory of a running program, as seen by the recorder, to `path`
-// (PATH_MAX bytes): containers have separate file systems. Writes "" if it is the recorder's root,
-// or if `pid` is 0.
+// Writes the path of the root directory of a running program, as the recorder sees it, to `path`
+// (PATH_MAX bytes). A program in a container has another root directory. Writes "" if the recorder
+// has the same root directory, or if `pid` is 0.
 void record_launch_find_root(pid_t pid, char *path);
 
-// Reaps the program if it has ended. With `wait`, waits until it has. Returns true once it has
-// ended.
+// Reaps the program if it has ended. With `wait`, waits until it has ended. Returns true once it
+// has ended.
 bool record_launch_reap(struct record_launch *l, bool wait);
 
 // Updates the count of termination requests and forwards the first one to the program.
 void record_launch_forward(struct record_launch *l);
 
-// Stops recording and waits for the program, which must not be terminated by a full disk.
+// Stops recording and waits for the program, because a full disk must not end the program.
 void record_launch_continue_untraced(struct record_launch *l, struct drain *c);
 
 #endif

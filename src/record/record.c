@@ -27,24 +27,25 @@
 
 enum {
     BATCH_WORDS = 1 << 16, // a batch is written when it has this many words
-    SAMPLES_AT_ONCE = 256, // per frame
-    // A batch may contain records later than its watermark, and a reader can order records only up
-    // to the watermark of the batch before the last one (docs/design/convert.md).
+    SAMPLES_AT_ONCE = 256, // number of samples in a frame
+    // A batch may contain records with stamps above its watermark. A reader can order records only
+    // up to the watermark of the second-to-last batch (docs/design/convert.md).
     SETTLING_BATCHES = 2,
     // Number of full chunks at which the backup thread drains: half of a program's limit.
     CHUNKS_LATE = 12,
-    MAX_PLANS = 32,     // plans that a process may request
-    RECORDER_NICE = 5,  // lowers the priority of the recorder, so that the program runs first
-    BACKUP_UNNICE = 10, // raises the priority of the backup thread: the program must not wait
+    MAX_PLANS = 32,    // maximum number of plans that a process may request
+    RECORDER_NICE = 5, // lowers the priority of the recorder, so that the program runs first
+    // Raises the priority of the backup thread, because the program must not wait.
+    BACKUP_UNNICE = 10,
 };
-#define BATCH_NS   MS(20)  // a batch is also written when it is this old
+#define BATCH_NS   MS(20)  // a batch is also written when it reaches this age
 #define SAMPLE_NS  MS(10)  // between RSS samples of each process
 #define CHECK_NS   MS(2)   // between checks for ended processes
 #define BACKUP_NAP 400000u // ns
-#define CALM_NS    MS(50)  // between drains while no chunks fill up
-#define IDLE_NS    MS(20)  // sleep while few chunks fill up; limits the delay of published events
-// Sleep while many chunks fill up: some processes cannot make the system call that wakes the
-// recorder.
+#define CALM_NS    MS(50)  // interval between drains while no chunks fill up
+#define IDLE_NS    MS(20) // sleep while few chunks fill up; it limits the delay of published events
+// Sleep while many chunks fill up, because some processes cannot make the system call that wakes
+// the recorder.
 #define BUSY_NS      MS(1)
 #define SURVIVORS_NS MS(50)  // between searches for processes without a spool
 #define REFUSED_NS   MS(200) // between checks of spools that could not be mapped
@@ -58,7 +59,7 @@ struct recorder {
     const struct record_settings *settings;
     struct record_result *result;
     struct drain drain;
-    struct encoder *encoder; // NULL until the program runs
+    struct encoder *encoder; // NULL before the program runs
     struct output *out;
     struct record_launch launch;
     struct unrecorded unrecorded;
@@ -67,14 +68,14 @@ struct recorder {
     uint64_t realtime_ns; // real time at `started`
     struct trace_session facts;
     bool in_batch;
-    // Held while draining, by the main thread between two bundles, or by the backup thread if
+    // Held during a drain: by the main thread between two bundles, or by the backup thread if
     // encoding takes too long.
     pthread_mutex_t draining;
     pthread_cond_t active_again;
     pthread_t backup;
-    struct proc_watch *pages; // NULL: page maps are not read
+    struct proc_watch *pages; // NULL if page maps are not read
     bool has_backup, ending;
-    bool visiting;       // attached to a running program
+    bool visiting;       // the recorder attached to a running program
     uint64_t visited_ns; // if `visiting`: time of attaching
     bool active;         // the encoder has work, so the backup checks for full chunks
     int backup_failed;   // 0, or a negative errno
@@ -83,9 +84,11 @@ struct recorder {
     bool full;          // the last pass drained nothing because the backlog was full
     uint64_t watermark; // watermark of the last drain that left no stream waiting
     uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, refused_ns;
-    uint64_t batches_begun, batch_words; // batches begun; words drained since the last one began
-    unsigned unsettled; // number of batches that a reader still needs to order all records written
-    struct ended_process *ended; // processes whose PROCESS_END frames follow the batch
+    // Number of batches begun, and number of words drained since the last batch began.
+    uint64_t batches_begun, batch_words;
+    // Number of further batches that a reader needs to order all records written so far.
+    unsigned unsettled;
+    struct ended_process *ended; // processes whose PROCESS_END frames follow the current batch
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
     size_t n_samples;
@@ -114,14 +117,14 @@ static int put_process(struct recorder *r, struct drain_spool *s, struct err *e)
 }
 
 // Returns true if the spool belongs to the program that the recorder started. If the program ended
-// before its spool was found, only the pid in its own namespace is known.
+// before its spool was found, only the program's pid in its own namespace is known.
 static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 {
     return s->visible_pid == r->launch.pid ||
            (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
 }
 
-// Returns true for the last image of the program's process, which the exit status belongs to.
+// Returns true for the last image of the program's process. The exit status belongs to that image.
 static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -172,8 +175,8 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     return rc;
 }
 
-// Saves the facts for PROCESS_END and drops the spool. With goes_on, the process continues, and the
-// spool is kept to count its events.
+// Saves the facts for PROCESS_END and drops the spool. With goes_on, the process continues, so
+// keeps the spool to count its events.
 static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
 {
     struct drain_spool *s = r->drain.spools[i];
@@ -190,7 +193,8 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     if (facts_process(p, s) < 0)
         return err_no_memory(e, NULL);
     r->n_ended++;
-    // The process noticed that this recorder had stopped. The cause of that is reported separately.
+    // The process noticed that this recorder had stopped. The reason for the stop is reported
+    // separately.
     if (r->drain.stopped && p->off_reason && strcmp(p->off_reason, SPOOL_REASON_ENDED) == 0) {
         free(p->off_reason);
         p->off_reason = NULL;
@@ -271,8 +275,8 @@ static uint64_t epochs_ns(const struct recorder *r, uint64_t epochs)
     return clock_to_ns(epochs << (CODEC_STAMP_BITS + CODEC_STAMP_SHIFT), hz);
 }
 
-// Records by how much timestamps are later than now, or earlier than the recording or than the
-// preceding records of their stream. The result is exact to an epoch, which is 262,144 ticks.
+// Records by how much timestamps are later than now, or earlier than the start of the recording or
+// than the preceding records of their stream. The resolution is one epoch, which is 262,144 ticks.
 static void check_clock(struct recorder *r, const struct drain_spool *s,
                         const struct trace_segment *g)
 {
@@ -329,8 +333,8 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     return rc;
 }
 
-// Writes a finished page map, unless its process has ended or the trace was restarted in the
-// meantime.
+// Writes a finished page map. Drops the map if its process has ended or the trace was restarted
+// meanwhile.
 static int write_pages(struct recorder *r, struct err *e)
 {
     struct buf payload = {0};
@@ -422,9 +426,9 @@ static int answer_requests(struct recorder *r, struct err *e)
     return rc;
 }
 
-// If the output is read live, a pause in the program must not delay its last events, so empty
-// batches move the watermark past the last batch with records. If requested, further empty batches
-// report the current time.
+// If the output is read live, a pause in the program must not delay the program's last events.
+// Empty batches therefore move the watermark past the last batch with records. If requested,
+// further empty batches report the current time.
 static int put_empty_batch(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
@@ -477,8 +481,8 @@ static bool is_visit(const struct recorder *r)
     return r->settings->attach.pid && r->settings->attach.report < 0;
 }
 
-// Returns the pid of the program if it started the recorder or the recorder attached to it; 0 if
-// the recorder started it.
+// If the program started the recorder, or the recorder attached to the program, returns the
+// program's pid. Returns 0 if the recorder started the program.
 static pid_t attached_pid(const struct recorder *r)
 {
     return r->launch.attached ? r->launch.pid : 0;
@@ -505,7 +509,8 @@ static bool is_asked_to_finish(struct recorder *r)
         if (r->drain.n_spools == 1 && is_own_child(r, s) &&
             !unrecorded_has_survivors(&r->unrecorded, attached_pid(r)))
             return true;
-        // The others may have ended before the request, but after this pass checked for exits.
+        // The other processes may have ended before the request, but after this pass checked for
+        // exits.
         if (r->drain.n_spools == 1 || !have_others_ended(r, s))
             atomic_store(&s->header->finishing, SPOOL_GOES_ON);
     }
@@ -517,7 +522,7 @@ static bool is_asked_to_finish(struct recorder *r)
 static bool is_visit_over(const struct recorder *r)
 {
     uint64_t ns = clock_monotonic_ns() - r->visited_ns, asked_ns = r->settings->attach.duration_ns;
-    // The spool may still be found: a program waits for almost six seconds.
+    // The spool may still be found, because a program waits for almost six seconds.
     bool left = r->drain.n_spools == 0 && (r->drain.n_made || ns >= MS(6000));
     r->result->ended_early = r->visiting && left && !(asked_ns && ns >= asked_ns);
     return r->visiting && (left || (asked_ns && ns >= asked_ns));
@@ -548,7 +553,7 @@ static bool is_over(struct recorder *r)
 static void *drain_as_backup(void *arg)
 {
     struct recorder *r = arg;
-    // Failure does not matter.
+    // A failure does not matter.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - BACKUP_UNNICE) < 0)
         errno = 0;
     pthread_mutex_lock(&r->draining);
@@ -595,7 +600,8 @@ static void end_backup(struct recorder *r)
     r->pages = NULL;
 }
 
-// Returns the request of a process that waits for a plan, with pid 0 if none waits.
+// Returns the request of a process that waits for a plan. If no process waits, the request has pid
+// 0.
 static struct entries_request next_request(const struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -631,7 +637,7 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
                               .chunks_done = r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
-    // Not needed for the batches of a program that does not fill chunks.
+    // This is not needed for the batches of a program that does not fill chunks.
     if (r->active && !was_active && r->drain.chunks_done)
         pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
@@ -643,7 +649,7 @@ static void continue_recording(void *context)
 {
     struct recorder *r = context;
     struct record_pass o;
-    struct err ignored = {0}; // the next pass reports it
+    struct err ignored = {0}; // the next pass reports the error
     if (run_main_pass(r, &o, &ignored) == 0)
         encoder_work(r->encoder);
 }
@@ -662,14 +668,15 @@ static int begin_visit(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Returns true if the process is exiting and waits, in the library, for the end of the recorder.
+// Returns true if the process is exiting and waits, inside the library, for the end of the
+// recorder.
 static bool waits_for_end(const struct drain_spool *s)
 {
     return !s->broken && atomic_load(&s->header->finishing) == SPOOL_FINISHING;
 }
 
-// Detaches from the process and its children, including those that called exec. If that fails for a
-// process, its recording stops when the recorder exits.
+// Detaches from the process and its children, including children that have called exec. If
+// detaching from a process fails, its recording stops when the recorder exits.
 static void end_visit(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -692,7 +699,7 @@ static int record_until_over(struct recorder *r, struct err *e)
     struct record_pass o;
     int rc;
     while ((rc = run_main_pass(r, &o, e)) >= 0 && !o.over) {
-        // The backup thread drains meanwhile.
+        // The backup thread drains during the wait.
         if (o.request.pid) {
             entries_answer(r->drain.dir_fd, o.request, &r->result->entries);
             continue;
@@ -716,8 +723,8 @@ static int finish_unrecorded(struct recorder *r, struct err *e)
     return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0 ? err_no_memory(e, NULL) : 0;
 }
 
-// Adds the losses that no PROCESS_END frame contains. Calls after the end of an attached recording
-// are not losses.
+// Adds the losses that are not in any PROCESS_END frame. Calls after the end of an attached
+// recording are not losses.
 static void count_losses(struct recorder *r, struct trace_balance *b)
 {
     b->lost_elsewhere = r->encoder ? encoder_totals(r->encoder).left_out : 0;
@@ -780,7 +787,7 @@ static int finish_trace(struct recorder *r, struct err *e)
         rc = finish_unrecorded(r, e);
     if (r->drain.n_spools == 0)
         drain_check_refused(&r->drain, true);
-    // The size limit may have been reached by what was in the buffer.
+    // The last buffered bytes may have reached the size limit.
     r->result->full |= encoder_has_ended(r->encoder);
     r->result->unrecorded.balance = current_balance(r);
     return rc < 0 ? rc : encoder_finish(r->encoder, &r->result->unrecorded, stamp_now(r), e);
@@ -865,7 +872,8 @@ static int run_recorder(struct recorder *r, struct err *e)
     record_launch_forward(&r->launch);
     r->result->cut_off = rc == -ECANCELED;
     rc = r->result->cut_off ? 0 : rc;
-    // The first SIGINT is the usual end of an attached recording, which completes its output.
+    // The first SIGINT is the usual end of an attached recording. The recorder then completes its
+    // output.
     r->result->end_requests =
         is_visit(r) && !r->result->cut_off ? r->launch.signals : r->launch.terminations;
     r->result->wait_status = r->launch.wait_status;
@@ -897,12 +905,12 @@ int record_run(const struct record_settings *settings, struct output *out,
     record_launch_wake_on_signal(NULL);
     drain_check_refused(&r->drain, true);
     const struct trace_balance balance = current_balance(r);
-    // Include events from after the end of the trace.
+    // Include events after the end of the trace.
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     result->unrecorded.balance = balance;
     unrecorded_release(&r->unrecorded);
-    // Keep the session mapped until exit: the mapping shows the program that started the recorder
+    // Keep the session mapped until exit. The mapping shows the program that started the recorder
     // when the recorder has ended.
     if (r->launch.attached)
         r->drain.session = NULL;

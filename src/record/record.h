@@ -19,11 +19,12 @@
 
 // A program that is already running.
 struct record_attach {
-    pid_t pid; // 0: the recorder starts the program
-    // Pipe to report the session to if the program has started the recorder, otherwise -1.
+    pid_t pid; // 0 if the recorder starts the program
+    // If the program has started the recorder, the pipe on which to report the session. Otherwise
+    // -1.
     int report;
-    // If `pid` is set and `report` is -1: duration of the recording; 0: until it is ended on
-    // request.
+    // If `pid` is set and `report` is -1, the duration of the recording. If it is 0, the recording
+    // ends on request.
     uint64_t duration_ns;
     bool list_blocks; // record the program's live blocks at the start
 };
@@ -35,10 +36,10 @@ struct record_settings {
     const char *allocator;  // absolute path of an allocator to preload after the library, or NULL
     char *const *variables; // NAME=VALUE settings for the program's environment
     size_t n_variables;
-    // A recorder that falls behind temporarily does not compress.
+    // Codec of the trace. While the recorder is behind, it does not compress.
     enum frame_codec codec;
     int level;
-    uint64_t max_bytes; // recording ends at this output size; 0: no limit
+    uint64_t max_bytes; // recording ends at this output size; 0 if there is no limit
     // Children to record: "all", "none", or a glob for the names of their executables.
     const char *follow;
     const struct spool_wrap *wrap; // functions with other names, or NULL
@@ -48,8 +49,10 @@ struct record_settings {
     bool maps;      // record the programs' own mappings
     bool residency; // record how many pages of big blocks are resident
     bool pages;     // record the processes' page maps, read from /proc
-    bool live; // the output is read while being written: do not delay events until the next batch
-    // With `live`: write a batch at least this often, even without events; 0: only with events.
+    // The output is read while being written, so events are not delayed until the next batch.
+    bool live;
+    // With `live`, the maximum time between two batches, even if there are no events. If 0, batches
+    // are only written for events.
     uint64_t beat_ns;
     // If the recorder falls behind, drop and count events instead of blocking the program.
     bool lossy;
@@ -57,33 +60,34 @@ struct record_settings {
 };
 
 struct record_result {
-    // Reason why the program could not be started; the other fields are then invalid. 0: the
+    // Reason why the program could not be started; the other members are then invalid. 0 if the
     // program was started.
     int start_errno;
-    bool exited;      // the program has ended
-    int wait_status;  // if `exited`: status of wait(2)
-    bool full;        // recording ended at max_bytes, and the program continued
-    int stopped_by;   // signal that ended the recording, or 0
-    bool cut_off;     // the signal came while the output accepted no data: the trace is incomplete
-    int end_requests; // requests to end the recording; from the second on, nothing waits for output
+    bool exited;     // the program has ended
+    int wait_status; // if `exited`: status as from wait(2)
+    bool full;       // recording ended at max_bytes, and the program continued
+    int stopped_by;  // signal that ended the recording, or 0
+    bool cut_off; // the signal came while the output accepted no data, so the trace is incomplete
+    // Number of requests to end the recording; from the second on, nothing waits for output.
+    int end_requests;
     uint32_t processes;
     uint64_t events, waits, wait_ns;
     uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
-    struct trace_losses losses;         // losses of the processes
-    struct trace_balance balance;       // part of the sums; unrecorded.balance has all
+    struct trace_losses losses;         // losses in all processes
+    struct trace_balance balance;       // some of the sums; unrecorded.balance contains all
     struct trace_unrecorded unrecorded; // missed processes, and the balance of the trace; owned
     struct attach_result visit;         // result of attaching to a running program
-    // Functions of started programs that are not redirected at their entries.
+    // Report on the redirection of functions in started programs.
     struct entries_report entries;
     char not_left[600]; // why the library is still active in an attached process, or ""
-    bool ended_early;   // the recording of an attached process ended early; the process continues
-    uint32_t ended_by;  // if ended_early: PID of the heaptape that ended it; 0: another cause
+    bool ended_early; // the recording of an attached process ended early, and the process continues
+    uint32_t ended_by; // if ended_early: PID of the heaptape that ended it, or 0 for another cause
 };
 
-// Runs the program, and waits for it and all its descendants. Borrows `out`. The caller releases
-// result->unrecorded. Returns 0, or a negative errno if heaptape failed. In that case, a program
-// that was already started runs untraced until it exits, and result->wait_status is valid.
+// Runs the program, and waits for it and all its descendants. Borrows `out`. The caller must
+// release result->unrecorded. Returns 0, or a negative errno if heaptape failed. After a failure, a
+// program that was already started runs untraced until it exits, and result->wait_status is valid.
 int record_run(const struct record_settings *settings, struct output *out,
                struct record_result *result, struct err *e);
 
@@ -94,8 +98,8 @@ int record_run(const struct record_settings *settings, struct output *out,
 int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
                    struct record_result *result, struct err *e);
 
-// Returns the reason why the program cannot be recorded ("is statically linked", …), from
-// inspecting the file that execvp(3) finds, or NULL if there is none. The string is static.
+// Returns the reason why the program cannot be recorded, such as "is statically linked", or NULL if
+// there is no reason. Inspects the file that execvp(3) would find. The string is static.
 const char *record_explain(const char *program);
 
 #endif

@@ -30,7 +30,7 @@ void aggregate_counts_release(struct aggregate_counts *c)
 // A block packed into 4 bytes: its size, its allocating thread, and a bit that is set if the slot
 // holds a block.
 enum { PACKED_SIZE_BITS = 16, PACKED_THREAD_BITS = 15 };
-// Never a packed block: marks a slot whose value is in the map.
+// Marks a slot whose value is in the map. A packed block never has this value.
 static const uint32_t UNPACKED = 1u << PACKED_SIZE_BITS;
 
 static uint64_t block_of(const struct aggregate_counts *c, uint32_t slot)
@@ -103,7 +103,7 @@ static int add_block(struct aggregate_counts *c, const struct workload_op *op, u
                                 op->kind == HT_PREEXISTING);
 }
 
-// Counts an op on a slot. The summary sees it as an op on slot 0.
+// Counts an op on a slot. The summary processes the op as an op on slot 0.
 static int count_block(struct aggregate_counts *c, uint32_t thread, const struct workload_op *op)
 {
     struct workload_op first = *op;

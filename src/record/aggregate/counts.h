@@ -1,5 +1,5 @@
 // Counts live blocks and allocations of a process, in total and by call site, from ops in a valid
-// total order. Memory grows with the number of live blocks and call sites only.
+// total order. Memory grows only with the number of live blocks and call sites.
 #ifndef HEAPTAPE_AGGREGATE_COUNTS_H
 #define HEAPTAPE_AGGREGATE_COUNTS_H
 
@@ -7,18 +7,19 @@
 #include "base/map.h"
 #include "workload/summary.h"
 
-// A live block takes 4 bytes, plus 4 bytes if all call sites are recorded. Large blocks, blocks of
-// high-numbered threads and, with sampling, blocks with a call site take more.
+// A live block uses 4 bytes, plus 4 bytes if all call sites are recorded. Large blocks, blocks of
+// high-numbered threads and, with sampling, blocks with a call site use more.
 struct aggregate_counts {
-    struct summary_counter summary; // its only slot holds the block of the current op
+    struct summary_counter summary; // its only slot contains the block of the current op
     uint64_t n_slots;
-    uint32_t *blocks; // by slot: packed value as in summary_counter.slots; 0: no block
+    // Indexed by slot. A value is packed as in summary_counter.slots, or 0 if there is no block.
+    uint32_t *blocks;
     size_t blocks_capacity;
-    struct map unpacked;    // slot + 1 -> value of a block that cannot be packed
+    struct map unpacked;    // maps a slot number + 1 to the value of a block that cannot be packed
     struct by_site by_site; // per period; its slots are not used
-    uint32_t *sites;        // by slot
+    uint32_t *sites;        // call site by slot
     size_t n_sites, sites_capacity;
-    struct map sampled; // slot + 1 -> call site
+    struct map sampled; // maps a slot number + 1 to a call site
     uint64_t start_stamp;
     uint64_t levels[BY_SITE_BINS]; // live bytes of all sites, like by_site.levels
 };
@@ -33,7 +34,8 @@ void aggregate_counts_release(struct aggregate_counts *c);
 int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_thread_op *ops,
                          size_t n);
 
-// Ends the periods before `stamp`. No earlier op may follow. Returns 0, or -ENOMEM.
+// Ends the periods before `stamp`. All later ops must have at least this stamp. Returns 0, or
+// -ENOMEM.
 int aggregate_counts_reach(struct aggregate_counts *c, uint64_t stamp);
 
 #endif

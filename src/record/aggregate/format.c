@@ -8,9 +8,9 @@
 #include <errno.h>
 
 enum {
-    HEAD_BYTES = 5,          // type and length, before a payload
-    TOTALS_BYTES = 4 << 20,  // per frame, before its last row
-    ROW_NUMBERS = 7 + 3 * 5, // maximum, without the levels
+    HEAD_BYTES = 5,          // type and length, which precede a payload
+    TOTALS_BYTES = 4 << 20,  // maximum bytes of a frame before its last row
+    ROW_NUMBERS = 7 + 3 * 5, // maximum number of varints in a row, without the levels
 };
 
 int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n)
@@ -64,7 +64,7 @@ static void put_estimate(struct buf *b, const struct estimate *e)
 static void put_row(struct buf *b, const struct by_site *s, size_t i)
 {
     const struct by_site_totals *t = &s->sites[i];
-    // If the site has not changed since the peak, its counts at the peak are the current ones.
+    // If the site has not changed since the peak, its counts at the peak are the current counts.
     bool same = t->seen_peak != s->peaks;
     buf_put_varint(b, t->calls);
     buf_put_varint(b, t->bytes);

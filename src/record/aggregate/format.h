@@ -19,7 +19,8 @@ enum aggregate_frame {
     AGGREGATE_TOTALS = 5,  // totals of call sites
     AGGREGATE_SITES = 6,   // as in a workload
     AGGREGATE_NAMES = 7,   // as in a workload
-    AGGREGATE_OTHERS = 8, // a varint with the number of other processes, then fields with their sum
+    // A varint with the number of other processes, then fields with the sums of these processes.
+    AGGREGATE_OTHERS = 8,
     AGGREGATE_UNRECORDED = 9, // fields, as in a trace
     AGGREGATE_END = 10,       // fields; always the last frame
 };
@@ -34,7 +35,7 @@ enum aggregate_field {
 enum aggregate_state {
     AGGREGATE_UNDER_WAY = 0,
     AGGREGATE_ENDED = 1,
-    AGGREGATE_CUT_OFF = 2, // the recorder ended first
+    AGGREGATE_CUT_OFF = 2, // the recorder ended before the recording
 };
 
 struct aggregate_end {
@@ -50,7 +51,7 @@ struct aggregate_process {
     const struct workload_sites *sites;
 };
 
-// Append payloads to a buffer, each preceded by its frame type. Return 0, or -ENOMEM.
+// Append payloads to a buffer. The frame type precedes each payload. Return 0, or -ENOMEM.
 int aggregate_put_process(struct buf *b, const struct aggregate_process *p);
 int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n);
 int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
@@ -58,8 +59,8 @@ int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
 // Writes the buffered payloads as frames. Returns 0, or a negative errno with `e` set.
 int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
 
-// Decodes a payload. aggregate_get_totals appends the sites and levels; initially `to` must be
-// empty, with sample_bytes set. Returns 0, -EBADMSG, or -ENOMEM.
+// Decode a payload. aggregate_get_totals appends the sites and levels to `to`, which must initially
+// be empty, with sample_bytes set. Return 0, -EBADMSG, or -ENOMEM.
 int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
                           uint64_t levels[BY_SITE_BINS]);
 int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);

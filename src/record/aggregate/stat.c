@@ -80,7 +80,7 @@ static int get_sites(struct stat_reading *r, const struct frame *f)
     case AGGREGATE_SUMMARY:
         return get_summary(f, &r->s->processes[r->s->n_processes - 1].summary);
     case AGGREGATE_PERIODS:
-        // No sites may precede this frame: they would have a different number of levels.
+        // No sites may precede this frame, because they would have a different number of levels.
         return r->by_site.n_sites ? -EBADMSG
                                   : aggregate_get_periods(f->data, f->size, &r->by_site, r->levels);
     case AGGREGATE_TOTALS:
@@ -123,7 +123,7 @@ static int get_frame(struct stat_reading *r, const struct frame *f)
     case AGGREGATE_NAMES:
         return r->open ? get_sites(r, f) : -EBADMSG;
     }
-    return 0; // a frame type of a later version
+    return 0; // the frame type is from a later version
 }
 
 // Sets an error that describes why the frame could not be read. Returns `rc`; -EPROTO means an

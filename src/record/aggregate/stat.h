@@ -4,14 +4,14 @@
 
 #include "analysis/file_stat.h"
 
-// Like file_stat_span, but also accepts an aggregate. An aggregate yields totals, call sites and
-// periods for any `part`, and -EINVAL if a span is requested.
+// Like file_stat_span, but also accepts an aggregate. For an aggregate, reads totals, call sites
+// and periods for any `part`, and returns -EINVAL if a span is requested.
 int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
                         const struct file_stat_points *span, const struct convert_watch *watch,
                         struct err *e);
 
-// Reads all statistics of an aggregate from an input that is at its first byte. The result has the
-// input's name.
+// Reads all statistics of an aggregate from an input that is at its first byte. The result contains
+// the input's name.
 int aggregate_input_stat(struct file_stat *s, struct input *in, struct err *e);
 
 #endif

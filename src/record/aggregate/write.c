@@ -19,7 +19,7 @@ struct job;
 struct counting {
     struct job *job;
     const struct trace_process *of; // owned by the trace reader
-    struct buf facts; // payload of the PROCESS frame; the facts from PROCESS_END are added later
+    struct buf facts; // payload of the PROCESS frame; facts from PROCESS_END are appended later
     struct aggregate_counts counts;
 };
 
@@ -39,9 +39,9 @@ struct job {
     size_t n_ended;
     struct workload_summary others;
     uint64_t n_others;
-    uint64_t stamp;  // events up to here are counted
+    uint64_t stamp;  // events up to this stamp are counted
     uint64_t due_ns; // time of the next rewrite
-    // Used while rewriting: the payloads to write.
+    // Buffer of the payloads to write. Used during a rewrite.
     bool writing;
     struct buf frames;
     bool noted; // a write error has been reported
@@ -70,7 +70,7 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     return aggregate_counts_ops(&p->counts, ops, n);
 }
 
-// Appends the process's frames to `b`. Before the end of the recording, *counts is provisional.
+// Appends the process's frames to `b`. *counts is provisional before the end of the recording.
 static int put_process(struct counting *p, struct buf *b, const struct order_counts *counts,
                        const struct workload_sites *sites, struct workload_summary *summary)
 {
@@ -90,7 +90,7 @@ static int put_so_far(void *context, const struct order_counts *counts,
     return put_process(p, &p->job->frames, counts, sites, &summary);
 }
 
-// Moves the ended process with the lowest peak into the sum of the others.
+// Adds the ended process with the lowest peak to the sum of the others and removes it.
 static void add_to_others(struct job *j)
 {
     struct finished *low = &j->ended[0], *last = &j->ended[j->n_ended - 1];
@@ -204,15 +204,15 @@ static int write_file(const struct job *j, struct err *e)
     return rc < 0 ? rc : closed;
 }
 
-// Completes the frames after all processes have been added, and writes the file. Returns 0,
-// -ENOMEM, or a negative errno with `e` set if writing failed.
+// Writes the file, after all processes have been added to the frames. Returns 0, -ENOMEM, or a
+// negative errno with `e` set if writing failed.
 static int end_frames(struct job *j, const struct aggregate_end *end, struct err *e)
 {
     int rc = j->n_others ? put_others(j) : 0;
     if (rc == 0)
         rc = aggregate_put_end(&j->frames, end);
     rc = rc < 0 ? err_set(e, rc, "%s: out of memory", j->settings->path) : write_file(j, e);
-    // Release the buffer, which may be as large as the counts.
+    // Release the buffer, because it may be as large as the counts.
     buf_release(&j->frames);
     return rc;
 }

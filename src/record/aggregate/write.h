@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Number of ended processes that are kept: those with the highest peaks of live bytes. The others
-// are summed.
+// Number of ended processes that are kept: the processes with the highest peaks of live bytes. The
+// other processes are summed.
 enum { AGGREGATE_KEPT = 64 };
 
 struct aggregate_settings {
@@ -26,7 +26,7 @@ int aggregate_check(const struct aggregate_settings *s, struct err *e);
 
 // Reads a trace from standard input until it ends. If the file cannot be rewritten, reports this
 // once, keeps the old file and retries after each interval. Returns 0, or a negative errno with `e`
-// set; -ENODATA if the input contains no trace, in which case no file is written.
+// set. Returns -ENODATA and writes no file if the input contains no trace.
 int aggregate_write(const struct aggregate_settings *s, struct err *e);
 
 #endif

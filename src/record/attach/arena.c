@@ -10,7 +10,7 @@ enum {
     FIRST_VERSION = 35, // 2.35 introduced hp_flags
     LAST_VERSION = 40,  // 2.42 changes the thread caches
     CACHED_MAX = 1032,
-    MAX_CACHED = 127, // blocks per size
+    MAX_CACHED = 127, // maximum number of blocks per size
     MAX_DATA = 1 << 20,
     PAGE = 4096,
 };

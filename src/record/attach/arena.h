@@ -1,5 +1,5 @@
 // Layout of the state of glibc's malloc, as in malloc/malloc.c and malloc/arena.c. The state is not
-// exported, so it is found by its invariants: an empty bin of an arena points to itself, and the
+// exported. It is found by two invariants: an empty bin of an arena points to itself, and the
 // parameters contain the limits of the thread caches.
 #ifndef HEAPTAPE_ATTACH_ARENA_H
 #define HEAPTAPE_ATTACH_ARENA_H
@@ -12,7 +12,7 @@ enum {
     ARENA_BINS = 127,
     ARENA_FASTBINS = 10,
     ARENA_CACHED_SIZES = 64,
-    ARENA_MAX = 8192, // number of arenas
+    ARENA_MAX = 8192, // maximum number of arenas
     ARENA_NONCONTIGUOUS = 2,
 };
 
@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct arena) == 2200 && sizeof(struct arena_heap) == 48 &
                    sizeof(struct arena_parameters) == 136 && sizeof(struct arena_cache) == 640,
                "as gdb prints them for glibc 2.36");
 
-// Copy of libc's variables. The caller frees `bytes`.
+// Copy of libc's variables. The caller must free `bytes`.
 struct arena_data {
     uint64_t start, end;
     uint8_t *bytes;
@@ -62,7 +62,8 @@ bool arena_is_known(const char *version);
 // Returns 0, -ENOMEM or -EACCES.
 int arena_read_data(struct arena_data *d, const struct remote *r);
 
-// Returns the number of places that look like malloc's parameters, and sets *p to the last of them.
+// Returns the number of addresses that may be malloc's parameters, and sets *p to the parameters at
+// the last of them.
 unsigned arena_find_parameters(const struct arena_data *d, struct arena_parameters *p);
 
 // Returns the address that the links of an empty bin contain.

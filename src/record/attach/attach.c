@@ -30,20 +30,21 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    STACK_BYTES = 256 << 10, // stack for called functions, because a thread's own may be small
+    STACK_BYTES = 256 << 10, // stack for called functions; a thread's own stack may be too small
     RED_ZONE = 128,          // bytes below the stack pointer that the thread may use
     XSTATE_BYTES = 16384,
     MAX_PATH = 4096,
     WAITING_TRIES = 100, // tries to find a waiting thread, one every 10 ms
 };
 #define PICKY_NS MS(200) // time to find a thread that calls malloc from outside libc
-// Time to find one that calls malloc from anywhere, before searching for a thread in a system call.
+// Time to find a thread that calls malloc from anywhere. Afterwards, search for a thread in a
+// system call.
 #define ENTRY_NS MS(2000)
 #define CALL_NS  MS(10000)
 #define TRIM_NS  MS(600000) // for malloc_trim, whose time depends on the size of the heap
-#define BUSY_NS  MS(5000)   // before ending a recording: time for another tracer to detach
+#define BUSY_NS  MS(5000)   // time for another tracer to detach before a recording is ended
 #define STOP_NS  MS(100)
-#define LEAVE_NS MS(500)  // for all threads to leave the library while they are stopped
+#define LEAVE_NS MS(500)  // time for all threads to leave the library while they are stopped
 #define LIST_NS  MS(3000) // for threads to leave malloc
 #define CLEAR_NS MS(2000) // for threads to leave the memory of an ended recording
 
@@ -56,20 +57,21 @@ struct caller {
     struct iovec xstate;
     char xstate_bytes[XSTATE_BYTES];
     uint64_t mask;
-    uint64_t stack; // 0: the thread's own stack
+    uint64_t stack; // 0 if the thread's own stack is used
     uint64_t text;  // buffer for strings
     uint64_t errno_at;
     int saved_errno;
     uint64_t taken_ns;
     uint64_t call_ns; // time limit of a call that waits for a lock
-    // What to undo if this process is killed: the mask is changed; a function was called.
+    // State to restore if this process is killed: `masks` if the mask was changed, `calls` if a
+    // function was called.
     bool masks, calls;
 };
 
 // Shared by the recorder and its child.
 struct attach_shared {
     struct attach_breakpoint breakpoints[2];
-    struct caller caller; // so that another child can restore the thread if this one dies
+    struct caller caller; // shared, so that another child can restore the thread if this child dies
     struct attach_result result;
     struct err error;
     int rc;
@@ -99,10 +101,11 @@ static bool is_locked_out(pid_t tid)
     return ptrace(PTRACE_GETREGS, tid, 0, &r) == 0 && (long)r.orig_rax == SYS_futex;
 }
 
-// Waits until the called function returns. Other threads run in the meantime, unless they are
-// stopped. A thread that waits too long for a lock is left stopped: the owner of the lock may be
-// waiting for this thread. A thread that is running cannot be stopped in the function, because it
-// may hold locks, and cannot be left there, because the function would return to the breakpoint.
+// Waits until the called function returns. The other threads run meanwhile, unless they are
+// stopped. If the thread waits too long for a lock, leaves it stopped, because the owner of the
+// lock may be waiting for this thread. A thread that is running cannot be stopped in the function,
+// because it may hold locks. It cannot be left there either, because the function would return to
+// the breakpoint.
 static int await_return(struct caller *c, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -176,8 +179,8 @@ static int write_text(struct caller *c, const char *text, struct err *e)
     return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : set_gone(c, e);
 }
 
-// Blocks all signals except faults and breakpoints while the thread does not execute the program's
-// code.
+// Blocks all signals except faults and breakpoints, for the time in which the thread does not
+// execute the program's code.
 static void mask_signals(struct caller *c)
 {
     uint64_t most = ~0ull;
@@ -258,7 +261,7 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
     return rc;
 }
 
-// Returns true if libc or the loader called malloc, because they may hold a lock.
+// Returns true if libc or the loader called malloc. They may hold a lock.
 static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 {
     struct user_regs_struct r;
@@ -269,8 +272,8 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 }
 
 // Returns true if the thread is in a blocking system call that the kernel restarts after an
-// interruption. A thread that waits in the library uses the memory that a detach unmaps, so it does
-// not count as waiting.
+// interruption. Returns false for a thread that waits in the library, because it uses the memory
+// that a detach unmaps.
 static bool is_waiting(pid_t tid, struct remote_range library)
 {
     static const long calls[] = {
@@ -341,8 +344,8 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
 {
     uint64_t entry = remote_function(t->remote, "malloc");
     size_t who = 0;
-    // A fork that began before its thread was traced would go unnoticed, and the child would
-    // inherit the breakpoint.
+    // Otherwise a fork that began before its thread was traced would not be noticed, and the child
+    // would inherit the breakpoint.
     if (!tracees_pass_all(t, CALL_NS))
         return err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)t->remote->pid);
     t->wanted = true;
@@ -424,7 +427,8 @@ enum { MAX_OTHERS = (sizeof OTHERS - 1) / 2 };
 // execution.
 static int load_memory(struct caller *c, const char *library, struct err *e)
 {
-    // dlopen would return another version of the library if it was loaded from the same path.
+    // If another version of the library was loaded from the same path, dlopen would return that
+    // version.
     size_t others = remote_count(c->tracees->remote, "heaptape_attach");
     char path[64 + sizeof OTHERS];
     uint64_t fd = 0, ignored;
@@ -446,7 +450,7 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
     return rc < 0 ? rc : closed;
 }
 
-// Loads the library from the session directory. Fallback if memfd_create is forbidden.
+// Loads the library from the session directory. This is the fallback if memfd_create is forbidden.
 static int load_from_session(struct caller *c, const char *library, const char *session_dir,
                              struct err *e)
 {
@@ -475,8 +479,8 @@ static struct leave_what describe_library(const struct caller *c, uint64_t state
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-// If the thread is outside the library, clears its state of the recording. The library has ended
-// the recording before, so the thread then uses no memory of the recording any more.
+// If the thread is outside the library, clears the thread's state of the recording. The library has
+// ended the recording before, so the thread no longer uses memory of the recording.
 static void release_thread(const struct caller *c, const struct leave_what *in, size_t who)
 {
     struct tracee *it = &c->tracees->all[who];
@@ -493,7 +497,7 @@ static void release_thread(const struct caller *c, const struct leave_what *in, 
                                 &own.state, sizeof own.state);
 }
 
-// Stops each thread for a moment, one by one, until all have left the memory of the recording.
+// Stops each thread briefly, one after another, until all have left the memory of the recording.
 static bool release_threads(struct caller *c, const struct leave_what *in, uint64_t most_ns)
 {
     struct tracees *t = c->tracees;
@@ -544,8 +548,8 @@ static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
                : 0;
 }
 
-// Ends the recording. Its memory stays mapped if a thread uses it for too long; the next attach
-// frees it.
+// Ends the recording. If a thread uses the recording's memory for too long, the memory stays
+// mapped, and the next attach frees it.
 static int end_recording(struct caller *c, bool *cleared, struct err *e)
 {
     uint64_t rc = 0;
@@ -558,8 +562,8 @@ static int end_recording(struct caller *c, bool *cleared, struct err *e)
     return failed || *cleared ? failed : clear_recording(c, cleared, e);
 }
 
-// Prepares the functions of an object in the process, and writes the code of their stubs. Functions
-// that the plan of an earlier recording redirects stay as they are.
+// Prepares the functions of an object in the process, and writes the code of their stubs. Does not
+// change functions that the plan of an earlier recording redirects.
 static int redirect_object(struct caller *c, struct plans *p, size_t i, struct err *e)
 {
     struct plans_object *o = &p->objects[i];
@@ -667,7 +671,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
         rc = err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)r->pid);
     if (loaded && rc == 0)
         rc = join_session(c, how, p, e);
-    // A loaded library of another version cannot join the session and stays idle.
+    // If a library of another version is loaded, it cannot join the session and stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
     rc = allowed->memfd ? load_memory(c, how->library, e)
@@ -675,7 +679,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
     return rc < 0 ? rc : join_session(c, how, p, e);
 }
 
-// Passes the blocks in pieces, in the free part of the caller's stack.
+// Passes the blocks in pieces, through the free part of the caller's stack.
 static int pass_blocks(struct caller *c, const struct blocks *b, struct err *e)
 {
     const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
@@ -727,7 +731,7 @@ static void list_blocks(struct caller *c, const struct plans *p, struct attach_r
         rc = blocks_check(t->remote, version, &e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
-    // No thread may be between changing the heap and recording the call.
+    // No thread may be between a change of the heap and the recording of the call.
     struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;
@@ -748,7 +752,7 @@ static void list_blocks(struct caller *c, const struct plans *p, struct attach_r
                  (int)sizeof result->not_listed - 1, e.text);
 }
 
-// Looks up the functions in advance, so that stopped threads do not have to wait for it.
+// Looks up the functions in advance, so that stopped threads do not have to wait for the search.
 static void find_functions(struct remote *r)
 {
     static const char *const names[] = {"malloc",       "__errno_location", "mmap",  "munmap",
@@ -757,7 +761,8 @@ static void find_functions(struct remote *r)
         remote_function(r, names[i]);
 }
 
-// Checks that the functions of --wrap, which are not all redirected, are exported by an object.
+// Checks that objects export the functions of --wrap. Call if not all of these functions are
+// redirected.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
@@ -771,7 +776,7 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
     return 0;
 }
 
-// Like status_check, but waits a while for another tracer to detach before ending a recording.
+// Like status_check. If a recording is to be ended, waits briefly for another tracer to detach.
 static int check_patiently(pid_t pid, bool ends, struct err *e)
 {
     uint64_t start = clock_monotonic_ns();
@@ -786,7 +791,7 @@ static int check_patiently(pid_t pid, bool ends, struct err *e)
     return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
 }
 
-// Ends a recording by `owner` or by a recorder that has died, or any recording if `owner` is 0.
+// Ends a recording whose recorder is `owner` or has died. If `owner` is 0, ends any recording.
 static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
 {
     uint64_t recorder = 0;
@@ -798,7 +803,7 @@ static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
     return rc < 0 ? rc : end_recording(c, &cleared, e);
 }
 
-// Runs in the child. Without `how`, ends the recording of `owner`.
+// Runs in the child. If `how` is NULL, ends the recording of `owner`.
 static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
 {
     struct remote r;
@@ -809,7 +814,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     if (rc < 0)
         return rc;
     rc = remote_open(&r, pid, &s->error);
-    // If the process cannot be attached to, it has called exec and does not have the library.
+    // If the process cannot be attached to, it has called exec and does not contain the library.
     if (rc < 0)
         return rc == -ENOTSUP && !how ? -ENOENT : rc;
     if (!how && !remote_last_function(&r, "heaptape_end")) {
@@ -857,7 +862,7 @@ static int check_calls(struct remote *r, const struct attach_shared *s, struct e
             return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)r->pid,
                            s->calls[i].function);
     }
-    // A filter may kill the process for a system call that it does not make itself.
+    // The filter may kill the process for a system call that the process itself never makes.
     if (status_number(r->pid, r->pid, "Seccomp", 10))
         return err_set(e, -ENOTSUP, "%ld: its seccomp filter may forbid the call", (long)r->pid);
     return 0;
@@ -927,12 +932,12 @@ static int run_calls(pid_t pid, struct attach_shared *s)
     return rc;
 }
 
-// A recording to start or, without `how`, to end, or calls.
+// A task: start a recording, end a recording (if `how` is NULL), or make calls.
 struct attach_task {
     pid_t pid;
     const struct attach_how *how;
     pid_t owner;
-    struct attach_call *calls; // NULL: a recording
+    struct attach_call *calls; // NULL if the task is a recording
     size_t n_calls;
 };
 
@@ -950,14 +955,14 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
     return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-// Removes a breakpoint left by a child that was killed, because it would kill the process.
+// Removes a breakpoint that a killed child has left, because the breakpoint would kill the process.
 static void remove_breakpoint(const struct remote *r, struct attach_breakpoint *b)
 {
     if (b->planted && remote_write(r, b->at, &b->original, 1))
         b->planted = 0;
 }
 
-// Returns true if the thread, which is stopped, executes a called function.
+// Returns true if the stopped thread is executing a called function.
 static bool is_in_call(const struct caller *c)
 {
     struct user_regs_struct r;
@@ -965,7 +970,7 @@ static bool is_in_call(const struct caller *c)
            (!c->stack || (r.rsp >= c->stack && r.rsp < c->stack + STACK_BYTES));
 }
 
-// Stops the thread. Returns false if it has ended.
+// Stops the thread. Returns false if the thread has ended.
 static bool stop_caller(struct caller *c, enum tracees_event *event)
 {
     struct tracees *t = c->tracees;
@@ -1007,13 +1012,14 @@ static void become_tracer(void)
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    // Raise the priority, because threads of the process are stopped in the meantime. Failure does
-    // not matter.
+    // Raise the priority, because threads of the process are stopped during the task. A failure
+    // does not matter.
     setpriority(PRIO_PROCESS, 0, PRIO_MIN);
 }
 
-// Runs in a second child after the first one was killed. A thread that executes a function for the
-// first child would return to the breakpoint or, without it, to the start of the program.
+// Runs in a second child after the first child was killed. The thread may be executing a function
+// that the first child called. That function would return to the breakpoint or, without the
+// breakpoint, to the start of the program.
 static void rescue_caller(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
@@ -1030,7 +1036,7 @@ static void rescue_caller(pid_t pid, struct attach_shared *s)
     remote_close(&r);
 }
 
-// Undoes what a child that was killed left in the process.
+// Restores what a killed child has changed in the process.
 static void clean_up(pid_t pid, struct attach_shared *s)
 {
     struct remote r;

@@ -3,8 +3,9 @@
 //
 // One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
 // call. This thread makes the calls on a separate stack and then continues where it was stopped.
-// The other threads run in the meantime. A child of the recorder does this while the recorder
-// drains. If the child is killed, another child restores the thread (docs/design/capture.md).
+// The other threads run during the calls. A child of the recorder controls the thread while the
+// recorder drains. If the child is killed, another child restores the thread
+// (docs/design/capture.md).
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 
@@ -20,11 +21,14 @@ struct attach_result {
     uint32_t threads;
     uint64_t paused_ns; // longest time that a thread was stopped
     uint64_t listed_blocks, listed_bytes;
-    uint64_t call_ns;     // time of the calls of attach_call
-    char not_listed[200]; // why the blocks are not listed; "" if they are, or were not requested
-    // Why some functions are recorded through the loader's tables; "" if all are redirected.
+    uint64_t call_ns; // time spent in the calls of attach_call
+    // Reason why the blocks are not listed, or "" if they are listed or were not requested.
+    char not_listed[200];
+    // Why some functions are recorded through the loader's tables, or "" if all functions are
+    // redirected.
     char not_redirected[200];
-    // Why an allocator in the executable that no symbol leads to is not recorded, or "".
+    // Why the executable's allocator is not recorded, or "". Only for an allocator that the program
+    // does not call through symbols.
     char not_recorded[200];
 }; // Initialize to zero. Several calls accumulate their maxima.
 
@@ -35,7 +39,7 @@ struct attach_how {
     const struct spool_wrap *names; // names of additional functions to wrap, or NULL
 };
 
-// Function that is called repeatedly while attach_begin or attach_end waits. May be NULL.
+// A function that attach_begin and attach_end call repeatedly while they wait. May be NULL.
 struct attach_meanwhile {
     void (*call)(void *context);
     void *context;
@@ -44,17 +48,17 @@ struct attach_meanwhile {
 // Time limit of a call that waits for a lock in the process. Tests shorten it.
 extern uint64_t attach_call_ns;
 
-// Starts recording into a session, after ending a recording whose recorder has died. Returns 0, or
-// a negative errno with the process unchanged: -ESRCH, -EPERM, -EACCES, -ENOTSUP (cannot be
+// Starts recording into a session. First ends an earlier recording whose recorder has died. Returns
+// 0, or a negative errno with the process unchanged: -ESRCH, -EPERM, -EACCES, -ENOTSUP (cannot be
 // attached to), -EBUSY (no thread reached a safe place in time), -EIO (a called function waited for
 // a lock for too long), -EPROTO (the library could not join the session).
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 
-// Ends a recording: the process then calls malloc directly, and only the idle library remains. If
-// `owner` is not 0, only ends a recording by that recorder or by one that has died. Returns 0, or a
-// negative errno as above, or -ENOENT if heaptape was never attached or the recording has another
-// owner.
+// Ends a recording. The process then calls malloc directly; the idle library remains in it. If
+// `owner` is not 0, only ends a recording whose recorder is `owner` or has died. Returns 0, or a
+// negative errno like attach_begin. Returns -ENOENT if heaptape was never attached or the recording
+// has another owner.
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,
                struct attach_result *result, struct err *e);
 
@@ -74,12 +78,12 @@ struct attach_call {
     enum attach_form form;
     uint64_t number; // argument, or the value to write
     char text[ATTACH_TEXT_BYTES];
-    uint64_t result, value; // the result, and the value afterwards
+    uint64_t result, value; // result, and `value` after the call
 };
 
-// Calls up to ATTACH_CALLS functions in a thread of the process, which is stopped for the time of the
-// calls; the other threads run. Returns 0, or a negative errno with the process unchanged: like
-// attach_begin, or -ENOTSUP if the process does not have a function or has a seccomp filter.
+// Calls up to ATTACH_CALLS functions in a thread of the process. The thread is stopped during the
+// calls; the other threads run. Returns 0, or a negative errno with the process unchanged, like
+// attach_begin. Also returns -ENOTSUP if the process lacks a function or has a seccomp filter.
 int attach_call(pid_t pid, struct attach_call *calls, size_t n, struct attach_result *result,
                 struct err *e);
 

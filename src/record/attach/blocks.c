@@ -1,4 +1,4 @@
-// Verifies everything that can be verified: sizes, flags, rings, and malloc's own totals.
+// Verifies everything that can be verified: sizes, flags, rings and malloc's own totals.
 #include "record/attach/blocks.h"
 
 #include "base/buf.h"
@@ -16,10 +16,11 @@ enum {
     WINDOW = 256 << 10,
     PAGE = 4096,
     PAGES_AT_ONCE = 512,
-    MAX_PAGES = 1 << 16, // read while searching for separately mapped blocks
-    TLS_BYTES = 4096,    // searched below the thread pointer; libc's variables are among them
+    // Maximum number of pages read while searching for separately mapped blocks.
+    MAX_PAGES = 1 << 16,
+    TLS_BYTES = 4096, // searched range below the thread pointer, which contains libc's variables
     CODE_BEFORE = 20 << 10,
-    CODE_AFTER = 4 << 10, // malloc's internal functions around the exported ones
+    CODE_AFTER = 4 << 10, // code of malloc's internal functions around the exported functions
 };
 
 struct heap_walk {
@@ -32,9 +33,9 @@ struct heap_walk {
     uint64_t window_at; // address of `window`
     size_t window_bytes;
     uint8_t *window;
-    struct spool_block *heaps; // heaps of arenas other than the main one
+    struct spool_block *heaps; // heaps of all arenas except the main arena
     size_t n_heaps, heaps_capacity;
-    uint64_t *free; // free blocks that look like live ones
+    uint64_t *free; // free blocks that look like live blocks
     size_t n_free, free_capacity;
     uint64_t key; // key stored in all blocks in thread caches
 };
@@ -124,7 +125,7 @@ static bool is_fencepost(struct heap_walk *w, uint64_t at, uint64_t end, uint64_
     return fits && read_head(w, end - 16, end, last) && (last[1] & ~ARENA_SIZE_FLAGS) == 0;
 }
 
-// Walks the chunks from `at` to the chunk `top`, or to a fencepost if `top` is 0.
+// Reads the chunks from `at` to the chunk `top`. If `top` is 0, reads to a fencepost.
 static int walk_chunks(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t top, uint64_t flag)
 {
     uint64_t head[2], next[2] = {0};
@@ -163,7 +164,7 @@ static int walk_main(struct heap_walk *w, const struct arena *a)
     return walk_chunks(w, start, end, a->top, 0);
 }
 
-// Walks the heaps from the last to the first, which contains the arena.
+// Reads the heaps from the last to the first. The first heap contains the arena.
 static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a)
 {
     uint64_t at = a->top & ~(ARENA_HEAP_BYTES - 1), total = 0;
@@ -234,7 +235,7 @@ static const struct spool_block *find_block(const struct heap_walk *w, uint64_t 
     return bsearch(&key, w->to->all, w->to->n, sizeof key, by_address);
 }
 
-// Follows a chain of free blocks and adds them. Without `add`, only verifies the chain.
+// Follows a chain of free blocks. With `add`, adds the blocks; otherwise only verifies the chain.
 static bool follow_chain(struct heap_walk *w, const struct arena_cache *c, unsigned i, bool add)
 {
     uint64_t at = c->entries[i], words[2];
@@ -259,12 +260,12 @@ static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
     bool good = b && b->size == sizeof c + 8 && remote_read(w->remote, at, &c, sizeof c);
     for (unsigned i = 0; good && i < ARENA_CACHED_SIZES; i++)
         good = c.counts[i] <= w->parameters.cached_count && follow_chain(w, &c, i, add);
-    // The cache itself is not a block of the program.
+    // The cache itself is not a block of the program, so it counts as free.
     return good && (!add || add_free(w, at) == 0);
 }
 
 // Counts the threads that have a valid cache at `distance` below the thread pointer. The distance
-// is the same in all threads. Returns 0 if any thread has something else there.
+// is the same in all threads. Returns 0 if any thread has other contents there.
 static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n,
                            uint64_t distance, bool add)
 {
@@ -288,7 +289,7 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     bool twice = false;
     if (!w->parameters.cached_count)
         return 0;
-    // A thread's stack follows its variables and may hold a copy of the pointer, but not in all
+    // A thread's stack follows its variables and may contain a copy of the pointer, but not in all
     // threads.
     for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
         size_t caches = count_caches(w, threads, n, distance, false);
@@ -306,7 +307,8 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     return 0;
 }
 
-// The chunk of an aligned block starts after the start of its mapping. Returns the distance, or 0.
+// Returns the distance from the start of a mapping to its chunk, or 0. The chunk of an aligned
+// block does not start at the start of the mapping.
 static uint64_t find_alignment_gap(const struct heap_walk *w, uint64_t at, uint64_t size)
 {
     uint64_t head[2];
@@ -319,7 +321,8 @@ static uint64_t find_alignment_gap(const struct heap_walk *w, uint64_t at, uint6
     return 0;
 }
 
-// Blocks with separate mappings. Each mapping starts at a page boundary, and malloc counts them.
+// Blocks with separate mappings. Each mapping starts at a page boundary. malloc counts these
+// mappings.
 struct mapped {
     uint64_t n, bytes;
     unsigned pages;
@@ -334,7 +337,7 @@ static int open_pagemap(const struct heap_walk *w)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Returns true if the page was ever written. Reading other pages would make the kernel map them.
+// Returns true if the page was ever written. The kernel would map other pages if they were read.
 static bool is_touched(struct mapped *m, uint64_t at)
 {
     const uint64_t present_or_swapped = 3ull << 62;

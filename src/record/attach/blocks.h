@@ -1,4 +1,4 @@
-// Finds the live blocks of glibc's malloc in another process: walks the chunks of all arenas and
+// Finds the live blocks of glibc's malloc in another process: reads the chunks of all arenas and
 // excludes the blocks in fastbins and thread caches. Does not change the process.
 #ifndef HEAPTAPE_ATTACH_BLOCKS_H
 #define HEAPTAPE_ATTACH_BLOCKS_H
@@ -17,14 +17,14 @@ struct blocks {
 // 0, or -ENOTSUP with `e` set.
 int blocks_check(struct remote *r, const char *version, struct err *e);
 
-// Returns true if the address is in one of the functions from malloc to malloc_info or in one of
-// the internal functions around them.
+// Returns true if the address is in a function between malloc and malloc_info, or in an internal
+// function next to them.
 bool blocks_is_malloc(struct remote *r, uint64_t address);
 
-// Finds the live blocks. Call after blocks_check, with all threads stopped outside malloc;
-// `threads` are their registers. Returns 0, or a negative errno: -EAGAIN (a thread is in a system
-// call made by malloc), -ENOTSUP (the heap is not in the state that this glibc would leave; nothing
-// is listed), -ENOMEM.
+// Finds the live blocks. Call after blocks_check, with all threads stopped outside malloc.
+// `threads` are the registers of the threads. Returns 0, or a negative errno: -EAGAIN (a thread is
+// in a system call made by malloc), -ENOTSUP (the heap is not in a valid state for this glibc;
+// nothing is listed), -ENOMEM.
 int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads,
                 size_t n, struct err *e);
 

@@ -36,7 +36,7 @@
 #define NO_FD     (uint64_t) - 1
 #define FILE_MODE 0600
 
-// tests/capture/attach.bats runs a program under a filter that permits nothing else.
+// tests/capture/attach.bats runs a program under a filter that permits only these calls.
 const struct filters_need filters_needs[FILTERS_NEEDS] = {
     OPTIONAL(memfd_create, ARG(1), 0, MFD_CLOEXEC),
     OPTIONAL(process_vm_readv, 0),
@@ -98,7 +98,7 @@ struct examination {
 
 static uint32_t most_restrictive(uint32_t a, uint32_t b)
 {
-    // The kernel compares actions as signed numbers; the lowest takes precedence.
+    // The kernel compares actions as signed numbers. The lowest action has precedence.
     return (int32_t)a < (int32_t)b ? a : b;
 }
 
@@ -271,7 +271,8 @@ static bool is_known(const struct programs *p, size_t own)
     return false;
 }
 
-// Fetches filter i. Returns 1, 0 if the thread has fewer filters, or a negative errno.
+// Fetches filter i. Returns 1 if it was fetched, 0 if the thread has fewer filters, or a negative
+// errno.
 static int fetch_filter(struct programs *p, pid_t tid, unsigned long i)
 {
     long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, i, NULL);
@@ -338,9 +339,9 @@ static bool is_same_namespace(pid_t pid)
            own.st_ino == other.st_ino;
 }
 
-// A container runtime installs the same filters for all programs, and programs can only add
-// filters. If this process, process 1 and the target have the same number of filters, the filters
-// are the same.
+// Returns true if the process has the same filters as this process. A container runtime installs
+// the same filters for all programs, and programs can only add filters. Therefore, if this process,
+// process 1 and the target have the same number of filters, the filters are the same.
 static bool has_own_filters(const struct tracees *t)
 {
     pid_t self = getpid();
@@ -352,8 +353,8 @@ static bool has_own_filters(const struct tracees *t)
     return same;
 }
 
-// Makes the calls in a child, which may be killed. Returns the child's exit status: 0; 1 if only
-// memfd_create failed; or 2 + the index of the call that failed.
+// Makes the calls in a child, which may be killed. Returns the child's exit status: 0 if all calls
+// succeeded, 1 if only memfd_create failed, or 2 + the index of the call that failed.
 static int try_calls(void)
 {
     int status = 0;

@@ -11,7 +11,7 @@
 struct filters_need {
     const char *name;
     int number;
-    bool optional;    // there is a fallback, or less is recorded without the call
+    bool optional;    // the library works without the call, but may record less
     uint8_t known;    // bit i: args[i] always has this value; the other arguments vary
     uint64_t args[6]; // with these arguments, the call fails immediately or has no effect
 };
@@ -19,19 +19,20 @@ struct filters_need {
 enum { FILTERS_NEEDS = 37 };
 extern const struct filters_need filters_needs[FILTERS_NEEDS];
 
-// Returns the filter's action, SECCOMP_RET_* without data: the most restrictive action over all
-// values of the unknown arguments, or SECCOMP_RET_KILL_PROCESS if the program is invalid or too
-// complex.
+// Returns the filter's action, SECCOMP_RET_* without data. This is the most restrictive action over
+// all values of the unknown arguments. Returns SECCOMP_RET_KILL_PROCESS if the program is invalid
+// or too complex.
 uint32_t filters_action(const struct sock_filter *program, size_t n,
                         const struct filters_need *call);
 
-// Which optional calls are permitted.
+// The optional calls that are permitted.
 struct filters_verdict {
     bool memfd;
 };
 
-// Checks all threads, and stops them for *paused_ns. Returns 0, or a negative errno: -ENOTSUP (a
-// required call is forbidden), -EPERM (the filters cannot be read), -EBUSY, -ENOMEM.
+// Checks all threads. Stops them meanwhile, and sets *paused_ns to the duration of the stop.
+// Returns 0, or a negative errno: -ENOTSUP (a required call is forbidden), -EPERM (the filters
+// cannot be read), -EBUSY, -ENOMEM.
 int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused_ns, struct err *e);
 
 #endif

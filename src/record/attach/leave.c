@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
-// A thread is waiting in the kernel if a step takes longer than 1/STEPS of the time.
+// If a step takes longer than 1/STEPS of the time, the thread is waiting in the kernel.
 enum { STEPS = 25 };
 
 static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid,
@@ -21,8 +21,8 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
            !(in->malloc && blocks_is_malloc(remote, r->rip));
 }
 
-// Single-steps the thread out of the code, since it may rarely be outside otherwise. No other
-// thread runs in the meantime.
+// Single-steps the thread out of the code, because a running thread may rarely be outside. All
+// other threads stay stopped.
 static bool step_outside(struct tracees *t, const struct leave_what *in, size_t who,
                          uint64_t until_ns, uint64_t step_ns, struct user_regs_struct *r)
 {

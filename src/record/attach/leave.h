@@ -8,16 +8,18 @@
 
 struct leave_what {
     uint64_t state_offset; // offset of struct spool_thread from the thread pointer
-    // Bits of spool_thread.busy: SPOOL_THREAD_WRITING, or UINT32_MAX for whole wrappers.
+    // Bits of spool_thread.busy: SPOOL_THREAD_WRITING, or UINT32_MAX for the whole time in a
+    // wrapper.
     uint32_t busy;
     struct remote_range library; // code of libheaptape.so
     bool malloc;                 // also leave the code of glibc's malloc
-    const struct plans *plans;   // also leave the code of these areas; NULL: none
+    const struct plans *plans;   // also leave the code of these areas; may be NULL
 };
 
-// Moves all threads, which are stopped, out of the code described by `in`. Returns their registers
-// in order, which the caller frees. Returns NULL if out of memory, or if a thread could not leave
-// in time or is waiting in the kernel; then some threads may be running.
+// Moves all threads, which must be stopped, out of the code described by `in`. Returns the
+// registers of the threads, in order; the caller must free them. Returns NULL if out of memory, or
+// if a thread could not leave in time or is waiting in the kernel. Some threads may be running
+// then.
 struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in,
                                    uint64_t most_ns);
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    STACK_WORDS = 8192, // words of a stack that are searched for interrupted instructions
+    STACK_WORDS = 8192, // number of words of a stack that are searched for interrupted instructions
     NAME_BYTES = 4096,
 };
 
@@ -44,7 +44,7 @@ void plans_miss_object(struct plans *p, struct plans_object *o, const char *why)
     o->named = 0;
 }
 
-// Opens the file of an object, if the process still shows it.
+// Opens the file of an object, if the file is still accessible through the process.
 static int open_object(const struct remote *r, const struct remote_object *o, char *path,
                        size_t room)
 {
@@ -63,16 +63,17 @@ static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
     return f < ENTRIES_FUNCTION_LIMIT;
 }
 
-// Returns true if an allocator function that no symbol of the program leads to is recorded: each
-// function in the executable, and in other objects each function with a prefix or special
-// arguments. The other functions of libraries are hidden by those of another object.
+// Returns true if the entry is an own function: an allocator function that is recorded although no
+// symbol of the program leads to it. In the executable, each function is an own function. In other
+// objects, each function with a prefix or special arguments is. For the other functions of
+// libraries, the program uses the definition in another object.
 static bool is_own(const struct entries_entry *e, bool is_executable)
 {
     return (is_executable || e->family != ENTRIES_FAMILY_LIBC || e->arguments[0]) &&
            functions_class(e->function) != HT_CLASS_NONE;
 }
 
-// Returns the families that have an own function which cannot be redirected. These families are not
+// Returns the families in which an own function cannot be redirected. These families are not
 // recorded, because a recording of only some functions would be wrong.
 static uint32_t find_partial(struct plans *p, const struct entries_result *result,
                              const struct plans_wanted *wanted, bool is_executable)
@@ -90,8 +91,9 @@ static uint32_t find_partial(struct plans *p, const struct entries_result *resul
     return partial;
 }
 
-// Keeps only the entries of own functions, and of functions that the program's symbols resolve to:
-// the wrappers call the functions that the loader finds. Returns the number of entries that remain.
+// Keeps only the entries of own functions, and of functions that the program's symbols resolve to,
+// because the wrappers call the functions that the loader finds. Returns the number of entries that
+// remain.
 static uint32_t filter_plan(struct plans *p, const struct entries_result *result,
                             const struct plans_wanted *wanted, bool is_executable)
 {
@@ -170,7 +172,8 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
     return false;
 }
 
-// Returns true if the object exports a malloc with a known prefix, or a function that the user named.
+// Returns true if the object exports a malloc with a known prefix, or a function that the user
+// named.
 static bool has_other_names(const struct remote *r, const struct remote_object *o,
                             const struct spool_wrap *wrap)
 {
@@ -185,7 +188,7 @@ static bool has_other_names(const struct remote *r, const struct remote_object *
     return false;
 }
 
-// Forgets functions that only a copy of the capture library defines.
+// Removes functions that only a copy of the capture library defines.
 static void drop_own_functions(const struct remote *r, struct plans_wanted *wanted)
 {
     for (size_t i = 0; i < r->n_objects; i++) {
@@ -200,7 +203,7 @@ static void drop_own_functions(const struct remote *r, struct plans_wanted *want
 
 bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap)
 {
-    uint32_t named = 1u << SPOOL_WRAP_USABLE_SIZE; // only called
+    uint32_t named = 1u << SPOOL_WRAP_USABLE_SIZE; // heaptape only calls this function
     for (size_t i = 0; i < p->n; i++)
         named |= p->objects[i].named;
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
@@ -284,7 +287,8 @@ int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t ar
     return 0;
 }
 
-// Returns the address where a thread must continue, `pc` if it can stay, or 0.
+// Returns the address where a thread must continue: `pc` if the thread can stay, or 0 if no address
+// is suitable.
 static uint64_t moved_to(const struct plans *p, uint64_t pc)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -322,7 +326,7 @@ uint64_t plans_skip_entry(const struct plans *p, uint64_t pc)
     return pc;
 }
 
-// Returns true if a stack contains an address inside the bytes that will be replaced: a signal
+// Returns true if a stack contains an address inside the bytes that will be replaced. A signal
 // handler may have interrupted the thread there.
 static bool is_interrupted_inside(const struct plans *p, pid_t pid, uint64_t sp)
 {
@@ -378,7 +382,7 @@ bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t ti
     return good;
 }
 
-// Each jump is written by one call, so it is stored as a whole even if this process is killed.
+// Writes each jump by one call, so that a jump is stored completely even if this process is killed.
 static bool store_object(const struct plans_object *o, const struct remote *r)
 {
     for (uint32_t i = 0; i < o->plan->n_entries; i++) {

@@ -1,6 +1,6 @@
-// Redirection of the allocator's functions in a running process: plans for its objects
-// (capture/spool/entries.h), the jumps in its code, and the threads that are stopped among the
-// replaced instructions.
+// Redirection of the allocator's functions in a running process. Contains the plans for the
+// process's objects (capture/spool/entries.h), the jumps in its code, and the handling of threads
+// that are stopped among the replaced instructions.
 #ifndef HEAPTAPE_ATTACH_PLANS_H
 #define HEAPTAPE_ATTACH_PLANS_H
 
@@ -26,15 +26,17 @@ struct plans_object {
 struct plans {
     struct plans_object objects[PLANS_MAX];
     size_t n;
-    // Why some functions are recorded through the loader's tables; "" if all are redirected.
+    // Why some functions are recorded through the loader's tables, or "" if all functions are
+    // redirected.
     char missing[PLANS_WHY_BYTES];
-    // Why an allocator in the executable that no symbol leads to is not recorded, or "".
+    // Why the executable's allocator is not recorded, or "". Only for an allocator that the program
+    // does not call through symbols.
     char unrecorded[PLANS_WHY_BYTES];
 };
 
 // Makes plans for the functions that the program calls, and for functions with the names in `wrap`,
-// which may be NULL. Functions that cannot be redirected are
-// named in `missing`. Returns 0, or -ENOMEM. The caller releases *p in both cases.
+// which may be NULL. Lists functions that cannot be redirected in `missing`. Returns 0, or -ENOMEM.
+// The caller must release *p in both cases.
 int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap *wrap,
                struct err *e);
 
@@ -43,36 +45,37 @@ bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap);
 
 void plans_release(struct plans *p);
 
-// Adds a reason to `missing`, unless there is one already.
+// Sets `missing` to the reason, unless it already contains a reason.
 void plans_miss(struct plans *p, const char *name, const char *why);
 
-// Notes that the functions of an object cannot be redirected.
+// Records in `missing` that the functions of an object cannot be redirected.
 void plans_miss_object(struct plans *p, struct plans_object *o, const char *why);
 
 // Writes the code of an object's area, which is mapped at `area`. Sets `pending`, unless all jumps
-// are stored already. Returns 0, or a negative errno: -ERANGE, or -EACCES if the process cannot be
-// written to.
+// are already stored. Returns 0, -ERANGE, or -EACCES if the process's memory cannot be written.
 int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area);
 
-// Removes the entries whose bytes are replaced already. Returns true if some were, and some remain.
+// Removes the entries whose bytes are already replaced. Returns true if it removed entries and
+// others remain.
 bool plans_drop_redirected(struct plans_object *o, const struct remote *r);
 
-// Moves the stopped threads out of the bytes that will be replaced. `caller` is the program counter
-// of thread `tid` when it continues. Returns false, with all threads unchanged, if a thread cannot
-// be moved at the moment.
+// Moves the stopped threads out of the bytes that will be replaced. `*caller` is the program
+// counter at which thread `tid` will continue. Returns false, with all threads unchanged, if a
+// thread cannot be moved at the moment.
 bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t tid,
                         uint64_t *caller);
 
-// Returns the address where a thread at `pc` continues without being recorded: `pc`, or an address
-// in the trampoline if `pc` is the entry of a redirected function. The thread may be in another
-// function of the allocator, whose call began before the recording.
+// Returns the address where a thread at `pc` must continue so that its call is not recorded. If
+// `pc` is the entry of a redirected function, this is an address in the trampoline. Otherwise it is
+// `pc`. The thread may be in another function of the allocator, whose call began before the
+// recording.
 uint64_t plans_skip_entry(const struct plans *p, uint64_t pc);
 
 // Returns true if the address lies in a stub or trampoline.
 bool plans_have_code(const struct plans *p, uint64_t pc);
 
 // Stores the jumps of all pending objects. Call while all threads are stopped, after
-// plans_move_threads. Objects whose bytes have changed since the plan was made stay as they are.
+// plans_move_threads. Does not change objects whose bytes have changed since the plan was made.
 void plans_store_jumps(struct plans *p, const struct remote *r);
 
 #endif

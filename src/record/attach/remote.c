@@ -38,8 +38,8 @@ bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t 
     return pwrite(r->memory, from, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-// After exit or exec, the kernel returns 0 for every transfer. Before, reading address 0 fails,
-// because it is unmapped.
+// After exit or exec, the kernel returns 0 for every transfer. Before that, reading address 0
+// fails, because it is unmapped.
 bool remote_is_over(const struct remote *r)
 {
     uint8_t byte;
@@ -150,8 +150,8 @@ static bool has_name(const struct remote *r, const struct remote_object *o, cons
            memcmp(text, name, n) == 0;
 }
 
-// Returns the symbol's value if it is the function `name`, else 0. Sets *hidden if this is not the
-// default version.
+// Returns the symbol's value if the symbol is the function `name`, else 0. Sets *hidden if the
+// symbol is not the default version.
 static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i,
                               const char *name, bool *hidden)
 {
@@ -166,8 +166,8 @@ static uint64_t read_function(const struct remote *r, const struct remote_object
     return s.st_value;
 }
 
-// Searches the GNU hash table: number of buckets, index of the first symbol, filter size in words,
-// shift; then filter, buckets, hashes. Returns the symbol's value, or 0.
+// Searches the GNU hash table. Its layout is: number of buckets, index of the first symbol, filter
+// size in words, shift, filter, buckets, hashes. Returns the symbol's value, or 0.
 static uint64_t find_function(const struct remote *r, const struct remote_object *o,
                               const char *name)
 {
@@ -201,7 +201,7 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
         return false;
     for (size_t i = 0; i < r->n_objects; i++) {
         *o = r->objects[i];
-        // An object may have been unloaded and another one loaded at the same addresses.
+        // An object may have been unloaded, and another object loaded at the same addresses.
         if (o->map == at && o->base == map->l_addr && strcmp(o->name, name) == 0)
             return true;
     }
@@ -212,7 +212,7 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
     return true;
 }
 
-// Appends the objects in the loader's list. Sets *whole to whether the list was consistent.
+// Appends the objects in the loader's list. Sets *whole to true if the list was consistent.
 static int list_objects(const struct remote *r, struct remote *to, bool *whole)
 {
     struct r_debug before, after;
@@ -238,7 +238,8 @@ static int list_objects(const struct remote *r, struct remote *to, bool *whole)
     return 0;
 }
 
-// Returns 0, 1 if the list is being changed (perhaps by a stopped thread), or a negative errno.
+// Returns 0 on success, 1 if the list is being changed (perhaps by a stopped thread), or a negative
+// errno.
 static int read_objects(struct remote *r)
 {
     bool whole = false;
@@ -310,8 +311,8 @@ static uint64_t find_libc(const struct remote *r)
     return 0;
 }
 
-// Finds the loader and the libc of the program. Sets *wait if the loader is not ready yet, or exec
-// was called in the meantime.
+// Finds the loader and the libc of the program. Sets *wait if the loader is not ready yet, or if
+// the process has called exec since remote_open.
 static int read_program(struct remote *r, bool *wait, struct err *e)
 {
     ElfW(Phdr) s[MAX_SEGMENTS];
@@ -349,7 +350,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     return 0;
 }
 
-// Time for a new program to finish loading.
+// Time limit for a new program to finish loading.
 #define START_NS 2000000000u
 
 static int try_open(struct remote *r, pid_t pid, bool *wait, struct err *e)

@@ -1,5 +1,5 @@
-// Memory and symbols of another process. Reads the loader's data from memory, which needs no files
-// and is correct in containers too.
+// Memory and symbols of another process. Reads the loader's data from memory. This needs no files
+// and is also correct in containers.
 #ifndef HEAPTAPE_ATTACH_REMOTE_H
 #define HEAPTAPE_ATTACH_REMOTE_H
 
@@ -12,8 +12,8 @@
 
 enum { REMOTE_NAME = 128 };
 
-// Tables of a loaded object. Cached, so that stopped threads do not have to wait until they are
-// read again.
+// Tables of a loaded object. Cached, because stopped threads would have to wait while they are read
+// again.
 struct remote_object {
     uint64_t map; // address of the loader's link_map
     uint64_t base;
@@ -61,7 +61,7 @@ bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes);
 bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t bytes);
 
 // Returns the address of the function's first definition in load order, or 0. Ignores objects
-// loaded after remote_open. Keeps a pointer to `name`.
+// loaded after remote_open. Keeps the pointer `name`.
 uint64_t remote_function(struct remote *r, const char *name);
 
 // Like remote_function, but without its cache.
@@ -78,10 +78,11 @@ bool remote_is_libc(const struct remote *r, uint64_t address);
 // Returns true if the object defines the function.
 bool remote_defines(const struct remote *r, const struct remote_object *o, const char *name);
 
-// Returns the range of an object. Both bounds are 0 if it is not known.
+// Returns the range of an object. Both bounds are 0 if the range is not known.
 struct remote_range remote_range_of(const struct remote *r, const struct remote_object *o);
 
-// Returns the range of the object that contains the function. Both bounds are 0 if it is not found.
+// Returns the range of the object that contains the function. Both bounds are 0 if no object
+// contains it.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
 #endif

@@ -39,8 +39,8 @@ char status_letter(pid_t pid, pid_t tid, const char *field)
     return text[0];
 }
 
-// Returns 1 if the process runs this program, 0 if it runs another, or a negative errno; -ENOENT:
-// it is ending.
+// Returns 1 if the process runs the same executable as heaptape, 0 if it runs another executable,
+// or a negative errno. -ENOENT means that the process is ending.
 static int runs_heaptape(pid_t pid)
 {
     char path[64];
@@ -69,7 +69,7 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e)
 
 enum { CAP_DAC_OVERRIDE_BIT = 1, CAP_SYS_PTRACE_BIT = 19 };
 
-// Returns the setting of the Yama security module; 0: no restriction.
+// Returns the setting of the Yama security module, or 0 if there is no restriction.
 static int ptrace_scope(void)
 {
     char digit = '0';
@@ -162,7 +162,7 @@ int status_check(pid_t pid, struct err *e)
     // Check the tracer first, because a traced process may be stopped too.
     if (tracer)
         return status_traced(pid, (pid_t)tracer, e);
-    // A tracer attached between the two reads.
+    // A tracer has attached between the two reads.
     if (state == 't')
         return err_set(e, -EAGAIN, "%ld: is stopped by a tracer", (long)pid);
     if (state == 'T')

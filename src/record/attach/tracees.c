@@ -22,7 +22,7 @@
 // Sleep while there is no event. SIGCHLD, which is blocked, ends the sleep early.
 enum { NAP_NS = 500000 };
 
-enum { SEIZE_TRIES = 3 }; // tries if the kernel refuses for no apparent reason
+enum { SEIZE_TRIES = 3 }; // number of tries if the kernel refuses for no apparent reason
 
 static void wait_for_event(void)
 {
@@ -57,8 +57,8 @@ static void drop_tracee(struct tracees *t, struct tracee *who)
     memmove(who, who + 1, (t->n - i) * sizeof *who);
 }
 
-// Returns 0 if PTRACE_SEIZE failed harmlessly: the kernel returns EPERM for an exiting thread, and
-// for a thread that is already traced because a traced thread created it.
+// Returns 0 if PTRACE_SEIZE failed harmlessly. The kernel returns EPERM for an exiting thread. It
+// also returns EPERM for a thread that is already traced because a traced thread created it.
 static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 {
     pid_t pid = t->remote->pid;
@@ -69,13 +69,13 @@ static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
     return tracer ? status_traced(pid, tracer, e) : status_denied(pid, e);
 }
 
-// Returns 1 if attached, 0 if unnecessary, or a negative errno.
+// Returns 1 if the thread was seized, 0 if that was unnecessary, or a negative errno.
 static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
 {
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
     bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
-    // The thread may have been about to exit.
+    // The thread may have been about to exit when the kernel refused.
     for (unsigned i = 0; !seized && errno != ESRCH; i++) {
         struct err why = {0};
         int rc = explain_refusal(t, tid, &why);
@@ -90,8 +90,8 @@ static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
     return seized;
 }
 
-// Attaches to threads that have no tracer, the main thread first, because only one of two competing
-// tracers can seize it. Returns the number of threads attached, or a negative errno.
+// Attaches to threads that have no tracer. Starts with the main thread, because only one of two
+// competing tracers can seize it. Returns the number of threads attached, or a negative errno.
 static int seize_new(struct tracees *t, struct err *e)
 {
     char path[64];
@@ -283,7 +283,7 @@ static bool consume_trap(struct tracee *who)
 static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
 {
     uint64_t pc = get_pc(who->tid);
-    if (consume_trap(who)) { // left over from an earlier step
+    if (consume_trap(who)) { // the trap is from an earlier step
         resume_tracee(who, 0);
         return TRACEES_NOTHING;
     }
@@ -294,10 +294,10 @@ static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
         set_pc(who->tid, t->entry->at);
         if (t->entry->planted)
             return TRACEES_AT_ENTRY;
-        resume_tracee(who, 0); // the breakpoint has been removed in the meantime
+        resume_tracee(who, 0); // the breakpoint has already been removed
         return TRACEES_NOTHING;
     }
-    resume_tracee(who, SIGTRAP); // the program's own breakpoint
+    resume_tracee(who, SIGTRAP); // the trap is from the program's own breakpoint
     return TRACEES_NOTHING;
 }
 
@@ -402,7 +402,7 @@ bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
     return false;
 }
 
-// If a signal handler runs first, the thread hits the breakpoint again after the handler.
+// If a signal handler runs first, the thread reaches the breakpoint again after the handler.
 void tracees_step_over(struct tracees *t, size_t who)
 {
     const uint64_t most_ns = 1000000000u;
@@ -453,7 +453,7 @@ bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
     bool in_time = true;
     for (;;) {
         size_t who;
-        // Request all stops before waiting, and also stop threads created in the meantime.
+        // Request all stops before waiting. Also stop threads that are created meanwhile.
         for (size_t i = 0; i < t->n; i++)
             tracees_interrupt(t, i);
         in_time = clock_monotonic_ns() - start < most_ns;
@@ -471,7 +471,8 @@ void tracees_continue_all(struct tracees *t, size_t except)
     }
 }
 
-// Returns true if any thread is runnable: it may have hit a breakpoint whose signal is pending.
+// Returns true if any thread is runnable. Such a thread may have reached a breakpoint whose signal
+// is pending.
 static bool is_any_runnable(const struct tracees *t)
 {
     for (size_t i = 0; i < t->n; i++) {

@@ -1,4 +1,5 @@
-// The threads of another process under ptrace(2). They run unless stated otherwise.
+// The threads of another process under ptrace(2). The functions leave the threads running unless
+// their comments say otherwise.
 #ifndef HEAPTAPE_ATTACH_TRACEES_H
 #define HEAPTAPE_ATTACH_TRACEES_H
 
@@ -6,7 +7,7 @@
 
 #include <sys/user.h>
 
-// A breakpoint. In shared memory, so that another process can remove it if this one dies.
+// A breakpoint. It is in shared memory, so that another process can remove it if this process dies.
 struct attach_breakpoint {
     uint64_t at;
     uint8_t original;
@@ -17,7 +18,7 @@ enum tracee_state {
     TRACEE_RUNS,
     TRACEE_STOPPED,
     TRACEE_LISTENS, // in a group-stop
-    TRACEE_CHILD,   // a new process that is stopped and that its parent has not reported yet
+    TRACEE_CHILD,   // a new process that is stopped but not yet reported by its parent
 };
 
 struct tracee {
@@ -26,7 +27,7 @@ struct tracee {
     bool interrupted; // a stop was requested
     bool steps;       // the SIGTRAP of a single step is pending
     bool released;    // the thread no longer uses the memory of an ended recording
-    // The thread blocks SIGTRAP, which the kernel unblocks at a breakpoint or step.
+    // The thread blocks SIGTRAP. The kernel unblocks it at a breakpoint or step.
     bool blocks_trap;
 };
 
@@ -43,7 +44,7 @@ struct tracees {
 
 enum tracees_event {
     TRACEES_NOTHING,
-    // a thread is stopped at `entry`, its program counter reset to it
+    // A thread is stopped at `entry`. Its program counter has been reset to `entry`.
     TRACEES_AT_ENTRY,
     TRACEES_AT_TRAP,
     TRACEES_STOPPED, // a thread stopped on request
@@ -69,14 +70,14 @@ void tracees_continue(struct tracees *t, size_t who);
 void tracees_step_over(struct tracees *t, size_t who);
 
 // Makes a stopped thread execute one instruction or enter a signal handler. Returns false if the
-// thread has ended, or if it is waiting in the kernel and therefore left running. Indices may
-// change.
+// thread has ended, or if it is waiting in the kernel. A waiting thread is left running. Indices of
+// threads may change.
 bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns);
 
 void tracees_interrupt(struct tracees *t, size_t who);
 
-// Stops and resumes each thread once, so that system calls that began before attaching have ended.
-// Returns false on timeout.
+// Stops and resumes each thread once. Afterwards, all system calls that began before attaching have
+// ended. Returns false on timeout.
 bool tracees_pass_all(struct tracees *t, uint64_t most_ns);
 
 // Stops all threads. Returns false on timeout.

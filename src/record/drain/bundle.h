@@ -1,5 +1,5 @@
-// Pieces of a trace, in order: the unit that the drain queues for encoding. A bundle contains the
-// segments of at most one batch.
+// Pieces of a trace, in order. The drain queues a bundle of pieces for encoding. A bundle contains
+// the segments of at most one batch.
 #ifndef HEAPTAPE_RECORD_BUNDLE_H
 #define HEAPTAPE_RECORD_BUNDLE_H
 
@@ -10,7 +10,8 @@
 #include "trace/writer.h"
 
 enum {
-    BUNDLE_WORDS = 3 << 15, // 768 KiB: space for a batch and for chunks that fill up while it ends
+    // 768 KiB: space for a batch and for the chunks that fill up at the end of the batch
+    BUNDLE_WORDS = 3 << 15,
     BUNDLE_SAMPLES = 256,
 };
 
@@ -26,11 +27,12 @@ enum bundle_kind {
 
 struct bundle_piece {
     enum bundle_kind kind;
-    uint64_t events; // events in a segment that are counted
+    uint64_t events; // number of events in a segment that are counted
     union {
         struct trace_process process;
-        struct trace_segment segment; // its words are stored in the bundle
-        uint32_t samples;             // number of the bundle's next samples
+        struct trace_segment segment; // the words of the segment are in the bundle
+        // Number of samples; they follow the samples of earlier pieces in the bundle.
+        uint32_t samples;
         struct {
             struct names *names; // owned
             uint32_t of;         // process number
@@ -48,12 +50,13 @@ struct bundle {
     struct trace_sample samples[BUNDLE_SAMPLES];
     uint32_t n_samples;
     bool begins, ends; // the batch begins or ends in this bundle
-    bool fast;         // as in trace_writer; also set by the compressors while bundles wait
-    // number of the batch, watermark of the batch before, and, if `ends`, watermark of the batch
+    bool fast;         // as in trace_writer; the compressors also set it while bundles wait
+    // Number of the batch, and watermark of the previous batch. `watermark` is the watermark of
+    // this batch, if `ends` is set.
     uint64_t batch, before, watermark;
-    // Set by the compressors.
+    // The compressors set the following members.
     bool encoded;
-    bool raw;           // not to be compressed: the segments are not encoded in advance
+    bool raw; // the segments are not encoded in advance, because the bundle is not compressed
     size_t frame_bytes; // size of the EVENTS frames, which have replaced the words
     int failed;         // 0, or a negative errno
     struct err error;
@@ -61,7 +64,7 @@ struct bundle {
 
 // Returns NULL if out of memory.
 struct bundle *bundle_new(void);
-void bundle_free(struct bundle *p); // and the bundles after it
+void bundle_free(struct bundle *p); // also frees the bundles after it
 
 // Empties the bundle, for reuse.
 void bundle_clear(struct bundle *p);

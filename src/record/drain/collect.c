@@ -18,10 +18,10 @@
 
 enum {
     SLICE_CHUNKS = 16,
-    SLACK = 64, // tens of ns: the processor may reorder stamps by this much
+    SLACK = 64, // in units of 10 ns: the processor may reorder stamps by this amount
 };
 
-// Opens the inner directory, which holds the session if the recorder ran as root.
+// Opens the inner directory. It contains the session if the recorder ran as root.
 static void enter_inner_session(struct drain *c)
 {
     DIR *d =
@@ -141,7 +141,7 @@ static uint64_t first_stamp(const struct drain *c, const struct drain_spool *s,
 {
     struct codec_state state = {k->epoch0, k->base0};
     struct event ev = {0};
-    // Decode a copy: the program may still be running and change the chunk.
+    // Decode a copy, because the program may still be running and change the chunk.
     memcpy(c->copy, s->chunks[k->index].words, k->used * sizeof *c->copy);
     for (uint32_t at = 0, used; at < k->used && !ev.kind; at += used) {
         used = codec_get(&state, c->copy + at, k->used - at, &ev);
@@ -163,7 +163,7 @@ static int add_spool(struct drain *c, struct drain_spool *s, struct drain_slices
         const struct drain_candidate *k = &c->candidates[i];
         struct drain_slice *slice = &all->items[all->n++];
         *slice = (struct drain_slice){.stamp = first_stamp(c, s, k), .spool = s, .chunk = *k};
-        // Keep the chunks of a stream in order, even if their stamps are not.
+        // Keep the chunks of a stream in order, even if their stamps are not in order.
         const struct drain_slice *before = slice - 1;
         if (i > 0 && before->chunk.thread == k->thread && before->chunk.stream == k->stream &&
             before->stamp > slice->stamp)
@@ -210,7 +210,7 @@ struct collector {
     struct drain drain;
     struct trace_writer writer;
     struct record_result *result;
-    uint64_t *last_epochs; // per process number
+    uint64_t *last_epochs; // by process number
     bool in_batch;
 };
 
@@ -253,7 +253,8 @@ static int write_ends(struct collector *c, struct err *e)
         struct trace_process p;
         if (facts_process(&p, c->drain.spools[i]) < 0)
             return err_no_memory(e, NULL);
-        // The exit of the process was not observed. Its last epoch ends no later than this.
+        // The exit of the process was not observed. Its last epoch ends at this stamp at the
+        // latest.
         if (!p.end_stamp)
             p.end_stamp =
                 c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;

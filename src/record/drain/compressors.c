@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 enum {
-    // A helper leaves the last waiting bundle to the writing thread, which has a higher priority.
+    // Number of waiting bundles at which a helper encodes. A helper leaves the last waiting bundle
+    // to the writing thread, which has a higher priority.
     HELP_BUNDLES = 2,
-    HELPER_NICE = 5, // relative to the main thread: other programs and the drain run first
+    HELPER_NICE = 5, // relative to the main thread, so that other programs and the drain run first
 };
-// Limit of a wait for a helper: the writing thread also drains and forwards signals.
+// Limit of a wait for a helper. The writing thread must also drain and forward signals.
 #define WAIT_NS 10000000u
 
 struct compressors {
@@ -30,7 +31,7 @@ struct compressors {
     struct bundle *first, **last;
     struct bundle *waiting; // first bundle that no thread has started to encode
     uint32_t n_waiting;
-    struct bundle *empty; // stack; the top was used last and may still be cached
+    struct bundle *empty; // stack; the top bundle was used last and may still be in the CPU cache
     pthread_t helpers[COMPRESSORS_HELPERS];
     unsigned n_helpers, n_idle;
     bool ending;
@@ -93,7 +94,7 @@ struct bundle *compressors_empty_bundle(struct compressors *l)
 }
 
 // Encodes the bundle for the writing thread. The frames replace the words, which are not needed
-// afterwards. If they do not fit, compression does not help.
+// afterwards. If the frames do not fit, compression does not help.
 static void encode_ahead(struct bundle *p, struct trace_writer *w)
 {
     struct buf *frames = &w->frames.stored;
@@ -107,7 +108,8 @@ static void encode_ahead(struct bundle *p, struct trace_writer *w)
     p->frame_bytes = frames->size;
 }
 
-// Encodes the first waiting bundle. Called with the mutex held, which may be released meanwhile.
+// Encodes the first waiting bundle. Call with the mutex held. The function may release the mutex
+// temporarily.
 static void encode_waiting(struct compressors *l, struct trace_writer *w)
 {
     struct bundle *p = l->waiting;
@@ -129,7 +131,7 @@ static void *run_helper(void *arg)
 {
     struct compressors *l = arg;
     struct trace_writer w;
-    // Failure does not matter.
+    // A failure does not matter.
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()) + HELPER_NICE);
     trace_writer_init(&w, l->settings.out, l->settings.codec, l->settings.level);
     pthread_mutex_lock(&l->mutex);

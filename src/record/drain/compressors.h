@@ -1,6 +1,6 @@
-// A queue of bundles, in order, and the threads that encode them: the thread that writes the trace,
-// and helpers with a lower priority, which use CPUs that would otherwise be idle. Without helpers
-// (one CPU, or a limit on threads), the writing thread encodes everything.
+// A queue of bundles, in order, and the threads that encode them. These are the thread that writes
+// the trace, and helpers with a lower priority, which use CPUs that would otherwise be idle.
+// Without helpers (one CPU, or a limit on threads), the writing thread encodes everything.
 #ifndef HEAPTAPE_RECORD_COMPRESSORS_H
 #define HEAPTAPE_RECORD_COMPRESSORS_H
 
@@ -22,8 +22,9 @@ struct compressors_settings {
     unsigned helpers; // maximum number of helpers, at most COMPRESSORS_HELPERS
 };
 
-// Returns the number of CPUs that this process may use in addition to the first, by its affinity and
-// the quota of its cgroup, at most COMPRESSORS_HELPERS. `cgroups` is the mount point of cgroups.
+// Returns the number of CPUs that this process may use in addition to the first, at most
+// COMPRESSORS_HELPERS. Takes the process's affinity and the quota of its cgroup into account.
+// `cgroups` is the mount point of cgroups.
 unsigned compressors_spare_cpus(const char *cgroups);
 
 // Returns NULL if out of memory.
@@ -38,20 +39,20 @@ struct bundle *compressors_empty_bundle(struct compressors *l);
 // Queues a bundle. Starts a helper if there is work for one.
 void compressors_put(struct compressors *l, struct bundle *p);
 
-// Encodes a bundle, or waits up to 10 ms if helpers encode all bundles. If the oldest bundle is
-// encoded, removes it from the queue and sets *oldest, else sets *oldest to NULL. Returns false if
-// the queue was empty. Called by the writing thread only.
+// Encodes a bundle, or waits up to 10 ms if helpers are encoding all bundles. If the oldest bundle
+// is encoded, removes it from the queue and sets *oldest to it, else sets *oldest to NULL. Returns
+// false if the queue was empty. Call in the writing thread only.
 bool compressors_work(struct compressors *l, struct bundle **oldest);
 
 // If the backlog is full, encodes a waiting bundle and returns true. Called by the backup thread
-// only: programs wait for space in the backlog, and the priority of this thread is not lower than
-// theirs.
+// only. Programs wait for space in the backlog then, and the priority of the backup thread is not
+// lower than theirs.
 bool compressors_help(struct compressors *l);
 
 // Recycles a bundle that was written.
 void compressors_recycle(struct compressors *l, struct bundle *p);
 
-// Returns the number of bundles that were queued and not recycled.
+// Returns the number of bundles that were queued and are not yet recycled.
 uint32_t compressors_backlog(const struct compressors *l);
 
 // Returns the number of events in the queue.

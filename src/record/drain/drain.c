@@ -14,7 +14,7 @@
 
 enum {
     MAX_STREAMS = 1 << 17,  // two for each thread that can be live at once
-    MAX_TRIES = 1 << 20,    // in case a program keeps changing the stack of free chunks
+    MAX_TRIES = 1 << 20,    // limit in case a program keeps changing the stack of free chunks
     MAX_COUNT_BITS = 48,    // bound for plausible counts and positions
     MAX_GAP_WORDS = 1 << 30 // bound for words lost in one gap
 };
@@ -56,7 +56,7 @@ static int streams_grow(struct drain_spool *s)
     return 0;
 }
 
-// Returns the stream's state, which starts at `next` if it is new, or NULL with *rc set.
+// Returns the stream's state, or NULL with *rc set. The state of a new stream starts at `next`.
 static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream,
                                         uint64_t next, int *rc)
 {
@@ -141,8 +141,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         spool_break(c, s, OVERWRITTEN);
     s->fresh_chunks = fresh;
     if (drain_map_more(s, fresh) < 0) {
-        // Later chunks are lost, and their events are counted at the end. The process stops
-        // recording.
+        // Later chunks are lost. Their events are counted at the end. The process stops recording.
         s->unmapped = s->cut = true;
         s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
         atomic_store(&s->header->refused, 1);
@@ -156,7 +155,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         memset(s->marks + known, 0, (s->marks_capacity - known) * sizeof *s->marks);
     for (uint32_t i = 0; i < fresh; i++) {
         struct spool_chunk *chunk = &s->chunks[i];
-        // Load the state first: if it is DONE, `used` is final.
+        // Load the state first. If it is DONE, `used` is final.
         uint32_t state = atomic_load_explicit(&chunk->state, memory_order_acquire);
         if (state != SPOOL_CHUNK_OWNED && state != SPOOL_CHUNK_DONE)
             continue;
@@ -224,8 +223,8 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
 }
 
 // Returns true if `place` is the stream's next word. If words are missing, they may have been
-// published after the scan passed their chunk, so the stream waits for the next batch. That batch
-// sees every earlier chunk, so words that are still missing then are lost.
+// published after the scan passed their chunk, so the stream waits for the next batch. The next
+// batch sees every earlier chunk. Words that are still missing then are lost.
 static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {
     if (place == l->next) {
@@ -260,7 +259,7 @@ int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_
     if (!is_due(s, l, k->first_word + drained))
         return 1;
     rc = drain_chunk(c, s, l, k, sink, e);
-    // `next` must not decrease: the scan may have seen a full chunk and its successor before the
+    // `next` must not decrease. The scan may have seen a full chunk and its successor before the
     // owner set DONE.
     if (k->first_word + k->used > l->next)
         l->next = k->first_word + k->used;
@@ -268,8 +267,8 @@ int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_
     return rc;
 }
 
-// Returns true if threads have waited longer than STUCK_NS although nothing can be drained: the
-// free list or the chunk states were overwritten.
+// Returns true if threads have waited longer than STUCK_NS although nothing can be drained. The
+// free list or the chunk states were then overwritten.
 static bool is_stuck(struct drain_spool *s)
 {
     uint64_t now = clock_monotonic_ns();
@@ -329,8 +328,8 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
     return rc;
 }
 
-// Makes the process read the counter at its next event, so that the stamps of all records that are
-// written after this drain are later than now. Measures the time between such requests.
+// Makes the process read the counter at its next event, so that all records written after this
+// drain have later stamps than now. Measures the time between such requests.
 static void request_reading(const struct drain *c, struct drain_spool *s)
 {
     enum clock_kind clock = (enum clock_kind)c->kept.clock_kind;

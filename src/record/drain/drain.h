@@ -1,6 +1,6 @@
-// The recorder's half of the spool: creates the session, finds and drains the spools of its
-// processes, and detects when processes end. Not thread-safe. A program that overwrites its spool
-// can damage only its own trace.
+// The recorder's half of the spool: creates the session, finds and drains the spools of the
+// session's processes, and detects when processes end. Not thread-safe. A program that overwrites
+// its spool can damage only its own trace.
 #ifndef HEAPTAPE_RECORD_DRAIN_H
 #define HEAPTAPE_RECORD_DRAIN_H
 
@@ -20,7 +20,7 @@
 // The recorder's private view of a chunk.
 struct drain_chunk {
     uint32_t drained;         // words drained since the chunk was last FREE
-    bool broken;              // the chunk contains invalid words, and the rest is lost
+    bool broken;              // the chunk contains invalid words, so the rest of it is lost
     struct codec_state state; // state after `drained` words
 };
 
@@ -28,13 +28,13 @@ struct drain_chunk {
 struct drain_stream {
     uint32_t thread, stream;
     uint64_t next;     // first word not drained yet
-    uint64_t deferred; // if `waits`: position of the gap found by the last batch
+    uint64_t deferred; // if `waits`: position of the gap that the last batch found
     bool used, waits;
-    bool over;        // the thread has ended: its last chunk was DONE before it was full
+    bool over;        // the thread has ended: its last chunk was DONE but not full
     bool dropping;    // recording was paused at the last record
     uint8_t resizing; // enum drain_resizing
     uint64_t change;  // number of state changes before the stream's last record
-    uint64_t dropped; // words dropped so far, which the sink's word numbers exclude
+    uint64_t dropped; // number of words dropped so far; the sink's word numbers do not count them
 };
 
 // The spool of one process image.
@@ -47,36 +47,39 @@ struct drain_spool {
     uint32_t fresh_chunks; // number of chunks that have ever been in use
     // The chunks from mapped_chunks on cannot be mapped, and have not been counted yet.
     bool unmapped;
-    bool cut; // some chunks could not be mapped: the recording of the process is incomplete
+    bool cut; // some chunks could not be mapped, so the recording of the process is incomplete
     char name[64];
-    char program[64]; // name of the executable; the program may overwrite that in the header
-    unsigned reserve; // number of the reserve that holds the spool, from 1; 0: the spool is a file
+    // Name of the executable; a copy, because the program may overwrite the name in the header.
+    char program[64];
+    // Number, from 1, of the reserve that contains the spool; 0 if the spool is a file.
+    unsigned reserve;
     uint32_t number;
     uint64_t start_stamp; // orders the images of a process
     uint32_t pid;         // pid in the process's own pid namespace
-    pid_t visible_pid;    // pid in the recorder's /proc; 0: unknown
+    pid_t visible_pid;    // pid in the recorder's /proc, or 0 if unknown
     int pidfd;            // pidfd of visible_pid, or -1
     bool proven;          // visible_pid is known to have the spool mapped
-    int fd;               // the spool's file as long as the process is unknown, else -1
+    int fd;               // file of the spool while the process is unknown, else -1
     uint64_t exe_device, exe_inode;
     unsigned plans;     // number of requests for plans
     bool left;          // heaptape tried to detach from the process
-    bool dead;          // the process writes nothing more: the next drain reads everything
+    bool dead;          // the process writes no more, so the next drain reads everything
     const char *broken; // why the contents are corrupt, or NULL
-    // Start of the time that threads wait for chunks and none can be drained, else 0.
+    // Start of the period during which threads have waited for chunks and no chunk could be
+    // drained, or 0.
     uint64_t stuck_ns;
     uint64_t words;
-    uint64_t lost_words; // words missing in a stream, or invalid
-    uint64_t events;     // recorded events, counted by the sink
-    uint64_t said_lost;  // lost records already reported in PROCESS_END
-    uint64_t *changes;   // state changes: stamp << 2 | state
+    uint64_t lost_words; // number of words that are missing in a stream or invalid
+    uint64_t events;     // number of recorded events, counted by the sink
+    uint64_t said_lost;  // number of lost records already reported in PROCESS_END
+    uint64_t *changes;   // state changes; each is stamp << 2 | state
     size_t n_changes, changes_capacity;
     uint64_t changes_taken;         // number of changes read from the ring
-    uint64_t changes_forgotten;     // number dropped from the front of `changes`
+    uint64_t changes_forgotten;     // number of changes dropped from the front of `changes`
     uint32_t first_state;           // state before the first change
     bool began_late;                // recording was off when the process started
-    uint64_t recorded_from;         // stamp of the first change that started recording, else 0
-    uint64_t recorded_to;           // stamp of the last change if that ended recording, else 0
+    uint64_t recorded_from;         // stamp of the first change that started recording, or 0
+    uint64_t recorded_to;           // stamp of the last change if it ended recording, else 0
     uint32_t asked[SPOOL_REQUESTS]; // requests seen by the last drain
     uint32_t answered[SPOOL_REQUESTS];
     uint64_t requested_ticks; // time of the last request for a reading of the counter
@@ -99,10 +102,10 @@ struct drain_reserves {
     char name[32];
     struct spool_reserves *shared; // mapping: validate every value read from it
     struct guard guard;
-    uint64_t seen; // one bit for each reserve that has been opened and not freed
+    uint64_t seen; // one bit per reserve; set while the reserve is open and not yet freed
 };
 
-// A spool that could not be mapped, and whose `refused` flag is set.
+// A spool that could not be mapped. Its `refused` flag is set.
 struct drain_refused {
     char name[64];
     unsigned reserve;
@@ -114,8 +117,8 @@ struct drain {
     char *outer;       // directory that drain_close removes, or NULL
     char *dir;         // session directory as the recorder sees it
     size_t root_bytes; // length of the part of `dir` outside the processes' root directory
-    int dir_fd;        // -1: closed
-    int lock_fd;       // session file, locked while the recorder is alive; -1: closed
+    int dir_fd;        // -1 if closed
+    int lock_fd;       // session file, locked while the recorder is alive; -1 if closed
     bool attached;     // opened by drain_open_finished, so the session is only read
     struct spool_session *session;
     struct spool_session kept; // copy of *session, to restore it
@@ -124,49 +127,51 @@ struct drain {
     uint32_t owner;      // value of session->recorder.owner
     bool session_broken; // a program overwrote the recorder's fields
     bool stopped;
-    bool pending;                // a file was not ready
+    bool pending;                // a file was not complete at the last scan
     uint64_t pending_ns;         // time of the last scan of the directory
-    uint32_t unopened;           // spools that the last scan could not open
+    uint32_t unopened;           // number of spools that the last scan could not open
     struct drain_spool **spools; // open spools, in order of discovery
     size_t n_spools, spools_capacity;
     struct drain_reserves **reserves;
     size_t n_reserves, reserves_capacity;
-    uint32_t n_made; // spool numbers assigned
+    uint32_t n_made; // number of spool numbers assigned
     struct drain_candidate *candidates;
     size_t candidates_capacity;
     uint64_t *copy;
-    uint32_t gone_wakeups; // wake-ups counted in dropped spools
-    // Chunks that the last drain found DONE, which shows how far the recorder lags.
+    uint32_t gone_wakeups; // number of wake-ups counted in dropped spools
+    // Number of chunks that the last drain found DONE. It shows how much the recorder lags.
     uint32_t chunks_done;
-    uint32_t n_refused;            // processes whose spools could not be mapped
+    uint32_t n_refused;            // number of processes whose spools could not be mapped
     struct drain_refused *refused; // refused spools that have not been counted yet
     size_t refused_kept, refused_capacity;
-    // ring of the last refused pids, each in its own namespace
+    // Ring of the last refused pids. Each pid is in its process's own namespace.
     uint32_t refused_pids[DRAIN_REFUSED];
     uint64_t refused_lost; // number of calls in refused spools
     bool refused_unknown;  // the calls in some refused spools could not be counted completely
-    uint32_t n_unreadable; // unused, invalid files that have the name of a spool
+    uint32_t n_unreadable; // number of unused, invalid files with the name of a spool
     int spare_fds[DRAIN_SPARE_FDS]; // closed when descriptors run out, to open another file
-    uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
+    // Number of streams with unread data; the watermark must not pass them.
+    uint32_t streams_waiting;
 };
 
 // Creates the session directory and file in /dev/shm if there is space, else in $TMPDIR or /tmp.
-// `flags` are enum spool_session_flags. `root` is the processes' root directory as seen by the
-// recorder, "" if it is the recorder's. Returns 0, or a negative errno.
+// `flags` are enum spool_session_flags. `root` is the processes' root directory as the recorder
+// sees it, or "" if the recorder has the same root directory. Returns 0, or a negative errno.
 int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root,
                struct err *e);
 
 // Marks the recorder as stopped. Threads that are waiting for chunks continue untraced.
 void drain_stop(struct drain *c);
 
-// Stops, drops all spools and removes the directory.
+// Stops the recorder, drops all spools and removes the directory.
 void drain_close(struct drain *c);
 
-// Opens new spools and appends them to c->spools. Returns their number, or a negative errno.
+// Opens new spools and appends them to c->spools. Returns the number of new spools, or a negative
+// errno.
 int drain_discover(struct drain *c, struct err *e);
 
-// Marks the spools of processes that have ended, were detached or called exec as dead. Returns
-// their number.
+// Marks the spools of processes that have ended, were detached or called exec as dead. Returns the
+// number of spools that it marked.
 int drain_check_ends(struct drain *c);
 
 // Returns the number of processes that registered themselves as not recorded, or 0 if that number
@@ -176,8 +181,8 @@ uint32_t drain_untraced(const struct drain_reserves *r);
 // Returns true if `pid` is among the last DRAIN_REFUSED processes that were refused.
 bool drain_has_refused(const struct drain *c, uint32_t pid);
 
-// Counts the calls of refused processes that have ended and, with at_end, the calls so far of live
-// ones. Call periodically.
+// Counts the calls of refused processes that have ended. With at_end, also counts the calls that
+// live refused processes have made so far. Call periodically.
 void drain_check_refused(struct drain *c, bool at_end);
 
 // Adds the events in unmapped chunks to lost_words. Call when the process has ended.
@@ -196,11 +201,12 @@ void drain_answer(struct drain *c, enum spool_request what, int error);
 // Starts the trace over. Process numbers, words and losses restart at 0.
 void drain_restart(struct drain *c);
 
-// Drains published words, except words recorded in paused times. `segment` is called for each run
-// of words, in order within a stream. It sets n_words (words accepted), epoch_end and base_end like
-// trace_batch_add, and returns 0, or a negative errno that ends the drain. The words are a private
-// copy: in the buffer that `room` has just returned (NULL: out of memory) or, without `room`, in
-// one that is valid during the call.
+// Drains published words, except words recorded while recording was paused. `segment` is called for
+// each run of words, in order within a stream. It sets n_words (the number of words accepted),
+// epoch_end and base_end like trace_batch_add. It returns 0, or a negative errno, which ends the
+// drain. The words are a private copy. If `room` is set, they are in the buffer that `room` has
+// just returned (NULL if out of memory). Otherwise they are in a buffer that is valid during the
+// call.
 struct drain_sink {
     void *ctx;
     uint64_t *(*room)(void *ctx, uint32_t n_words, struct err *e);
@@ -211,12 +217,12 @@ int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 // Ends the measurement of early_ticks at `now`.
 void drain_count_early(struct drain_spool *s, uint64_t now);
 
-// Opens a session that was recorded without a recorder, and all its spools. Returns 0, -EBUSY if
-// one of its processes is still recording, or another negative errno.
+// Opens a session that was recorded without a recorder, and all spools of the session. Returns 0,
+// -EBUSY if a process of the session is still recording, or another negative errno.
 int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 
-// Drains a finished session in slices of time. Calls `batch` after each slice. All later records
-// have stamps >= `watermark`.
+// Drains a finished session in slices of time. Calls `batch` after each slice. Later slices only
+// contain records with stamps >= `watermark`.
 int drain_finished(struct drain *c, const struct drain_sink *sink,
                    int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 

@@ -1,4 +1,4 @@
-// Finds, opens, maps and drops the spools of a session, detects when their processes end, and
+// Finds, opens, maps and drops the spools of a session. Also detects when their processes end, and
 // counts the events that were not drained.
 #include "record/drain/drain_private.h"
 
@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 enum {
-    FIRST_CHUNKS = 64,      // mapped initially: enough for a few threads
+    FIRST_CHUNKS = 64,      // number of chunks mapped initially, enough for a few threads
     MAX_UNTRACED = 1 << 24, // bound for plausible counts
 };
 #define PENDING_NS 2000000u // between scans while a file is not ready
-#define LAST_SCANS 25       // scans at the end of a recording
+#define LAST_SCANS 25       // number of scans at the end of a recording
 
 static size_t map_bytes(const struct drain_spool *s)
 {
@@ -45,9 +45,9 @@ static void spool_free(struct drain_spool *s)
     free(s);
 }
 
-// Maps the header and the first chunks. drain_map_more maps the rest as needed, because address
-// space may be limited. `bytes` is the size of the spool in its file. Returns 0, -EAGAIN if the
-// spool is not ready, or another negative errno.
+// Maps the header and the first chunks. drain_map_more maps the other chunks as needed, because
+// address space may be limited. `bytes` is the size of the spool in its file. Returns 0, -EAGAIN if
+// the spool is not ready, or another negative errno.
 static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes,
                      uint32_t max_chunks)
 {
@@ -141,8 +141,8 @@ bool drain_keep_spares(struct drain *c)
     return all;
 }
 
-// Returns the offset of a spool in its file. `reserve` is a number from 1; 0: the file holds a
-// single spool.
+// Returns the offset of a spool in its file. `reserve` is a number from 1, or 0 if the file
+// contains a single spool.
 static uint64_t spool_offset(unsigned reserve)
 {
     return reserve ? spool_reserve_offset(reserve - 1) : 0;
@@ -193,8 +193,8 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
     return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
 }
 
-// Removes a file that has the name of a spool but is not one, because programs can create any file
-// here.
+// Removes a file that is not a spool although it has the name of a spool. Programs can create any
+// file here.
 static void remove_other(struct drain *c, const char *name)
 {
     if (!c->attached && unlinkat(c->dir_fd, name, 0) < 0)
@@ -210,13 +210,13 @@ bool drain_has_refused(const struct drain *c, uint32_t pid)
     return false;
 }
 
-// Opens a spool. Returns NULL if it is not ready or was refused.
+// Opens a spool. Returns NULL if the spool is not ready or was refused.
 static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR ||
-                     errno == EWOULDBLOCK; // another recorder checks whether it is stale
+                     errno == EWOULDBLOCK; // another recorder checks whether the session is stale
         c->pending |= later;
         c->unopened += later;
         if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
@@ -263,8 +263,8 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// Ends older images of the process that `found` belongs to, or ends `found` if `found` is the older
-// image. Only a process that has the new spool mapped can have left the old one.
+// Ends older images of the process of `found`, or ends `found` if it is the older image. Only a
+// process that has the new spool mapped can have left the old spool.
 static void end_older_images(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -352,7 +352,7 @@ void drain_close_reserves(struct drain *c)
     free(c->reserves);
 }
 
-// Opens the new spools in a reserves file. Returns their number, or a negative errno.
+// Opens the new spools in a reserves file. Returns the number of new spools, or a negative errno.
 static int discover_reserves(struct drain *c, struct drain_reserves *r, struct err *e)
 {
     uint64_t new = atomic_load(&r->shared->taken) & ~r->seen;
@@ -397,7 +397,8 @@ static void restore_session(struct drain *c)
     c->session_broken = true;
 }
 
-// Restores the fields that only the recorder may write, but that any program of its user can.
+// Restores the members that only the recorder may write, because any program of the recorder's user
+// can overwrite them.
 static void check_session(struct drain *c)
 {
     struct spool_session *s = c->session;
@@ -426,7 +427,7 @@ static bool has_changed(struct drain *c)
     return (changed && (c->attached || futimens(c->dir_fd, zero) == 0)) || c->pending;
 }
 
-// Opens the new spools in the directory. Returns their number, or a negative errno.
+// Opens the new spools in the directory. Returns the number of new spools, or a negative errno.
 static int scan_directory(struct drain *c, struct err *e)
 {
     int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), rc = 0, found = 0;
@@ -434,7 +435,7 @@ static int scan_directory(struct drain *c, struct err *e)
     struct dirent *item;
     c->pending = !d;
     c->unopened = !d && errno != ENOENT;
-    // A program may have removed the directory; open spools are still recorded.
+    // A program may have removed the directory. Open spools are still recorded.
     if (!d) {
         rc = c->attached ? err_set_errno(e, "%s", c->dir) : 0;
         if (fd >= 0)
@@ -508,7 +509,7 @@ int drain_check_ends(struct drain *c)
     return marked;
 }
 
-// Clears a reserve for reuse. If this fails, the reserve stays allocated.
+// Clears a reserve for reuse. On failure, the reserve stays allocated.
 static void clear_reserve(struct drain *c, const char *name, unsigned slot)
 {
     struct drain_reserves *r = NULL;
@@ -548,8 +549,8 @@ void drain_drop(struct drain *c, size_t i)
     memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
 }
 
-// The functions below count undrained events: in the rest of a dropped spool, and in chunks that
-// could not be mapped, which are read from the file.
+// The functions below count undrained events. These are in the rest of a dropped spool, and in
+// chunks that could not be mapped and are read from the file.
 
 static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used,
                              struct codec_state state)
@@ -655,8 +656,8 @@ static bool count_refused(struct drain *c, const struct drain_refused *r, bool a
         c->refused_unknown = true;
         return true;
     }
-    // All of a user's processes have the reserves file open, so only a spool file shows that its
-    // process has ended.
+    // All of a user's processes have the reserves file open. Therefore only the file of a spool
+    // shows that its process has ended.
     bool over = !r->reserve && lifetime_is_unused(fd);
     c->refused_unknown |= at_end && !over;
     if (over || at_end) {

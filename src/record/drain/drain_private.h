@@ -15,22 +15,23 @@ struct drain_candidate {
 // number, or -ENOMEM.
 int64_t drain_scan(struct drain *c, struct drain_spool *s);
 
-// Passes the chunk's new words to the sink. Returns 0; 1 if earlier words are missing and may still
-// arrive; or a negative errno.
+// Passes the chunk's new words to the sink. Returns 0, or a negative errno. Returns 1 if earlier
+// words are missing and may still arrive.
 int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
                      const struct drain_sink *sink, struct err *e);
 
-// Whether the first half of a realloc was kept. Set between the two halves.
+// Tells whether the first half of a realloc was kept. Set between the two halves.
 enum drain_resizing {
     DRAIN_RESIZING_NONE = 0,
     DRAIN_RESIZING_KEPT = 1,
     DRAIN_RESIZING_DROPPED = 2
 };
 
-// Reserves descriptors for drain_open_file. Returns false if that failed.
+// Reserves descriptors for drain_open_file. Returns false on failure.
 bool drain_keep_spares(struct drain *c);
 
-// Wake all waiters of a futex, or all threads that are waiting for a chunk.
+// drain_wake wakes all waiters of a futex. drain_wake_waiters wakes all threads that are waiting
+// for a chunk.
 void drain_wake(_Atomic uint32_t *futex);
 void drain_wake_waiters(struct spool_header *h);
 
@@ -38,12 +39,13 @@ void drain_wake_waiters(struct spool_header *h);
 // errno set on failure.
 int drain_open_file(struct drain *c, const char *name, int flags);
 
-// Maps chunks [0, n); n <= max_chunks. Returns 0, or a negative errno.
+// Maps chunks [0, n). Requires n <= max_chunks. Returns 0, or a negative errno.
 int drain_map_more(struct drain_spool *s, uint32_t n);
 
 void drain_close_reserves(struct drain *c);
 
-// Remember a refused spool for drain_check_refused, and test whether a name belongs to one.
+// drain_keep_refused remembers a refused spool for drain_check_refused. drain_is_refused returns
+// true if a name belongs to a refused spool.
 void drain_keep_refused(struct drain *c, const char *name, unsigned reserve);
 bool drain_is_refused(const struct drain *c, const char *name);
 
@@ -52,8 +54,8 @@ bool drain_is_refused(const struct drain *c, const char *name);
 // -EBADMSG if the ring is corrupt.
 int drain_read_changes(struct drain_spool *s);
 
-// Drops the older half of the changes when there are many. With all_seen (no stream has unread
-// events), later events do not need them; otherwise the limit is higher.
+// If there are many changes, drops the older half of them. If all_seen is true, no stream has
+// unread events, so later events do not need the dropped changes. Otherwise the limit is higher.
 void drain_forget_changes(struct drain_spool *s, bool all_seen);
 
 // Passes the records from recorded times to the sink. Sets n_words, epoch_end and base_end like a
@@ -61,17 +63,17 @@ void drain_forget_changes(struct drain_spool *s, bool all_seen);
 int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
                         const struct drain_sink *sink, struct err *e);
 
-// Finds the process that the spool at `offset` belongs to, and sets pidfd and visible_pid. If it is
-// not found, keeps the file open for lifetime_is_over. Returns 0, or -EMFILE.
+// Finds the process that uses the spool at `offset`, and sets pidfd and visible_pid. If the process
+// is not found, keeps the file open for lifetime_is_over. Returns 0, or -EMFILE.
 int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset);
 
-// Returns true if the process has ended, false if it is alive or its state is unknown.
+// Returns true if the process has ended. Returns false if it is alive or its state is unknown.
 bool lifetime_is_over(const struct drain_spool *s);
 
 bool lifetime_sees_processes(void);
 
-// Returns true if no other process has the file open or mapped, false if another process has or if
-// this is unknown.
+// Returns true if no other process has the file open or mapped. Returns false if another process
+// has, or if this is unknown.
 bool lifetime_is_unused(int fd);
 
 bool lifetime_has_session(pid_t pid, const char *dir);
@@ -79,10 +81,10 @@ bool lifetime_has_session(pid_t pid, const char *dir);
 // Returns true if own_pid is the process's pid, either here or in its innermost pid namespace.
 bool lifetime_has_pid(pid_t pid, uint32_t own_pid);
 
-#define STALE_PREFIX "heaptape-" // names of session directories
+#define STALE_PREFIX "heaptape-" // prefix of the names of session directories
 
-// Locks a session file until the descriptor is closed. Returns 0, or -EWOULDBLOCK if its recorder
-// is alive.
+// Locks a session file until the descriptor is closed. Returns 0, or -EWOULDBLOCK if the session's
+// recorder is alive.
 int stale_lock(int fd);
 
 // Removes a directory and its contents.

@@ -9,15 +9,15 @@
 #include <string.h>
 
 enum {
-    FAST_NS = 25,    // ns per word: a program that writes faster needs fast compression
-    LEISURE_NS = 50, // ns per word: a program that writes slower no longer needs it
+    FAST_NS = 25,    // in ns per word: a program that writes faster needs fast compression
+    LEISURE_NS = 50, // in ns per word: a program that writes slower no longer needs it
 };
 
 struct encoder {
     struct trace_writer writer; // used by the writing thread
     struct encoder_settings settings;
     struct compressors *compressors;
-    struct columns scan; // used by the drain, like the next members
+    struct columns scan; // used by the drain, like the following members
     struct bundle *open; // bundle being filled
     uint64_t batch, watermark;
     uint64_t flushed_ns;
@@ -28,7 +28,7 @@ struct encoder {
     struct err error;   // constant once `failed` is set
 };
 
-// Writes the first frame. Called as late as possible, so that the measured clock rate is exact.
+// Writes the first frame. Call as late as possible, so that the measured clock rate is exact.
 static int write_session(struct encoder *n, struct err *e)
 {
     struct trace_session *s = n->settings.session;
@@ -76,7 +76,7 @@ static int write_piece(struct encoder *n, struct bundle *p, struct bundle_piece 
     case BUNDLE_PAGES:
         return trace_write_pages(w, piece->pages.data, piece->pages.size, e);
     case BUNDLE_SEGMENT:
-        return 0; // encoded in the frames
+        return 0; // the segment is encoded in the frames
     case BUNDLE_END_BATCH:
         n->batches++;
         return write_events(n, p, e);
@@ -96,7 +96,7 @@ static int write_bundle(struct encoder *n, struct bundle *p, struct err *e)
     if (rc == 0 && !n->ended && !p->ends)
         rc = write_events(n, p, e);
     n->left_out += n->writer.events == before ? bundle_events(p) : 0;
-    // The output now contains events, so keep the file whatever happens later.
+    // The output now contains events, so keep the file even after a later error.
     return rc == 0 && n->writer.events ? output_commit(n->settings.out, e) : rc;
 }
 
@@ -167,8 +167,8 @@ int encoder_flush(struct encoder *n, struct err *e)
     return encoder_check(n, e);
 }
 
-// Returns an open bundle with space for `words` and `samples`. Queues the current one if it has no
-// space.
+// Returns an open bundle with space for `words` and `samples`. If the current bundle has no space,
+// queues it first.
 static struct bundle *open_bundle(struct encoder *n, size_t words, size_t samples, struct err *e)
 {
     struct bundle *p = n->open;
@@ -262,7 +262,7 @@ int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e)
 
 int encoder_begin_batch(struct encoder *n, struct err *e)
 {
-    // A bundle has the segments of one batch.
+    // A bundle contains the segments of one batch only.
     int rc = n->open && (n->open->ends || n->open->n_words) ? encoder_flush(n, e) : 0;
     struct bundle *p = rc == 0 ? open_bundle(n, 0, 0, e) : NULL;
     if (!p)

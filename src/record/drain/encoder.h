@@ -1,5 +1,5 @@
-// Compresses drained records and writes the trace. One thread adds pieces while another writes
-// them, and helpers compress (record/drain/compressors.h).
+// Compresses drained records and writes the trace. One thread adds pieces and another thread writes
+// them. Helpers compress (record/drain/compressors.h).
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
@@ -22,14 +22,14 @@ struct encoder_settings {
     enum frame_codec codec;
     int level;
     struct clock_point started;
-    uint64_t max_bytes;            // no batch starts once the output has this size; 0: no limit
+    uint64_t max_bytes; // no batch starts once the output has this size; 0 if there is no limit
     struct trace_session *session; // borrowed; clock_hz is set when the frame is written
 };
 
 // Valid after encoder_write_all and encoder_finish.
 struct encoder_totals {
     uint64_t events, batches;
-    uint64_t left_out; // events added but not written
+    uint64_t left_out; // number of events added but not written
 };
 
 // Returns NULL and sets `e` on failure.
@@ -58,11 +58,11 @@ int encoder_begin_batch(struct encoder *n, struct err *e);
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e);
 
 // Adds a segment like trace_batch_add. The words must be in the buffer that encoder_room returned
-// last, which several segments may share in order.
+// last. Several segments may share that buffer, in order.
 struct encoder_seen {
-    const uint64_t *words; // where the words are now
-    uint64_t events;       // events for which event_counts is true
-    bool modules;          // contains HT_MODULE records
+    const uint64_t *words; // where the words are after the call
+    uint64_t events;       // number of events for which event_counts is true
+    bool modules;          // the segment contains HT_MODULE records
 };
 int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encoder_seen *seen,
                         struct err *e);
@@ -73,7 +73,8 @@ int encoder_flush(struct encoder *n, struct err *e);
 
 bool encoder_has_work(struct encoder *n);
 
-// Returns true if the backlog is full. Stop draining then, so that the programs wait.
+// Returns true if the backlog is full. The caller must stop draining then, so that the programs
+// wait.
 bool encoder_is_full(struct encoder *n);
 
 // Returns true if the output has reached max_bytes. Later batches are dropped.
@@ -82,11 +83,11 @@ bool encoder_has_ended(struct encoder *n);
 // Returns 0, or the errno of the first write error.
 int encoder_check(struct encoder *n, struct err *e);
 
-// Encodes a bundle or waits briefly for a helper, and writes the oldest bundle if it is encoded.
+// Encodes a bundle, or waits briefly for a helper. Writes the oldest bundle if it is encoded.
 // Returns false if the backlog is empty. See encoder_check for errors.
 bool encoder_work(struct encoder *n);
 
-// See compressors_help.
+// Calls compressors_help.
 bool encoder_help(struct encoder *n);
 
 int encoder_write_all(struct encoder *n, struct err *e);

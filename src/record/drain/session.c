@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Enough for a few processes. Writing to a full tmpfs would kill the program.
+// Space for a few processes. Writing to a full tmpfs would kill the program.
 #define LEAST_TMPFS_BYTES (64ull << 20)
 #define UNNAMED_SESSION   SPOOL_SESSION_FILE ".new" // name until the file is locked
 
@@ -43,8 +43,9 @@ static void choose_folder(const char *root, char *path)
 }
 
 // Creates the directories of a session recorded as root. A program may drop root privileges and
-// fork, and the child then creates its spool as another user. The session is therefore in a
-// world-writable directory with a random name, inside a directory that only root can list.
+// fork, and the child then creates its spool as another user. Therefore the session is in a
+// world-writable directory with a random name. That directory is inside a directory that only root
+// can list.
 static int make_open_folder(struct drain *c, struct err *e)
 {
     uint64_t name[2];
@@ -88,8 +89,9 @@ static int make_folders(struct drain *c, const char *root, struct err *e)
     return c->dir_fd < 0 ? err_set_errno(e, "%s", c->dir) : 0;
 }
 
-// Creates the reserves file of the recorder's user, without spools if RLIMIT_FSIZE is too low.
-// Other users' files are created by their first process (src/capture/producer/producer_process.c).
+// Creates the reserves file of the recorder's user. If RLIMIT_FSIZE is too low, the file contains
+// no spools. For other users, their first process creates the file
+// (src/capture/producer/producer_process.c).
 static void make_reserves(const struct drain *c)
 {
     const uint64_t magic = SPOOL_RESERVES_MAGIC;
@@ -110,8 +112,8 @@ static void make_reserves(const struct drain *c)
     close(fd);
 }
 
-// Registers session->recorder in this thread's robust futex list (see struct spool_recorder). This
-// replaces glibc's list, which heaptape does not use.
+// Registers session->recorder in this thread's robust futex list (see struct spool_recorder). The
+// list replaces glibc's list, which heaptape does not use.
 static int register_recorder(struct drain *c, struct err *e)
 {
     struct spool_session *s = c->session;
@@ -122,8 +124,8 @@ static int register_recorder(struct drain *c, struct err *e)
     head.list_op_pending = NULL;
     head.list.next = entry;
     entry->next = &head.list;
-    // QEMU's user-mode emulation does not implement set_robust_list. Programs are then not notified
-    // if the recorder is killed.
+    // QEMU's user-mode emulation does not implement set_robust_list. Programs then cannot detect
+    // that the recorder was killed.
     if (syscall(SYS_set_robust_list, &head, sizeof head) < 0 && errno != ENOSYS)
         return err_set_errno(e, "cannot register the recorder");
     c->owner = (uint32_t)gettid();
@@ -150,7 +152,7 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     void *p = MAP_FAILED;
     struct rlimit was;
     bool raised = raise_file_size(&was);
-    // Allocate the pages now: otherwise a full file system causes SIGBUS later.
+    // Allocate the pages now. Otherwise a full file system causes SIGBUS later.
     if (fchmod(fd, mode) == 0 &&
         (fallocate(fd, 0, 0, sizeof(struct spool_session)) == 0 ||
          (errno == EOPNOTSUPP && ftruncate(fd, sizeof(struct spool_session)) == 0)))
@@ -197,8 +199,8 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
     return rc;
 }
 
-// Renames the directory first, so that a program that is starting does not create a session without
-// a recorder in it.
+// Renames the directory before removing it. Otherwise a program that is starting could create a
+// session without a recorder in it.
 static void remove_session(const char *dir)
 {
     char *gone = NULL;
@@ -243,7 +245,7 @@ void drain_close(struct drain *c)
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
 {
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
-    // The recorder's signal handler changes the futex word; processes only wake it.
+    // The recorder's signal handler changes the futex word. Processes only wake it.
     uint32_t own = atomic_load(&c->session->wakeups);
     if (drain_wakeups(c) - seen < SPOOL_CHUNKS_A_WAKE)
         syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, own, &t, NULL, 0);

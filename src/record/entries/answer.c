@@ -13,7 +13,7 @@
 
 #define UNNAMED_PLAN "plan.new" // name until the file is complete
 
-// Removes the families of which a function cannot be redirected. Returns the number of entries that
+// Removes the families in which a function cannot be redirected. Returns the number of entries that
 // remain.
 static uint32_t drop_partial_families(struct entries_result *r)
 {
@@ -29,7 +29,7 @@ static uint32_t drop_partial_families(struct entries_result *r)
     return n;
 }
 
-// Returns the bits of the functions of --wrap with this name.
+// Returns the bits of the functions of --wrap that have this name.
 static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
 {
     uint32_t found = 0;
@@ -38,9 +38,9 @@ static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
     return found;
 }
 
-// Reports which functions of --wrap exist, and one function that cannot be redirected. In libraries,
-// functions with libc's names are not redirected. An executable that exports them bypasses the
-// library, which is reported elsewhere.
+// Reports which functions of --wrap exist, and one function that cannot be redirected. In
+// libraries, functions with libc's names are not redirected. If an executable exports such
+// functions, it bypasses the library, which is reported elsewhere.
 static void report_functions(struct entries_report *to, const struct entries_result *r,
                              const char *path, bool is_executable)
 {
@@ -55,8 +55,8 @@ static void report_functions(struct entries_report *to, const struct entries_res
     }
 }
 
-// Writes a file whose contents are complete when it appears. If that fails, the process stops
-// waiting after some time.
+// Writes a file. The file appears under its name only when it is complete. If writing fails, the
+// process stops waiting after some time.
 static void write_file(int dir_fd, const char *name, const struct entries_plan *plan)
 {
     size_t bytes = plan ? sizeof *plan : 0;

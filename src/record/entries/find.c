@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 enum {
-    TABLES = 3,           // dynamic symbols, static symbols, debug file
-    MAX_MATCHES = 1 << 14 // symbols with a known name that are examined in an object
+    TABLES = 3, // dynamic symbols, static symbols, debug file
+    // Maximum number of symbols with a known name that are examined in an object.
+    MAX_MATCHES = 1 << 14
 };
 
 static bool is_code(const Elf64_Sym *s)
@@ -63,7 +64,7 @@ static void find_names(const struct image_symbols *table, const struct functions
     }
 }
 
-// Returns the address to which a function that consists of a direct jump leads, or 0.
+// Returns the target of a function that consists of a direct jump, or 0.
 static uint64_t read_jump(const struct entries_image *i, uint64_t at)
 {
     enum { JMP_REL32 = 0xe9, JMP_REL8 = 0xeb };
@@ -76,7 +77,7 @@ static uint64_t read_jump(const struct entries_image *i, uint64_t at)
     return n >= k + 2 && code[k] == JMP_REL8 ? at + k + 2 + (uint64_t)(int8_t)code[k + 1] : 0;
 }
 
-// Returns true if another function of the list is at the address or jumps to the address.
+// Returns true if another function in the list is at the address or jumps to the address.
 static bool is_known(const struct find_list *l, const struct find_function *f, uint64_t target)
 {
     for (size_t k = 0; k < l->n; k++) {
@@ -87,9 +88,9 @@ static bool is_known(const struct find_list *l, const struct find_function *f, u
     return false;
 }
 
-// Adds the code of functions that consist of a jump: an allocator's strdup, for example, may enter
-// the code of malloc without the jump. Code that is a function of the list, or to which functions of
-// several names jump, is not added, because its event is not known.
+// Adds the code of functions that consist of a jump, because, for example, an allocator's strdup
+// may enter the code of malloc without the jump. Skips code that is itself a function in the list.
+// Also skips code to which functions with several names jump, because its event is not known.
 static void add_targets(const struct entries_image *i, struct find_list *l)
 {
     size_t n = l->n;
@@ -139,7 +140,7 @@ static size_t count_below(const struct find_list *l, uint64_t at)
     return low;
 }
 
-// Sets `next` of the functions, which are sorted. Of aliases, only the last one is set.
+// Sets `next` of the functions, which are sorted. Of several aliases, sets only the last.
 static void find_next(const struct image_symbols *table, struct find_list *to)
 {
     const Elf64_Sym *s;
@@ -187,8 +188,8 @@ static uint32_t find_families(const struct find_list *l)
 }
 
 // Returns the families whose blocks come from the same heap as blocks of libc's names in this
-// object: families with a function at the address of a function with a libc name, and families that
-// always share the heap (functions_share_heap).
+// object. These are families with a function at the address of a function with a libc name, and
+// families that always share the heap (functions_share_heap).
 static uint32_t find_shared(const struct find_list *l, uint32_t present)
 {
     uint32_t shared = 0;
@@ -221,7 +222,8 @@ static void finish_list(struct find_list *l)
     l->n = n;
 }
 
-// Reads the symbols of the object's file. If it is stripped, reads the debug file's.
+// Reads the symbols of the object's file. If the file is stripped, reads the symbols of the debug
+// file.
 static int read_static(const struct entries_image *i, struct image_symbols tables[TABLES])
 {
     int rc = i->object->file >= 0 ? image_read_static(i->object->file, &tables[1]) : 0;

@@ -151,7 +151,7 @@ static const struct own_row rust_rows[] = {
 struct family {
     enum entries_family family;
     const char *prefix;
-    bool has_libc_names; // the names of libc's functions occur with the prefix
+    bool has_libc_names; // the names of libc's functions also occur with the prefix
     const struct own_row *rows;
 };
 
@@ -170,7 +170,7 @@ bool functions_share_heap(enum entries_family family)
     return family == ENTRIES_FAMILY_MOZJEMALLOC;
 }
 
-// Returns the hash of a name (FNV-1a), up to a version, or 0 if the name is too long.
+// Returns the hash (FNV-1a) of a name without its version, or 0 if the name is too long.
 static uint64_t hash_name(const char *name)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -191,7 +191,7 @@ static unsigned bit_of(const char *name)
     return text * 0x9e3779b1u >> 20;
 }
 
-// Adds a name. The first row of a name is valid.
+// Adds a name. If a name occurs twice, its first row is valid.
 static int add_row(struct functions *f, const struct family *family, const struct own_row *row)
 {
     char name[SPOOL_WRAP_BYTES];
@@ -216,8 +216,8 @@ unsigned functions_class(unsigned function)
     return allocates ? class : HT_CLASS_NONE;
 }
 
-// Adds the allocator functions of the event table, and malloc_usable_size. Only family 0 has C++
-// operators and, on request, the other functions that the library wraps.
+// Adds the allocator functions of the event table, and malloc_usable_size. For family 0, also adds
+// the C++ operators and, on request, the other functions that the library wraps.
 static int add_libc_names(struct functions *f, const struct family *to,
                           const struct entries_names *names)
 {
@@ -251,7 +251,7 @@ static int add_user_names(struct functions *f, const struct spool_wrap *wrap)
             return -ENOMEM;
         uint64_t index = map_get(&f->by_name, hash_name(own.name));
         if (!index)
-            continue; // longer than any row
+            continue; // the name is longer than any row
         struct functions_row *row = &f->rows[index - 1];
         row->function = own.function;
         row->named |= 1u << i;
@@ -284,8 +284,8 @@ void functions_release(struct functions *f)
     *f = (struct functions){0};
 }
 
-// Returns the name behind the mangling of the crate __rustc ("_RNvCs…_7___rustc12___rust_alloc"),
-// or the symbol.
+// If the symbol is mangled by the crate __rustc ("_RNvCs…_7___rustc12___rust_alloc"), returns the
+// name after the mangling. Otherwise returns the symbol.
 static const char *skip_mangling(const char *symbol)
 {
     const char *crate = strncmp(symbol, "_RNvC", 5) == 0 ? strstr(symbol, "7___rustc") : NULL;

@@ -1,5 +1,5 @@
-// Names of allocator functions: libc's and C++'s, which are rows of the event table, and names of
-// known families.
+// Names of allocator functions: names of libc and C++, which are rows of the event table, and names
+// of known families.
 #ifndef HEAPTAPE_ENTRIES_FUNCTIONS_H
 #define HEAPTAPE_ENTRIES_FUNCTIONS_H
 
@@ -11,7 +11,7 @@ struct functions_row {
     enum entries_family family;
     uint16_t function; // as in struct entries_entry, or 0 for malloc_usable_size
     char arguments[7]; // as in struct entries_entry
-    uint32_t named;    // bits 1 << SPOOL_WRAP_* if the user named the function
+    uint32_t named;    // bits 1 << SPOOL_WRAP_*; set if the user named the function
 };
 
 enum { FUNCTIONS_BEGINNINGS = 4096 };
@@ -20,26 +20,26 @@ enum { FUNCTIONS_BEGINNINGS = 4096 };
 struct functions {
     struct functions_row *rows;
     size_t n, capacity;
-    struct map by_name; // hash of the name → index + 1
+    struct map by_name; // maps the hash of a name to its index + 1
     // Bit set of the first characters of the names. Symbols whose bit is not set are skipped
     // without computing their hash.
     uint64_t beginnings[FUNCTIONS_BEGINNINGS / 64];
 };
 
-// Fills in the table. Returns 0, or -ENOMEM; the caller releases the table in both cases.
+// Fills in the table. Returns 0, or -ENOMEM. The caller must release the table in both cases.
 int functions_init(struct functions *f, const struct entries_names *names);
 void functions_release(struct functions *f);
 
-// Returns the row of a symbol, or NULL. Ignores a version ("malloc@@GLIBC_2.2.5") and the mangling
-// of Rust's allocator functions.
+// Returns the row of a symbol, or NULL. Ignores the symbol's version ("malloc@@GLIBC_2.2.5") and
+// the mangling of Rust's allocator functions.
 const struct functions_row *functions_find(const struct functions *f, const char *symbol);
 
 // Returns HT_CLASS_ALLOC, HT_CLASS_FREE or HT_CLASS_RESIZE, or HT_CLASS_NONE if the function is not
 // an allocator function.
 unsigned functions_class(unsigned function);
 
-// Returns true if blocks of the family and blocks of libc's names in the same object always come
-// from one heap.
+// Returns true if blocks of the family always come from the same heap as blocks of functions with
+// libc's names in the same object.
 bool functions_share_heap(enum entries_family family);
 
 #endif

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 enum {
-    MAX_DYNAMIC = 1024, // entries of the dynamic section
-    CHAIN_WORDS = 1024, // hash values that are read at once
+    MAX_DYNAMIC = 1024, // maximum number of entries in the dynamic section
+    CHAIN_WORDS = 1024, // number of hash values that are read at once
 };
 
-// Reads n bytes at an offset. Returns the number of bytes.
+// Reads n bytes at an offset. Returns the number of bytes read.
 static size_t read_at(int fd, uint64_t at, void *to, size_t n)
 {
     size_t got = 0;
@@ -53,8 +53,8 @@ static bool add_segment(struct entries_image *i, const Elf64_Phdr *p)
     return true;
 }
 
-// Reads the program headers from the file, or from the process, where the first segment contains
-// them.
+// Reads the program headers from the file, or from the memory of the process, where the first
+// segment contains them.
 static bool read_segments(struct entries_image *i, int fd, uint64_t start)
 {
     Elf64_Phdr p;
@@ -121,12 +121,13 @@ size_t image_read(const struct entries_image *i, uint64_t address, void *to, siz
                                 : read_at(i->object->memory, i->base + address, to, n);
 }
 
-// Loader's tables, as virtual addresses.
+// Addresses of the loader's tables, as virtual addresses.
 struct tables {
     uint64_t symbols, names, name_bytes, gnu_hash, hash;
 };
 
-// Converts a pointer of the dynamic section. The loader of glibc adds the base in memory.
+// Converts a pointer in the dynamic section to a virtual address. In memory, glibc's loader has
+// added the base to the pointer.
 static uint64_t pointer_of(const struct entries_image *i, uint64_t value)
 {
     bool moved = i->object->file < 0 && !segment_at(i, value) && value >= i->base;
@@ -159,7 +160,7 @@ static void find_tables(const struct entries_image *i, uint64_t dynamic, struct 
     }
 }
 
-// Returns the highest symbol that starts a chain of the GNU hash table, or 0.
+// Returns the index of the highest symbol that starts a chain of the GNU hash table, or 0.
 static uint32_t find_last_chain(const struct entries_image *i, uint64_t at, uint64_t n)
 {
     uint32_t words[CHAIN_WORDS], last = 0;
@@ -174,8 +175,8 @@ static uint32_t find_last_chain(const struct entries_image *i, uint64_t at, uint
     return last;
 }
 
-// Returns the number of symbols according to the GNU hash table: up to the end of the last chain.
-// The last hash value of a chain has the lowest bit set.
+// Returns the number of symbols according to the GNU hash table, which is the end of the last
+// chain. The last hash value of a chain has the lowest bit set.
 static uint64_t count_gnu_hash(const struct entries_image *i, uint64_t at)
 {
     uint32_t header[4], words[CHAIN_WORDS];
@@ -206,8 +207,8 @@ static uint64_t count_hash(const struct entries_image *i, uint64_t at)
     return image_read(i, at, header, sizeof header) == sizeof header ? header[1] : 0;
 }
 
-// Reads a table of the object's memory, up to the end of the segment, and appends a 0 that does not
-// count.
+// Reads a table from the object's memory, up to the end of the segment. Appends a 0 byte, which the
+// size does not include.
 static int read_table(const struct entries_image *i, uint64_t at, uint64_t bytes, struct buf *to)
 {
     if (bytes > IMAGE_MAX_TABLE)
@@ -233,8 +234,8 @@ int image_read_dynamic(const struct entries_image *i, struct image_symbols *to)
     return rc < 0 ? rc : read_table(i, t.names, t.name_bytes, &to->names);
 }
 
-// Reads the contents of a section and appends a 0 that does not count. Leaves *to empty if the
-// section is invalid.
+// Reads the contents of a section. Appends a 0 byte, which the size does not include. Leaves *to
+// empty if the section is invalid.
 static int read_section(int file, uint64_t file_bytes, const Elf64_Shdr *s, struct buf *to)
 {
     if (s->sh_type == SHT_NOBITS || s->sh_flags & SHF_COMPRESSED || s->sh_size > IMAGE_MAX_TABLE ||
@@ -317,7 +318,7 @@ static bool read_debug_link(int file, char name[static NAME_MAX + 1])
     return found && *name && !strchr(name, '/');
 }
 
-// Opens a file if it has this build ID.
+// Opens a file if the file has this build ID.
 static int open_with_id(const char *path, const char *id)
 {
     struct stat st;

@@ -1,6 +1,5 @@
-// An ELF object of this machine, read from its file or from the memory of a process. Nothing in the
-// object is trusted: the sizes of tables are limited to IMAGE_MAX_TABLE, and reads outside of a
-// segment fail.
+// An ELF object of this machine, read from its file or from the memory of a process. The object is
+// untrusted: the sizes of tables are limited to IMAGE_MAX_TABLE, and reads outside a segment fail.
 #ifndef HEAPTAPE_ENTRIES_IMAGE_H
 #define HEAPTAPE_ENTRIES_IMAGE_H
 
@@ -12,7 +11,7 @@
 
 enum {
     IMAGE_MAX_SEGMENTS = 64,
-    IMAGE_MAX_TABLE = 256 << 20, // bytes of a table of symbols or strings
+    IMAGE_MAX_TABLE = 256 << 20, // maximum bytes of a table of symbols or strings
 };
 
 struct entries_image {
@@ -24,28 +23,28 @@ struct entries_image {
     uint64_t base;       // added to virtual addresses in the process
 };
 
-// Symbols and their names. Zero-initialized; the caller releases both buffers.
+// Symbols and their names. Initialize with zeros. The caller must release both buffers.
 struct image_symbols {
     struct buf symbols, names; // Elf64_Sym; a 0 byte follows `names`
 };
 
-// Opens an object. Returns 0, or a negative errno: -ENOEXEC if it is not an ELF object of this
-// machine. Nothing needs to be closed.
+// Opens an object. Returns 0, -ENOEXEC if it is not an ELF object of this machine, or another
+// negative errno. The image needs no closing.
 int image_open(struct entries_image *i, const struct entries_object *object, struct err *e);
 
 // Returns the executable PT_LOAD segment that contains the address, or NULL.
 const Elf64_Phdr *image_code_at(const struct entries_image *i, uint64_t address);
 
-// Reads up to n bytes of the segment that contains the virtual address. Returns the number of
-// bytes, which is smaller at the end of the segment's contents.
+// Reads up to n bytes of the segment that contains the virtual address. Returns the number of bytes
+// read, which is less than n at the end of the segment's contents.
 size_t image_read(const struct entries_image *i, uint64_t address, void *to, size_t n);
 
-// Reads the dynamic symbols through the loader's tables. Returns 0, or -ENOMEM. Without valid
-// tables, there are no symbols.
+// Reads the dynamic symbols through the loader's tables. Returns 0, or -ENOMEM. If the tables are
+// invalid, reads no symbols and returns 0.
 int image_read_dynamic(const struct entries_image *i, struct image_symbols *to);
 
-// Reads the symbols of the section headers in a file, which may be the object's own file or its
-// debug file. Returns 0, or -ENOMEM. Without a valid table, there are no symbols.
+// Reads the symbols listed by the section headers of a file, which may be the object's own file or
+// its debug file. Returns 0, or -ENOMEM. If the table is invalid, reads no symbols and returns 0.
 int image_read_static(int file, struct image_symbols *to);
 
 // Opens the object's separate debug file: by build ID in /usr/lib/debug, or by the name in
@@ -53,7 +52,7 @@ int image_read_static(int file, struct image_symbols *to);
 // descriptor, or -1.
 int image_open_debug(const struct entries_image *i);
 
-// Returns the name of a symbol, or NULL if it lies outside of the names.
+// Returns the name of a symbol, or NULL if its offset is outside `names`.
 const char *image_name(const struct image_symbols *s, const Elf64_Sym *symbol);
 
 // Releases the buffers.

@@ -11,11 +11,11 @@
 #include <string.h>
 
 enum {
-    ALIGNMENT = 16, // of functions
+    ALIGNMENT = 16, // alignment of functions
     REACH_REL8 = 128,
-    // A short jump from behind the window cannot lead into the replaced bytes.
+    // A short jump from code after the window cannot lead into the replaced bytes.
     WINDOW = ENTRIES_MAX_BYTES + REACH_REL8 + ZYDIS_MAX_INSTRUCTION_LENGTH,
-    MAX_UNSIZED = 4096, // examined bytes of a function of unknown size
+    MAX_UNSIZED = 4096, // maximum number of examined bytes of a function of unknown size
     INT3 = 0xcc,
     JMP_REL32 = 0xe9,
     JMP_REL8 = 0xeb,
@@ -23,7 +23,7 @@ enum {
     JCC_REL8 = 0x70,  // to 0x7f
     JCC_REL32 = 0x80, // to 0x8f, after 0x0f
     PIECE_BYTES = 1 << 18,
-    HELPED_BYTES = 1 << 25, // objects above this size are examined by two threads
+    HELPED_BYTES = 1 << 25, // two threads examine an object that is larger than this
     HELPER_STACK_BYTES = 1 << 18,
 };
 
@@ -64,8 +64,8 @@ static bool is_rip_relative(const instruction *in)
            in->raw.modrm.rm == 5 && in->raw.disp.size == 32;
 }
 
-// Returns true if the trampoline does not continue behind this instruction: a call returns to the
-// object.
+// Returns true if the trampoline does not continue after this instruction. This includes a call,
+// which returns to the object.
 static bool ends_flow(const instruction *in)
 {
     return in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
@@ -83,8 +83,8 @@ static enum entries_reason put_bytes(struct move *m, const void *bytes, size_t n
     return ENTRIES_REASONS;
 }
 
-// Sets the displacement at `at` in the code of an instruction that ends at `end`, so that it leads
-// to `target`.
+// Sets the displacement at `at` in an instruction that ends at `end`, so that the displacement
+// leads to `target`.
 static enum entries_reason put_displacement(struct move *m, unsigned at, unsigned end,
                                             uint64_t target)
 {
@@ -113,7 +113,7 @@ static enum entries_reason move_branch(struct move *m, const instruction *in, ui
 {
     const uint8_t jump[] = {JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
     bool is_default = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
-    // The processors of AMD and Intel disagree on branches with 16-bit operands.
+    // AMD's and Intel's processors handle branches with 16-bit operands differently.
     if (has_prefix(in, 0x66))
         return ENTRIES_REASON_UNMOVABLE;
     if (is_default && (in->opcode == JMP_REL8 || in->opcode == JMP_REL32))
@@ -124,9 +124,10 @@ static enum entries_reason move_branch(struct move *m, const instruction *in, ui
     return ENTRIES_REASON_UNMOVABLE;
 }
 
-// Appends a call that returns to the object, behind the replaced bytes, so that unwinders find the
-// function there. The processor predicts returns by pairs of call and ret, so the sequence calls,
-// and then replaces the return address. It keeps all registers and flags.
+// Appends a call that returns to the object, after the replaced bytes, so that unwinders find the
+// function there. The processor predicts returns by pairs of call and ret. Therefore the sequence
+// executes a call, and then replaces the return address. The sequence keeps all registers and
+// flags.
 static enum entries_reason move_call(struct move *m, const uint8_t *code, const instruction *in,
                                      uint64_t at)
 {
@@ -142,7 +143,7 @@ static enum entries_reason move_call(struct move *m, const uint8_t *code, const 
     const uint8_t jump[] = {JMP_REL32}, jump_through[] = {0xff, 0x25};
     uint64_t end = at + in->length;
     unsigned start = m->code_bytes;
-    // Linkers turn a call through a table into a direct one with the prefix 0x67.
+    // Linkers replace a call through a table with a direct call that has the prefix 0x67.
     bool is_direct = is_branch(in) && in->opcode == CALL_REL32 && !has_prefix(in, 0x66);
     bool is_through = is_rip_relative(in) && in->length == 6 && code[0] == 0xff && code[1] == 0x15;
     if (m->keeps_returns || (!is_direct && !is_through))
@@ -163,7 +164,7 @@ static bool is_replaced(const struct move *m, uint64_t address)
     return address >= m->entry->at && address - m->entry->at < m->entry->bytes;
 }
 
-// Appends the instruction at `at`, so that it has the same effect in the trampoline.
+// Appends the instruction at `at`, changed so that it has the same effect in the trampoline.
 static enum entries_reason move_instruction(struct move *m, const uint8_t *code,
                                             const instruction *in, uint64_t at)
 {
@@ -182,8 +183,8 @@ static enum entries_reason move_instruction(struct move *m, const uint8_t *code,
                             end + (uint64_t)in->raw.disp.value);
 }
 
-// Returns true if the bytes [from, to) of the window are padding behind the function's code: nops
-// or int3 up to the alignment of the next function.
+// Returns true if the bytes [from, to) of the window are padding after the function's code: nops or
+// int3 up to the alignment of the next function.
 static bool is_padding(const struct body *b, unsigned from, unsigned to)
 {
     uint64_t at = b->function->at, limit = (at + from + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -230,7 +231,8 @@ static enum entries_reason move_instructions(struct move *m, const struct body *
     return ended ? reason : put_jump(m, &(const uint8_t){JMP_REL32}, 1, b->function->at + e->bytes);
 }
 
-// Returns true if a moved instruction refers to the replaced bytes, which are no longer there.
+// Returns true if a moved instruction refers to the replaced bytes, whose instructions have been
+// moved.
 static bool refers_to_replaced(const struct move *m)
 {
     for (unsigned k = 0; k < m->n_fixups; k++) {
@@ -240,8 +242,8 @@ static bool refers_to_replaced(const struct move *m)
     return false;
 }
 
-// Examines the instructions of the function that follow the moved ones and can reach them with a
-// short jump.
+// Examines the instructions of the function that follow the moved instructions and can reach them
+// with a short jump.
 static enum entries_reason check_rest(const struct move *m, const struct body *b)
 {
     const struct entries_entry *e = m->entry;
@@ -303,9 +305,9 @@ enum entries_reason move_function(struct move *m, const struct entries_image *i,
     return refers_to_replaced(m) ? ENTRIES_REASON_JUMPED_TO : check_rest(m, &b);
 }
 
-// Returns true if a branch ends at this address, unless the bytes before it are parts of other
-// instructions. Streams of instructions that begin at different bytes soon agree on the boundaries,
-// so most of them contain a real branch.
+// Returns true if a branch may end at this address. Returns false if the bytes before the address
+// are parts of other instructions. Instruction streams that begin at different bytes soon agree on
+// the boundaries, so most of these streams contain a real branch.
 static bool is_branch_end(const struct entries_image *i, uint64_t end)
 {
     enum { BACK = 64, STREAMS = 32, MIN_STREAMS = 8 };
@@ -344,8 +346,9 @@ static bool is_jump_opcode(const uint8_t *displacement, bool *is_call)
            (displacement[-2] == 0x0f && (displacement[-1] & 0xf0) == JCC_REL32);
 }
 
-// Handles a displacement at `from` that may belong to a jump or call to an entry. Jumps and calls
-// to the start of the function are harmless, except jumps inside the function, which are loops.
+// Handles a displacement at `from` that may belong to a jump or call to an entry. Calls to the
+// start of the function are harmless. Jumps to the start are harmless if they are outside the
+// function; inside the function they are loops.
 static void check_jump(const struct jump_scan *s, uint64_t from, uint64_t to, bool is_call)
 {
     size_t low = 0, high = s->n;
@@ -368,10 +371,10 @@ enum {
     LANES = 8,
     LANE_BYTES = 4,
     BLOCK_BYTES = LANES * LANE_BYTES,
-    GROUP_BYTES = 4 * BLOCK_BYTES, // examined before the result is tested
+    GROUP_BYTES = 4 * BLOCK_BYTES, // number of bytes examined before the result is tested
 };
 
-// Examines the displacement at `code`, which is at the virtual address `at`. The opcode is before
+// Examines the displacement at `code`. The virtual address of `code` is `at`. The opcode precedes
 // the displacement.
 static inline void examine(const struct jump_scan *s, const uint8_t *code, uint64_t at)
 {
@@ -381,13 +384,13 @@ static inline void examine(const struct jump_scan *s, const uint8_t *code, uint6
         check_jump(s, at, to, is_call);
 }
 
-// Vectors of 32-bit numbers: compares the distances from the first entry to the targets of eight
-// displacements with the span of the entries.
+// Vectors of 32-bit numbers. They compare the span of the entries with eight distances at once. A
+// distance is from the first entry to the target of a displacement.
 #define AVX2 __attribute__((target("avx2")))
 
 // Returns the lanes of the displacements at code, code + 4, … that may lead to an entry. `ends` are
-// the distances of their ends from the first entry, less 2³¹, and `span` the span less 2³¹, because
-// the comparison has a sign.
+// the distances from the first entry to the ends of the displacements, minus 2³¹. `span` is the
+// span of the entries, minus 2³¹. The subtraction is necessary because the comparison is signed.
 AVX2 static inline __m256i find_lanes(const uint8_t *code, __m256i ends, __m256i span)
 {
     __m256i displacements = _mm256_loadu_si256((const __m256i *)(const void *)code);
@@ -416,8 +419,8 @@ AVX2 static void examine_group(const struct jump_scan *s, const uint8_t *code, u
     }
 }
 
-// Examines the displacements that begin in code[0, n), n a multiple of GROUP_BYTES. LANE_BYTES more
-// bytes follow.
+// Examines the displacements that begin in code[0, n). n must be a multiple of GROUP_BYTES, and the
+// LANE_BYTES bytes after code[n - 1] must be readable.
 AVX2 static void examine_groups(const struct jump_scan *s, const uint8_t *code, size_t n,
                                 uint64_t at)
 {
@@ -439,8 +442,8 @@ AVX2 static void examine_groups(const struct jump_scan *s, const uint8_t *code, 
     }
 }
 
-// Examines each displacement in code[0, n). A displacement in the first two bytes lacks its opcode
-// and is skipped.
+// Examines each displacement in code[0, n). Skips displacements in the first two bytes, because
+// their opcodes are missing.
 static void scan_piece(const struct jump_scan *s, const uint8_t *code, size_t n, uint64_t at)
 {
     size_t k = 2, groups = n > 8 ? (n - 8) / GROUP_BYTES * GROUP_BYTES : 0;
@@ -452,10 +455,10 @@ static void scan_piece(const struct jump_scan *s, const uint8_t *code, size_t n,
         examine(s, code + k, at + k);
 }
 
-// Examines every `of`-th piece of the code, from piece `number`. Returns 0, or -ENOMEM.
+// Examines every `of`-th piece of the code, starting with piece `number`. Returns 0, or -ENOMEM.
 static int scan_pieces(const struct jump_scan *s, size_t number, size_t of)
 {
-    enum { OVERLAP = 8 }; // of pieces, for instructions between them
+    enum { OVERLAP = 8 }; // pieces overlap, so that instructions between them are examined
     const struct entries_image *i = s->image;
     // Segments may overlap.
     uint64_t left = i->end - i->start;

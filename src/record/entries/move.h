@@ -12,17 +12,17 @@ enum {
 struct move {
     struct entries_entry *entry; // `at`, `bytes`, `keep`, `was` and `moved` are filled in
     uint64_t trampoline;         // planned virtual address
-    bool keeps_returns;          // refuse calls, because return addresses cannot be replaced
+    bool keeps_returns;          // refuse calls, because their return addresses cannot be replaced
     uint8_t code[MOVE_CODE_BYTES];
     unsigned code_bytes;
     uint8_t fixups[MOVE_MAX_FIXUPS];   // offsets of displacements in `code`
-    uint64_t targets[MOVE_MAX_FIXUPS]; // addresses to which they lead
+    uint64_t targets[MOVE_MAX_FIXUPS]; // targets of these displacements
     unsigned n_fixups;
 };
 
 // Moves the instructions that a jump replaces. The caller sets the members entry, trampoline and
-// keeps_returns of *m. Returns ENTRIES_REASONS if they were moved, or the reason why they cannot be
-// moved.
+// keeps_returns of *m. Returns ENTRIES_REASONS on success, or the reason why the instructions
+// cannot be moved.
 enum entries_reason move_function(struct move *m, const struct entries_image *i,
                                   const struct find_function *f);
 

@@ -25,13 +25,13 @@ void entries_result_release(struct entries_result *r)
     *r = (struct entries_result){0};
 }
 
-// The functions of an object for which the planner makes a plan.
+// The functions of an object for which a plan is made.
 struct draft {
     struct entries_image image;
     struct find_list list;
     struct entries_plan *plan;
     bool shadow_stack;
-    // For each entry of the plan, before those with a reason are removed.
+    // For each entry of the plan. Set before the entries with a reason are removed.
     const struct find_function *functions[ENTRIES_MAX];
     struct move moves[ENTRIES_MAX];
     enum entries_reason reasons[ENTRIES_MAX];
@@ -41,15 +41,15 @@ struct draft {
 static void add_refusal(struct draft *d, const struct find_function *f, enum entries_reason reason)
 {
     if (f->is_target)
-        return; // the function that jumps there is redirected instead
+        return; // the function that contains the jump is redirected instead
     struct entries_refusal *r = &d->result->refused[d->result->n_refused++];
     *r = (struct entries_refusal){
         .at = f->at, .family = f->family, .reason = reason, .is_dynamic = f->is_dynamic};
     strcpy(r->name, f->row->name);
 }
 
-// Reports the aliases of a function that record another event: as refused like the function or, if
-// the function is redirected, as recorded under another name.
+// Reports the aliases of a function that record another event. If the function is redirected,
+// reports them as recorded under another name; otherwise as refused like the function.
 static void add_aliases(struct draft *d, const struct find_function *f, enum entries_reason reason)
 {
     const struct find_function *end = d->list.functions + d->list.n;
@@ -61,7 +61,7 @@ static void add_aliases(struct draft *d, const struct find_function *f, enum ent
     }
 }
 
-// Chooses the size and the planned place of the area: the pages below the object.
+// Chooses the size and the planned place of the area, which are the pages below the object.
 static void place_area(struct draft *d)
 {
     struct entries_plan *p = d->plan;
@@ -77,7 +77,7 @@ static void place_area(struct draft *d)
     memset(p->code, INT3, sizeof p->code);
 }
 
-// Adds an entry to the draft, or returns the reason why it is refused.
+// Adds an entry to the draft. Returns the reason if the function is refused.
 static enum entries_reason add_entry(struct draft *d, const struct find_function *f)
 {
     struct entries_plan *p = d->plan;

@@ -1,5 +1,5 @@
 // Finds the allocator functions of one ELF object and plans how to redirect them
-// (capture/spool/entries.h). The object is untrusted: every offset, size and instruction is
+// (capture/spool/entries.h). The object is untrusted, so every offset, size and instruction is
 // checked. x86-64 only.
 #ifndef HEAPTAPE_ENTRIES_PLAN_H
 #define HEAPTAPE_ENTRIES_PLAN_H
@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan.
-// ENTRIES_FAMILY_LIBC also covers prefixed functions of an allocator that defines the names of libc
-// too: their blocks come from the same heap.
+// Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan. If an
+// allocator defines functions with the names of libc and functions with a prefix, both belong to
+// ENTRIES_FAMILY_LIBC, because their blocks come from the same heap.
 #define ENTRIES_FAMILY_TABLE(X)                                                                    \
     X(LIBC, "")                                                                                    \
     X(USER, "--wrap")                                                                              \
@@ -44,23 +44,24 @@ extern const char *const entries_family_names[ENTRIES_FAMILIES];
 
 // The functions to find.
 struct entries_names {
-    // Functions that the user named, or NULL. A function of a family below stays in its family.
+    // Functions that the user named, or NULL. If a function also belongs to a family in `families`,
+    // it stays in that family.
     const struct spool_wrap *wrap;
     // Bits 1 << ENTRIES_FAMILY_*.
     uint32_t families;
-    // Also find functions whose arguments differ from those of the event's function, such as
-    // mi_malloc_aligned(size, align); see `arguments` in struct entries_entry.
+    // Also find functions whose arguments differ from the arguments of the event's function, such
+    // as mi_malloc_aligned(size, align); see `arguments` in struct entries_entry.
     bool reordered;
     // Also find the other functions that the library wraps, such as mmap and pthread_create
     // (entries_symbol), if they are dynamic symbols.
     bool wrapped;
-    // The process has a shadow stack: refuse functions with a call among the first instructions,
-    // whose return address the trampoline would replace.
+    // The process has a shadow stack. Refuse functions with a call among the first instructions,
+    // because the trampoline would replace the call's return address.
     bool shadow_stack;
 };
 
-// An ELF object. If `file` is not -1, tables and code are read from the file, which must be the
-// mapped file; otherwise from the memory of the process.
+// An ELF object. If `file` is not -1, tables and code are read from that file, which must be the
+// mapped file. Otherwise they are read from the memory of the process.
 struct entries_object {
     const char *path; // for messages
     int file;
@@ -94,17 +95,17 @@ enum entries_reason {
 extern const char *const entries_reason_texts[ENTRIES_REASONS];
 
 struct entries_refusal {
-    char name[SPOOL_WRAP_BYTES]; // the symbol without version and mangling
+    char name[SPOOL_WRAP_BYTES]; // the symbol without its version and mangling
     uint64_t at;                 // address relative to the object's base
     enum entries_family family;
     enum entries_reason reason;
-    bool is_dynamic; // a dynamic symbol of the object
+    bool is_dynamic; // found in the dynamic symbols of the object
 };
 
 // The plan of an object. Initialize with zeros.
 struct entries_result {
-    struct entries_plan *plan; // NULL: no function can be redirected
-    uint64_t base;             // of the object in the process; 0 without `header`
+    struct entries_plan *plan; // NULL if no function can be redirected
+    uint64_t base;             // base of the object in the process; 0 without `header`
     // Addresses of malloc_usable_size of each family, relative to base, or 0.
     uint64_t usable_size[ENTRIES_FAMILIES];
     struct entries_refusal *refused;
@@ -115,10 +116,10 @@ struct entries_result {
 
 void entries_result_release(struct entries_result *r);
 
-// Makes the plan of an object. Fills in *to, which the caller releases even after an error. Returns
-// 0, also if the object defines none of the functions; -ENOEXEC if the object is not a valid ELF
-// object of this machine; -ENOTSUP on other machines than x86-64; or another negative errno. The
-// message names the object.
+// Makes the plan of an object. Fills in *to, which the caller must release even after an error.
+// Returns 0, even if the object defines none of the functions. Returns -ENOEXEC if the object is
+// not a valid ELF object of this machine, -ENOTSUP on machines other than x86-64, or another
+// negative errno. The message names the object.
 int entries_plan_object(const struct entries_object *object, const struct entries_names *names,
                         struct entries_result *to, struct err *e);
 

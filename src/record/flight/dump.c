@@ -2,8 +2,8 @@
 
 #include "record/flight/part.h"
 
-// Writes the frames in the ring. Reads them with a second reader, which shares the first reader's
-// processes.
+// Writes the frames in the ring. Reads them with a second reader, which shares the processes of the
+// first reader.
 static int write_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
                       struct err *e)
 {
@@ -45,7 +45,7 @@ int dump_write(const struct dump_source *from, struct output *out, struct dump_r
     *result = (struct dump_result){.events = p.writer.events - p.snapshot.blocks,
                                    .blocks = p.snapshot.blocks,
                                    .ns = trace_stamp_ns(s, end) - trace_stamp_ns(s, p.start)};
-    // Owned by the first reader.
+    // The first reader owns the processes.
     again.processes = NULL;
     again.n_processes = 0;
     again.session = (struct trace_session){0};

@@ -6,20 +6,22 @@
 #include "record/flight/ring.h"
 
 struct dump_source {
-    struct trace_reader *reader;    // has read the frames that were dropped from the ring
+    struct trace_reader *reader;    // has read all frames that were dropped from the ring
     struct converter *converter;    // has converted all of these frames
-    const struct flight_ring *ring; // the frames since then, in order, except PROCESS frames
+    const struct flight_ring *ring; // the later frames, in order, except PROCESS frames
     const char *reason;
 };
 
 struct dump_result {
-    uint64_t events, blocks; // in the trace; events exclude the blocks that were live at its start
-    uint64_t ns;             // from the trace's start to its end
+    // Numbers of events and blocks in the trace. `events` excludes the blocks that were live at its
+    // start.
+    uint64_t events, blocks;
+    uint64_t ns; // time from the trace's start to its end
 };
 
-// Writes a trace that starts where the ring starts, with the processes that have not ended and
-// their live blocks. Changes the reader's state of processes, so call it in a process that exits
-// afterwards. Returns 0, or a negative errno with `e` set.
+// Writes a trace that starts where the ring starts. The trace contains the processes that have not
+// ended and their live blocks. Changes the reader's state of processes, so call this in a process
+// that exits afterwards. Returns 0, or a negative errno with `e` set.
 int dump_write(const struct dump_source *from, struct output *out, struct dump_result *result,
                struct err *e);
 

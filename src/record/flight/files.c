@@ -38,7 +38,7 @@ static void release_file(struct flight_file *file)
     free(file->trigger);
 }
 
-// Removes the oldest files whose command has ended. If all files are to be kept, only removes their
+// Removes the oldest files whose command has ended. If all files are kept, removes only their
 // entries.
 static void remove_old_files(struct flight_files *f)
 {

@@ -1,4 +1,4 @@
-// Files of a recording: runs a command for each, in order, and removes the oldest.
+// Files of a recording: runs a command for each file, in order, and removes the oldest files.
 #ifndef HEAPTAPE_FLIGHT_FILES_H
 #define HEAPTAPE_FLIGHT_FILES_H
 
@@ -10,23 +10,23 @@
 struct flight_file;
 
 struct flight_files {
-    uint64_t keep;       // number of latest files to keep; 0: all
-    const char *command; // shell command, with the file's path as $1; NULL: none
+    uint64_t keep;       // number of latest files to keep; 0 keeps all files
+    const char *command; // shell command with the file's path as $1, or NULL
     const char *option;  // name of the option that set the command
     void (*note)(const char *text);
     struct flight_file *files; // files with an entry, oldest first; owned
     size_t n, capacity;
     size_t commanded;  // number of these files whose command has ended
-    pid_t command_pid; // command that runs for the next file; 0: none
+    pid_t command_pid; // pid of the command that runs for the next file, or 0
 };
 
-// Adds a file. `trigger` is the value of $HEAPTAPE_TRIGGER, or NULL. Copies both strings. Commands
-// run one at a time, so that they do not pile up, for example while the network is down. A file is
-// not removed before its command has ended. Returns 0, or -ENOMEM.
+// Adds a file. `trigger` is the value of $HEAPTAPE_TRIGGER, or NULL. Copies both strings. Only one
+// command runs at a time, so that commands do not pile up, for example while the network is down. A
+// file is not removed before its command has ended. Returns 0, or -ENOMEM.
 int flight_files_add(struct flight_files *f, const char *path, const char *trigger);
 
-// If the command has ended, runs it for the next file. With `wait`, returns after the last command
-// has ended.
+// If the command of a file has ended, runs the command for the next file. With `wait`, waits until
+// the last command has ended.
 void flight_files_reap(struct flight_files *f, bool wait);
 
 void flight_files_release(struct flight_files *f);

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Result reported by the process that writes a dump.
+// Result of the process that writes a dump.
 struct written {
     int rc;
     struct err e;
@@ -33,10 +33,10 @@ struct flight {
     struct flight_ring ring;
     struct watch watch;
     struct buf stored;
-    bool batch_ended; // the last EVENTS frame was the end of a batch
+    bool batch_ended; // the last EVENTS frame ended a batch
     bool requested;   // a dump has been requested
     char reason[WATCH_REASON_BYTES];
-    uint64_t dumps, failed;  // dumps started, and dumps that failed
+    uint64_t dumps, failed;  // number of dumps started, and number of dumps that failed
     pid_t writer;            // process that writes the current dump, or 0
     char *path;              // path of the current dump
     char *why;               // reason for the current dump
@@ -68,7 +68,7 @@ static int write_dump(struct flight *f, struct written *w)
 {
     struct output out;
     const struct dump_source from = {&f->reader, f->converter, &f->ring, f->why};
-    // A dump without a number replaces the previous one.
+    // A dump whose path contains no number replaces the previous dump.
     bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
     int rc = output_open(&out, f->path,
                          OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
@@ -80,7 +80,7 @@ static int write_dump(struct flight *f, struct written *w)
     return rc < 0 ? rc : closed;
 }
 
-// Starts a dump in a forked process, which has a copy of the current state, so that the recorder
+// Starts a dump in a forked process, which has a copy of the current state. Therefore the recorder
 // never waits.
 static void begin_dump(struct flight *f)
 {
@@ -142,7 +142,7 @@ static void reap_writer(struct flight *f, bool wait)
     }
 }
 
-// Feeds the oldest frame to the converter and drops it from the ring.
+// Passes the oldest frame to the converter and drops it from the ring.
 static int feed_oldest(struct flight *f, struct err *e)
 {
     const struct ring_frame *oldest = flight_ring_at(&f->ring, 0);
@@ -177,7 +177,7 @@ static int check_process_end(struct flight *f, const struct frame *frame, struct
     return rc < 0 ? err_set(e, rc, "%s: a PROCESS_END frame is invalid", f->reader.in->name) : 0;
 }
 
-// Feeds PROCESS frames to the converter immediately, because a fork child must be known before its
+// Passes PROCESS frames to the converter immediately, because a fork child must be known before its
 // parent's events are converted.
 static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
 {
@@ -217,7 +217,8 @@ static void check_surroundings(struct flight *f, uint64_t now_ns)
     }
 }
 
-// Handles the next frame. Returns 1, 0 at the end, or a negative errno.
+// Handles the next frame. Returns 1 if a frame was handled, 0 at the end of the input, or a
+// negative errno.
 static int handle_frame(struct flight *f, struct err *e)
 {
     struct frame frame;
@@ -269,7 +270,7 @@ static int run_flight(struct flight *f, struct err *e)
     if (f->failed && rc >= 0)
         return err_set(e, -EIO, "%llu of %llu dumps were not written",
                        (unsigned long long)f->failed, (unsigned long long)f->dumps);
-    // The input ends early if the recorder was killed, which is not an error here.
+    // If the recorder was killed, the input ends early. That is not an error here.
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
 }
 
@@ -296,7 +297,7 @@ int flight_run(const struct flight_settings *s, struct err *e)
     sigaddset(&asks, SIGUSR2);
     sigprocmask(SIG_UNBLOCK, &asks, NULL);
     f->settings = s;
-    // A dump without a number replaces the previous one.
+    // A dump whose path contains no number replaces the previous dump.
     f->files = (struct flight_files){.keep = strstr(s->path, "%n") ? s->keep : 0,
                                      .command = s->command,
                                      .option = "--on-dump",

@@ -17,8 +17,9 @@ struct flight_settings {
     bool force;       // replace existing files
     struct flight_window window;
     struct flight_triggers triggers;
-    uint64_t keep;       // number of latest dumps to keep; 0: all
-    const char *command; // shell command to run after each dump, with its path as $1; NULL: none
+    uint64_t keep; // number of latest dumps to keep; 0 keeps all dumps
+    // Shell command to run after each dump, with the dump's path as $1, or NULL.
+    const char *command;
     // Called to report that a dump was written, or why it was not.
     void (*note)(const char *text);
 };
@@ -27,8 +28,8 @@ struct flight_settings {
 int flight_check(const struct flight_settings *s, struct err *e);
 
 // Reads a trace from standard input until it ends. SIGUSR2, which may be blocked, requests a dump.
-// A failed dump is reported and recording continues. Returns 0, or a negative errno with `e` set;
-// -ENODATA if the input is empty.
+// If a dump fails, reports the error and continues to record. Returns 0, -ENODATA if the input is
+// empty, or another negative errno. Sets `e` on error.
 int flight_run(const struct flight_settings *s, struct err *e);
 
 #endif

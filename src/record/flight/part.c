@@ -9,8 +9,8 @@
 
 enum {
     // A record is written shortly after it is stamped. The listed blocks are stamped this much
-    // earlier than the pending records, so that a record delayed by preemption still follows the
-    // block that it frees.
+    // earlier than the pending records. A record delayed by preemption then still follows the block
+    // that it frees.
     LATE_NS = 100000000,
 };
 
@@ -20,7 +20,8 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
-// Releases a process that has ended, because a recording over several days may have many.
+// Releases a process that has ended, because a recording over several days may contain many
+// processes.
 static int forget_process(void *context, const struct order_counts *counts,
                           const struct workload_sites *sites)
 {
@@ -64,7 +65,7 @@ static int settle_process(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// Sets the watermark of a segment, up to which all events have been written.
+// Sets the watermark of a segment. All events up to the watermark have been written.
 static int settle(struct part *part)
 {
     uint64_t before = part->watermark;
@@ -114,7 +115,7 @@ static int write_session(struct part *part)
     return rc;
 }
 
-// Writes the PROCESS frame. A child that already has its parent's blocks is written without a
+// Writes the PROCESS frame. If a child already contains its parent's blocks, writes it without a
 // parent, because readers would copy the blocks again.
 static int write_process(void *context, const struct convert_unfinished *p)
 {
@@ -230,8 +231,8 @@ static int put_events(struct part *part, const struct trace_item *item)
     return rc == 0 && item->batch_ends ? end_batch(part, item->watermark) : rc;
 }
 
-// Clears the totals of the whole process, which a segment keeps in `whole` so that segments can be
-// joined.
+// Writes the PROCESS_END frame. Clears the totals of the whole process. A segment keeps these
+// totals in `whole`, so that segments can be joined.
 static int write_process_end(struct part *part, const struct trace_process *p, bool ended)
 {
     struct trace_process of = *p;
@@ -304,8 +305,8 @@ int part_put_passed(struct part *part)
 {
     uint64_t before = part->watermark, late = part->late;
     int rc = settle(part);
-    // An empty batch makes readers advance to the previous watermark, so that they find the same
-    // events late as a reader of the whole recording.
+    // An empty batch advances readers to the previous watermark. They then classify the same events
+    // as late as a reader of the whole recording.
     if (rc == 0 && late != part->late)
         rc = trace_write_batch(&part->writer, before, NULL, 0, part->e);
     if (rc == 0)

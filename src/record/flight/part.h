@@ -12,25 +12,27 @@ extern const struct convert_options part_follow;
 // `choose` callback of part_follow. Chooses all processes.
 int part_choose_process(void *context, const struct trace_process *p, struct convert_sink *sink);
 
-// Maximum time from a fork to the child's first call. The child's PROCESS frame precedes this call.
+// Maximum time from a fork to the child's first call. The PROCESS frame of the child precedes this
+// call.
 enum { PART_FORK_NS = 500000000 };
 
 struct part_start {
     struct trace_reader *reader; // has read the preceding frames
     struct converter *converter; // has converted all of these frames
-    const char *dumped;          // reason of the dump; NULL for a segment
-    uint64_t segment;            // number of the segment; 0 for a dump
+    const char *dumped;          // reason of the dump, or NULL for a segment
+    uint64_t segment;            // number of the segment, or 0 for a dump
     enum frame_codec codec;
     int level; // zstd level
 };
 
-// Callers may read `start` and `watermark`, the stamps of the start and of the last batch, and
-// snapshot.blocks and snapshot.words. The other members are private.
+// Callers may read `start`, `watermark`, snapshot.blocks and snapshot.words. `start` is the stamp
+// of the start, and `watermark` the stamp of the last batch. The other members are private.
 struct part {
     const struct part_start *from;
     struct trace_writer writer;
     struct snapshot snapshot;
-    // by process number in the recording: number in the part, or RENUMBER_NONE
+    // Number of each process in the part, or RENUMBER_NONE. Indexed by the process number in the
+    // recording.
     uint32_t *numbers;
     uint32_t *shifts; // per process: offset of its module numbers
     bool *ended;      // per process
@@ -38,8 +40,8 @@ struct part {
     uint32_t n; // processes in the part
     bool in_batch;
     uint64_t start, watermark;
-    uint64_t passed; // of a segment: events up to this stamp are in the list of live blocks
-    uint64_t late;   // of a segment: events that were published late, before the last batch
+    uint64_t passed; // in a segment: events up to this stamp are in the list of live blocks
+    uint64_t late; // in a segment: number of events that were published late, before the last batch
     uint64_t end_stamp, clock_hz;
     struct err *e;
 };
@@ -48,22 +50,22 @@ struct part {
 // on failure. Returns 0, or a negative errno with `e` set.
 int part_begin(struct part *p, const struct part_start *from, struct output *out, struct err *e);
 
-// Writes an item, whose process numbers are those of the recording. In a segment, do not call this
-// for EVENTS and PROCESS_END frames, which the functions below write instead, and call it for a
-// PROCESS frame only after the converter has read the frame.
+// Writes an item. The process numbers in the item are the numbers in the recording. In a segment,
+// do not call this for EVENTS and PROCESS_END frames; use the functions below for these. In a
+// segment, call it for a PROCESS frame only after the converter has read the frame.
 int part_item(struct part *p, const struct trace_item *item);
 
-// Writes the events of a segment that the converter has emitted since the last call, as a batch.
+// Writes, as a batch, the events of a segment that the converter has emitted since the last call.
 int part_put_passed(struct part *p);
 
 // Writes all remaining events of a segment. Call at the end of the recording.
 int part_put_rest(struct part *p);
 
-// Ends a process of a segment whose events have been emitted.
+// Ends a process in a segment. All events of the process must have been emitted.
 int part_put_end(struct part *p, uint32_t process);
 
-// Ends the processes that have not ended, then the trace. `continues`: another segment follows.
-// `unrecorded` may be NULL.
+// Ends the processes that have not ended, and then the trace. `continues` is true if another
+// segment follows. `unrecorded` may be NULL.
 int part_end(struct part *p, const struct trace_unrecorded *unrecorded, bool continues);
 
 void part_release(struct part *p);

@@ -1,5 +1,5 @@
-// The last frames of an incoming trace, in stored form. When a limit is exceeded, the oldest are
-// dropped.
+// The last frames of an incoming trace, in stored form. When a limit is exceeded, the oldest frames
+// are dropped.
 #ifndef HEAPTAPE_FLIGHT_RING_H
 #define HEAPTAPE_FLIGHT_RING_H
 
@@ -12,10 +12,10 @@ struct ring_frame {
     struct buf stored;
 };
 
-// For an empty ring, set the limits and zero the rest.
+// For an empty ring, set the limits and zero the other members.
 struct flight_ring {
     uint64_t max_bytes; // including the ring's own memory
-    uint64_t max_ns;    // UINT64_MAX: no limit
+    uint64_t max_ns;    // UINT64_MAX if there is no limit
     struct ring_frame *frames;
     size_t first, n, capacity; // capacity is a power of two
     uint64_t bytes;

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 enum {
-    END_PART = 20,   // a segment may end early by this fraction of its size
-    PIECE_PART = 64, // a segment is written in pieces of at least this fraction
+    END_PART = 20,   // a segment may end early by 1/END_PART of its size
+    PIECE_PART = 64, // a segment is written in pieces of at least 1/PIECE_PART of its size
     WORD_BYTES = 8,  // size of an uncompressed word
     BLOCK_WORDS = 3, // words of a listed block without a call site
-    ZOOMS = 3,       // passes over the pending words to split a burst
+    ZOOMS = 3,       // number of passes over the pending words to split a burst
 };
 
 struct segments {
@@ -31,13 +31,14 @@ struct segments {
     char *path;       // final path of the segment
     char *unfinished; // path of the segment until it is complete
     uint64_t begun_ns;
-    uint64_t start_bytes; // size of the segment's start, which lists live blocks
-    // Sums over the earlier segments and, for list_bytes, the current one.
+    uint64_t start_bytes; // size of the list of live blocks at the start of the segment
+    // Sums over the earlier segments. list_bytes includes the current segment.
     uint64_t list_bytes, new_bytes;
     struct convert_options follow;
-    struct trace_item end; // of the last segment
+    struct trace_item end; // END item of the last segment
     struct err *e;
-    uint64_t touched; // segments that were removed, replaced or truncated while being written
+    // Number of segments that were removed, replaced or truncated while being written.
+    uint64_t touched;
     struct flight_files files;
 };
 
@@ -92,10 +93,10 @@ static uint64_t expected_list(const struct segments *s)
                       (last->words ? event_bytes / (double)last->words : WORD_BYTES));
 }
 
-// Returns the size at which the segment ends, or UINT64_MAX if it has no limit. If lists of live
-// blocks take more than half of that size, segments are larger: a segment ends only when all lists,
-// including the next one, are at most as large as the new data. Otherwise small segments would
-// multiply the size of a recording.
+// Returns the size at which the segment ends, or UINT64_MAX if there is no limit. If lists of live
+// blocks use more than half of that size, segments are larger: a segment then ends only when all
+// lists, including the next list, are at most as large as the new data. Otherwise small segments
+// would multiply the size of a recording.
 static uint64_t full_bytes(const struct segments *s)
 {
     uint64_t bytes = s->settings->window.bytes, list = bytes ? expected_list(s) : 0;
@@ -182,7 +183,7 @@ static int count_pending(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// Returns a stamp up to `until`, so that about `words` words are pending up to this stamp.
+// Returns a stamp, at most `until`, up to which about `words` words are pending.
 static uint64_t split_pending(struct segments *s, uint64_t until, uint64_t words)
 {
     struct snapshot_histogram h = {.from = convert_passed(s->converter), .to = until};
@@ -237,7 +238,7 @@ static int put_passed(void *context, uint64_t stamp)
     struct segments *s = context;
     (void)stamp;
     int rc = part_put_passed(&s->part);
-    // The last segment has events.
+    // The last segment must contain events.
     if (rc < 0 || !is_over(s) || (s->reader.saw_end && !sum_of(s, add_pending)))
         return rc;
     rc = end_segment(s, true, s->e);
@@ -302,7 +303,7 @@ static int write_segments(struct segments *s, struct err *e)
         release_segment(s);
         return -ENODATA;
     }
-    // If the recorder was killed, the segment is complete, but the recording is not.
+    // If the recorder was killed, the segment is complete although the recording is not.
     if (rc == 0 && (read == 0 || read == -ENODATA))
         rc = end_recording(s, e);
     release_segment(s);

@@ -1,5 +1,5 @@
-// `record --segment`: writes a recording as several complete traces. All but the first start with
-// the live blocks.
+// `record --segment`: writes a recording as several complete traces. Each trace except the first
+// starts with the live blocks.
 #ifndef HEAPTAPE_FLIGHT_SEGMENTS_H
 #define HEAPTAPE_FLIGHT_SEGMENTS_H
 
@@ -11,15 +11,17 @@
 #include <stdint.h>
 
 struct segments_settings {
-    // %n is replaced with the number, from 1; the file is called PATH.part until it is complete
+    // Path of the segments. %n is replaced with the number of the segment, from 1. A segment's file
+    // is named PATH.part until it is complete.
     const char *path;
     bool force; // replace existing files
     // Limits of a segment. A segment ends with the batch that exceeds a limit.
     struct flight_window window;
     enum frame_codec codec;
-    int level;           // zstd level
-    uint64_t keep;       // number of latest segments to keep; 0: all
-    const char *command; // shell command to run after each segment, with its path as $1; NULL: none
+    int level;     // zstd level
+    uint64_t keep; // number of latest segments to keep; 0 keeps all segments
+    // Shell command to run after each segment, with the segment's path as $1, or NULL.
+    const char *command;
     void (*note)(const char *text);
     void (*published)(void *context); // called when a segment is complete; may be NULL
     void *context;
@@ -28,8 +30,8 @@ struct segments_settings {
 // Checks that the first segment's path is free. Returns 0, or a negative errno with `e` set.
 int segments_check(const struct segments_settings *s, struct err *e);
 
-// Reads a trace from standard input until it ends. Returns 0, or a negative errno with `e` set;
-// -ENODATA if the input is empty.
+// Reads a trace from standard input until it ends. Returns 0, -ENODATA if the input is empty, or
+// another negative errno. Sets `e` on error.
 int segments_run(const struct segments_settings *s, struct err *e);
 
 #endif

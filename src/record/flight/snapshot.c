@@ -17,7 +17,7 @@ struct lane {
     uint64_t stamp;
     uint64_t *words; // buffer
     uint32_t n;
-    uint64_t blocks; // listed
+    uint64_t blocks; // number of blocks listed
     struct err *e;
 };
 
@@ -181,8 +181,8 @@ static int put_frames(struct lane *l, const struct site_table *t, size_t module)
     return rc;
 }
 
-// Returns an array of flags, set for modules that contain stack frames; freed by the caller. NULL:
-// out of memory.
+// Returns an array of flags, which are set for modules that contain stack frames. The caller must
+// free the array. Returns NULL if out of memory.
 static bool *used_modules(const struct site_table *t)
 {
     bool *used = calloc(t->all.n_modules + 1, sizeof *used);
@@ -249,8 +249,8 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     return rc;
 }
 
-// Returns the stream that lists the blocks, which belongs to a live thread, or NULL if all threads
-// have exited.
+// Returns the stream that lists the blocks, or NULL if all threads have exited. The stream belongs
+// to a live thread.
 static const struct merge_stream *first_stream(const struct order *o)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++) {
@@ -314,7 +314,8 @@ static int write_passed(struct snapshot *to, struct lane *l, uint32_t number,
         l->next.thread = s->thread;
         l->next.tid = s->tid;
         l->next.stream = s->stream;
-        // A gap is written before the words that follow it, at the earliest two batches too early.
+        // A gap is written before the words that follow it. It may be written up to two batches too
+        // early.
         l->next.first_word = map_get(&to->shifts, key) + s->lost_words;
         int rc = write_words(l, s->words + s->kept, end - s->kept, &s->kept_state);
         if (rc < 0 || map_put(&to->shifts, key, l->next.first_word) < 0)

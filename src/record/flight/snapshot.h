@@ -1,5 +1,5 @@
-// Writes the state of an order and its pending records, to start a trace in the middle of a
-// recording.
+// Writes the state of an order and the pending records of the order, to start a trace in the middle
+// of a recording.
 #ifndef HEAPTAPE_FLIGHT_SNAPSHOT_H
 #define HEAPTAPE_FLIGHT_SNAPSHOT_H
 
@@ -12,12 +12,12 @@ uint64_t snapshot_stamp(const struct order *o);
 struct snapshot {
     struct trace_writer *writer; // inside a batch
     uint64_t stamp;  // stamp of the listed blocks; must not exceed snapshot_stamp of any order
-    uint64_t blocks; // listed so far
-    uint32_t process, pid; // current process: number in the new trace, and pid
+    uint64_t blocks; // number of blocks listed so far
+    uint32_t process, pid; // current process: its number in the new trace, and its pid
     bool in_order;         // pending records are written by snapshot_write_passed
-    uint64_t words;        // written by snapshot_write_passed
-    // Per stream, the offset of later word numbers, for snapshot_first_word. With in_order, the
-    // number of the next word.
+    uint64_t words;        // number of words written by snapshot_write_passed
+    // For each stream, the offset of later word numbers, for snapshot_first_word. With in_order,
+    // the number of the next word.
     struct map shifts;
 };
 
@@ -30,7 +30,8 @@ bool snapshot_is_empty(const struct order *o);
 // Returns the number of live blocks.
 uint64_t snapshot_live_blocks(const struct order *o);
 
-// Returns the number of words in the queues, and the number of events that were published late.
+// snapshot_pending_words returns the number of words in the queues. snapshot_late returns the
+// number of events that were published late.
 uint64_t snapshot_pending_words(const struct order *o);
 uint64_t snapshot_late(const struct order *o);
 
@@ -47,8 +48,8 @@ static inline uint64_t snapshot_part_stamps(const struct snapshot_histogram *h)
     return (h->to - h->from) / SNAPSHOT_PARTS + 1;
 }
 
-// Returns the number of modules that the process inherited. They precede its own modules, and the
-// recorder refers to code by module number.
+// Returns the number of modules that the process inherited. They precede the process's own modules,
+// and the recorder refers to code by module number.
 uint32_t snapshot_inherited_modules(const struct order *o);
 
 // Writes the order's names of code for process `process`. Call outside a batch. Returns 0, or a
@@ -58,8 +59,8 @@ int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct 
 
 void snapshot_release(struct snapshot *s);
 
-// Writes the modules, stack frames, live blocks (as PREEXISTING), unfinished reallocs and, unless
-// in_order is set, the pending records of one process. Omits blocks of unknown size. `number` is
+// Writes the state of one process: modules, stack frames, live blocks (as PREEXISTING), unfinished
+// reallocs and, unless in_order is set, pending records. Omits blocks of unknown size. `number` is
 // the number of the process in the old trace. Returns 0, or a negative errno with `e` set.
 int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
                    const struct heap_notes *notes, struct err *e);

@@ -108,8 +108,8 @@ static void drop_point(struct watch_state *p)
     memmove(p->points, p->points + 1, p->n_points * sizeof *p->points);
 }
 
-// Returns true if RSS has grown by growth_percent. Drops points that are older than the newest one
-// that is at least growth_ns old. Points are at least 1/31 of growth_ns apart.
+// Returns true if RSS has grown by growth_percent. Drops points that are older than the newest
+// point that is at least growth_ns old. Points are at least 1/31 of growth_ns apart.
 static bool check_growth(const struct watch *w, struct watch_state *p,
                          const struct trace_process *of, uint64_t ns, uint64_t rss, char *reason)
 {
@@ -225,8 +225,8 @@ static bool is_failure(const struct watch *w)
     return w->ended && w->exit_status != 0;
 }
 
-// Checks the process's previous cgroup: in version 1, an exiting process is listed in the root
-// cgroup, so its kill is counted in the previous one.
+// Checks the process's previous cgroup. In version 1, an exiting process is listed in the root
+// cgroup, so its kill is counted in the previous cgroup.
 static bool check_left_cgroup(struct watch *w, char *reason)
 {
     struct proc_cgroup c;
@@ -240,8 +240,8 @@ bool watch_end(struct watch *w, char *reason)
     int status = (int)w->exit_status;
     if (t->oom && (check_cgroup(w, reason) || (w->killed && check_left_cgroup(w, reason))))
         return true;
-    // The first read may have come after the kill. If the kernel does not count OOM kills, any
-    // SIGKILL may be an OOM kill.
+    // The kill may have preceded the first read of the counter. If the kernel does not count OOM
+    // kills, any SIGKILL may be an OOM kill.
     if (t->oom && w->killed && w->group.oom_kills) {
         snprintf(reason, WATCH_REASON_BYTES,
                  "oom: SIGKILL terminated the program, %sby the OOM killer",

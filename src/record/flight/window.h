@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-// Maximum number of stored bytes (0: no limit) and maximum duration (UINT64_MAX: no limit).
+// Maximum number of stored bytes (0 if unlimited) and maximum duration (UINT64_MAX if unlimited).
 struct flight_window {
     uint64_t bytes, ns;
 };
@@ -12,8 +12,8 @@ struct flight_window {
 // Parses "64M", "5min" or both, separated by a comma. Returns 0, or -EINVAL.
 int flight_window_parse(const char *text, struct flight_window *w);
 
-// Returns the pattern with %n replaced with `number`, or NULL if out of memory. The caller frees
-// it.
+// Returns the pattern with %n replaced with `number`, or NULL if out of memory. The caller must
+// free the result.
 char *flight_path(const char *pattern, uint64_t number);
 
 #endif

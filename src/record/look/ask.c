@@ -1,4 +1,5 @@
-// Calls of the allocator's own functions in the process: statistics, and the return of free memory.
+// Calls the allocator's own functions in the process, to read statistics and to return free memory
+// to the kernel.
 #include "record/attach/attach.h"
 #include "record/look/look.h"
 
@@ -8,7 +9,7 @@
 // MALLCTL_ARENAS_ALL of jemalloc: the sum of all arenas.
 #define ALL_ARENAS "4096"
 
-// Statistics. The names are those of the calls.
+// Indices of the statistics, named like the calls.
 enum {
     JEMALLOC_EPOCH,
     JEMALLOC_PAGE,
@@ -57,7 +58,7 @@ static uint64_t subtract(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-// Sets calls of one function with each of the names.
+// Fills in one call of the function for each of the names.
 static void set_calls(struct attach_call *calls, const char *function, enum attach_form form,
                       const char *const *names, size_t n)
 {
@@ -111,7 +112,7 @@ static int ask_tcmalloc(pid_t pid, struct statistics *to, struct attach_result *
     return 0;
 }
 
-// Moves up to `bytes` from the memory whose owner is unknown to another owner.
+// Moves up to `bytes` from the memory with unknown owner to another owner.
 static void move_bytes(struct look *l, enum look_owner to, uint64_t bytes)
 {
     static const enum look_owner unknown[] = {LOOK_UNREAD, LOOK_ANONYMOUS, LOOK_RUNTIME};
@@ -123,7 +124,7 @@ static void move_bytes(struct look *l, enum look_owner to, uint64_t bytes)
     }
 }
 
-// Pages of live blocks may not be resident, so they come last.
+// Pages of live blocks are not always resident, so live blocks are counted last.
 static void add_statistics(struct look *l, const struct statistics *s)
 {
     struct look_heap *h = &l->heap;

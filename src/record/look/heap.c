@@ -1,6 +1,6 @@
-// Reads the arenas of glibc's malloc in a running process. Threads allocate and free meanwhile, so
-// a contradiction is retried with fresh memory. If it persists, the walk continues at the next
-// sequence of valid chunks, and the memory between counts as lost.
+// Reads the arenas of glibc's malloc in a running process. Threads allocate and free during the
+// walk, so a contradiction is checked again with fresh memory. If it persists, the walk continues
+// at the next sequence of valid chunks, and the memory before that sequence counts as lost.
 #include "base/buf.h"
 #include "base/clock.h"
 #include "record/attach/arena.h"
@@ -18,13 +18,14 @@
 enum {
     PAGE = 4096,
     WINDOW = 64 << 10,
-    MIN_GOOD_BINS = 100, // in a main arena that threads are changing
+    MIN_GOOD_BINS = 100, // minimum in a main arena that threads are changing
     MAX_HEAPS = 1 << 16,
-    MAX_FAST = 1 << 16,  // chunks of a fastbin
-    MAX_PAGES = 1 << 16, // read while searching for separately mapped blocks
+    MAX_FAST = 1 << 16, // maximum number of chunks in a fastbin
+    // Maximum number of pages read while searching for separately mapped blocks.
+    MAX_PAGES = 1 << 16,
     TRIES = 3,
     TRY_NS = 2000000,
-    CHAIN = 8, // valid chunks that confirm a position
+    CHAIN = 8, // number of valid chunks that confirm a position
     MAX_SKIPPED = 4 << 20,
     MAX_LOSSES = 1 << 16,
     CHUNK_FIELDS = 48, // header of a free chunk; malloc_trim keeps its page
@@ -48,14 +49,14 @@ struct heap_reading {
     uint8_t *window;
     unsigned losses;
     uint64_t cached_blocks;
-    uint64_t page, page_bytes, page_blocks; // live in the page that the walk has reached
+    uint64_t page, page_bytes, page_blocks; // live bytes and blocks in the current page of the walk
 };
 
 // Part of an arena whose memory is contiguous.
 struct segment {
     uint64_t start, end; // range of the chunks
-    uint64_t flag;       // flag that chunks in use have
-    bool is_last;        // ends with the top chunk
+    uint64_t flag;       // flag of chunks in use
+    bool is_last;        // the segment ends with the top chunk
 };
 
 static bool is_late(const struct heap_reading *r)
@@ -103,7 +104,7 @@ static bool has_sizes(const struct arena *a)
            a->attached_threads < UINT32_MAX;
 }
 
-// Finds the main arena: the place in libc's variables with the most bins that are rings.
+// Finds the main arena: the address in libc's variables with the most bins that are rings.
 static void find_main_arena(struct heap_reading *r)
 {
     unsigned most = MIN_GOOD_BINS;
@@ -118,7 +119,7 @@ static void find_main_arena(struct heap_reading *r)
     }
 }
 
-// Reads two words. Windows are larger while the walk is sequential.
+// Reads two words. Uses larger windows while the walk is sequential.
 static bool read_head(struct heap_reading *r, uint64_t at, uint64_t end, uint64_t head[2])
 {
     uint64_t offset = at - r->window_at;
@@ -142,7 +143,7 @@ static bool read_head(struct heap_reading *r, uint64_t at, uint64_t end, uint64_
     return true;
 }
 
-// State of the chunk at an address, as the next header shows it.
+// State of the chunk at an address, according to the next header.
 enum chunk { CHUNK_BAD, CHUNK_USED, CHUNK_UNUSED, CHUNK_LAST };
 
 static bool is_size(const struct segment *s, uint64_t at, uint64_t bytes)
@@ -161,8 +162,8 @@ static enum chunk read_chunk(struct heap_reading *r, const struct segment *s, ui
         return CHUNK_BAD;
     uint64_t size = head[1] & ~ARENA_SIZE_FLAGS, flags = head[1] & (ARENA_MMAPPED | ARENA_NON_MAIN);
     *bytes = size;
-    // The top chunk ends with the heap, which may have grown. Other heaps end with two chunks
-    // without space.
+    // The top chunk ends at the end of the heap, which may have grown. Other heaps end with two
+    // chunks without space.
     if (s->is_last ? size >= s->end - at && size - (s->end - at) < ARENA_HEAP_BYTES &&
                          size % 16 == 0 && head[1] & ARENA_PREV_INUSE
                    : s->end - at <= 64 && size < s->end - at)
@@ -186,9 +187,9 @@ static bool is_chain(struct heap_reading *r, const struct segment *s, uint64_t a
     return true;
 }
 
-// Remembers the first invalid chunk: the one at the address or, if only its size is valid, the
-// next. Ignores headers in swapped pages, and the end of a part of the main heap before memory that
-// the program itself obtained by sbrk.
+// Remembers the first invalid chunk. This is the chunk at the address or, if only its size is
+// valid, the next chunk. Ignores headers in swapped pages. Also ignores the end of a part of the
+// main heap before memory that the program itself obtained by sbrk.
 static void keep_bad(struct heap_reading *r, const struct segment *s, uint64_t at, uint64_t bytes)
 {
     struct look_heap *h = &r->l->heap;
@@ -235,7 +236,7 @@ static uint64_t skip_bad(struct heap_reading *r, const struct segment *s, uint64
     return 0;
 }
 
-// Adds a block to the counts of the pages that contain it, at most two.
+// Adds a block to the counts of the pages that contain it. A block is in at most two pages.
 static void count_in_page(struct heap_reading *r, uint64_t at, uint64_t size)
 {
     struct look_heap *h = &r->l->heap;
@@ -271,7 +272,7 @@ static void count_used(struct heap_reading *r, uint64_t at, uint64_t size)
     uint64_t bytes = 0, blocks = 0;
     for (unsigned i = 0; i < ARENA_CACHED_SIZES; i++) {
         if (c.counts[i] > 127 || c.entries[i] % 16 || !c.counts[i] != !c.entries[i])
-            return; // a block of the program
+            return; // the block belongs to the program
         bytes += c.counts[i] * (32 + 16ull * i);
         blocks += c.counts[i];
     }
@@ -296,7 +297,7 @@ static void count_top(struct heap_reading *r, const struct segment *s, uint64_t 
     r->l->owners[is_main ? LOOK_FREE : LOOK_TOP] += resident;
 }
 
-// Counts the chunks of a segment. The rest after the time limit counts as unread.
+// Counts the chunks of a segment. After the time limit, the rest of the segment counts as unread.
 static void walk_segment(struct heap_reading *r, const struct segment *s)
 {
     uint64_t at = s->start, bytes;
@@ -340,8 +341,8 @@ static int walk_range(struct heap_reading *r, const struct segment *s, uint64_t 
     return look_maps_add_heap(r->maps, from, s->end);
 }
 
-// Finds the brk area. In a forked process that has grown its heap, the area consists of two mappings.
-// The end is 0 if there is no such area.
+// Finds the brk area. In a forked process that has grown its heap, the area consists of two
+// mappings. The end is 0 if there is no such area.
 static struct look_range find_brk(const struct look_maps *m)
 {
     struct look_range brk = {0, 0};
@@ -370,7 +371,7 @@ static int walk_main(struct heap_reading *r, const struct arena *a)
     return walk_range(r, &s, s.start);
 }
 
-// Walks the heaps from the last to the first, which contains the arena.
+// Reads the heaps from the last to the first. The first heap contains the arena.
 static int walk_heaps(struct heap_reading *r, uint64_t arena, const struct arena *a)
 {
     uint64_t at = a->top & ~(ARENA_HEAP_BYTES - 1);
@@ -466,8 +467,8 @@ static int walk_arenas(struct heap_reading *r)
     return 0;
 }
 
-// Returns the size of the mapping if the address is the start of a block's mapping, else 0. Does
-// not find aligned blocks, whose chunk starts later.
+// If the address is the start of a block's mapping, returns the size of the mapping, else 0. Does
+// not find aligned blocks, because their chunks start later.
 static uint64_t read_mapped(const struct heap_reading *r, uint64_t at, uint64_t end)
 {
     uint64_t head[2] = {0};
@@ -553,7 +554,8 @@ static void subtract_cached(struct heap_reading *r)
     h->blocks -= r->cached_blocks < h->blocks ? r->cached_blocks : h->blocks;
 }
 
-// Reads the file of libc, or its mappings if the file was replaced. Returns the number of bytes.
+// Reads the file of libc. If the file was replaced, reads the mappings instead. Returns the number
+// of bytes read.
 static size_t read_libc(const struct heap_reading *r, char *bytes, size_t room)
 {
     const struct look_map *libc = look_maps_find(r->maps, r->remote->libc);
@@ -661,7 +663,7 @@ int look_heap_read(struct look *l, struct look_maps *m, uint64_t until_ns, struc
     if (rc == -ESRCH || rc == -ENOMEM)
         return err_set(e, rc, "%s", why.text);
     if (rc < 0) {
-        // "PID: is statically linked"
+        // The text is, for example, "PID: is statically linked".
         const char *colon = strstr(why.text, ": "), *text = colon ? colon + 2 : why.text;
         bool is_verb = strncmp(text, "is ", 3) == 0 || strncmp(text, "has ", 4) == 0;
         snprintf(l->heap.why_not, sizeof l->heap.why_not, "%s%.150s", is_verb ? "the process " : "",

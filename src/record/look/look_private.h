@@ -55,8 +55,8 @@ struct look_map *look_maps_find(const struct look_maps *m, uint64_t address);
 // Returns true if the page of the address is resident.
 bool look_resident_has(const struct look_resident *r, uint64_t address);
 
-// Returns the end of the resident pages from the address on, or the address if its page is not
-// resident.
+// Returns the end of the run of resident pages that contains the address, or the address if its
+// page is not resident.
 uint64_t look_resident_end(const struct look_resident *r, uint64_t address);
 
 // Returns the first address from `address` on whose page is resident, or UINT64_MAX.
@@ -65,21 +65,21 @@ uint64_t look_resident_next(const struct look_resident *r, uint64_t address);
 // Returns the resident bytes of the whole pages between two addresses.
 uint64_t look_resident_bytes(const struct look_resident *r, uint64_t from, uint64_t to);
 
-// Reads the state of malloc. Sets l->heap and the owners that belong to malloc, and adds its memory
-// to *m. Without the permission to read memory, sets why_not. Returns 0, -ENOMEM or -ESRCH.
+// Reads the state of malloc. Sets l->heap and the owners that belong to malloc, and adds malloc's
+// memory to *m. Sets why_not if reading memory is not permitted. Returns 0, -ENOMEM or -ESRCH.
 int look_heap_read(struct look *l, struct look_maps *m, uint64_t until_ns, struct err *e);
 
 struct remote;
 
-// Reads the segments of mimalloc. Sets l->heap, unless no segment was recognized, and the owners that
-// belong to mimalloc. Returns 0 or -ENOMEM.
+// Reads the segments of mimalloc. Unless no segment was recognized, sets l->heap and the owners
+// that belong to mimalloc. Returns 0 or -ENOMEM.
 int look_mimalloc_read(struct look *l, struct look_maps *m, const struct remote *remote,
                        uint64_t until_ns);
 
-// Returns the runtime as in struct look.
+// Returns the language runtime for struct look.
 const struct software_runtime *look_runtime(pid_t pid, const struct look_maps *m);
 
-// Returns a number that differs for another program in the same process.
+// Returns a number that changes when the process executes another program.
 uint64_t look_image(pid_t pid);
 
 // Sets the members of *l that describe the descendants.

@@ -52,7 +52,8 @@ static enum look_owner find_owner(const struct proc_mapping *m)
     return m->is_file || m->mapping.kind == TRACE_MEMORY_RECORDING ? LOOK_FILES : LOOK_OTHER;
 }
 
-// Returns the index of the name and owner. Processes with very many files share the last name.
+// Returns the index of the name and owner. If a process has very many files, the last entries share
+// a name.
 static int find_name(struct look_maps *m, const char *text, enum look_owner owner, size_t *index)
 {
     for (size_t i = m->n_names; i-- > 0;) {
@@ -215,7 +216,7 @@ static uint64_t read_stack_pointer(int tasks_fd, const char *tid)
     const char *line = f ? fgets(text, sizeof text, f) : NULL;
     if (f)
         fclose(f);
-    // "number 6*argument sp pc", or "-1 sp pc" outside of system calls.
+    // Format: "number 6*argument sp pc", or "-1 sp pc" outside system calls.
     if (line && sscanf(line, "-1 %llx", &at) != 1 &&
         sscanf(line, "%*d %*x %*x %*x %*x %*x %*x %llx", &at) != 1)
         at = 0;
@@ -250,9 +251,9 @@ static bool has_guard(const struct look_maps *m, size_t i)
     return i > 0 && m->all[i - 1].is_guard && m->all[i - 1].end == m->all[i].start;
 }
 
-// Marks mappings above a guard page that are as large as a stack: stacks of threads that are
-// running, and stacks that the C library keeps for new threads. If no stack pointer can be read,
-// all mappings above guard pages count.
+// Marks mappings above a guard page that are as large as a stack. These are stacks of running
+// threads, and stacks that the C library keeps for new threads. If no stack pointer can be read,
+// marks all mappings above guard pages.
 static void find_other_stacks(struct look_maps *m)
 {
     uint64_t bytes = 0;
@@ -307,8 +308,8 @@ static void set_names(const struct look_maps *m, struct look *l)
         l->names[l->n_names++] = m->names[i];
 }
 
-// Adds a mapping without the part that belongs to malloc. The heap of an allocator other than
-// glibc's is unknown, so the rest of the brk area counts as malloc's unread memory.
+// Adds a mapping without the part that belongs to malloc. If the allocator is not glibc's, its heap
+// is unknown. The rest of the brk area then counts as malloc's unread memory.
 static int add_owner(struct look_maps *m, struct look *l, struct look_map *map)
 {
     uint64_t bytes = map->rss_bytes - (map->is_anonymous ? resident_heap_bytes(m, map) : 0);

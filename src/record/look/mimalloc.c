@@ -1,6 +1,7 @@
 // Reads the segments of mimalloc 2.0 in a running process. A segment is an aligned area that begins
-// with a table of its slices, and a page of mimalloc is a sequence of slices with blocks of one size.
-// The offset of the table differs between versions and is found by walking the table.
+// with a table of its slices. A page of mimalloc is a sequence of slices with blocks of one size.
+// The offset of the table differs between versions. It is found by reading the table at each
+// possible offset.
 #include "base/clock.h"
 #include "record/attach/remote.h"
 #include "record/look/look_private.h"
@@ -38,7 +39,7 @@ struct mimalloc_reading {
     struct look *l;
     struct look_maps *maps;
     const struct remote *remote;
-    uint64_t offset; // of the table in a segment; 0: not known yet
+    uint64_t offset; // offset of the table in a segment, or 0 while unknown
     uint8_t table[(TABLE_BYTES + PAGE - 1) / PAGE * PAGE];
 };
 
@@ -49,7 +50,7 @@ static struct mimalloc_slice slice_of(const struct mimalloc_reading *r, uint64_t
     return s;
 }
 
-// Reads the start of a segment. Pages that are not resident are zero.
+// Reads the start of a segment. Pages that are not resident are read as zero.
 static bool read_table(struct mimalloc_reading *r, uint64_t at)
 {
     for (size_t i = 0; i < sizeof r->table; i += PAGE) {
@@ -76,7 +77,7 @@ static bool is_table(const struct mimalloc_reading *r, uint64_t offset)
     for (; i < SLICES; i += s.count) {
         s = slice_of(r, offset, i);
         if (!s.count)
-            break; // a segment for a single block
+            break; // the segment contains a single block
         if (s.offset || s.count > SLICES - i || s.used > s.capacity || s.capacity > s.reserved ||
             (is_page(&s) && s.reserved > 1 &&
              (uint64_t)s.reserved * s.block_bytes > (uint64_t)s.count * SLICE_BYTES))
@@ -99,7 +100,7 @@ static bool find_table(struct mimalloc_reading *r)
     return false;
 }
 
-// Counts the resident bytes of a page or of free slices. Returns their end.
+// Counts the resident bytes of a page or of free slices. Returns the end address.
 static uint64_t count_span(struct mimalloc_reading *r, const struct mimalloc_slice *s, uint64_t at)
 {
     struct look_heap *h = &r->l->heap;

@@ -13,7 +13,7 @@
 
 enum {
     MAX_DESCENDANTS = 1024,
-    GO_BYTES = 64 << 10, // of the data, which contain the mark of the Go linker
+    GO_BYTES = 64 << 10, // bytes of the data that contain the mark of the Go linker
     MAX_SEGMENTS = 64,
     MAX_THREADS = 256,
 };
@@ -44,7 +44,7 @@ uint64_t look_image(pid_t pid)
     return hash;
 }
 
-// Returns true if the file contains the mark of the Go linker at the start of its data.
+// Returns true if the data of the file begin with the mark of the Go linker.
 static bool is_go(pid_t pid)
 {
     static const char mark[] = "\xff Go buildinf:";
@@ -84,8 +84,8 @@ const struct software_runtime *look_runtime(pid_t pid, const struct look_maps *m
     return found ? found : is_go(pid) ? software_go() : NULL;
 }
 
-// Appends the children of a process, which /proc lists for each thread. Returns the new number of
-// entries.
+// Appends the children of a process. /proc lists children for each thread. Returns the new number
+// of entries.
 static size_t add_children(pid_t pid, pid_t *all, size_t n)
 {
     char path[320];

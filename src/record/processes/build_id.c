@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 enum {
-    MOST_BYTES = 64,        // build IDs usually have 16 or 20
-    MOST_SEGMENTS = 64,     // number of segments examined
-    MOST_NOTE_BYTES = 1024, // bytes read per segment
+    MOST_BYTES = 64,        // maximum size of a build ID; usual sizes are 16 and 20 bytes
+    MOST_SEGMENTS = 64,     // maximum number of segments examined
+    MOST_NOTE_BYTES = 1024, // maximum number of bytes read per segment
 };
 
 static char *format_hex(const uint8_t *bytes, size_t n)
@@ -62,8 +62,8 @@ char *build_id_at(int fd, uint64_t start)
     return found;
 }
 
-// Opens a regular file. The traced program supplies the path, so devices are not opened, and root
-// does not read files that others may not read.
+// Opens a regular file. The traced program supplies the path. Therefore devices are not opened, and
+// root does not read files that are not readable by other users.
 static int open_regular(const char *path)
 {
     char again[64];
@@ -80,7 +80,7 @@ static int open_regular(const char *path)
 
 char *build_id_of(const char *path)
 {
-    // Cache for the last file: most processes of a recording use the same allocator.
+    // Cache for the last file, because most processes of a recording use the same allocator.
     static struct {
         char *path, *id;
         struct stat st;

@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-// Returns the GNU build ID in hexadecimal, which the caller frees, or NULL if it is missing or
-// cannot be read. Not thread-safe.
+// Returns the GNU build ID in hexadecimal, or NULL if it is missing or cannot be read. The caller
+// must free the result. Not thread-safe.
 char *build_id_of(const char *path);
 
-// Like build_id_of, but reads an ELF object from a descriptor. Its header is at offset `start`,
-// which is 0 for a file and an address for the memory of a process. Thread-safe.
+// Like build_id_of, but reads an ELF object from a descriptor. The object's header is at offset
+// `start`. For a file, `start` is 0; for the memory of a process, it is an address. Thread-safe.
 char *build_id_at(int fd, uint64_t start);
 
 #endif

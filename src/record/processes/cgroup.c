@@ -8,8 +8,8 @@
 // Version 1 represents "no limit" as the highest number of pages.
 #define NO_LIMIT_V1 (1ull << 62)
 
-// Reads the first or the second number from a file. Returns UINT64_MAX if the file is missing or
-// starts with "max" or "-1".
+// Reads the first number from a file, or the second number if `second` is true. Returns UINT64_MAX
+// if the file is missing or starts with "max" or "-1".
 static uint64_t read_nth(const char *folder, const char *name, bool second)
 {
     char path[PATH_MAX + 32];
@@ -66,8 +66,8 @@ static bool move_to_parent(char *folder, size_t root_bytes)
     return slash != NULL;
 }
 
-// Reads the counters of a cgroup's directory and its ancestors, the page cache unless c->files is
-// 0. The first root_bytes of `folder` are the mount point.
+// Reads the counters of a cgroup's directory and its ancestors. Also reads the page cache, unless
+// c->files is 0. The first root_bytes of `folder` are the mount point.
 static bool read_memory(char *folder, size_t root_bytes, bool v2, void *to)
 {
     struct proc_cgroup *c = to;
@@ -86,7 +86,7 @@ static bool read_memory(char *folder, size_t root_bytes, bool v2, void *to)
     return true;
 }
 
-// Lowers *to to the quotas of a cgroup and its ancestors, in CPUs, rounded down.
+// Lowers *to to the lowest quota of a cgroup and its ancestors. A quota is in CPUs, rounded down.
 static bool read_cpus(char *folder, size_t root_bytes, bool v2, void *to)
 {
     uint64_t *cpus = to;
@@ -102,13 +102,14 @@ static bool read_cpus(char *folder, size_t root_bytes, bool v2, void *to)
     return found;
 }
 
-// A controller: its name and mount points in version 1, and the function that reads a directory.
+// A controller: the controller's name and mount points in version 1, and the function that reads a
+// directory.
 struct controller {
     const char *name, *mounts[2];
     bool (*read)(char *folder, size_t root_bytes, bool v2, void *to);
 };
 
-// Parses a line ID:CONTROLLERS:PATH. Version 2 has no controllers.
+// Parses a line ID:CONTROLLERS:PATH. In version 2, the list of controllers is empty.
 static bool read_line(const char *line, size_t bytes, const char *root, const struct controller *k,
                       void *to)
 {

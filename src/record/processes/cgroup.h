@@ -7,28 +7,31 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// UINT64_MAX: unknown, or no limit.
+// A member is UINT64_MAX if it is unknown or unlimited.
 struct proc_cgroup {
-    uint64_t used;      // bytes: memory.current (version 2), memory.usage_in_bytes (version 1)
+    uint64_t used;      // in bytes; memory.current (version 2) or memory.usage_in_bytes (version 1)
     uint64_t limit;     // lowest limit of the cgroup and its visible ancestors
     uint64_t oom_kills; // number of processes killed by the OOM killer
-    // Share of the last 10 s during which some task waited for memory, in units of 0.01 %: "some
-    // avg10" of the cgroup (version 2) or the host. https://docs.kernel.org/accounting/psi.html
+    // Share of the last 10 s during which some task waited for memory, in units of 0.01 %. This is
+    // "some avg10" of the cgroup (version 2) or the host. See
+    // https://docs.kernel.org/accounting/psi.html.
     uint64_t pressure;
     bool pressure_of_host;
-    uint64_t files; // bytes of the page cache in `used`; set only by proc_cgroup_read_files
+    // Bytes in `used` that belong to the page cache; set only by proc_cgroup_read_files.
+    uint64_t files;
 };
 
-// Reads the counters. `lines` is the contents of /proc/PID/cgroup, `root` the mount point of
-// cgroups, `host` the directory of the host's pressure files (/proc/pressure), or NULL.
+// Reads the counters. `lines` is the contents of /proc/PID/cgroup. `root` is the mount point of
+// cgroups. `host` is the directory of the host's pressure files (/proc/pressure), or NULL.
 void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c);
 
-// Like proc_cgroup_read without pressure, but also reads memory.stat, for which the kernel adds up
-// counters of all CPUs.
+// Like proc_cgroup_read without pressure, but also reads memory.stat. For memory.stat, the kernel
+// must add up counters of all CPUs.
 void proc_cgroup_read_files(const char *lines, const char *root, struct proc_cgroup *c);
 
 // Returns the number of CPUs whose time the cgroup and its visible ancestors may use, rounded down
-// but at least 1, or UINT64_MAX without a quota. https://docs.kernel.org/scheduler/sched-bwc.html
+// but at least 1. Returns UINT64_MAX if there is no quota. See
+// https://docs.kernel.org/scheduler/sched-bwc.html.
 uint64_t proc_cgroup_cpus(const char *lines, const char *root);
 
 // Reads the contents of /proc/PID/cgroup into `lines`, or "" if the process has ended.

@@ -44,7 +44,7 @@ void code_names_restart(struct code_names *c)
     c->map.ended = c->dump.ended = c->too_long = false;
 }
 
-// Returns true for absolute paths that end in "/jit-", digits, ".dump".
+// Returns true for absolute paths that end with "/jit-", digits and ".dump".
 static bool is_dump(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -92,7 +92,7 @@ static void find_mapped_dump(struct code_names *c, pid_t pid)
         fclose(maps);
 }
 
-// Returns the real time at which the process started, or UINT64_MAX if it is unknown.
+// Returns the real time at which the process started, or UINT64_MAX if unknown.
 static uint64_t find_start_ns(pid_t pid)
 {
     char stat[1024];
@@ -104,7 +104,7 @@ static uint64_t find_start_ns(pid_t pid)
 }
 
 // Returns true if the file belongs to the process's user and is not older than the process. The
-// check is needed because anyone can create files in /tmp.
+// check is needed because any user can create files in /tmp.
 static bool belongs_to_process(int fd, const struct code_names_process *p)
 {
     char path[64];
@@ -115,7 +115,7 @@ static bool belongs_to_process(int fd, const struct code_names_process *p)
     // File times have the resolution of the kernel's tick.
     uint64_t written_ns =
         (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
-    // A process that the recorder attaches to has written its files before.
+    // If the recorder attaches to a process, the process has already written its files.
     uint64_t start_ns = find_start_ns(p->visible_pid);
     if (written_ns + 100000000u < (start_ns < p->since_ns ? start_ns : p->since_ns))
         return false;
@@ -132,8 +132,8 @@ static int open_checked(const char *path, const struct code_names_process *p)
     return -1;
 }
 
-// Opens a file, first in the process's root directory, then in the recorder's if both are in the
-// same namespace or the process is unknown.
+// Opens a file in the process's root directory. If that fails, opens it in the recorder's root
+// directory, provided that both are in the same namespace or the process is unknown.
 static int open_in_process(const struct code_names_process *p, const char *path)
 {
     char there[4096];
@@ -193,7 +193,8 @@ static int put_line(struct code_names *c, const char *line, size_t n)
     return rc < 0 ? rc : names_function(&c->names, at, (size_t)(end - at), "", 0, 0);
 }
 
-// Parses the complete lines in the buffer. Keeps the rest, unless it is too long for a name.
+// Parses the complete lines in the buffer. Keeps the incomplete line at the end, unless it is too
+// long for a name.
 static int put_lines(struct code_names *c)
 {
     enum { LINE_BYTES = 2 * NAMES_TEXT_BYTES };
@@ -226,7 +227,7 @@ static ssize_t read_next(struct code_names *c, struct code_names_file *f)
     return n < 0 ? 0 : n;
 }
 
-// Reads part of the file. Returns 1 if there may be more, 0 at the end, or -ENOMEM.
+// Reads part of the file. Returns 1 if there may be more data, 0 at the end, or -ENOMEM.
 static int read_map(struct code_names *c)
 {
     ssize_t n = read_next(c, &c->map);
@@ -245,20 +246,20 @@ enum {
     DUMP_MOVE = 1,
     DUMP_LINES = 2,
     DUMP_RECORD_BYTES = 16,
-    DUMP_LOAD_BYTES = 56, // followed by the name and the code
+    DUMP_LOAD_BYTES = 56, // the name and the code follow
     DUMP_LINES_BYTES = 32,
-    DUMP_LINE_BYTES = 16, // per line, followed by the path
+    DUMP_LINE_BYTES = 16, // size of an entry per line; the path follows
 };
 
-// Adds the line table if the previous record was this function's. An entry extends to the end of
-// the function, and later entries override it.
+// Adds the line table if the previous record belongs to this function. An entry extends to the end
+// of the function, and later entries override it.
 static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name,
                       size_t name_bytes)
 {
     const uint8_t *at = c->lines.data + DUMP_LINES_BYTES, *end = c->lines.data + c->lines.size;
     const char *path = "";
     int rc = 0;
-    // V8 lists the lines of inlined functions here, but with the path of the outer function.
+    // V8 also lists the lines of inlined functions here, but with the path of the outer function.
     if (c->dump_shift && name_bytes > 4 && memcmp(name, "JS:*", 4) == 0)
         return 0;
     if (c->lines.size < DUMP_LINES_BYTES || get_u64(c->lines.data + DUMP_RECORD_BYTES) != start)
@@ -308,7 +309,7 @@ static size_t needed_bytes(uint32_t kind, uint32_t size)
 static int put_record(struct code_names *c, uint32_t kind, const uint8_t *at, size_t n)
 {
     int rc = kind == DUMP_LOAD ? put_load(c, at, n) : 0;
-    // Not supported: neither V8 nor the JVM moves code.
+    // Moved code is not supported. Neither V8 nor the JVM moves code.
     c->bad_lines += kind == DUMP_MOVE;
     if (kind == DUMP_LOAD || kind == DUMP_LINES)
         c->lines.size = 0;
@@ -329,7 +330,7 @@ static uint64_t read_header(struct code_names *c, const uint8_t *at, size_t n)
     return c->dump.ended ? 0 : bytes;
 }
 
-// Reads part of the file. Returns 1 if there may be more, 0 at the end, or -ENOMEM.
+// Reads part of the file. Returns 1 if there may be more data, 0 at the end, or -ENOMEM.
 static int read_dump(struct code_names *c)
 {
     c->dump.in.size = 0;

@@ -1,6 +1,7 @@
-// Names of JIT-compiled code that a process writes for perf: lines "START SIZE NAME" in hexadecimal
-// in /tmp/perf-PID.map (tools/perf/Documentation/jit-interface.txt of Linux), and records in a
-// jit-PID.dump that it has mapped (jitdump-specification.txt in the same directory).
+// Names of JIT-compiled code that a process writes for perf. /tmp/perf-PID.map contains lines
+// "START SIZE NAME" in hexadecimal (tools/perf/Documentation/jit-interface.txt of Linux). A
+// jit-PID.dump that the process has mapped contains records (jitdump-specification.txt in the same
+// directory).
 #ifndef HEAPTAPE_RECORD_CODE_NAMES_H
 #define HEAPTAPE_RECORD_CODE_NAMES_H
 
@@ -21,10 +22,10 @@ struct code_names_file {
 struct code_names {
     struct code_names_file map, dump;
     bool makes_code;     // the process has executable memory that is not backed by a file
-    char *dump_path;     // as the process sees it; NULL: no dump is mapped
+    char *dump_path;     // as the process sees it; NULL if no dump is mapped
     uint64_t dump_shift; // added to the addresses in the line tables of the dump
     struct buf lines;    // line table of the next function
-    uint64_t bytes;      // read in total
+    uint64_t bytes;      // number of bytes read so far
     struct names names;  // names read but not written yet
     uint64_t bad_lines;  // invalid lines and records
     uint64_t checked_ns;
@@ -32,7 +33,7 @@ struct code_names {
 };
 
 enum {
-    CODE_NAMES_BYTES = 64 << 20, // limit per process; node's files have a few MiB
+    CODE_NAMES_BYTES = 64 << 20, // limit per process; node writes a few MiB
     CODE_NAMES_PASS = 1 << 20,   // limit per call while the process is running
 };
 
@@ -42,9 +43,8 @@ void code_names_release(struct code_names *c);
 // Discards all names and reads the files from the start.
 void code_names_restart(struct code_names *c);
 
-// The process that writes the files. visible_pid is its pid in /proc, 0 if unknown; own_pid its pid
-// in its own namespace. Files older than the process and since_ns
-// are ignored.
+// The process that writes the files. visible_pid is its pid in /proc, or 0 if unknown. own_pid is
+// its pid in its own namespace. Files older than both the process and since_ns are ignored.
 struct code_names_process {
     pid_t visible_pid;
     uint32_t own_pid;

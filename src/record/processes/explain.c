@@ -34,8 +34,8 @@ static bool find_program(const char *program, char path[PATH_MAX])
     return false;
 }
 
-// Replaces the path of a script with the path of its interpreter, /bin/sh if there is no #! line.
-// Returns false for ELF files.
+// Replaces the path of a script with the path of its interpreter, or /bin/sh if there is no #!
+// line. Returns false for ELF files.
 static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
 {
     if (n >= 4 && memcmp(head, ELFMAG, SELFMAG) == 0)
@@ -133,7 +133,7 @@ const char *record_explain(const char *program)
     char path[PATH_MAX], head[PATH_MAX];
     if (!find_program(program, path))
         return NULL;
-    // An interpreter may itself be a script. The kernel follows at most four.
+    // An interpreter may itself be a script. The kernel follows at most four interpreters.
     for (unsigned depth = 0; depth < 5; depth++) {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (fd < 0)
@@ -150,7 +150,8 @@ const char *record_explain(const char *program)
     return NULL;
 }
 
-// Returns 1 in secure mode, where the dynamic linker ignores LD_PRELOAD; -1: unknown.
+// Returns 1 in secure mode, where the dynamic linker ignores LD_PRELOAD. Returns 0 otherwise, or -1
+// if unknown.
 static int is_secure(pid_t pid)
 {
     union {
@@ -167,7 +168,7 @@ static int is_secure(pid_t pid)
 
 struct rights {
     bool ids_differ; // the real and effective IDs of the user or the group differ
-    unsigned user;   // effective
+    unsigned user;   // effective user ID
     unsigned long long capabilities;
 };
 
@@ -243,8 +244,8 @@ static bool is_gone(pid_t pid)
     return readlink(path, exe, sizeof exe) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
-// Returns false during exec and at exit, when the kernel does not know the environment and environ
-// reads as empty.
+// Returns false during exec and at exit, when the kernel does not know the environment and
+// /proc/PID/environ is empty.
 static bool has_environment(pid_t pid)
 {
     enum {
@@ -257,7 +258,7 @@ static bool has_environment(pid_t pid)
     return at && strtoull(at, NULL, 10) != 0;
 }
 
-// Checks the environment. Sets *seen if it was read, so the process had not ended.
+// Checks the environment. Sets *seen if the environment was read; the process had not ended then.
 static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // exec accepts 2 MiB by default
@@ -288,7 +289,7 @@ static const char *explain_root(pid_t pid, const char *library)
     snprintf(path, sizeof path, "/proc/%ld/root%s", (long)pid, library);
     if (stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return NULL;
-    // The process has ended, or its root cannot be examined.
+    // If this fails, the process has ended, or its root directory cannot be examined.
     snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
     return stat(path, &st) < 0
                ? NULL

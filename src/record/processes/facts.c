@@ -27,9 +27,9 @@
 #define NAMES_NS       500000000u  // between reads of thread names
 #define IDLE_SAMPLE_NS 1000000000u // between memory samples of an idle process
 #define YOUNG_NS       2000000u    // minimum interval between samples
-#define YOUNG_PART     8           // interval between samples as a fraction of the age, if longer
+#define YOUNG_PART     8           // the interval is the age divided by this, if that is longer
 
-enum { MIN_TIMED_CALLS = 100 }; // fewer calls are not representative
+enum { MIN_TIMED_CALLS = 100 }; // a lower number of calls is not representative
 
 static char *cpu_model(void)
 {
@@ -88,7 +88,7 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     return -ENOMEM;
 }
 
-// Copies a string from a shared header, where the string may not be terminated.
+// Copies a string from a shared header. The string may lack a terminator.
 static char *header_string(const char *text, size_t room)
 {
     return strndup(text, room);
@@ -110,8 +110,8 @@ static char *copy_off_reason(const struct drain_spool *s)
     return text;
 }
 
-// Sets the CPU time since the first event, as reported at exit or last sampled, and the estimated
-// share of recording.
+// Sets the CPU time since the first event, as reported at exit or last sampled. Also sets the
+// estimated share of recording in that time.
 static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
@@ -137,7 +137,7 @@ static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
     p->call_max_ticks = atomic_load(&h->call_max_ticks);
 }
 
-// Sets the bounds for the error of timestamps that were not read at their event.
+// Sets bounds for the error of timestamps that are earlier readings of the counter.
 static void add_early_times(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_readings *r = &s->header->readings;
@@ -279,7 +279,7 @@ uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)
 
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns)
 {
-    // Sample idle programs too, because the allocator may return memory in the background.
+    // Also sample idle programs, because the allocator may return memory in the background.
     uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
     if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns &&
         now - s->sampled_ns < IDLE_SAMPLE_NS)
@@ -314,8 +314,8 @@ bool facts_memory(struct trace_sample *sample, pid_t pid)
     return proc_file_read(pid, "statm", text, sizeof text) >= 0 && read_statm(sample, text);
 }
 
-// In a container, the process has the same seccomp filters as the recorder. Uses a child to test
-// whether they permit measuring residency, because a filter may kill the caller.
+// In a container, the process has the same seccomp filters as the recorder. Tests in a child
+// whether the filters permit measuring residency, because a filter may kill the caller.
 uint32_t facts_passable_filters(void)
 {
     unsigned char resident;

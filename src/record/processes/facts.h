@@ -21,12 +21,13 @@ void facts_add(struct record_result *result, const struct trace_process *p);
 // end_stamp.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces the thread names with the names of the live threads, at most 1,024. A process that has
-// ended keeps its names. Reads frequently at first, for short-lived processes, then twice a second.
+// Replaces the thread names with the names of the live threads, at most 1,024. For a process that
+// has ended, keeps the names. Reads often at the start of a process, so that short-lived processes
+// have names, and later twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
-// Returns the interval between samples for a recording of this age, limited to `most`. Short
-// programs get as many samples as long ones.
+// Returns the interval between samples for a recording of this age, limited to `most`. A short
+// program gets as many samples as a long program.
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most);
 
 // If the memory should be sampled now, restarts the interval and returns true. An idle process is
@@ -36,11 +37,11 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
 // Reads the RSS and its anonymous part from /proc/PID/statm. Returns false on failure.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
-// Like facts_memory, but returns what the process itself read before its first event or when it
-// ended.
+// Like facts_memory, but returns the values that the process itself read before its first event or,
+// with `end`, when it ended.
 bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end);
 
-// Returns the CPU time of all threads of the process in ns; 0: unknown.
+// Returns the CPU time of all threads of the process in ns, or 0 if unknown.
 uint64_t facts_cpu_ns(pid_t pid);
 
 // Returns the number of the recorder's seccomp filters if they permit measuring residency, else 0.

@@ -22,7 +22,7 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     size_t bytes = g ? g->bytes - (at - (uintptr_t)g->at) : 0;
     if (!g || mmap((void *)at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
-        signal(sig, SIG_DFL); // the fault recurs
+        signal(sig, SIG_DFL); // the fault occurs again after the return
     else
         atomic_store(&g->broken, true);
     errno = saved_errno;

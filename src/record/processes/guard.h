@@ -1,5 +1,5 @@
-// Guards mappings of files that others may truncate: missing pages read as zeros instead of raising
-// SIGBUS.
+// Guards mappings of files that other processes may truncate. Missing pages then read as zeros
+// instead of raising SIGBUS.
 #ifndef HEAPTAPE_RECORD_GUARD_H
 #define HEAPTAPE_RECORD_GUARD_H
 
@@ -18,8 +18,8 @@ struct guard {
 // kill the process.
 void guard_install(void);
 
-struct guard *guard_new(void *at, size_t bytes); // NULL if out of memory
-void guard_free(struct guard *g);                // NULL is allowed
+struct guard *guard_new(void *at, size_t bytes); // returns NULL if out of memory
+void guard_free(struct guard *g);                // `g` may be NULL
 
 // Only one thread may add and remove guards. Other threads may use only the first mapping that was
 // added.

@@ -1,10 +1,10 @@
 // Tests whether the process of a spool is alive.
 //
-// A pid proves little: namespaces renumber processes, pids are reused, and a process can write any
-// number to its header. A process owns a spool if it has the spool mapped, and its pidfd then
+// A pid is weak evidence: namespaces renumber processes, pids are reused, and a process can write
+// any number to its header. A process owns a spool if it has the spool mapped. Its pidfd then
 // reports its exit. If the mapping cannot be checked (no /proc, another namespace, no permission),
-// a write lease (fcntl(2), F_SETLEASE) shows whether any process has the file open or mapped,
-// because the kernel then refuses the lease.
+// a write lease (fcntl(2), F_SETLEASE) shows whether any process has the file open or mapped. In
+// that case the kernel refuses the lease.
 #include "record/drain/drain_private.h"
 #include "record/processes/proc_file.h"
 
@@ -21,10 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ENDING_MS = 2 }; // time for a process to exit before others are tried
+enum { ENDING_MS = 2 }; // time for a process to exit before other processes are tried
 
-// Set if a file in /proc could not be opened for lack of resources. A negative result then proves
-// nothing.
+// Set if a file in /proc could not be opened for lack of resources. A negative result is then
+// unreliable.
 static _Thread_local bool unsure;
 
 static bool has_failed(bool failed)
@@ -47,7 +47,7 @@ static DIR *open_folder(const char *path)
     return d;
 }
 
-// Returns the process's pid in its innermost pid namespace; 0: unknown.
+// Returns the process's pid in its innermost pid namespace, or 0 if unknown.
 static uint32_t inner_pid(pid_t pid)
 {
     char path[64], text[4096];
@@ -73,8 +73,8 @@ bool lifetime_has_pid(pid_t pid, uint32_t own_pid)
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;
 }
 
-// Returns 1 if the maps file lists the spool, 0 if not, or -1 if the file is empty, because memory
-// is not visible through a thread that has exited.
+// Returns 1 if the maps file lists the spool, else 0. Returns -1 if the file is empty, because
+// memory is not visible through a thread that has exited.
 static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
 {
     FILE *maps = open_text(path);
@@ -114,7 +114,7 @@ static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// Returns the pid of the pidfd's process in the mounted /proc; 0: not visible.
+// Returns the pid of the pidfd's process in the mounted /proc, or 0 if it is not visible.
 static pid_t pid_in_proc(int pidfd)
 {
     char path[64], *line = NULL;
@@ -141,8 +141,8 @@ bool lifetime_sees_processes(void)
     return shown != 0;
 }
 
-// Opens a pidfd for any process except the recorder, which has every spool mapped and may have the
-// same pid as a process in another namespace.
+// Opens a pidfd for any process except the recorder. The recorder has every spool mapped, and may
+// have the same pid as a process in another namespace.
 static int open_other(pid_t pid)
 {
     if (pid == getpid())
@@ -152,7 +152,7 @@ static int open_other(pid_t pid)
     return pidfd;
 }
 
-// Opens the pidfd first, so that everything read belongs to the same process.
+// Opens the pidfd first, so that all data read afterwards belongs to the same process.
 static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64_t offset)
 {
     int pidfd = open_other(pid);
@@ -173,7 +173,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
     return true;
 }
 
-// Searches /proc for a process whose pid differs from the one in the header.
+// Searches /proc for a process whose pid differs from the pid in the header.
 static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 {
     DIR *proc = open_folder("/proc");
@@ -211,7 +211,7 @@ bool lifetime_has_session(pid_t pid, const char *dir)
     return found;
 }
 
-// Returns the start time of the process in clock ticks; 0: unknown.
+// Returns the start time of the process in clock ticks, or 0 if unknown.
 static uint64_t start_ticks(const char *process)
 {
     char path[64], text[1024];
@@ -224,8 +224,9 @@ static uint64_t start_ticks(const char *process)
     return proc_file_start_ticks(text);
 }
 
-// Returns true if the mappings cannot be read but the process may be a recorded one. Excludes
-// kernel threads and processes older than the recorder, whose pids recur in namespaces.
+// Returns true if the process may be a recorded process whose mappings cannot be read. Excludes
+// kernel threads, and processes older than the recorder, because their pids also occur in other
+// namespaces.
 static bool is_hidden(pid_t pid)
 {
     char path[64], process[32];
@@ -239,8 +240,8 @@ static bool is_hidden(pid_t pid)
            start_ticks(process) >= start_ticks("self");
 }
 
-// Accepts a process without proof if its environment names the session `dir` or, if `dir` is NULL,
-// if its mappings cannot be read.
+// Accepts a process without proof if its environment names the session `dir`. If `dir` is NULL,
+// accepts a process whose mappings cannot be read.
 static bool try_named(struct drain_spool *s, const char *dir)
 {
     int pidfd = open_other((pid_t)s->pid);
@@ -259,8 +260,8 @@ static bool try_named(struct drain_spool *s, const char *dir)
 
 bool lifetime_is_unused(int fd)
 {
-    // The kernel sends a signal if the file is opened during the lease. Choose one that is ignored
-    // by default.
+    // The kernel sends a signal if the file is opened during the lease. Choose a signal that is
+    // ignored by default.
     if (fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
         return false;
     fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -268,7 +269,7 @@ bool lifetime_is_unused(int fd)
 }
 
 // Returns true if the process has ended. A reserve is in a file that other processes share, so a
-// lease proves nothing.
+// lease shows nothing about a reserve.
 static bool has_ended(const struct drain_spool *s, int fd)
 {
     return !s->reserve && lifetime_is_unused(fd);
@@ -294,9 +295,9 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         return s->fd >= 0 ? 0 : -EMFILE;
     }
-    // All processes of the user have the reserves file open. A process that is not found is
-    // presumed dead, and its spool is marked as refused. The reserve will be reused soon, so make
-    // sure that the search did not fail for lack of resources.
+    // All processes of the user have the reserves file open. Therefore a process that is not found
+    // is presumed dead, and its spool is marked as refused. The reserve will be reused soon, so
+    // make sure that the search did not fail for lack of resources.
     s->dead = !try_named(s, dir) && !try_named(s, NULL);
     return s->dead && unsure ? -EMFILE : 0;
 }

@@ -10,7 +10,7 @@ enum { SMALL_FILE_BYTES = 1 << 20 }; // spool files are larger than this
 
 static const struct {
     unsigned resource;
-    const char *what, *in_proc; // line in /proc/PID/limits
+    const char *what, *in_proc; // name of the resource; its line in /proc/PID/limits
     uint64_t unit_bytes;
     const char *unit;
     int errors[3];

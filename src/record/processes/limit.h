@@ -11,19 +11,19 @@
 
 // A limit, for example "address space", 4000, " KiB".
 struct limit {
-    const char *what; // NULL: no limit
+    const char *what; // NULL if there is no limit
     uint64_t amount;
     const char *unit;
 };
 
-// Returns the lowest limit of the process (0: the caller) that causes `error` or, if `error` is 0,
-// prevents recording. `what` is NULL if no limit applies.
+// Returns the lowest limit of the process that causes `error` or, if `error` is 0, prevents
+// recording. A `pid` of 0 means the caller. `what` is NULL if no limit applies.
 struct limit limit_find(pid_t pid, int error);
 
 // Describes a limit of `value` bytes or files on a resource (RLIMIT_*).
 struct limit limit_of(uint32_t resource, uint64_t value);
 
-// Appends the limit that explains the negative errno `rc`, if any. Returns `rc`.
+// If a limit explains the negative errno `rc`, appends the limit to the message. Returns `rc`.
 int limit_explain(int rc, struct err *e);
 
 #endif

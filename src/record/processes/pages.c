@@ -10,16 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
-// Documentation/admin-guide/mm/pagemap.rst. A zero page that was only read is present but not
+// See Documentation/admin-guide/mm/pagemap.rst. A zero page that was only read is present but not
 // resident, and is never exclusive.
 #define PAGEMAP_PRESENT   (1ull << 63)
 #define PAGEMAP_EXCLUSIVE (1ull << 56)
 
 #define SPARSE_BYTES      (16ull << 30)
 
-// A thread stack follows a guard: inaccessible pages, by default one (pthread_attr_setguardsize).
-// The inaccessible rest of a glibc heap (HEAP_MAX_SIZE in malloc/arena.c) ends at a multiple of
-// 64 MiB.
+// A thread stack follows a guard, which consists of inaccessible pages, by default one
+// (pthread_attr_setguardsize). The inaccessible rest of a glibc heap (HEAP_MAX_SIZE in
+// malloc/arena.c) ends at a multiple of 64 MiB.
 #define GUARD_MAX_BYTES (1ull << 20)
 #define HEAP_ALIGN      (64ull << 20)
 
@@ -38,9 +38,10 @@ struct pages_reading {
     char permissions[8], name[TRACE_PAGES_NAME_BYTES];
     unsigned long long inode;
     bool any, is_listed, is_named, was_file, was_guard;
-    uint64_t end;                           // end of the previous mapping
-    uint64_t entries[TEXT_BYTES / 8];       // entries of pagemap
-    char text[LINE_BYTES + TEXT_BYTES + 1]; // the start of a line, then the next piece
+    uint64_t end;                     // end of the previous mapping
+    uint64_t entries[TEXT_BYTES / 8]; // entries of pagemap
+    // The start of a line, followed by the next piece of the file.
+    char text[LINE_BYTES + TEXT_BYTES + 1];
 };
 
 static enum trace_memory classify_mapping(const char *permissions, const char *name,
@@ -70,7 +71,7 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
         size_t want = n - at < TEXT_BYTES / 8 ? (size_t)(n - at) : TEXT_BYTES / 8;
         ssize_t got = pread(r->pagemap_fd, r->entries, want * 8, (off_t)((first + at) * 8));
         if (got < 8)
-            break; // unmapped in the meantime
+            break; // the mapping was unmapped meanwhile
         for (size_t i = 0; i < (size_t)got / 8; i++) {
             if ((r->entries[i] & bits) != bits)
                 continue;
@@ -85,8 +86,8 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
     return 0;
 }
 
-// Returns true for a huge mapping that is hardly used (a sanitizer's shadow memory), whose pagemap
-// would take seconds to read.
+// Returns true for a huge mapping with few resident pages, such as a sanitizer's shadow memory.
+// Reading its pagemap would take seconds.
 static bool is_too_sparse(const struct pages_reading *r)
 {
     return r->mapping.bytes > SPARSE_BYTES &&
@@ -100,8 +101,8 @@ static int pass_mapping(const struct pages_reading *r)
     return r->how->each ? r->how->each(r->how->context, &m) : 0;
 }
 
-// Adds the resident bytes to the name. The names are kept in the order of their bytes; a new name
-// replaces the last name if the new name has more bytes.
+// Adds the resident bytes to the name. The names are sorted by their bytes. If there is no space, a
+// new name replaces the last name, provided that the new name has more bytes.
 static void add_name(struct trace_pages *p, enum trace_memory kind, const char *name, uint64_t rss)
 {
     size_t at = 0;
@@ -179,8 +180,8 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     r->is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
                   kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
     r->any = true;
-    // An allocator can have guards, too, and its memory then looks like a stack. Anonymous stacks
-    // are therefore listed, so that blocks in them are found.
+    // An allocator can also have guards. Its memory then looks like a stack. Therefore anonymous
+    // stacks are listed, so that blocks in them are found.
     r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS ||
                    (kind == TRACE_MEMORY_STACK && !name[0]);
     r->was_file = kind == TRACE_MEMORY_FILE;
@@ -210,8 +211,8 @@ static int parse_line(struct pages_reading *r, const char *line)
     return sscanf(line, "%llx-%llx", &start, &end) == 2 ? begin_mapping(r, line, start, end) : 0;
 }
 
-// Parses complete lines and moves the rest to the front, unless it is too long for a line. Returns
-// the size of the rest, or a negative errno.
+// Parses complete lines and moves the rest to the front, unless the rest is too long for a line.
+// Returns the size of the rest, or a negative errno.
 static ssize_t parse_lines(struct pages_reading *r, size_t n)
 {
     char *at = r->text, *end;
@@ -242,7 +243,7 @@ static int read_smaps(struct pages_reading *r, int fd)
     return r->any ? end_mapping(r) : -ESRCH;
 }
 
-// Parses /proc/PID/stat after the name, which may contain any character (proc(5)).
+// Parses the fields of /proc/PID/stat after the name, which may contain any character (proc(5)).
 static void read_faults(struct trace_pages *p, pid_t pid)
 {
     char text[1024];

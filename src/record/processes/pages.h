@@ -10,22 +10,22 @@
 struct proc_mapping {
     struct trace_mapping mapping; // without runs
     char permissions[8];          // "rw-p"
-    bool is_file;                 // has an inode
+    bool is_file;                 // the mapping has an inode
     const char *name;             // path or [name]; borrowed
 };
 
 struct proc_pages_how {
     const char *recording; // string contained in the paths of heaptape's own files
     uint64_t max_ns;       // time limit
-    // Called for each mapping in the order of addresses, if not NULL. Returns 0 or -ENOMEM.
+    // If not NULL, called for each mapping in the order of addresses. Returns 0 or -ENOMEM.
     int (*each)(void *context, const struct proc_mapping *m);
     void *context;
 };
 
-// Sets all of *p except process and stamps. The caller must release *p, even on failure. Takes
-// about 1 us per mapping and 15 ns per resident page, and holds the process's mmap lock for
-// reading, for part of the memory at a time. Returns 0, -ETIME after max_ns, or another negative
-// errno, such as -EACCES.
+// Sets all members of *p except process and stamps. The caller must release *p, even on failure.
+// Takes about 1 us per mapping and 15 ns per resident page. Meanwhile holds the process's mmap lock
+// for reading, for part of the memory at a time. Returns 0, -ETIME after max_ns, or another
+// negative errno, such as -EACCES.
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how);
 
 #endif

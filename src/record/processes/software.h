@@ -16,14 +16,14 @@ enum software_allocator {
 
 struct software_allocator_info {
     const char *name;
-    const char *libraries[2]; // starts of file names; NULL: none
+    const char *libraries[2]; // starts of file names, or NULL
     const char *functions[2]; // functions that only this allocator defines
 };
 
 extern const struct software_allocator_info software_allocators[SOFTWARE_ALLOCATORS];
 
-// Returns the allocator of a library, and sets *name to the name to print: that of the library if the
-// allocator is not in the table. `library` may be NULL.
+// Returns the allocator of a library, and sets *name to the name to print. If the allocator is not
+// in the table, this is the name of the library. `library` may be NULL.
 enum software_allocator software_allocator_of(const char *library, const char **name);
 
 // A language runtime whose heap is anonymous memory outside malloc.
@@ -37,13 +37,13 @@ struct software_runtime {
 enum { SOFTWARE_RUNTIMES = 9 };
 extern const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES];
 
-// Go, whose executables have any name.
+// Returns the runtime of Go, whose executables may have any name.
 const struct software_runtime *software_go(void);
 
 // Returns the runtime of an executable, or NULL. `path` may be NULL.
 const struct software_runtime *software_runtime_of(const char *path);
 
-// Returns true if a file name starts as the name of the runtime's library.
+// Returns true if a file name begins like the name of the runtime's library.
 bool software_is_library(const struct software_runtime *r, const char *path);
 
 #endif

@@ -19,7 +19,7 @@
 // Limit on recursion: programs can create directories in a session owned by root.
 enum { MAX_DEPTH = 16 };
 
-// Longer than the time from creating a directory to creating its session file.
+// Longer than the time between the creation of a directory and of its session file.
 enum { BEGINNING_S = 60 };
 
 int stale_lock(int fd)
@@ -32,8 +32,8 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Returns true if the session was recorded without a recorder. Accepts any version, which is the
-// last byte of the magic.
+// Returns true if the session was recorded without a recorder. Accepts any version. The version is
+// the last byte of the magic.
 static bool has_no_recorder(int fd)
 {
     struct spool_session s;
@@ -63,14 +63,14 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-// Removes the contents of a directory or, without `remove`, returns true if a recorder or process
-// uses any of them.
+// With `remove`, removes the contents of a directory. Otherwise returns true if a recorder or
+// process uses any of the contents.
 static bool walk_folder(int dir_fd, bool remove, unsigned depth)
 {
     DIR *d = fdopendir(dup(dir_fd));
     struct dirent *item;
-    // Check the session first, because its recorder cannot open a spool while a lease on the spool
-    // is held.
+    // Check the session first. While a lease on a spool is held, the recorder of the session cannot
+    // open the spool.
     bool found = !remove && is_in_use(dir_fd, SPOOL_SESSION_FILE);
     if (!d)
         return true;

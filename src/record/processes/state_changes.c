@@ -1,4 +1,4 @@
-// The recorder's half of pausing: decides by stamp which records are from recorded times.
+// The recorder's half of pausing: uses the stamps to decide which records are from recorded times.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
@@ -59,8 +59,7 @@ static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
     return from;
 }
 
-// Returns true if recording was on at `stamp`. Starts at the stream's last position among the
-// changes.
+// Returns true if recording was on at `stamp`. Starts at the stream's last position in the changes.
 static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
     size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
@@ -71,8 +70,8 @@ static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uin
     return (i ? s->changes[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
 }
 
-// Returns true if the event is kept. Thread starts and exits and the library's own records are
-// always kept. A realloc is kept or dropped as a whole, by the stamp of its first half.
+// Returns true if the event is kept. Thread starts and exits, and the library's own records, are
+// always kept. A realloc is kept or dropped as a whole. The stamp of its first half decides.
 static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const struct event *ev)
 {
     bool recorded = is_recorded(s, l, ev->stamp);
@@ -96,8 +95,8 @@ static bool all_recorded(const struct drain_spool *s, const struct drain_stream 
            !l->dropping;
 }
 
-// Passes `run`, a part of `whole`, to the sink. Returns 1 if all of it was accepted, 0 if not, or a
-// negative errno.
+// Passes `run`, a part of `whole`, to the sink. Returns 1 if the sink accepted the whole run, else
+// 0, or a negative errno.
 static int64_t pass_run(struct drain_spool *s, struct drain_stream *l,
                         const struct trace_segment *whole, struct trace_segment *run,
                         const struct drain_sink *sink, struct err *e)

@@ -22,7 +22,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// Opens `path`, or the same path in the process's root directory.
+// Opens `path`. If that fails, opens the same path in the process's root directory.
 static int open_file(pid_t pid, const char *path, int flags)
 {
     flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -63,7 +63,8 @@ static bool open_session(struct target *a, pid_t pid, const char *spool)
     return a->control.futexes;
 }
 
-// Opens and maps the spool. Until a fork child has created a spool, it has its parent's mapped.
+// Opens and maps the spool. Until a fork child has created a spool, it has its parent's spool
+// mapped.
 static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t offset)
 {
     int fd = open_file(pid, path, O_RDWR);
@@ -95,8 +96,8 @@ static bool is_reserves_file(const char *path, bool *gone)
     return !ends_with(name, DELETED);
 }
 
-// Returns the path of the spool if a line of /proc/PID/maps shows its start, else NULL. Sets *ended
-// if the file was deleted.
+// If a line of /proc/PID/maps shows the start of the spool, returns the path of the spool, else
+// NULL. Sets *ended if the file was deleted.
 static char *spool_path(char *line, uint64_t *offset, bool *ended)
 {
     unsigned long long from;

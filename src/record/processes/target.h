@@ -19,7 +19,7 @@ int target_open(struct target *a, pid_t pid, struct err *e);
 void target_close(struct target *a);
 
 // Sets `path` to the path in /proc of the trace that is being written. This path also works for
-// unnamed files. Returns 0, -ENOENT if the trace has no file or the file is empty, or -EACCES.
+// unnamed files. Returns 0, -EACCES, or -ENOENT if the trace is not a file or the file is empty.
 enum { TARGET_PATH_BYTES = 64 };
 int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e);
 

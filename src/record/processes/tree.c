@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    RECEIVE_BYTES = 4 << 20, // if permitted
+    RECEIVE_BYTES = 4 << 20, // size of the receive buffer, if permitted
     STACK_BYTES = 256 << 10, // small, because address space may be limited
     UNNICE = 10,
     SETTLED = 2,          // number of tree_settle calls by which a spool must have been found
@@ -33,11 +33,11 @@ enum {
 
 struct tree_member {
     pid_t pid;
-    bool exiting; // its main thread has exited; other threads may still be alive
+    bool exiting; // the main thread of the process has exited; other threads may still be alive
     bool gone;
-    bool forked;       // the process was forked and has not called exec since
-    uint64_t from, to; // stamps; 0: alive
-    unsigned settled;  // value of tree.settled when it was found to be gone
+    bool forked;       // the process was forked and has not called exec since then
+    uint64_t from, to; // stamps of start and end; `to` is 0 while the process is alive
+    unsigned settled;  // value of tree.settled when the process was found to be gone
     struct tree_image *image;
 };
 
@@ -46,7 +46,7 @@ struct tree_spool {
     pid_t pid;
     bool visible; // `pid` is the pid that the recorder sees
     uint64_t stamp, device, inode;
-    bool other_clock; // stamps of the process do not compare with the recorder's
+    bool other_clock; // stamps of the process cannot be compared with the recorder's stamps
     unsigned settled;
 };
 
@@ -54,7 +54,8 @@ struct tree {
     const struct unrecorded_how *how;
     enum clock_kind clock;
     struct clock_point started;
-    // Attached to a running program, so the recorder's own children do not belong to the tree.
+    // The recorder attached to a running program, so the recorder's own children do not belong to
+    // the tree.
     bool is_attached;
     int socket, stop;
     pthread_t thread;
@@ -72,7 +73,7 @@ struct tree {
     size_t n_spools, spools_capacity;
 };
 
-// A netlink message: header, struct cn_msg, then an event or the request for events.
+// Layout of a netlink message: header, struct cn_msg, then an event or the request for events.
 enum {
     CONNECTOR_AT = NLMSG_HDRLEN,
     EVENT_AT = CONNECTOR_AT + (int)sizeof(struct cn_msg),
@@ -83,8 +84,8 @@ union connector_message {
     char bytes[EVENT_AT + sizeof(struct proc_event)];
 };
 
-// Receives the next event. Returns 1, 0 if no event is pending, -ENOBUFS if events were dropped, or
-// another negative errno.
+// Receives the next event. Returns 1 if an event was received, 0 if no event is pending, -ENOBUFS
+// if events were dropped, or another negative errno.
 static int next_event(int fd, struct proc_event *event)
 {
     union connector_message m;
@@ -107,8 +108,8 @@ static int next_event(int fd, struct proc_event *event)
     }
 }
 
-// Installs a filter that passes the acknowledgement and the forks, execs and exits of processes, so
-// that other events do not wake the thread. BPF loads words in network byte order. If there is no
+// Installs a filter that passes the acknowledgement and the forks, execs and exits of processes.
+// Other events then do not wake the thread. BPF loads words in network byte order. Without the
 // filter, handle_event drops the other events.
 static void attach_filter(int fd)
 {
@@ -319,7 +320,7 @@ static int receive_event(struct tree *t, struct proc_event *event)
 static void *listen_to_kernel(void *arg)
 {
     struct tree *t = arg;
-    // Raise the priority, because programs may run for only a few hundred microseconds. Failure
+    // Raise the priority, because programs may run for only a few hundred microseconds. A failure
     // does not matter.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - UNNICE) < 0)
         errno = 0;
@@ -379,8 +380,8 @@ static bool matches_member(const struct tree_spool *s, const struct tree_member 
                    : s->pid == m->pid;
 }
 
-// Marks the spool's image as recorded. Compares executables if only the process's pid in another
-// namespace is known.
+// Marks the spool's image as recorded. If only the process's pid in another namespace is known,
+// compares executables.
 static bool match_spool(struct tree *t, const struct tree_spool *s)
 {
     for (int by_file = 0; by_file < 2; by_file++) {
@@ -471,8 +472,8 @@ void tree_settle(struct tree *t)
     pthread_mutex_unlock(&t->mutex);
 }
 
-// Waits until all events up to now have been processed, at most 10 ms. Later events do not matter,
-// because other processes may fork all the time. Returns with the mutex held.
+// Waits until all events up to now have been processed, at most 10 ms. Does not wait for later
+// events, because other processes may fork continuously. Returns with the mutex held.
 static bool catch_up(struct tree *t)
 {
     enum { MAX_NAPS = 200 };
@@ -487,7 +488,7 @@ static bool catch_up(struct tree *t)
     return t->entered_ns > until_ns || !is_behind(t);
 }
 
-// Lists the live processes; the caller frees *live. Returns 0, or a negative errno.
+// Lists the live processes. The caller must free *live. Returns 0, or a negative errno.
 static int list_live(struct tree *t, pid_t **live, size_t *n, unsigned *forks)
 {
     size_t capacity = 0;

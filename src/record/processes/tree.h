@@ -1,9 +1,9 @@
 // The tree of processes below the recorder, from the kernel's fork, exec and exit events (proc
-// connector, <linux/cn_proc.h>). A program that one of them executes is either recorded, as shown
-// by its spool, or missed.
+// connector, <linux/cn_proc.h>). A program that one of these processes executes is either recorded,
+// as its spool shows, or missed.
 //
 // A separate thread receives the events and inspects each program right after exec, because many
-// end within a millisecond.
+// programs end within a millisecond.
 #ifndef HEAPTAPE_RECORD_TREE_H
 #define HEAPTAPE_RECORD_TREE_H
 
@@ -13,10 +13,10 @@
 
 struct tree;
 
-// Starts to receive events. The tree consists of processes started from now on by the recorder or,
-// if `attached` is not 0, by that process. Borrows `how`. Returns NULL if the kernel sends no
-// events (before Linux 6.6 only with CAP_NET_ADMIN, never in a pid or user namespace) or a thread
-// cannot be started.
+// Starts to receive events. The tree consists of the processes that the recorder starts from now
+// on. If `attached` is not 0, it consists of the processes that process `attached` starts from now
+// on. Borrows `how`. Returns NULL if a thread cannot be started or the kernel sends no events.
+// Before Linux 6.6, events require CAP_NET_ADMIN; they are never sent to a pid or user namespace.
 struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, pid_t attached);
 
 // Marks the program in the spool's process as recorded.
@@ -25,8 +25,8 @@ void tree_spool(struct tree *t, const struct drain_spool *s);
 // Removes recorded programs that have ended. Call after each search for spools.
 void tree_settle(struct tree *t);
 
-// Returns 1 if a live process has the session in its environment, 0 if not, or a negative errno if
-// events were lost or could not be processed within milliseconds.
+// Returns 1 if a live process has the session in its environment, else 0. Returns a negative errno
+// if events were lost or could not be processed within milliseconds.
 int tree_has_survivor(struct tree *t);
 
 // Processes all events, then stops. Returns true if no events were lost.
@@ -39,15 +39,17 @@ struct tree_image *tree_next_missed(struct tree *t, size_t *at);
 // `t` may be NULL.
 void tree_free(struct tree *t);
 
-// A program image. It exists from exec on, in the process that called exec and in its forks.
+// A program image. It exists from an exec on, in the process that called exec and in the forks of
+// that process.
 struct tree_image {
-    pid_t pid;         // the process that called exec
-    uint64_t from, to; // stamps; 0: still running
-    unsigned live;     // processes that run it now
-    unsigned ran;      // processes that ever ran it, except forks that immediately called exec
+    pid_t pid;         // pid of the process that called exec
+    uint64_t from, to; // stamps of start and end; `to` is 0 while the image is running
+    unsigned live;     // number of processes that are running the image
+    // Number of processes that have ever run the image, except forks that immediately called exec.
+    unsigned ran;
     bool recorded;
     bool ended; // `pid` has exited
-    int status; // if `ended`: status of wait(2)
+    int status; // if `ended`: status as from wait(2)
     unsigned settled;
     struct unrecorded_image seen;
 };

@@ -16,24 +16,24 @@
 enum {
     MIN_INTERVAL_NS = 20000000,
     SETTLE_INTERVAL_NS = 100000000,
-    COST = 20, // pause between searches, as a multiple of their CPU time
+    COST = 20, // the pause after a search is its CPU time multiplied by COST
     // Number of searches after which a process must have loaded its libraries.
     CERTAIN_SEARCHES = 3,
     MAX_MISSED = 4096,    // maximum number of processes described
-    YOUNG_NS = 100000000, // a program younger than this may not have made its first call
+    YOUNG_NS = 100000000, // a younger program may not have had time for its first call
 };
 
 struct unrecorded_process {
     pid_t pid;
     unsigned long long start; // in kernel ticks; pid and start together identify a process
-    unsigned last_search;     // number of the last search that found it
+    unsigned last_search;     // number of the last search that found the process
     bool is_member;
-    uint32_t images; // 1 + number of this process's last spool; 0: no spool
-    bool missed;     // its current image is not recorded
+    uint32_t images; // 1 + number of this process's last spool, or 0 if it has no spool
+    bool missed;     // the current image of the process is not recorded
     struct unrecorded_image seen;
 };
 
-// Returns the number of forks on the machine since boot; 0: unknown.
+// Returns the number of forks on the machine since boot, or 0 if unknown.
 static unsigned long long count_forks(void)
 {
     unsigned long long forks = 0;
@@ -62,9 +62,9 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     return found;
 }
 
-// A search of /proc misses a process that is forked while its parent exits, which is how daemons
-// start. Only a search during which nothing forks on the machine is reliable, so it is repeated a
-// few times.
+// Daemons start by a fork whose parent exits immediately. A search of /proc can miss such a
+// process. Only a search during which no process on the machine forks is reliable. Therefore the
+// search is repeated a few times.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
 {
     enum { MAX_SEARCHES = 8 };
@@ -112,7 +112,7 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
 
 // Determines whether the process has the library. The dynamic loader maps LD_PRELOAD libraries
-// first, so if libc is mapped and the library is not, it will not be loaded.
+// first. Therefore, if libc is mapped and the library is not, the library will not be loaded.
 static enum library find_library(pid_t pid)
 {
     char path[64], *line = NULL;
@@ -125,7 +125,7 @@ static enum library find_library(pid_t pid)
         has_libc |=
             strstr(line, "/libc.so") || strstr(line, "/libc-2.") || strstr(line, "/ld-musl-");
     }
-    bool whole = maps && feof(maps); // getline did not run out of memory
+    bool whole = maps && feof(maps); // the whole file was read: getline did not run out of memory
     free(line);
     if (maps)
         fclose(maps);
@@ -144,7 +144,7 @@ static void examine_process(struct unrecorded *u, pid_t pid, pid_t program)
 {
     struct unrecorded_process found = {0}, *known = find_process(u, pid, 0);
     pid_t parent;
-    // The process did not belong to the session in earlier searches.
+    // In earlier searches, the process did not belong to the session.
     if (known && !known->is_member) {
         known->last_search = u->searches;
         return;
@@ -182,8 +182,8 @@ static void forget_ended(struct unrecorded *u)
     u->n = n;
 }
 
-// Returns the recorder's pid in /proc if /proc belongs to another pid namespace, where the
-// program's pid is unknown; else 0.
+// If /proc belongs to another pid namespace, in which the program's pid is unknown, returns the
+// recorder's pid in /proc, else 0.
 static pid_t find_outer_pid(void)
 {
     char text[32];
@@ -251,7 +251,7 @@ void unrecorded_match(struct unrecorded *u, const struct drain *c)
     for (size_t i = 0; !u->tree && i < c->n_spools; i++) {
         const struct drain_spool *s = c->spools[i];
         struct unrecorded_process *p = find_process(u, s->visible_pid, 0);
-        // A new spool belongs to a later image than the one that was missed.
+        // A new spool belongs to a later image than the missed image.
         if (p && p->images <= s->number) {
             p->images = s->number + 1;
             p->missed = false;

@@ -1,8 +1,8 @@
-// Processes below the recorder that are not recorded, and why.
+// Processes below the recorder that are not recorded, and the reasons.
 //
-// The kernel reports all processes if permitted (record/processes/tree.h). Otherwise /proc is
+// If permitted, the kernel reports all processes (record/processes/tree.h). Otherwise /proc is
 // searched periodically for descendants of the program and for processes with the session in their
-// environment, which misses short-lived processes.
+// environment. This method misses short-lived processes.
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H
 #define HEAPTAPE_RECORD_UNRECORDED_H
 
@@ -22,11 +22,11 @@ struct unrecorded_how {
 enum { UNRECORDED_WHY_BYTES = 160 };
 
 struct unrecorded_image {
-    char name[SPOOL_NAME_BYTES]; // "": the process had ended
-    // Why the library cannot be in the process; "" if no reason was found.
+    char name[SPOOL_NAME_BYTES]; // "" if the process had ended
+    // Why the library cannot be in the process, or "" if no reason was found.
     char why[UNRECORDED_WHY_BYTES];
     bool gone;              // the process ended before everything was read
-    uint64_t device, inode; // executable; inode 0: unknown
+    uint64_t device, inode; // of the executable; inode is 0 if unknown
     bool followed;
     struct limit limit; // limit that may prevent loading or starting the library
 };
@@ -36,22 +36,22 @@ void unrecorded_inspect(struct unrecorded_image *to, pid_t pid, const struct unr
 
 struct unrecorded {
     struct unrecorded_how how;
-    struct tree *tree; // NULL: no kernel events, search /proc
+    struct tree *tree; // NULL if there are no kernel events, so that /proc is searched
     uint64_t next_ns;  // earliest time of the next search
     struct unrecorded_process *items;
     size_t n, capacity;
     unsigned long long forks; // forks on the machine at the last search
     unsigned searches;
-    pid_t outer_pid; // the recorder's pid in /proc if that belongs to another namespace, else 0
-    unsigned due;    // searches left, unless something forks
+    pid_t outer_pid; // the recorder's pid in /proc if /proc belongs to another namespace, else 0
+    unsigned due;    // number of searches left if no process forks
 };
 
-// Call before the program is started. `attached`: running process to record instead, or 0. Borrows
-// the pointers in `how`.
+// Call before the program is started. `attached` is the running process to record instead, or 0.
+// Borrows the pointers in `how`.
 void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock,
                       pid_t attached);
 
-// Returns true if a process of the session is alive, with or without a spool; false also if
+// Returns true if a process of the session is alive, with or without a spool. Returns false if
 // unknown. `except` is a process to ignore, or 0.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except);
 
@@ -68,8 +68,8 @@ struct unrecorded_clock {
     uint64_t stamp_hz;
 };
 
-// Call after all spools are found. Adds the missed processes and those that reported themselves.
-// Returns 0, or -ENOMEM.
+// Call after all spools are found. Adds the missed processes and the processes that reported
+// themselves. Returns 0, or -ENOMEM.
 int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
                       struct trace_unrecorded *to);
 

@@ -11,18 +11,19 @@
 #define MS(n) ((n)*1000000ull)
 
 // A process that runs for a day gets about 2,000 maps if its RSS changes little.
-#define FIRST_NS   MS(20)  // minimum age for the first map: short-lived programs are skipped
-#define CHANGED_NS MS(50)  // minimum time between two maps if RSS changes
+#define FIRST_NS   MS(20) // minimum age for the first map, so that short-lived programs are skipped
+#define CHANGED_NS MS(50) // minimum time between two maps if RSS changes
 #define SAME_NS    MS(200) // minimum time between two maps if RSS does not change
-// The minimum times are also at least these fractions of the age.
+// The minimum times are also at least 1/CHANGED_AGE and 1/SAME_AGE of the age.
 #define CHANGED_AGE 1024
 #define SAME_AGE    128
-// Pause of a process after its map, as multiples of the map's CPU time (so that maps use at most
-// 0.5 % of a CPU) and of its duration. The longer pause applies, once for each competing process.
+// Pause of a process after its map. The pause is the map's CPU time multiplied by PAUSE_CPU (so
+// that maps use at most 0.5 % of a CPU), or the map's duration multiplied by PAUSE_WALL if that is
+// longer. It is multiplied by the number of competing processes.
 #define PAUSE_CPU  200
 #define PAUSE_WALL 20
-// Part of the pause in which no other process has a turn either: the first maps of new processes
-// use at most 4 % of a CPU.
+// During 1/REST_PART of the pause, no other process has a turn either. The first maps of new
+// processes then use at most 4 % of a CPU.
 #define REST_PART 8
 #define MAX_NS    MS(250) // a map that takes longer is dropped
 
@@ -35,12 +36,13 @@ struct proc_watch {
     pthread_mutex_t mutex;
     pthread_cond_t requested;
     _Atomic enum watch_state state; // written under the mutex
-    struct proc_turns turns;        // owned by the requester
-    // Owned by the requester while IDLE, by the thread while REQUESTED, by the collector once DONE.
+    struct proc_turns turns;        // the requester owns the turns
+    // The requester owns the following members while IDLE, the thread while REQUESTED, and the
+    // collector once DONE.
     uint32_t number;
     pid_t pid;
     struct buf payload;       // empty if the map could not be read
-    uint64_t cpu_ns, wall_ns; // of reading
+    uint64_t cpu_ns, wall_ns; // CPU time and duration of reading the map
 };
 
 static uint64_t stamp_now(const struct proc_watch *w)
@@ -134,7 +136,7 @@ static bool is_due(const struct proc_due *due, uint64_t now, uint64_t rss_bytes)
     return since >= (changed ? max(CHANGED_NS, age / CHANGED_AGE) : max(SAME_NS, age / SAME_AGE));
 }
 
-// Returns since when the process has waited for its turn.
+// Returns the time from which on the process has waited for its turn.
 static uint64_t waits_since(const struct proc_due *due)
 {
     return due->last_ns ? due->last_ns : due->first_ns;

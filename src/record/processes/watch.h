@@ -12,47 +12,52 @@
 
 struct proc_watch;
 
-// Times of the first request and of the last map, the RSS at the last map, and how long the process
-// has no turn after it. Initialize to zero.
+// Times of the first request and of the last map, the RSS at the last map, and the pause after the
+// last map. During the pause, the process gets no turn. Initialize to zero.
 struct proc_due {
     uint64_t first_ns, last_ns, rss_bytes, pause_ns;
 };
 
-// Distributes the time for maps among the processes in round robin. Initialize to zero.
+// Distributes the time for maps among the processes. The processes have turns in round robin.
+// Initialize to zero.
 struct proc_turns {
     struct proc_due *next; // process whose turn it is, or NULL; borrowed during a pass
     uint32_t number;
     pid_t pid;
     uint64_t rss_bytes;
-    unsigned competing, counted; // due processes in the previous pass, and so far in this pass
-    uint64_t rest_until_ns;      // no map begins before
+    // Number of due processes in the previous pass, and up to now in this pass.
+    unsigned competing, counted;
+    uint64_t rest_until_ns; // no map begins before this time
 };
 
 // Adds a process to the pass over all processes. A map is due if RSS has changed by 1/16, or if the
-// last map is old enough. Of the due processes whose pause has ended, the process that has waited
-// longest has the next turn. A pause grows with the number of due processes.
+// last map is old enough. Among the due processes whose pause has ended, the process that has
+// waited longest has the next turn. A pause grows with the number of due processes.
 void proc_turns_add(struct proc_turns *t, struct proc_due *due, uint64_t now, uint32_t number,
                     pid_t pid, uint64_t rss_bytes);
 
-// Ends the pass. Returns true if a map of the process t->number begins now. The next map begins
-// after proc_turns_charge, which returns the pause of the process for a map that used this time.
+// proc_turns_end ends the pass. It returns true if a map of the process t->number begins now. The
+// next map begins after proc_turns_charge, which returns the pause of the process for a map that
+// used this time.
 bool proc_turns_end(struct proc_turns *t, uint64_t now);
 uint64_t proc_turns_charge(struct proc_turns *t, uint64_t now, uint64_t cpu_ns, uint64_t wall_ns);
 
-// `recording`: string contained in the paths of heaptape's own files, borrowed. Returns NULL on
-// failure, which the other functions accept.
+// `recording` is a string that the paths of heaptape's own files contain; it is borrowed. Returns
+// NULL on failure. The other functions accept NULL.
 struct proc_watch *proc_watch_new(const char *recording, enum clock_kind clock);
 
 void proc_watch_free(struct proc_watch *w);
 
-// Requests a map of the process `number` of the trace in its turn. Call for each process, then
-// proc_watch_start, which begins to read at most one map. Both return immediately.
+// proc_watch_request requests a map of the process `number` of the trace in the process's turn.
+// Call it for each process, and then call proc_watch_start, which begins to read at most one map.
+// Both functions return immediately.
 void proc_watch_request(struct proc_watch *w, struct proc_due *due, uint32_t number, pid_t pid,
                         uint64_t rss_bytes);
 void proc_watch_start(struct proc_watch *w);
 
-// Moves a PAGES payload into *payload, which must be empty, and sets the process's number and its
-// pause. *payload remains empty if the map could not be read. Returns false if no map has ended.
+// Moves a PAGES payload into *payload, which must be empty, and sets the number and the pause of
+// the process. *payload remains empty if the map could not be read. Returns false if no map has
+// been completed.
 bool proc_watch_collect(struct proc_watch *w, struct buf *payload, uint32_t *number,
                         uint64_t *pause_ns);
 
