@@ -39,7 +39,7 @@ const char *allocator_preloaded(void)
         return NULL;
     if (of_malloc.dli_fbase == of_libc.dli_fbase || of_malloc.dli_fbase == of_this.dli_fbase)
         return NULL;
-    // A recorder's library forwards calls to another malloc.
+    // The library of a recorder forwards calls to another malloc.
     void *library = dlopen(of_malloc.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     bool records = library && dlsym(library, "heaptape_mark");
     if (library)
@@ -84,8 +84,8 @@ static int try_include(const char *pattern, unsigned depth, const char *file, ch
     return rc;
 }
 
-// Searches the directories listed in a file in ldconfig(8) format: each line holds a directory or
-// `include PATTERN`; # begins a comment.
+// Searches the directories listed in a file in ldconfig(8) format. Each line contains a directory
+// or `include PATTERN`. # begins a comment.
 static int try_file_of_folders(const char *name, unsigned depth, const char *file, char **path)
 {
     char line[PATH_MAX];
@@ -118,7 +118,7 @@ int allocator_find_file(const char *file, char **path)
     return rc;
 }
 
-// Returns the last match. Because glob() sorts by name, this is roughly the highest version.
+// Returns the last match. Because glob() sorts by name, this is usually the highest version.
 static int find_pattern(const char *pattern, char **path)
 {
     glob_t found;

@@ -1,4 +1,4 @@
-// Allocators available for replay: names, libraries, tunables.
+// Allocators available for replay: their names, libraries and tunables.
 #ifndef HEAPTAPE_REPLAY_ALLOCATORS_H
 #define HEAPTAPE_REPLAY_ALLOCATORS_H
 
@@ -10,10 +10,10 @@
 // An allocator known by name.
 struct allocator_info {
     const char *name;
-    // File names to look for in the loader's directories, best first. A name with a '/' is a
-    // glob(7) pattern. NULL: libc.
+    // File names to search for in the loader's directories, the preferred name first. A name with a
+    // '/' is a glob(7) pattern. NULL for libc.
     const char *files[4];
-    const char *tunables; // where the allocator's environment variables are documented
+    const char *tunables; // documentation of the allocator's environment variables
 };
 
 // The last row has no name.
@@ -22,12 +22,12 @@ extern const struct allocator_info allocator_infos[];
 // An allocator to replay on. A zeroed struct is valid.
 struct allocator {
     char *name;    // name in the table, or the library's file name
-    char *library; // absolute path, NULL: libc
+    char *library; // absolute path, or NULL for libc
     char **tunables;
     size_t n_tunables; // VAR=value
 };
 
-// Returns the path of a preloaded library that provides malloc, or NULL if malloc is libc's.
+// Returns the path of a preloaded library that provides malloc, or NULL if malloc belongs to libc.
 // Players other than heaptape's own select their allocator with a preload.
 const char *allocator_preloaded(void);
 
@@ -41,7 +41,7 @@ void allocator_release(struct allocator *a);
 // frees, -ENOENT, or -ENOMEM.
 int allocator_find_file(const char *file, char **path);
 
-// Finds the library for a table row. Returns 0 and a path that the caller frees (NULL: libc),
+// Finds the library for a table row. Returns 0 and a path that the caller frees (NULL for libc),
 // -ENOENT, or -ENOMEM.
 int allocator_find(const struct allocator_info *info, char **library);
 

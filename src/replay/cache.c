@@ -163,7 +163,7 @@ static int list_kept(DIR *folder, struct kept **kept, size_t *n, uint64_t *bytes
     size_t capacity = 0;
     for (struct dirent *d; (d = readdir(folder));) {
         struct stat st;
-        // Includes unfinished files left by processes that were killed.
+        // This includes unfinished files left by processes that were killed.
         if (!strstr(d->d_name, suffix) ||
             fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
@@ -187,7 +187,7 @@ static uint64_t max_bytes(const char *folder, uint64_t kept_bytes)
     return share < CACHE_MAX_BYTES ? share : CACHE_MAX_BYTES;
 }
 
-// Removes the least recently used plans until `bytes` more fit. Returns false if that is
+// Removes the least recently used plans until `bytes` more bytes fit. Returns false if that is
 // impossible.
 static bool make_room(const struct cache *c, uint64_t bytes)
 {

@@ -1,8 +1,8 @@
-// Caches plans for later replays in $XDG_CACHE_HOME/heaptape or ~/.cache/heaptape. There is one
-// file for each workload, identified by a hash of its content, and each set of settings that affect
-// the plan. The directory and the files must belong to the user and be writable only by the user;
-// otherwise nothing is cached. A cached plan is checked like any other input and is replaced if it
-// is damaged. The least recently used plans make room for new ones.
+// Caches plans for later replays in $XDG_CACHE_HOME/heaptape or ~/.cache/heaptape. A cache file
+// belongs to one workload, identified by a hash of its content, and to one set of settings that
+// affect the plan. The directory and the files must belong to the user and be writable only by the
+// user; otherwise nothing is cached. A cached plan is checked like any other input and is replaced
+// if it is damaged. The least recently used plans are removed to make room for new plans.
 #ifndef HEAPTAPE_REPLAY_CACHE_H
 #define HEAPTAPE_REPLAY_CACHE_H
 
@@ -18,8 +18,8 @@ enum {
 #define CACHE_MAX_BYTES (8ull << 30)
 
 struct cache {
-    char *folder; // NULL: caching is disabled
-    char *path;   // path and key of the plan that cache_load() looked for
+    char *folder; // NULL if caching is disabled
+    char *path;   // path and key of the plan that cache_load() searched for
     struct plan_key key;
     struct plan_key workload;
     uint64_t modified; // the workload's modification time when it was hashed
@@ -33,12 +33,13 @@ void cache_release(struct cache *c);
 // Loads the plan for these settings. Returns false if no usable plan is cached.
 bool cache_load(struct cache *c, struct plan **p, const char *name, const struct plan_settings *s);
 
-// Opens a file for the plan that cache_load() did not find; cache_store() later gives it its name.
-// Returns 0, -ENOENT without a message if caching is disabled, or another negative errno.
+// Opens a file for the plan that cache_load() did not find. cache_store() later gives the file its
+// name. Returns 0, -ENOENT without a message if caching is disabled, or another negative errno.
 int cache_open_file(struct cache *c, struct output *out, struct err *e);
 
-// Caches the finished plan, whose file is `out`, unless the workload has changed since cache_init()
-// or the plan is too large. Other failures are ignored: the plan is simply rebuilt next time.
+// Caches the finished plan, whose file is `out`. Does nothing if the workload has changed since
+// cache_init() or the plan is too large. Ignores other failures, because the plan can be built
+// again.
 void cache_store(struct cache *c, const struct plan *p, const struct workload_file *w,
                  struct output *out);
 

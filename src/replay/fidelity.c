@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Beyond these limits, memory is not compared.
+// Memory is not compared if one of these limits is exceeded.
 enum {
     FEW_SAMPLES = 5,
-    EARLY_PART = 4,       // fraction of the peak live bytes that may be live at the first sample
-    OVERMAPPED_PART = 10, // fraction of the samples that may be overmapped
+    // denominator: at most this fraction of the peak live bytes may be live at the first sample
+    EARLY_PART = 4,
+    OVERMAPPED_PART = 10, // denominator: at most this fraction of the samples may be overmapped
 };
 
 // Returns live bytes after `event` calls in the workload's order, interpolated between known
@@ -148,8 +149,7 @@ static int by_place(const void *a, const void *b)
     return x->step - y->step; // ends sort first
 }
 
-// Returns the share with at least two running threads in the total with at least one running
-// thread.
+// Returns the time with at least two running threads as a share of the time with at least one.
 static double shared_part(struct boundary *boundaries, size_t n)
 {
     double any = 0, several = 0;

@@ -4,35 +4,37 @@
 
 #include "replay/session.h"
 
-// Live bytes at the replay's samples, compared with live bytes after the same number of calls in
-// recorded order.
+// Live bytes at the replay's samples, compared with the live bytes after the same number of calls
+// in recorded order.
 struct fidelity_live {
     uint64_t points, equal;
     uint64_t max_bytes; // largest difference
     double mean_bytes;
-    // Peak of the replay divided by the peak in recorded order. Above 1 if threads ran ahead of the
-    // threads that free their blocks. NAN if no block was live.
+    // Peak of the replay divided by the peak in recorded order. The ratio is above 1 if threads ran
+    // ahead of the threads that free their blocks. NAN if no block was live.
     double peak_ratio;
 };
 
-// The replay's heap (RSS above the RSS at load), compared with the program's heap: private memory
-// minus memory outside the heap. Memory outside the heap is the private memory in excess of live
-// bytes at the first sample, plus the program's own mappings if they were recorded. Other mappings
-// and stacks that are first used later count as heap.
+// The replay's heap compared with the program's heap. The replay's heap is RSS above the RSS at
+// load. The program's heap is private memory minus memory outside the heap. Memory outside the heap
+// is the private memory in excess of live bytes at the first sample, plus the program's own
+// mappings if they were recorded. Other mappings and stacks that are first used later count as
+// heap.
 struct fidelity_memory {
     uint64_t samples; // number of samples compared, possibly 0
     uint64_t baseline_bytes, mapped_bytes;
     double recorded_peak_bytes, replayed_peak_bytes;
     double mean_error; // sum of differences divided by the sum of recorded bytes, over the samples
-    double mean_bias;  // like mean_error, but signed: above 0 if the replay has more
-    // Live bytes at the first sample. The larger this is, the less certain is the memory outside
-    // the heap.
+    double mean_bias;  // like mean_error, but signed: above 0 if the replay uses more memory
+    // Live bytes at the first sample. The larger this value is, the less certain is the memory
+    // outside the heap.
     uint64_t first_live_bytes;
-    uint64_t overmapped; // samples with less private memory than the program's own mappings
+    // Number of samples with less private memory than the program's own mappings.
+    uint64_t overmapped;
 };
 
-// Share (0 to 1) of time, and of calls, during which at least two threads are between their first
-// and last ops.
+// Shares, from 0 to 1, of time and of calls during which at least two threads are between their
+// first and last ops.
 struct fidelity_overlap {
     double recorded_time, replayed_time, recorded_events, replayed_events;
 };
@@ -51,29 +53,29 @@ int fidelity_overlap(const struct plan *p, const struct replay_run *run,
 // `memory` and `live` are from the run with the median peak RSS, everything else from the run with
 // the median wall time.
 struct fidelity {
-    const char *recorded_allocator; // file; NULL: unknown. Borrowed from the session
+    const char *recorded_allocator; // file, or NULL if unknown; borrowed from the session
     bool same_allocator;            // the replay uses the recorded allocator
     struct fidelity_live live;
     struct fidelity_memory memory;
-    const char *missing_reason; // why memory cannot be compared; NULL if it can
-    bool peak_is_far,
-        is_far;       // the peak or the mean error is off by more than FIDELITY_FAR
+    const char *missing_reason; // why memory cannot be compared, or NULL if it can be
+    // is_far: the peak or the mean error is off by more than FIDELITY_FAR
+    bool peak_is_far, is_far;
     bool has_overlap; // the replay has at least two threads
     struct fidelity_overlap overlap;
-    double
-        // time spent in calls in the timed run, minus the replay overhead; NAN: no timed run
-        allocator_ns;
-    double recorded_ns; // duration of the recording; NAN: unknown
+    // Time spent in calls in the timed run, minus the replay overhead. NAN if there is no timed
+    // run.
+    double allocator_ns;
+    double recorded_ns; // duration of the recording, or NAN if unknown
 };
 struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r);
 
-// Returns the RSS of the replay, including the baseline, at recorded sample number `place` of
-// `places` samples taken after the same call. If the replay also has samples after that call, uses
-// the one in the same position; otherwise interpolates.
+// Returns the RSS of the replay, including the baseline, at a recorded sample. The sample is number
+// `place` of the `places` samples that were taken after the same call. If the replay also has
+// samples after that call, uses the replay's sample in the same position; otherwise interpolates.
 double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_t place,
                              size_t places);
 
-// Returns true if the paths are equal, or if both file name and build ID are.
+// Returns true if the paths are equal, or if both the file names and the build IDs are equal.
 bool fidelity_same_allocator(const char *recorded, const char *replayed);
 
 #endif

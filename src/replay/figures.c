@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// Values that the column `shown` can have.
+// Combinations of bits for the column `shown`.
 enum {
     RUN = FIGURE_IN_RUN,
     TEXT = FIGURE_IN_TEXT,

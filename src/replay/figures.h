@@ -1,4 +1,4 @@
-// Figures of runs; see the table in replay/player/figures_table.h.
+// Figures of runs. The table of figures is in replay/player/figures_table.h.
 #ifndef HEAPTAPE_REPLAY_FIGURES_H
 #define HEAPTAPE_REPLAY_FIGURES_H
 
@@ -39,7 +39,7 @@ struct figure_info {
     enum figure_summary summary;
     enum figure_group group;
     unsigned shown;
-    const char *ratio; // NULL: no ratio
+    const char *ratio; // NULL if the figure has no ratio
     enum figure_better better;
     const char *label;
 };
@@ -67,7 +67,7 @@ char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES]);
 const char *figure_unit_name(enum figure_unit unit);
 const char *figure_better_name(enum figure_better better);
 
-// Figures of one run, or the summary of all runs on an allocator. NAN: unknown.
+// Figures of one run, or the summary of all runs on an allocator. A figure is NAN if unknown.
 union figures {
     struct {
 #define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) double name;
@@ -85,7 +85,7 @@ void figures_set_measured(union figures *f, const struct results_figures *measur
 void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced,
                     bool is_idle_measured);
 
-// Summarizes n runs (1 to MEASURE_MAX_RUNS). `typical` is the number of the typical run.
+// Summarizes n runs (1 to MEASURE_MAX_RUNS). `typical` is the index of the typical run.
 void figures_summarize(union figures *f, const union figures *const runs[], size_t n,
                        size_t typical);
 

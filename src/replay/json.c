@@ -173,8 +173,8 @@ static void put_process_timeline(struct json *j, const struct replay_session *s,
     json_end_array(j);
 }
 
-// Writes the memory outside the heap at the recorded samples if the result is the one that it was
-// computed from, else an empty array.
+// Writes the memory outside the heap at the recorded samples if that memory was computed from this
+// result. Otherwise writes an empty array.
 static void put_outside_samples(struct json *j, const struct replay_session *s,
                                 const struct replay_result *r)
 {
@@ -213,7 +213,7 @@ static void put_reported(struct json *j, const char *key, uint64_t bytes)
         json_put_u64(j, key, bytes);
 }
 
-// Returns the amount of memory that the allocator holds in addition to live blocks.
+// Returns the number of bytes that the allocator holds in addition to live blocks.
 static uint64_t unused_bytes(const struct results_stats *at)
 {
     if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)

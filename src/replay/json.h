@@ -5,15 +5,16 @@
 #include "base/json.h"
 #include "replay/session.h"
 
-// Writes the `replay --json` document, which contains the first result. Also for --verify.
+// Writes the `replay --json` document, which contains the first result. With --verify, the document
+// has the same form.
 void replay_json(struct json *j, const struct replay_session *s);
 
 // Writes the `compare --json` document, which contains all results.
 void replay_json_compare(struct json *j, const struct replay_session *s);
 
 // Write parts of other documents. replay_json_head writes schema_version, workload and machine. The
-// others write a result's allocator with its runs, the member "real" with the runs of the program or
-// null, and a ratio with its interval `key`_ci95.
+// other functions write a result's allocator with its runs, the member "real" (the runs of the
+// program, or null), and a ratio with its interval `key`_ci95.
 void replay_json_head(struct json *j, const struct replay_session *s);
 void replay_json_allocator(struct json *j, const struct replay_result *r);
 void replay_json_real(struct json *j, const struct replay_session *s,

@@ -16,7 +16,7 @@
 extern char **environ;
 
 enum {
-    // The output, then the descriptors of struct launch_files in the order given in results.h.
+    // The output, followed by the descriptors of struct launch_files in the order in results.h.
     LAUNCH_FDS = 4
 };
 _Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_STREAM_FD == RESULTS_FD + 1,
@@ -83,7 +83,7 @@ void launch_environment_free(char **environment)
     free(environment);
 }
 
-// Duplicates a descriptor to a number above those that the player expects.
+// Duplicates a descriptor to a number above the numbers that the player expects.
 static int move_up(int fd)
 {
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);
@@ -116,7 +116,7 @@ static int spawn_player(const char *player, const struct allocator *a, char **en
 }
 
 // Returns 1 if the process has ended, 0 after the interval, or a negative errno. Without a pidfd
-// (before Linux 5.3, or when out of descriptors), polls with short sleeps.
+// (before Linux 5.3, or when out of descriptors), checks the process after short sleeps.
 static int wait_a_while(pid_t pid, int pidfd, uint64_t interval_ns, int *status)
 {
     enum { NAP_MS = 2 };

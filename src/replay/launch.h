@@ -10,26 +10,26 @@
 #include <stdbool.h>
 
 struct launch_outcome {
-    int status; // in the form returned by wait(2)
+    int status; // status as from wait(2)
     bool stuck; // killed because it made no progress
     int output; // the player's output, at offset 0; the caller closes it
 };
 
-// Descriptors that the player inherits under the numbers given in results.h (-1: not passed), and
-// the player's watchdog.
+// Descriptors that the player inherits under the numbers in results.h (-1 if not passed), and the
+// player's watchdog.
 struct launch_files {
     int plan, results, stream;
     struct watchdog *watchdog;
 };
 
-// Makes the new process open the allocator's library if LD_PRELOAD cannot hold the path because it
-// contains a space or colon. launch_environment() then uses the descriptor instead. Must be the
-// last action.
+// Makes the new process open the allocator's library if its path contains a space or colon, because
+// LD_PRELOAD cannot contain such a path. launch_environment() then uses the descriptor instead.
+// Must be the last action.
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
-// Returns heaptape's environment with the allocator's tunables added. The only preload is the
-// allocator's library or, if it has none, `libc`. Only the first string is allocated. Returns NULL
-// when out of memory.
+// Returns heaptape's environment with the allocator's tunables added. The environment preloads only
+// the allocator's library or, if it has none, `libc`. Only the first string is allocated. Returns
+// NULL when out of memory.
 char **launch_environment(const struct allocator *a, const char *libc);
 void launch_environment_free(char **environment); // accepts NULL
 

@@ -77,7 +77,7 @@ static int find_boost(void)
     return text[0] ? text[0] == '0' : -1;
 }
 
-// Finds the current setting, which is the one in brackets.
+// Finds the current setting, which is in brackets.
 static void find_hugepages(char *setting, size_t size)
 {
     char text[128];

@@ -12,10 +12,10 @@ struct machine {
     uint64_t cores; // CPUs that this process may use
     uint64_t online_cpus;
     char cpus[128]; // the same CPUs as a list: "0-3,8" (cpuset(7))
-    int boost;      // 1: CPUs may exceed their base frequency; negative: unknown
+    int boost;      // 1 if CPUs may exceed their base frequency; negative if unknown
     uint64_t memory_bytes;
     uint64_t page_bytes;
-    double load;                    // load average over the last minute; negative: unknown
+    double load;                    // load average over the last minute; negative if unknown
     char governor[32];              // frequency governor of CPU 0
     char transparent_hugepages[32]; // always, madvise or never
 };

@@ -9,10 +9,11 @@
 // Smaller changes of the heap between two calls are ignored.
 enum { JOINED_BYTES = 256 << 10 };
 
-// A peak that is higher than all samples by this factor lies between two samples.
+// If a peak exceeds all samples by this factor, it lies between two samples.
 #define HIDDEN_PEAK 1.02
 
-// The settings of the recorded program are unknown.
+// Requires the default settings of the allocator, because the settings in the recorded program are
+// unknown.
 const struct replay_result *process_rss_recorded(const struct replay_session *s)
 {
     for (size_t i = 0; i < s->n_results; i++) {
@@ -69,7 +70,7 @@ static void each_sample(const struct process_rss_outside *o, const struct replay
     }
 }
 
-// Returns the first sample within 2 % of the highest one, or NULL. An allocator that retains its
+// Returns the first sample within 2 % of the highest sample, or NULL. An allocator that retains its
 // memory reaches its peak there.
 static const struct results_sample *find_highest(const struct replay_run *run)
 {
@@ -92,7 +93,7 @@ struct outside_input {
     const struct plan_recorded_sample *recorded;
     size_t n;
     struct process_rss_point *points;
-    double *rss; // memory of the replay at each recorded sample
+    double *rss; // RSS of the replay at each recorded sample
     double recording_bytes, library_bytes;
     const struct replay_run *run;
     double highest_rss; // result of find_highest()
@@ -112,7 +113,7 @@ static const struct results_sample *find_sample(const struct replay_run *run, ui
     return run->samples + low;
 }
 
-// Returns true if the program made no call between this sample and the one before or after it.
+// Returns true if the program made no call between this sample and the previous or the next sample.
 static bool is_between_calls(const struct outside_input *in, size_t i)
 {
     const struct plan_recorded_sample *r = in->recorded;
@@ -120,10 +121,11 @@ static bool is_between_calls(const struct outside_input *in, size_t i)
            (i + 1 < in->n && r[i + 1].event == r[i].event);
 }
 
-// Returns how much memory the heap of the replay may have at a recorded sample. If the replay was not
-// sampled after the same call, the heap is between its two nearest samples. The program may write to
-// a block earlier than the replay, whose next sample then has the value. The recorded sample may also
-// be in the middle of a call that copies a block, if no sample of the replay shows its peak.
+// Returns bounds on the heap of the replay at a recorded sample. If the replay was not sampled
+// after the same call, the heap is between the values of the two nearest samples. If the program
+// wrote to a block earlier than the replay, the replay's next sample has the value. If no sample of
+// the replay shows the peak, the recorded sample may also be in the middle of a call that copies a
+// block.
 static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;
@@ -144,8 +146,8 @@ static struct heap_range find_range(const struct outside_input *in, size_t i, do
     return range;
 }
 
-// Returns the memory outside at a recorded sample, for a heap in this range. Assumes that this
-// memory has changed as little as possible since the sample before.
+// Returns the memory outside the heap at a recorded sample, for a heap in this range. Assumes that
+// this memory has changed as little as possible since the previous sample.
 static double outside_at(const struct outside_input *in, size_t i, double recorded,
                          struct heap_range heap)
 {
@@ -166,9 +168,9 @@ static void set_point(void *context, size_t i, double rss)
     in->points[i].bytes = fmax(outside_at(in, i, recorded, find_range(in, i, rss)), least);
 }
 
-// Between two calls, the heap grows only as the program writes to its blocks, and the samples of the
-// replay cannot be assigned to those of the recording. Then the memory outside is the difference of
-// the peaks.
+// Between two calls, the heap grows only as the program writes to its blocks. The samples of the
+// replay cannot be assigned to the samples of the recording there. In this case the memory outside
+// the heap is the difference of the peaks.
 static void join_points(struct outside_input *in)
 {
     const struct plan_recorded_sample *r = in->recorded;
@@ -223,7 +225,7 @@ double process_rss_outside(const struct process_rss_outside *o, const struct rep
 
 struct predicted_peak {
     const struct process_rss_outside *outside;
-    double library_bytes, all, part; // bytes of the process, and outside the heap
+    double library_bytes, all, part; // bytes of the process, and bytes outside the heap
 };
 
 static void raise_peak(struct predicted_peak *p, double rss, double outside)
@@ -240,9 +242,9 @@ static void raise_at_sample(void *context, size_t i, double rss)
     raise_peak(p, rss, p->outside->points[i].bytes + p->library_bytes);
 }
 
-// Returns the memory outside the heap at the peak of the heap, which may lie in the interval before
-// the highest sample or, if the peak is higher than this sample, after it. The highest value of the
-// interval is used, because the memory outside may have grown before the peak.
+// Returns the memory outside the heap at the peak of the heap. The peak may lie in the interval
+// before the highest sample or, if the peak is higher than this sample, after it. Uses the highest
+// value of the interval, because the memory outside may have grown before the peak.
 static double outside_at_peak(const struct process_rss_outside *o, const struct replay_run *run,
                               const struct results_sample *highest)
 {
@@ -259,8 +261,8 @@ static double outside_at_peak(const struct process_rss_outside *o, const struct 
     return bytes + library_bytes(run);
 }
 
-// Finds the peak over the recorded samples, the samples of the replay, and the peak of the heap,
-// which may lie between samples.
+// Finds the peak over the recorded samples, the samples of the replay, and the peak of the heap.
+// The peak of the heap may lie between samples.
 void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run)
 {
     struct predicted_peak p = {.outside = o, .library_bytes = library_bytes(run)};

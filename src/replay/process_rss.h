@@ -1,6 +1,7 @@
-// Resident memory of the whole process on each allocator: the heap, as replayed, plus the memory
-// outside the heap, as sampled in the recording. The memory outside is the sampled RSS minus the
-// heap of the recorded allocator, which must be among the allocators replayed.
+// Predicts the resident memory of the whole process on each allocator. It is the sum of the heap in
+// the replay and the memory outside the heap at the recorded samples. The memory outside the heap
+// is the sampled RSS minus the heap of the recorded allocator. The recorded allocator must be among
+// the allocators replayed.
 #ifndef HEAPTAPE_REPLAY_PROCESS_RSS_H
 #define HEAPTAPE_REPLAY_PROCESS_RSS_H
 
@@ -29,23 +30,24 @@ struct process_rss_outside {
 int process_rss_predict(struct replay_session *s);
 void process_rss_release(struct process_rss_outside *o);
 
-// Sets these figures of a run, from its samples and its figures peak_rss_bytes, end_rss_bytes and
-// library_bytes. o->n must not be 0.
+// Sets the figures process_peak_rss_bytes and outside_rss_bytes of a run. Computes them from the
+// run's samples and the figures peak_rss_bytes, end_rss_bytes and library_bytes. o->n must not be
+// 0.
 void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run);
 
-// Returns the result on the recorded allocator with its default settings, from which the memory
-// outside the heap is computed, or NULL.
+// Returns the result on the recorded allocator with its default settings, or NULL. The memory
+// outside the heap is computed from this result.
 const struct replay_result *process_rss_recorded(const struct replay_session *s);
 
 // Returns the reason why the memory of the process is unknown, or NULL. The string is static.
 const char *process_rss_missing_reason(const struct replay_session *s);
 
-// Returns true if the predicted memory includes the memory of heaptape in the recorded process,
-// whose size is unknown without a map of pages.
+// Returns true if the predicted memory includes the memory of heaptape in the recorded process. The
+// size of that memory is unknown without a map of pages.
 bool process_rss_has_recording(const struct replay_session *s);
 
-// Returns the memory outside the heap after `event` calls in a run, with the files of its
-// allocator. NAN: unknown.
+// Returns the memory outside the heap after `event` calls in a run, including the files of the
+// run's allocator. Returns NAN if unknown.
 double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,
                            uint64_t event);
 

@@ -5,16 +5,16 @@
 #include <math.h>
 #include <stdint.h>
 
-// Maximum estimated cost of recording, relative to the remaining time; the estimate may be off by
+// Maximum estimated cost of recording, relative to the remaining time. The estimate may be wrong by
 // half.
 #define RECORDING_PART 0.6
 
-// Maximum share of CPU time spent in page faults of big blocks. These also depend on huge pages,
-// which makes the remainder uncertain.
+// Maximum share of CPU time spent in page faults of big blocks. These page faults also depend on
+// huge pages, which makes the remaining time uncertain.
 #define USE_PART 0.5
 
-// The code outside the calls runs faster or slower on another placement of the blocks, by this share
-// of its time in 95 % of all cases: see docs/design/replay.md.
+// The code outside the calls runs faster or slower if blocks are placed differently. In 95 % of all
+// cases, the difference is at most this share of the code's time (docs/design/replay.md).
 #define PLACEMENT_PART 0.12
 
 // Maximum factor by which cold caches may slow down calls in the program compared to the replay.
@@ -33,7 +33,8 @@ static double value_of(const struct replay_result *r, unsigned figure, size_t ru
     return r->n_runs ? measure_median(values, r->n_runs) : NAN;
 }
 
-// Returns a figure minus the null allocator's. The null allocator uses the same pages over and over.
+// Returns a figure minus the null allocator's figure. The null allocator uses the same pages
+// repeatedly.
 static double more_than_null(const struct replay_session *s, const struct replay_result *r,
                              unsigned figure, size_t run)
 {
@@ -92,7 +93,7 @@ struct program_time program_time(const struct replay_session *s)
         .replayed_calls_ns = r ? program_calls_ns(s, r) : NAN,
         .timed_calls_ns = s->calls_max_ns ? (double)s->calls_min_ns : NAN,
     };
-    // Both are lower bounds; fmax() ignores NAN.
+    // Both values are lower bounds. fmax() ignores NAN.
     t.calls_ns = fmax(t.replayed_calls_ns, t.timed_calls_ns);
     t.missing_reason = missing_reason(s, &t);
     t.share = t.missing_reason ? NAN : t.calls_ns / t.cpu_ns;
@@ -115,14 +116,14 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
     return load_ns(s, r, ALL_RUNS);
 }
 
-// Returns how much longer the calls take in the program than in the replay, if they take `ns`
-// there.
+// Returns the factor by which the calls take longer in the program than in the replay (at most
+// MAX_SLOWER), if they take `ns` in the program.
 static double slower_by(const struct program_time *t, double ns)
 {
     return t->replayed_calls_ns > 0 ? fmin(ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
 }
 
-// Returns the program's CPU time with the difference of one run, or of the medians, added.
+// Returns the program's CPU time plus the difference of one run, or of the medians.
 static double predicted_run_ns(const struct replay_session *s, const struct program_time *t,
                                const struct replay_result *r, double slower, size_t run)
 {
@@ -172,7 +173,8 @@ double program_rest_share(const struct program_time *t)
     return 1 - t->share;
 }
 
-// Returns the ratio of each round of runs, with an interval. Runs of one round are consecutive.
+// Returns the ratio of the predicted times, with an interval over the rounds of runs. Runs with the
+// same index belong to one round.
 static struct measure_ratio ratio_of_rounds(const struct replay_session *s,
                                             const struct program_time *t,
                                             const struct replay_result *r, double slower)

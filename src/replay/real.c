@@ -29,15 +29,15 @@ char **replay_real_recorded(const struct replay_session *s)
     return argv;
 }
 
-// Returns the value on a line of /proc/PID/status, which must be in kB, in bytes.
+// Returns the value on a line of /proc/PID/status in bytes. The line must be in kB.
 static uint64_t status_bytes(const char *status, const char *name)
 {
     const char *line = strstr(status, name);
     return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-// Returns the highest private memory so far. The high-water mark includes peaks between samples but
-// counts all resident memory, so file and shared pages are subtracted.
+// Returns the highest private memory so far. The high-water mark includes peaks between samples,
+// but it counts all resident memory. Therefore file pages and shared pages are subtracted.
 static double highest_private(int fd, double so_far)
 {
     char text[4096];
@@ -75,7 +75,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
     char path[64];
     struct rusage usage;
     uint64_t began = clock_monotonic_ns();
-    // The program may itself be linked with an allocator; preload libc to override it.
+    // The program may be linked with an allocator. Preload libc to override that allocator.
     char **environment = launch_environment(a, "libc.so.6");
     if (!environment)
         return err_no_memory(e, NULL);

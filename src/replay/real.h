@@ -5,13 +5,14 @@
 #include "replay/session.h"
 
 // Returns the recorded command line for replay_real_run(), in a single allocation that the caller
-// frees, or NULL if it was not recorded or when out of memory.
+// must free. Returns NULL if the command line was not recorded, or when out of memory.
 char **replay_real_recorded(const struct replay_session *s);
 
-// Runs the program `runs` times on each of `n` results, in turn, after the session has run. Figures
-// are stored in the result's `real`. The allocator is preloaded with LD_PRELOAD and its tunables are
-// set; input and output are /dev/null. Returns 0, -ENOMEM, a negative errno if the program could not
-// be started, or -ECHILD if its exit status differs from the first run's.
+// Runs the program `runs` times for each of `n` results, in turn. Call after the session has run.
+// Stores figures in the member `real` of the result. LD_PRELOAD preloads the allocator, and the
+// allocator's tunables are set. Input and output are /dev/null. Returns 0, -ENOMEM, a negative
+// errno if the program could not be started, or -ECHILD if its exit status differs from the first
+// run's exit status.
 int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
                     char *const argv[], struct err *e);
 

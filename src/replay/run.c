@@ -108,7 +108,7 @@ static int check_end(const struct run_explained *w, const struct allocator *a,
     return 0;
 }
 
-// Called first, because an error of the decoder may cause the other errors.
+// Call first, because an error of the decoder may cause the other errors.
 static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
 {
     if (!streaming)
@@ -165,8 +165,8 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
     return 0;
 }
 
-// Sets the means over the calls. Each sample stands for the calls up to halfway to the samples on
-// either side.
+// Sets the means over the calls. Each sample represents the calls up to halfway to the previous and
+// the next sample.
 static void find_means(struct replay_run *run)
 {
     double rss = 0, live = 0, events = 0;
@@ -292,7 +292,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     struct shared shared;
     struct streaming *streaming = NULL;
     *run = (struct replay_run){0};
-    // Two additional samples: at the start and at the end.
+    // Two additional samples are taken, at the start and at the end.
     const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats_samples : 0,
                           plan_threads(p), s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);

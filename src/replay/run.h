@@ -19,9 +19,9 @@ struct replay_run_settings {
     bool snapshots;      // copy the slot table at the SNAPSHOT op and at the end
     bool paced;          // keep the pace of the plan
     bool coupled;        // keep threads as close together as they were when recorded
-    unsigned trim_step;  // execute every n-th TRIM op; 0: execute none
-    uint64_t timeout_ns; // kill the player after this long without progress; 0: never
-    // Measure memory again this long after everything has been freed; 0: do not.
+    unsigned trim_step;  // execute every n-th TRIM op, or none if 0
+    uint64_t timeout_ns; // kill the player after this time without progress; 0 for no limit
+    // Measure memory again this long after everything has been freed. If 0, do not measure again.
     uint64_t idle_wait_ns;
 };
 
@@ -30,7 +30,7 @@ struct replay_call {
     uint64_t count;
     double mean_ns; // excludes outliers
     double p50_ns, p99_ns, p999_ns, max_ns;
-    uint64_t outliers;     // calls longer than 10 µs and ten times the 99th percentile
+    uint64_t outliers;     // number of calls longer than 10 µs and ten times the 99th percentile
     double undisturbed_ns; // mean of the lowest 99 %
 };
 
@@ -44,7 +44,7 @@ struct replay_refused {
 // first call.
 struct replay_run {
     union figures figures;
-    struct replay_refused refused;  // the first of figures.refused_calls
+    struct replay_refused refused;  // first call that counts in figures.refused_calls
     int counters_errno;             // why a hardware counter is unknown
     bool counters_with_kernel;      // counters include the kernel's work
     uint64_t checked_blocks;        // only with RESULTS_TOUCH_VERIFY
@@ -53,23 +53,23 @@ struct replay_run {
     struct results_stats *stats;
     size_t n_stats;
     struct results_span *spans;             // by thread of the plan
-    uint64_t *snapshots;                    // as returned by results_snapshots(); NULL: none
+    uint64_t *snapshots;                    // as returned by results_snapshots(), or NULL
     size_t snapshot_entries;                // number of slot table entries
     uint64_t requested_bytes, usable_bytes; // sums over all blocks; only with RESULTS_TOUCH_USABLE
-    char trim_function[RESULTS_NAME_BYTES]; // function that TRIM ops call; "": none
-    struct replay_call *calls;              // HT_KIND_LIMIT entries; NULL: not timed
-    struct replay_call *sizes;              // by results_size_class(); NULL: not timed
+    char trim_function[RESULTS_NAME_BYTES]; // function that TRIM ops call, or ""
+    struct replay_call *calls;              // array of HT_KIND_LIMIT entries; NULL if not timed
+    struct replay_call *sizes;              // by results_size_class(); NULL if not timed
     uint32_t violation;                     // after -EILSEQ: enum results_violation
-    int wait_status;                        // after -ECHILD: in the form returned by wait(2)
+    int wait_status;                        // after -ECHILD: status as from wait(2)
     char *library;                          // file that provides malloc
-    char version[RESULTS_VERSION_BYTES];    // as reported by the allocator; "": unknown
+    char version[RESULTS_VERSION_BYTES];    // as reported by the allocator; "" if unknown
 };
 
 // Plays the plan once. Returns 0, -ECHILD if the player died, -ETIMEDOUT if it made no progress,
 // -ENOEXEC if another library provides malloc, -ENOMEM if the allocator was out of memory, -EILSEQ
-// if it violated the malloc contract (RESULTS_TOUCH_VERIFY), -EBADMSG if the player did not make
-// exactly the calls in the plan, or another negative errno. The allocator's output goes to stderr.
-// On failure, *run owns nothing.
+// if the allocator violated the malloc contract (RESULTS_TOUCH_VERIFY), -EBADMSG if the player did
+// not make exactly the calls in the plan, or another negative errno. The allocator's output goes to
+// stderr. On failure, *run owns nothing.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
 
@@ -81,8 +81,8 @@ void replay_run_calibrate(void);
 void replay_run_move_memory(struct replay_run *run, struct replay_run *memory);
 void replay_run_release(struct replay_run *run);
 
-// Loads the allocator into the player without a replay. If the allocator provides malloc, returns 0
-// and sets `version` ("": not reported) and *library. Otherwise returns a negative errno.
+// Loads the allocator into the player without a replay. If the allocator provides malloc, sets
+// `version` ("" if not reported) and *library, and returns 0. Otherwise returns a negative errno.
 int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128],
                  char **library, struct err *e);
 

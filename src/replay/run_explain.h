@@ -8,7 +8,7 @@
 
 // The run to explain.
 struct run_explained {
-    const struct plan *plan; // NULL: a probe, which has no plan
+    const struct plan *plan; // NULL for a probe, which has no plan
     const struct watchdog *watchdog;
 };
 

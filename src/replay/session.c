@@ -90,8 +90,8 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     return summary.events;
 }
 
-// Sets the duration of a timestamp unit at the requested speed. At full speed, the duration is used
-// for the allocator's clock.
+// Sets the duration of a timestamp unit at the requested speed. At full speed, the duration is only
+// used for the allocator's clock.
 static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);
@@ -186,7 +186,7 @@ static void note_recording(struct replay_session *s, const struct workload_heade
         s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
 
-// Finds bounds on the memory of the workload, which takes another pass over its ops.
+// Finds bounds on the memory of the workload. This needs another pass over the workload's ops.
 static int find_placement(struct replay_session *s, uint64_t events, struct err *e)
 {
     uint64_t max = s->settings.placement_events;

@@ -23,9 +23,9 @@
 #include "workload/file.h"
 
 enum replay_threads {
-    REPLAY_THREADS_AUTO,    // REAL for time, COUPLED for memory; with a pace, COUPLED for both
+    REPLAY_THREADS_AUTO,    // REAL for time and COUPLED for memory; with a pace, COUPLED for both
     REPLAY_THREADS_REAL,    // each thread runs as fast as the dependencies allow
-    REPLAY_THREADS_COUPLED, // as close together as when recorded, except in the timed run
+    REPLAY_THREADS_COUPLED, // threads as close together as when recorded, except in the timed run
     REPLAY_THREADS_ONE,     // all calls in a single thread, in recorded order
 };
 
@@ -34,41 +34,42 @@ struct replay_settings {
     unsigned runs; // number of measured runs on each allocator, up to MEASURE_MAX_RUNS
     enum results_touch touch;
     enum replay_threads threads;
-    double speed;        // multiple of the recorded pace; 0: full speed
-    uint64_t timeout_ns; // a run fails after this long without progress; 0: never
-    uint64_t idle_ns; // measure memory again this long after everything has been freed; 0: do not
-    uint64_t memory_bytes;            // larger plans are streamed; 0: plan_default_memory()
-    uint64_t stats_every, trim_every; // interval in calls; 0: never
+    double speed;        // multiple of the recorded pace; 0 for full speed
+    uint64_t timeout_ns; // a run fails after this time without progress; 0 for no limit
+    // Measure memory again this long after everything has been freed; 0 to measure only once.
+    uint64_t idle_ns;
+    uint64_t memory_bytes;            // larger plans are streamed; 0 for plan_default_memory()
+    uint64_t stats_every, trim_every; // intervals in calls; 0 for never
     bool verify;                      // check the allocator instead of measuring it
-    // Each of the next three members adds a run on each allocator. This run
-    bool latency;                // times each call
-    bool internal_fragmentation; // reads usable sizes
-    bool fragmentation;          // records block addresses
-    // Search the best placement of a workload with at most this number of events; 0: never
+    // Each of the next three members adds a run on each allocator.
+    bool latency;                // in this run, each call is timed
+    bool internal_fragmentation; // in this run, usable sizes are read
+    bool fragmentation;          // in this run, block addresses are recorded
+    // Search for the best placement if the workload has at most this number of events. 0 for never.
     uint64_t placement_events;
-    bool no_cache; // neither cache the plan nor use a cached one
+    bool no_cache; // neither cache the plan nor use a cached plan
     bool quiet;    // do not show progress on stderr
 };
 
 // Figures of a run of the real program. Memory is private resident memory of the process that was
-// started; CPU time includes the children that it waited for.
+// started. CPU time includes the children that the process waited for.
 enum replay_real_figure { REAL_WALL, REAL_CPU, REAL_PEAK_RSS, REAL_FIGURES };
 struct replay_real {
-    double values[REAL_FIGURES]; // ns, ns, bytes
+    double values[REAL_FIGURES]; // in ns, ns and bytes
 };
 
 struct replay_result {
     struct allocator allocator;
-    unsigned trim_step; // execute every n-th TRIM op; initially 1; 0: execute none
+    unsigned trim_step; // execute every n-th TRIM op, or none if 0; initially 1
     struct replay_run *runs;
     size_t n_runs, runs_capacity;
-    struct replay_run latency; // the timed run; `calls` is NULL if there is none
+    struct replay_run latency; // the timed run; `calls` is NULL if there was no timed run
     struct replay_run usable;  // the run that reads usable sizes
     struct replay_run stats;   // the run that reads the allocator's statistics
     struct fragmentation fragmentation[PLAN_SNAPSHOTS];
     union figures figures;    // summary of the runs
-    size_t typical;           // number of the run with the median wall time
-    size_t typical_memory;    // number of the run with the median peak RSS, whose timeline is shown
+    size_t typical;           // index of the run with the median wall time
+    size_t typical_memory;    // index of the run with the median peak RSS, whose timeline is shown
     struct replay_real *real; // set by replay_real_run()
     size_t n_real;
 };
@@ -77,25 +78,25 @@ struct replay_session {
     struct replay_settings settings;
     const char *workload;        // name; borrowed
     struct workload_file *input; // borrowed
-    char *recorded_allocator;    // file; NULL or "": unknown
-    // pid of the parent from which the recorded process inherited blocks; 0: none.
+    char *recorded_allocator;    // file; NULL or "" if unknown
+    // pid of the parent from which the recorded process inherited blocks, or 0.
     uint32_t forked_from;
     char *recorded_argv; // each argument is terminated by NUL
     size_t recorded_argv_bytes;
-    double ns_per_stamp; // 0: no timestamps
+    double ns_per_stamp; // 0 if there are no timestamps
     bool has_samples;    // there are samples of the recorded program's memory
-    // Resident memory of the recording in the recorded process; 0: unknown
+    // Resident memory of the recording in the recorded process, or 0 if unknown.
     uint64_t recording_rss_bytes;
     bool has_cxx;                       // the recorded process had loaded the C++ library
     struct process_rss_outside outside; // set after the runs
-    // Bounds on the memory of the workload. The reason is NULL if they are known; else a static
-    // string.
+    // Bounds on the memory of the workload. The reason is NULL if the bounds are known; otherwise
+    // it is a static string.
     struct placement_bounds placement;
     const char *placement_missing_reason;
-    uint64_t recorded_cpu_ns; // CPU time of the recorded process; 0: unknown
+    uint64_t recorded_cpu_ns; // CPU time of the recorded process, or 0 if unknown
     uint64_t recording_ns;    // estimated part of recorded_cpu_ns that was spent recording
-    uint64_t calls_min_ns,
-        calls_max_ns; // bounds on the part spent in allocator functions, as timed; max 0: unknown
+    // Bounds on the part spent in allocator functions, as timed. calls_max_ns is 0 if unknown.
+    uint64_t calls_min_ns, calls_max_ns;
     struct plan *plan;
     struct plan_settings plan_settings;
     struct cache cache;
@@ -110,11 +111,11 @@ struct replay_session {
     uint64_t runs_done;
 };
 
-// *s must be released even after a failure.
+// The caller must release *s, even after a failure.
 void replay_session_init(struct replay_session *s, const struct replay_settings *settings);
 void replay_session_release(struct replay_session *s);
 
-// Adds an allocator. Syntax and errors: see allocator_parse().
+// Adds an allocator. See allocator_parse() for the syntax and the errors.
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e);
 
 // Reads the workload into the plan. The file must be rewindable. If replay_session_needs_input()
@@ -124,13 +125,13 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
                         struct err *e);
 bool replay_session_needs_input(const struct replay_session *s);
 
-// Runs each allocator, including the null allocator, once per round, then makes the additional
+// Runs each allocator, including the null allocator, once per round. Then makes the additional
 // runs. Returns 0, or a negative errno of replay_run().
 int replay_session_run(struct replay_session *s, struct err *e);
 
-// Adds one measured run on allocator number `i`. Use this instead of replay_session_run() to choose
-// each run depending on the previous ones. After a failure, other allocators can still run. Returns
-// 0, or a negative errno of replay_run().
+// Adds one measured run on allocator number `i`. Use this function instead of replay_session_run()
+// to choose each run depending on the previous runs. After a failure, other allocators can still
+// run. Returns 0, or a negative errno of replay_run().
 int replay_session_run_one(struct replay_session *s, size_t i, struct err *e);
 
 // Return the latencies of the calls of a kind or of a size class (results_size_class()), minus the
@@ -142,7 +143,7 @@ struct replay_call replay_session_call(const struct replay_session *s,
 struct replay_call replay_session_size(const struct replay_session *s,
                                        const struct replay_result *r, unsigned class);
 
-// Returns how threads ran when memory was measured; never REPLAY_THREADS_AUTO.
+// Returns how threads ran when memory was measured. Never returns REPLAY_THREADS_AUTO.
 enum replay_threads replay_session_memory_threads(const struct replay_session *s);
 
 // Returns true if memory is measured in separate runs. A paced replay measures memory in the same
@@ -151,11 +152,13 @@ bool replay_session_memory_apart(const struct replay_session *s);
 
 // The lowest memory that any placement of the blocks is known to need.
 struct replay_best_placement {
-    double bytes;                       // NAN: unknown
-    const struct replay_result *result; // allocator that reached it; NULL: the placement search
+    double bytes; // NAN if unknown
+    // Result of the allocator that reached this memory, or NULL if the placement search found it.
+    const struct replay_result *result;
 };
 
-// Returns the better one of the placement that was found and the lowest peak RSS of the allocators.
+// Returns the lower value of two: the placement that was found, and the lowest peak RSS of the
+// allocators.
 struct replay_best_placement replay_session_best_placement(const struct replay_session *s);
 
 // Returns the ratio of a figure to the same figure of the first allocator.

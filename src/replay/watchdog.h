@@ -8,19 +8,19 @@
 #include <stdbool.h>
 
 struct watchdog {
-    const struct plan *plan;           // NULL: a probe, which has no plan
-    const struct streaming *streaming; // NULL: the plan is not streamed
+    const struct plan *plan;           // NULL for a probe, which has no plan
+    const struct streaming *streaming; // NULL if the plan is not streamed
     const struct results *results;
-    // Position of each thread, then the position of the main thread before and after the threads
-    // run.
+    // Position of each thread, followed by the position of the main thread before and after the
+    // threads run.
     const struct results_position *positions;
     uint64_t n_threads;
-    uint64_t timeout_ns; // 0: no limit
+    uint64_t timeout_ns; // 0 if there is no limit
     uint64_t seen;       // hash of the positions
     uint64_t still_ns;   // time since the positions last changed
 };
 
-// Call before the player starts, because afterwards the lengths in `r` cannot be trusted.
+// Call before the player starts. Afterwards the lengths in `r` cannot be trusted.
 void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming,
                    struct results *r, uint64_t timeout_ns);
 
@@ -28,15 +28,16 @@ void watchdog_init(struct watchdog *w, const struct plan *p, const struct stream
 uint64_t watchdog_interval_ns(const struct watchdog *w);
 
 // Call after each interval. Returns true if no thread has made progress for the timeout. Threads
-// that are sleeping until a call is due or waiting for the decoder do not count as stuck.
+// that are sleeping until a call is due, or waiting for the decoder, do not count as stuck.
 bool watchdog_is_stuck(struct watchdog *w);
 
-// Finds a thread's current op. Thread n_threads is the main thread before and after the others run.
-// Returns false if the thread has not started or has ended, or if the op cannot be read.
+// Finds a thread's current op. Thread n_threads is the main thread before and after the other
+// threads run. Returns false if the thread has not started or has ended, or if the op cannot be
+// read.
 struct watchdog_op {
     unsigned op; // enum plan_op
     uint64_t size;
-    uint64_t position; // same as failed_position in struct results
+    uint64_t position; // like failed_position in struct results
 };
 bool watchdog_op_of(const struct watchdog *w, uint64_t thread, struct watchdog_op *op);
 

@@ -13,9 +13,8 @@
 struct pending_op {
     struct plan *plan;
     struct plan_stream *stream;
-    uint32_t thread,
-        // Thread in the player; thread in the workload, which differs if one thread plays all ops.
-        recorded;
+    // Thread in the player, and thread in the workload. They differ if one thread plays all ops.
+    uint32_t thread, recorded;
     const struct workload_op *op;
     uint64_t number; // position in the workload's thread; set only if residency was recorded
     struct err *e;
@@ -51,8 +50,8 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
     return 0;
 }
 
-// Returns the op's slot, growing the table if the slot is new. Even a tiny workload may name any
-// slot, so the table is limited by the memory allowed.
+// Returns the op's slot, and grows the table if the slot is new. Even a tiny workload may name any
+// slot, so the memory allowed limits the table.
 static int need_slot(struct pending_op *a, struct plan_slot **slot)
 {
     struct plan *p = a->plan;
@@ -132,8 +131,8 @@ static int put_sample(struct pending_op *a)
     return plan_note_point(p, a->e);
 }
 
-// Appends a PACE unless the stream's last one was very recent. A sleep is accurate to about 10 µs;
-// allocators that return memory after a delay do so 10 ms or more after its last use.
+// Appends a PACE unless the stream has a recent PACE. A sleep is accurate to about 10 µs.
+// Allocators that return memory after a delay do so 10 ms or more after its last use.
 static int put_pace(struct pending_op *a, uint64_t stamp)
 {
     enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
@@ -170,7 +169,7 @@ static int put_dependencies(struct pending_op *a)
     return 0;
 }
 
-// Allocates a slot table entry for the slot's new block. Called before the op is appended, because
+// Allocates a slot table entry for the slot's new block. Call before the op is appended, because
 // the entry may require a WAIT.
 static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
 {
@@ -188,7 +187,7 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
     return rc;
 }
 
-// Offers surplus entries to other threads, to be used after this thread's last op.
+// Offers surplus entries to other threads. They may be used after this thread's last op.
 static int share_entries(struct pending_op *a)
 {
     uint64_t position;
@@ -228,8 +227,8 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
 }
 
 // Converts a block's measured KiB to the number of KiB to touch. Only whole pages of the block were
-// measured, and their number depends on the block's address. If all whole pages were used, the rest
-// of the block was used as well. With another allocator, the rest may start a new page.
+// measured. Their number depends on the block's address. If all whole pages were used, the rest of
+// the block was used as well. With another allocator, the rest may start a new page.
 static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 {
     uint64_t whole = WORKLOAD_PAGE_BYTES;
@@ -238,9 +237,9 @@ static uint64_t of_block_kib(uint64_t kib, uint64_t size)
                : kib;
 }
 
-// Returns the known use of other blocks from the same call site or, if the site is unknown, of
-// other blocks in the same size class. Blocks from calloc are kept separate. Returns NULL when out
-// of memory.
+// Returns the known use of other blocks from the same call site. If the site is unknown, returns
+// the use of other blocks in the same size class. Blocks from calloc are counted separately.
+// Returns NULL when out of memory.
 static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size,
                                     bool zeroed)
 {
@@ -267,8 +266,7 @@ static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
     to->by_part[part].used += used;
 }
 
-// Returns the part that contains byte `number`, with the blocks in ascending order of their used
-// share.
+// Returns the part that contains byte `number`, if the blocks are sorted by their used share.
 static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
 {
     unsigned part = 0;
@@ -280,7 +278,7 @@ static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
 
 // Estimates a block's used bytes from other blocks, as their median share weighted by bytes. Most
 // blocks are used either entirely or hardly at all. A mean would underestimate buffers that are
-// allocated repeatedly, because pools that are set up once are hardly used.
+// allocated repeatedly, because it would include pools that are set up once and hardly used.
 static uint64_t expect_use(const struct plan_use *u, uint64_t size)
 {
     const uint64_t middle[] = {(u->all.bytes - 1) / 2, u->all.bytes / 2};
@@ -302,9 +300,9 @@ static int release_late(struct pending_op *a, struct plan_slot *slot)
     return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
 }
 
-// Appends a TOUCH with the use of the op's block if the use is known or can be estimated; without a
-// TOUCH, the player guesses. If the block was not measured, or was in memory that was already
-// resident, the use is estimated from blocks with the same call site and size class, or just the
+// If the use of the op's block is known or can be estimated, appends a TOUCH with the use. Without
+// a TOUCH, the player guesses. If the block was not measured, or was in memory that was already
+// resident, the use is estimated from blocks with the same call site and size class, or only the
 // same size class.
 static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_slot *slot)
 {
@@ -487,7 +485,7 @@ static unsigned preexisting_kind(const struct plan_slot *slot)
     return slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
 }
 
-// A block that is preexisting because the workload is a slice names the call that allocated it.
+// In a slice, a preexisting block names the call that allocated it.
 static void note_preexisting_family(struct plan_slot *slot, const struct workload_op *op)
 {
     struct workload_op allocated_by = {.align = op->align, .kind = (uint8_t)op->value};
@@ -532,7 +530,7 @@ static int add_thread_create(struct pending_op *a)
 {
     const struct workload_op *op = a->op;
     struct plan_stream *child;
-    // Thread 0 is the player's main thread, and a thread that already has ops runs from the start.
+    // Thread 0 is the player's main thread. A thread that already has ops runs from the start.
     if (a->plan->facts.one_thread)
         return put_without_call(a);
     if ((op->flags & WORKLOAD_FAILED) || op->value == 0 || op->value >= PLAN_MAX_THREADS)
@@ -768,7 +766,7 @@ int plan_put_end(struct plan *p, struct err *e)
 }
 
 // Reads residency only if the index lists it. If the file is damaged, the reader of the ops reports
-// that in more detail.
+// the damage in more detail.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
               struct err *e)
 {

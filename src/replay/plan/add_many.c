@@ -1,13 +1,13 @@
-// Adds plain calls, which make up most of a workload, many at a time. Has the same effect as
-// add_op() in add.c, but keeps the variables in registers.
+// Adds many plain calls at a time, because most ops of a workload are plain calls. Has the same
+// effect as add_op() in add.c, but keeps the variables in registers.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-// How the fast path adds ops of a kind; 0: use add_op().
+// How the fast path adds ops of a kind. 0 means that add_op() must be used.
 enum { ALLOCATES = 1, FREES, RESIZES };
 
 static const struct {
-    uint8_t how, freed_by; // freed_by: the kind stored in struct plan_slot
+    uint8_t how, freed_by; // freed_by is the kind stored in struct plan_slot
 } plain_calls[HT_KIND_LIMIT] = {
     [HT_MALLOC] = {ALLOCATES, HT_FREE},
     [HT_CALLOC] = {ALLOCATES, HT_FREE},
@@ -30,7 +30,7 @@ struct adding {
     uint32_t fresh, n_free;
     int64_t live, peak;
     uint64_t to_peak, max_block_bytes;
-    uint64_t bytes; // bytes allocated and freed
+    uint64_t bytes; // number of bytes allocated and freed
     size_t indexed, done;
 };
 
@@ -125,7 +125,7 @@ static inline void resize_block(struct plan_slot *slot, uint64_t size, uint64_t 
     }
 }
 
-// Writes the call of `op`, which must have a slot. Returns false and changes nothing if the call is
+// Writes the call of `op`, which must have a slot. Returns false, without changes, if the call is
 // not plain.
 static inline bool add_call(const struct plan *p, struct plan_stream *s,
                             const struct workload_op *op, struct adding *a)

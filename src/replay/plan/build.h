@@ -10,11 +10,10 @@
 // A slot of the workload. The array is indexed by slot number.
 struct plan_slot {
     uint64_t size;  // requested
-    uint32_t entry; // slot table entry; 0: the slot is empty
-    uint8_t free_kind,
-        // kind of call that can free the block, and the alignment that the call requires
-        align_log2;
-    // For big blocks: share that the program did not use, in units of 1/PLAN_UNUSED_ALL.
+    uint32_t entry; // slot table entry, or 0 if the slot is empty
+    // Kind of call that can free the block, and the alignment that this call requires.
+    uint8_t free_kind, align_log2;
+    // For big blocks: the share that the program did not use, in units of 1/PLAN_UNUSED_ALL.
     uint16_t unused;
 };
 #define PLAN_UNUSED_ALL UINT16_MAX
@@ -24,20 +23,21 @@ struct plan_late {
     struct plan_stream *owner; // stream of the op that allocated or resized the block
     uint32_t thread;           // thread in the workload
     uint32_t entry;
-    bool zeroed;    // from calloc
-    uint64_t touch; // number of the extra word of the block's TOUCH; 0: no TOUCH
-    // Pages in the block, pages used, KiB used contiguously from the start.
+    bool zeroed;    // allocated by calloc
+    uint64_t touch; // number of the extra word of the block's TOUCH, or 0 if there is no TOUCH
+    // Number of pages in the block, number of pages used, and KiB used contiguously from the start.
     uint64_t pages, used, front_kib;
-    uint64_t due, touched; // pages used so far, and pages touched by the ops so far
+    // Pages that should be touched by now, and pages that the ops so far touch.
+    uint64_t due, touched;
     const struct workload_residency_step *steps; // next step; borrowed while ops are added
     size_t n_steps;
-    // A sample or step has occurred since, so the pages of the block's TOUCH are final.
+    // A sample or step has occurred since the TOUCH, so the pages of the block's TOUCH are final.
     bool sampled;
 };
 
 // A window in a streamed plan's file.
 struct plan_window {
-    // Byte offset of the words, which are followed by the array of struct plan_window_segment.
+    // Byte offset of the words. The array of struct plan_window_segment follows the words.
     uint64_t at;
     uint64_t words;    // number of words used
     uint64_t segments; // number of threads with ops in the window
@@ -55,8 +55,8 @@ struct plan_allocation {
     uint32_t thread;
 };
 
-// Requested and used bytes of the big blocks whose use is known. by_part[i] counts the blocks that
-// are used to i eighths.
+// Requested and used bytes of the big blocks whose use is known. by_part[i] counts the blocks of
+// which i eighths are used.
 enum { PLAN_USE_PARTS = 8 };
 struct plan_use {
     struct {
@@ -73,7 +73,7 @@ struct plan_member {
 };
 
 struct plan_section {
-    struct plan_member *members; // the first member has the section's first op
+    struct plan_member *members; // the first member contains the section's first op
     size_t n, capacity;
     uint64_t first_op; // number of that op in the first member's stream
 };
@@ -84,7 +84,7 @@ enum {
     // more precise.
     PLAN_SECTION_CALLS = 8,
     PLAN_SECTION_BYTES = 16384, // bytes allocated and freed
-    PLAN_SECTION_PART = 32,     // and at least this fraction of the peak of live bytes so far
+    PLAN_SECTION_PART = 32, // denominator: at least this fraction of the peak of live bytes so far
 };
 
 // State that keeps threads as close together as they were when recorded; see couple.c.
@@ -96,26 +96,26 @@ struct plan_coupling {
 
 struct plan {
     const char *name;
-    const struct samples_residency *residency; // borrowed while ops are added; NULL: not recorded
-    uint64_t *op_numbers;                      // by thread of the workload: number of the next op
+    const struct samples_residency *residency; // borrowed while ops are added; NULL if not recorded
+    uint64_t *op_numbers;                      // number of the next op, by thread of the workload
     size_t n_op_numbers, op_numbers_capacity;
-    struct plan_use
-        uses[2]
-            // Blocks so far by the power of two of their size: [0] for blocks not from calloc, [1]
-            // for blocks from calloc.
-            [PLAN_SIZE_CLASSES];
-    struct plan_use *site_uses; // same, by call site
+    // Use of the blocks so far, by the power of two of their size. [0] is for blocks not from
+    // calloc, [1] for blocks from calloc.
+    struct plan_use uses[2][PLAN_SIZE_CLASSES];
+    struct plan_use *site_uses; // like `uses`, but by call site
     size_t n_site_uses, site_uses_capacity;
-    struct map use_of_site; // index in site_uses + 1, by site << 7 | class << 1 | from calloc
+    // Maps a site, size class and source to the index in site_uses plus 1. The key is site << 7 |
+    // class << 1 | (1 if from calloc).
+    struct map use_of_site;
     struct plan_settings settings;
-    struct plan_memory memory;   // header, array of threads, streams
-    struct plan_memory ring;     // streamed: the window being filled
+    struct plan_memory memory;   // contains the header, the array of threads, and the streams
+    struct plan_memory ring;     // for a streamed plan: the window being filled
     uint64_t *window_words;      // words of `ring`
-    struct plan_window *windows; // facts.windows entries
+    struct plan_window *windows; // array with facts.windows entries
     size_t windows_capacity;
     uint64_t header_at, memory_bytes;
     uint64_t file_at; // byte offset of the words in their file; 0 unless the plan was loaded
-    struct plan_stream **streams; // by thread number; NULL: no ops so far
+    struct plan_stream **streams; // by thread number; NULL if there are no ops so far
     size_t n_streams, streams_capacity;
     struct plan_stream preexisting, leftovers;
     struct plan_slot *slots;
@@ -125,7 +125,7 @@ struct plan {
     struct plan_snapshot snapshots[PLAN_SNAPSHOTS];
     bool has_snapshot;        // the op at snapshot_after_ops has been added
     uint32_t snapshot_thread; // thread of that op
-    uint64_t snapshot_op;     // number of that op; threads that start later depend on this op
+    uint64_t snapshot_op;     // number of that op; threads that start later depend on it
     uint64_t added;           // number of ops added
     struct slot_table slot_table;
     uint64_t *samples; // word numbers of the SAMPLE ops
@@ -149,19 +149,17 @@ struct plan {
     uint64_t mapped_bytes;
     struct plan_late *lates; // in order of allocation
     size_t n_lates, lates_capacity;
-    struct map
-        // By entry of a live block with a TOUCH_LATE: the owner's number and the number of the
-        // owner's next op, plus 1.
-        late_uses;
-    uint64_t next_step; // timestamp of the next step among these blocks; UINT64_MAX: no step
-    uint64_t unused,
-        // in live big blocks: bytes that the program did not use; bytes that it used later
-        late_bytes;
+    // For the entry of a live block with a TOUCH_LATE: the owner's number, and the number of the
+    // owner's next op plus 1.
+    struct map late_uses;
+    uint64_t next_step; // timestamp of the next step of these blocks, or UINT64_MAX
+    // In live big blocks: bytes that the program did not use, and bytes that it used later.
+    uint64_t unused, late_bytes;
     bool whole;          // the workload extends to the end of the process
     bool has_beside;     // a sample has set beside_heap
-    int64_t beside_heap; // private memory other than used blocks, at the first sample
+    int64_t beside_heap; // private memory minus used blocks, at the first sample
     struct plan_coupling coupling;
-    struct plan_live_point *points; // one per SAMPLE
+    struct plan_live_point *points; // array with one entry per SAMPLE
     size_t n_points, points_capacity;
 };
 
@@ -171,13 +169,13 @@ struct plan_call {
     uint64_t entry, size, extra[2];
 };
 
-// Adds with wraparound. Sizes come from a file, so sums can overflow.
+// Adds with wraparound, because sizes come from a file and sums can overflow.
 static inline int64_t plan_wrapping_add(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-// Returns the number n such that every n-th SAMPLE is kept.
+// Returns n if every n-th SAMPLE is kept.
 static inline size_t plan_sample_step(const struct plan *p)
 {
     return (p->n_samples + PLAN_SAMPLES_WANTED - 1) / PLAN_SAMPLES_WANTED;
@@ -185,8 +183,8 @@ static inline size_t plan_sample_step(const struct plan *p)
 
 int plan_no_memory(struct err *e);
 
-// add_many.c: adds ops of a workload thread, stopping at the first one that is not a plain call or
-// that requires another op before it. Returns the number of ops added.
+// add_many.c: adds ops of a workload thread. Stops at the first op that is not a plain call or that
+// requires another op before it. Returns the number of ops added.
 size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
                       const struct workload_op *ops, size_t n);
 
@@ -194,16 +192,16 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
 
 int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call *c, struct err *e);
 
-// Appends a WAIT: the ops that follow wait until `thread` has published `position`. Position 0 is
+// Appends a WAIT. The following ops wait until `thread` has published `position`. Position 0 is
 // always satisfied and needs no op.
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                   struct err *e);
 
-// Appends a COUPLE in the same way.
+// Appends a COUPLE, which works like a WAIT.
 int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                     struct err *e);
 
-// Appends a COUNT with the calls and the change in live bytes since the last one.
+// Appends a COUNT with the number of calls and the change in live bytes since the last COUNT.
 int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e);
 
 // Appends a COUNT and a STATS.
@@ -211,7 +209,7 @@ int plan_put_stats(struct plan *p, struct plan_stream *s, struct err *e);
 int plan_put_trim(struct plan *p, struct plan_stream *s, struct err *e);
 int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e);
 
-// Appends a SWITCH: the ops that follow were recorded in `thread`.
+// Appends a SWITCH. The following ops were recorded in `thread`.
 int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
 
 // Appends a TOUCH for the next call's block. Sets *at to the number of its extra word.
@@ -222,7 +220,7 @@ int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late
 int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late,
                         uint64_t to, struct err *e);
 
-// Appends a PACE: the ops that follow are due `ns` (below 2^56) after the start.
+// Appends a PACE. The following ops are due `ns` (below 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
 
 // streaming.c: implements plan_op_at() for a streamed plan.
@@ -235,8 +233,8 @@ int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_
 // Returns the size of the head of a streamed plan's ring.
 uint64_t plan_streaming_bytes(const struct plan *p);
 
-// check.c: return true if the words of a loaded plan, or of a window with its segments, are safe to
-// play.
+// check.c: plan_check returns true if the words of a loaded plan are safe to play. The other
+// function checks a window with its segments.
 bool plan_check(const struct plan *p);
 bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
                        const struct plan_window_segment *segments);
@@ -245,16 +243,16 @@ bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
 int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op,
                          struct err *e);
 
-// Called before and after each op of `s` is added. At snapshot_after_ops, append the SNAPSHOT and
-// its dependencies.
+// Call before and after each op of `s` is added. At snapshot_after_ops, these functions append the
+// SNAPSHOT and its dependencies.
 int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e);
 int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e);
 
-// Called when all ops have been added.
+// Call when all ops have been added.
 int plan_finish_snapshots(struct plan *p, struct err *e);
 void plan_release_snapshots(struct plan *p);
 
-// couple.c: called before an op of `s` is added.
+// couple.c: call before an op of `s` is added.
 int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op *op, struct err *e);
 void plan_release_coupling(struct plan *p);
 
@@ -266,46 +264,46 @@ static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, ui
            calls >= PLAN_SECTION_CALLS;
 }
 
-// late.c: records a big block that an op of the slot allocates, and the block's use. Returns 0, or
-// -1 when out of memory.
+// late.c: records a big block that an op of the slot allocates, and the use of the block. Returns
+// 0, or -1 when out of memory.
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late);
 
-// Called before an op of `s` frees or resizes the slot's big block; appends the remaining touches.
+// Call before an op of `s` frees or resizes the slot's big block. Appends the remaining touches.
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot,
                        struct err *e);
 
-// Called with a sample taken between the ops so far and the next one.
+// Call with a sample that was taken between the last op so far and the next op.
 void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 
-// Appends the touches that are due for blocks of the stream and of the workload's thread or, if the
-// thread exits, all their remaining touches.
+// Appends the touches that are due for blocks of the stream and of the workload's thread. If the
+// thread exits, appends all remaining touches of these blocks.
 int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits,
                   struct err *e);
 
 // Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// Called when no later sample can show the time at which blocks are used. Assumes that the blocks
-// are used soon, up to the next step.
+// Call when no later sample can show the time at which blocks are used. Assumes that the blocks are
+// used soon, up to the next step.
 void plan_late_use_all(struct plan *p);
 
-// Called at the end of the program; appends the touches that are due for all blocks.
+// Call at the end of the program. Appends the touches that are due for all blocks.
 int plan_late_put_all(struct plan *p, struct err *e);
 
 // Returns a stream that touches blocks after the last op and whose thread has not exited, or NULL
 // if all blocks are used.
 struct plan_stream *plan_late_stream(const struct plan *p);
 
-// add.c: called after the last op of a process that ended. Appends the remaining samples, and
-// touches the rest of the process's big blocks.
+// add.c: call after the last op of a process that ended. Appends the remaining samples, and touches
+// the rest of the process's big blocks.
 int plan_put_end(struct plan *p, struct err *e);
 
 // recorded.c: returns the next sample that is older than the op, or NULL. If `op` is NULL, returns
-// the next sample of any age. Called before the op is added.
+// the next sample of any age. Call before the op is added.
 const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op);
 
-// Called before an op is added, after a SAMPLE has been added, and after all ops have been added,
-// respectively.
+// Call plan_follow before an op is added, plan_note_point after a SAMPLE has been added, and
+// plan_finish_recorded after all ops have been added.
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op);
 int plan_note_point(struct plan *p, struct err *e);
 void plan_finish_recorded(struct plan *p);
@@ -314,7 +312,7 @@ void plan_finish_recorded(struct plan *p);
 uint64_t plan_window_bytes(uint64_t memory_bytes);
 int plan_windows_new(struct plan *p, struct err *e);
 
-// Ends the window, writes it unless it is empty, and starts the next one.
+// Ends the window, writes it unless it is empty, and starts the next window.
 int plan_write_window(struct plan *p, struct err *e);
 int plan_next_window(struct plan *p, struct err *e);
 

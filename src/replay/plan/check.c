@@ -1,5 +1,5 @@
-// Checks a plan that was loaded from a file. No word, whatever its origin, may make the player
-// access memory outside its tables. Threads may still wait for each other forever; the watchdog
+// Checks a plan that was loaded from a file. No word, regardless of its origin, may make the player
+// access memory outside its tables. Threads may still wait for each other forever. The watchdog
 // ends such a replay.
 #include "replay/plan/build.h"
 
@@ -11,9 +11,9 @@ struct checked {
     const struct plan_header *header;
     const struct plan_thread *threads;
     const uint64_t *words, *end;
-    uint64_t left;                // words that may still be visited, because streams do not overlap
-    uint8_t plain[PLAN_OP_LIMIT]; // 1: a call of one word that is counted in the header
-    uint8_t *started;             // by thread; NULL: starts are not counted
+    uint64_t left; // number of words that may still be visited, because streams do not overlap
+    uint8_t plain[PLAN_OP_LIMIT]; // 1 for a call of one word that is counted in the header
+    uint8_t *started;             // by thread; NULL if starts are not counted
 };
 
 static bool is_called(const struct checked *c, unsigned kind)
@@ -43,7 +43,7 @@ static bool check_preexisting(const struct checked *c, uint64_t entry, const uin
     return entry < c->header->slot_table_entries && is_power && allocates && is_called(c, kind);
 }
 
-// Checks a multi-word call or one of the player's own ops. All of its words are readable.
+// Checks a multi-word call or an op of the player. All words of the op are readable.
 static bool check_other(struct checked *c, const uint64_t *w)
 {
     enum plan_op op = plan_op_of(*w);
@@ -88,7 +88,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
     return is_called(c, plan_kind_of(op)) && entry < c->header->slot_table_entries;
 }
 
-// Walks a stream from word number `at` up to the op `last`, which ends it.
+// Checks a stream from word number `at` up to the op `last`, which ends the stream.
 static bool check_stream(struct checked *c, uint64_t at, enum plan_op last)
 {
     uint64_t entries = c->header->slot_table_entries, wrong = 0;
@@ -144,7 +144,7 @@ static bool check_facts(const struct plan *p, const struct plan_header *h)
            f->events > 0;
 }
 
-// Checks a streamed plan's windows. The ops in them are checked when they are streamed.
+// Checks a streamed plan's windows. The ops in the windows are checked when they are streamed.
 static bool check_windows(const struct checked *c)
 {
     const struct plan *p = c->plan;

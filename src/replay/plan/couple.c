@@ -1,11 +1,11 @@
-// Coupling: keeps the threads of a replay as close together as they were when recorded.
+// Coupling keeps the threads of a replay as close together as they were when recorded.
 //
-// A workload has the dependencies that arise from blocks, but not those that arise from the
-// program's queues and locks. A producer that was held back by a bounded queue would therefore run
-// ahead. To prevent this, the total order is cut into sections, and no thread begins a section
-// before all ops of the section before the previous one are done. The thread that has the first op
-// of a section waits for those ops, using one COUPLE for each thread that has any; the other
-// threads wait for that first op.
+// A workload has the dependencies that arise from blocks, but not the dependencies that arise from
+// the program's queues and locks. A producer that was held back by a bounded queue would therefore
+// run ahead. To prevent this, the total order is cut into sections. No thread begins section n
+// before all ops of section n - 2 are done. The thread that has the first op of section n waits for
+// these ops, with one COUPLE for each thread that has any of them. The other threads wait for that
+// first op.
 //
 // A section also ends at each sample of the recorded program's memory. Two samples between the same
 // two ops produce an empty section, at which all threads meet.

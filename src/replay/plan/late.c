@@ -1,10 +1,10 @@
 // Late use of big blocks. The player touches a block when it is allocated, but the program may have
-// used the block later, or piece by piece. The samples of the program's memory show this: if a
-// sample has less private memory than the blocks that are live and used would need, then the newest
-// big blocks were not yet used that much. If a later sample has more, then the oldest of these
-// blocks were used in between. For a block that was measured several times while it was live (its
-// steps), samples only decide what happens between two steps. Any remaining pages are touched right
-// before the block is freed or resized, or before its thread exits.
+// used the block later, or piece by piece. The samples of the program's memory show such use. If a
+// sample has less private memory than the live and used blocks would need, the newest big blocks
+// were not yet used that much. If a later sample has more private memory, the oldest of these
+// blocks were used between the two samples. A block that was measured several times while it was
+// live has steps. For such a block, samples only decide the use between two steps. Any remaining
+// pages are touched right before the block is freed or resized, or before its thread exits.
 //
 // Pages are touched only while the block is live, by the thread that allocated it. If another
 // thread releases the block, the release depends on the last of these touches, and the releasing
@@ -15,11 +15,11 @@
 #include <stdlib.h>
 
 enum {
-    MAX_LATE = 1024, // any further blocks are touched when they are allocated
+    MAX_LATE = 1024, // further blocks are touched when they are allocated
     // A block counts as late if a sample has less memory by at least this much. The kernel counts
-    // resident pages per thread or CPU, adding them up several dozen at a time.
+    // resident pages per thread or CPU, and adds several dozen to the total at a time.
     SLACK_BYTES = 512 << 10,
-    SLACK_PART = 32, // fraction of the used bytes
+    SLACK_PART = 32, // denominator of a fraction of the used bytes
 };
 
 static uint64_t unused_bytes(const struct plan_slot *slot)
@@ -27,15 +27,15 @@ static uint64_t unused_bytes(const struct plan_slot *slot)
     return (uint64_t)((double)slot->size * slot->unused / PLAN_UNUSED_ALL);
 }
 
-// Returns the maximum number of pages used before the next step or, after the last step, all used
-// pages.
+// Returns the maximum number of pages used before the next step. After the last step, returns the
+// number of all used pages.
 static uint64_t most_pages(const struct plan_late *l)
 {
     uint64_t pages = l->n_steps ? l->steps->used / WORKLOAD_PAGE_KIB : l->used;
     return pages < l->used ? pages : l->used;
 }
 
-// Limits the pages written by the block's TOUCH, which is possible until another op touches the
+// Limits the pages that the block's TOUCH writes. This is possible until another op touches the
 // block.
 static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
 {
@@ -77,7 +77,7 @@ _Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS),
                "a thread number and an op number fit into a value");
 
 // Appends a TOUCH_LATE by the owner, up to used page number `to`. The block's release depends on
-// the owner's next op, which follows the touch.
+// the owner's next op, which follows the TOUCH_LATE.
 static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct err *e)
 {
     if (to == l->touched)
@@ -163,7 +163,8 @@ static int64_t used_bytes(const struct plan *p)
 void plan_late_sample(struct plan *p, const struct workload_sample *sample)
 {
     int64_t is = used_bytes(p), was = (int64_t)sample->anon_bytes;
-    // The allocations of preexisting blocks are unknown, and their ops may have late timestamps.
+    // The allocations of preexisting blocks are unknown, and the ops of these blocks may have late
+    // timestamps.
     if (p->facts.preexisting || is < 0)
         return;
     if (!p->has_beside) {

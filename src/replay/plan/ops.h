@@ -17,18 +17,18 @@
 #include <stdint.h>
 
 // The tables of ops. Each op is defined by its row here and by the macro PLAY_handler in
-// replay/player/loop.c, which executes it. The row alone determines how many words the plan writes,
-// checks and skips, and how many the player consumes.
+// replay/player/loop.c, which executes the op. The row alone determines how many words the plan
+// writes, checks and skips, and how many words the player consumes.
 //
 // X(number, SYMBOL, kind, numbered, words, handler)
-//   number    in the lowest bits of the word. For a call of the malloc API, this is the wire number
-//             of its event kind
+//   number    number in the lowest bits of the word. For a call of the malloc API, the number is
+//             the wire number of its event kind
 //   SYMBOL    name in enum plan_op, without PLAN_
-//   kind      kind of call that the op makes; 0: no call
-//   numbered  1: the op replays an op of the workload and counts in op numbers. 0: it does not
-//   words     number of extra words after the op's first one, not counting PLAN_WIDE's entry and
+//   kind      kind of call that the op makes, or 0 if it makes no call
+//   numbered  1 if the op replays an op of the workload and counts in op numbers, else 0
+//   words     number of extra words after the op's first word, not counting PLAN_WIDE's entry and
 //             size
-//   handler   how the player executes the op: name of the macro, without PLAY_
+//   handler   name of the macro that executes the op, without PLAY_
 // clang-format off
 
 // Calls. Extra words: the alignment of aligned calls; the count of calloc and reallocarray; then
@@ -75,34 +75,36 @@
     PLAN_CALL(X, PREEXISTING,                   2, PREEXISTING)
 
 // The player's own ops. Number 0 is STOP, so that zeroed memory reads as a STOP.
-//   WAIT          a dependency. Size field: a thread. Extra: the word number that this thread must
-//                 have published
+//   WAIT          waits until another thread has published a word number. The size field contains
+//                 the thread, the extra word contains the word number
 //   COUPLE        like WAIT, but keeps threads as close together as they were when recorded
-//   SAMPLE        samples resident memory. Bits 8-63: calls since the last SAMPLE or COUNT. Extra:
-//                 change in live bytes since then (signed)
-//   COUNT         like SAMPLE, but takes no sample
+//   SAMPLE        samples resident memory. Bits 8-63 contain the number of calls since the last
+//                 SAMPLE or COUNT, the extra word the change in live bytes since then (signed)
+//   COUNT         like SAMPLE, but without sampling memory
 //   STATS         queries the allocator's own statistics
 //   TRIM          asks the allocator to return free memory to the kernel
 //   SNAPSHOT      copies the slot table while no other thread is running
-//   TOUCH         applies to the next call's block. Bits 8-63: number of pages that the program
-//                 used, out of the 4 KiB pages that belong only to the block. Extra: KiB used
-//                 contiguously from the start of the block; from bit 32 on: how many of the pages
-//                 are left to a TOUCH_LATE
-//   TOUCH_LATE    writes to more pages of the entry's block: a range of its used pages. Size field:
-//                 end of the range. First extra word: start of the range; from bit 32 on, the
-//                 number of used pages; bit 63, whether the block is from calloc. Second extra
-//                 word: pages used at the start of the block; from bit 32 on, pages in the block
-//   PACE          bits 8-63: nanoseconds since the start. A paced thread sleeps until then;
-//                 otherwise, the allocator's clock is set to that time
-//   SWITCH        when one thread plays all: bits 9-63 are the recorded thread of the ops that
-//                 follow
-//   JUMP          bits 8-63: number of words to skip
-//   NEXT_SEGMENT  end of the thread's ops in this window: the stream continues in a later window,
-//                 or ends here
-//   START_THREAD  starts a thread. Size field: the thread
-//   SKIPPED       an op of the workload for which the player makes no call
-//   WIDE          bits 8-15: the actual op. Extra: entry and size, followed by that op's own extra
-//                 words
+//   TOUCH         applies to the next call's block. Bits 8-63 contain the number of pages that the
+//                 program used, among the 4 KiB pages that belong only to the block. The low 32
+//                 bits of the extra word contain the KiB used contiguously from the start of the
+//                 block; the high 32 bits, the number of pages that are left to a TOUCH_LATE
+//   TOUCH_LATE    writes to more pages of the entry's block: a range of its used pages. The size
+//                 field contains the end of the range. The low 32 bits of the first extra word
+//                 contain the start of the range; the bits above them, the number of used pages.
+//                 Bit 63 is set if the block is from calloc. The low 32 bits of the second extra
+//                 word contain the number of pages used at the start of the block; the high 32
+//                 bits, the number of pages in the block
+//   PACE          bits 8-63 contain nanoseconds since the start. A paced thread sleeps until then.
+//                 Without a pace, the op sets the allocator's clock to that time
+//   SWITCH        used when one thread plays all ops. Bits 9-63 contain the recorded thread of the
+//                 following ops
+//   JUMP          bits 8-63 contain the number of words to skip
+//   NEXT_SEGMENT  ends the thread's ops in this window. The stream continues in a later window or
+//                 ends here
+//   START_THREAD  starts the thread in the size field
+//   SKIPPED       represents an op of the workload for which the player makes no call
+//   WIDE          bits 8-15 contain the actual op. The extra words are entry and size, followed by
+//                 the extra words of the actual op
 #define PLAN_OTHER_OPS(X) \
     X(64, WAIT,         0, 0, 1, WAIT) \
     X(65, COUPLE,       0, 0, 1, COUPLE) \
@@ -167,7 +169,7 @@ enum { PLAN_OPS(HT_X) };
 HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
-#define PLAN_PUBLISH       0x80u  // other threads depend on this op: publish progress after it
+#define PLAN_PUBLISH       0x80u  // other threads depend on this op: publish progress after the op
 #define PLAN_SWITCH_EXITED 0x100u // SWITCH: the thread of the preceding ops has exited
 
 enum {
@@ -175,8 +177,9 @@ enum {
     PLAN_SIZE_BITS = 32,
     PLAN_ENTRY_AT = 8,
     PLAN_SIZE_AT = PLAN_ENTRY_AT + PLAN_ENTRY_BITS,
-    PLAN_MAX_OP_WORDS = 5, // WIDE, entry, size, and reallocarray's two
-    PLAN_AHEAD_WORDS = 16, // how far the player prefetches; this many words follow the last stream
+    PLAN_MAX_OP_WORDS = 5, // PLAN_WIDE, entry, size, and the two extra words of reallocarray
+    // Distance of the player's prefetch; this many words follow the last stream.
+    PLAN_AHEAD_WORDS = 16,
 };
 _Static_assert(PLAN_SIZE_AT + PLAN_SIZE_BITS == 64, "a call is one word");
 
@@ -200,7 +203,7 @@ static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
     return (uint64_t)op | entry << PLAN_ENTRY_AT | size << PLAN_SIZE_AT;
 }
 
-// Returns the number of words after the op's first one, not counting PLAN_WIDE's entry and size.
+// Returns the number of words after the op's first word, not counting PLAN_WIDE's entry and size.
 static inline unsigned plan_extra_words(enum plan_op op)
 {
     static const uint8_t words_of[PLAN_OP_LIMIT] = {

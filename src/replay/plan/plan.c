@@ -126,7 +126,7 @@ uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
 }
 
 // Keeps about PLAN_SAMPLES_WANTED of the samples, evenly spaced. If the plan is streamed, the
-// decoder turns them into SAMPLE ops.
+// decoder converts the kept samples to SAMPLE ops.
 static void thin_samples(struct plan *p)
 {
     size_t step = plan_sample_step(p);

@@ -1,6 +1,7 @@
 // A workload converted to the form that the player reads, in a shared memory file. A plan is built
-// once and used by every run on every allocator. While building it, everything that the player
-// relies on is checked: a finished plan never makes the player use a missing block or wait forever.
+// once and used by every run on every allocator. While a plan is built, everything that the player
+// relies on is checked. Therefore a finished plan never makes the player use a missing block or
+// wait forever.
 #ifndef HEAPTAPE_PLAN_PLAN_H
 #define HEAPTAPE_PLAN_PLAN_H
 
@@ -27,61 +28,63 @@ struct plan; // opaque
 // Figures of a finished plan that are known without a run.
 struct plan_facts {
     uint64_t events;                 // calls that replay the workload
-    uint64_t by_kind[HT_KIND_LIMIT]; // same, by kind of call
-    // Events, plus the calls that allocate preexisting blocks and free the leftovers.
+    uint64_t by_kind[HT_KIND_LIMIT]; // like `events`, but by kind of call
+    // Number of events, plus the calls that allocate preexisting blocks and free the leftovers.
     uint64_t calls;
-    uint64_t skipped;     // ops that make no call: calls that failed when recorded, and mappings
-    uint64_t preexisting; // blocks allocated before the clock starts
+    // Number of ops that make no call: calls that failed when recorded, and mappings.
+    uint64_t skipped;
+    uint64_t preexisting;       // number of blocks allocated before the clock starts
     uint64_t preexisting_bytes; // requested bytes of these blocks
-    uint64_t dependencies;      // between threads
+    uint64_t dependencies;      // number of dependencies between threads
     uint64_t threads;           // number of threads with ops
     bool one_thread;            // op numbers refer to the total order
-    uint64_t thread_switches;   // with one_thread: changes of the recorded thread
+    uint64_t thread_switches;   // with one_thread: number of changes of the recorded thread
     uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
     uint64_t ops_to_peak;       // number of ops after which the peak is first reached
-    uint64_t live_at_end_bytes; // requested
+    uint64_t live_at_end_bytes; // requested bytes of the blocks that are live at the end
     uint64_t stats_samples;     // number of STATS ops
-    bool touch_zeroed;          // also write to all pages of blocks from calloc
+    bool touch_zeroed;          // the player also writes to all pages of blocks from calloc
     uint64_t slot_table_entries;
-    uint64_t samples;             // number of SAMPLE ops
-    uint64_t bytes;               // size in memory; streamed: includes the ring but not the windows
-    bool streamed;                // too large for the memory allowed
-    uint64_t window_bytes;        // streamed: size of each of the ring's PLAN_WINDOWS windows
-    uint64_t windows;             // streamed: number of windows
-    uint64_t streaming_bytes;     // streamed: size of the head of the ring's file
-    uint64_t big_bytes;           // requested by allocations and reallocs of HT_BIG_BYTES or more
-    uint64_t big_known_bytes;     // part of big_bytes whose use was measured
-    uint64_t big_estimated_bytes; // part whose use is estimated from similar blocks
+    uint64_t samples; // number of SAMPLE ops
+    uint64_t bytes;   // size in memory; for a streamed plan, includes the ring but not the windows
+    bool streamed;    // the plan is too large for the memory allowed
+    uint64_t window_bytes; // for a streamed plan: size of each of the ring's PLAN_WINDOWS windows
+    uint64_t windows;      // for a streamed plan: number of windows
+    uint64_t streaming_bytes; // for a streamed plan: size of the head of the ring's file
+    uint64_t big_bytes;       // bytes requested by allocations and reallocs of HT_BIG_BYTES or more
+    uint64_t big_known_bytes; // part of big_bytes whose use was measured
+    uint64_t big_estimated_bytes; // part of big_bytes whose use is estimated from similar blocks
     bool unproved; // too many dependencies to prove that all uses of a slot are ordered
 };
 
 struct plan_settings {
     uint64_t memory_bytes; // limit on the plan and the slot table together
     bool streamed;         // keep the threads' ops in a file; see streaming.h
-    struct output *file;   // streamed: file for the ops; borrowed for the lifetime of the plan
-    bool one_thread;       // play all ops in one thread, in the order in which they are added
-    // Number of calls between two STATS ops. Marks also get a STATS op. If 0, only calls of
+    // For a streamed plan: file for the ops; borrowed for the lifetime of the plan.
+    struct output *file;
+    bool one_thread; // play all ops in one thread, in the order in which they are added
+    // Number of calls between two STATS ops. Each mark also gets a STATS op. If 0, only calls of
     // malloc_stats get a STATS op.
     uint64_t stats_every;
-    uint64_t trim_every;         // calls between two TRIM ops; 0: no TRIM
+    uint64_t trim_every;         // number of calls between two TRIM ops, or 0 for no TRIM ops
     bool snapshots;              // record the address and site of each live block at two points
     uint64_t snapshot_after_ops; // first point, in ops; the second point is the end
-    double ns_per_stamp; // replay time in nanoseconds per unit of a timestamp; 0: no PACE ops
+    double ns_per_stamp; // replay time in nanoseconds per unit of a timestamp, or 0 for no PACE ops
     bool paced;          // insert PACE ops as densely as a thread can sleep
 };
 
-// Creates an empty plan. `name` is the workload's name for messages; borrowed. Returns 0, or a
-// negative errno.
+// Creates an empty plan. `name` is the workload's name for messages and is borrowed. Returns 0, or
+// a negative errno.
 int plan_new(struct plan **p, const char *name, const struct plan_settings *s, struct err *e);
 void plan_free(struct plan *p); // accepts NULL
 
-// Appends ops of `thread`. Ops must come in a valid total order, that is, after all ops they depend
-// on. Returns 0, -EBADMSG if an op cannot be played (it frees a missing block or depends on a later
-// op), -E2BIG if the plan exceeds the memory allowed, or another negative errno.
+// Appends ops of `thread`. The ops must be in a valid total order: each op must come after all ops
+// that it depends on. Returns 0, -EBADMSG if an op cannot be played (it frees a missing block or
+// depends on a later op), -E2BIG if the plan exceeds the memory allowed, or another negative errno.
 int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n,
                  struct err *e);
 
-// Reports the number of ops read, every 65,536 ops.
+// Reports the number of ops read. Called every 65,536 ops.
 struct plan_progress {
     void (*report)(void *context, uint64_t ops);
     void *context;
@@ -96,7 +99,7 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
 // negative errno.
 int plan_finish(struct plan *p, struct err *e);
 
-// Adds all ops to a new plan, including the recorded use of big blocks, and finishes the plan.
+// Adds all ops and the recorded use of big blocks to a new plan, and finishes the plan.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
               struct err *e);
 
@@ -105,13 +108,14 @@ const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
 uint64_t plan_file_at(const struct plan *p);   // byte offset of the plan in its file
 uint64_t plan_own_bytes(const struct plan *p); // size of the plan in its file, excluding windows
-int plan_windows_fd(const struct plan *p);     // streamed: the file that holds the windows
+// For a streamed plan: the file that contains the windows.
+int plan_windows_fd(const struct plan *p);
 
 // Returns the word number at which the player maps the ring of a finished streamed plan.
 uint64_t plan_ring_at(const struct plan *p);
 
 // For error messages. Returns the number of the op of `thread` that contains word number `position`
-// or ends before it, or UINT64_MAX if that is no longer known.
+// or ends before that word. Returns UINT64_MAX if the op is no longer known.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 
 // The recorded program, for comparison with the replay. Positions count calls in the workload's
@@ -121,7 +125,7 @@ uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 struct plan_recorded_sample {
     struct workload_sample sample;
     uint64_t event;        // number of calls before the sample, in all threads
-    int64_t live_bytes;    // requested
+    int64_t live_bytes;    // requested bytes
     uint64_t mapped_bytes; // private mappings of the program, if recorded
 };
 
@@ -144,17 +148,16 @@ int plan_set_samples(struct plan *p, const struct workload_sample *samples, size
 const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n);
 const struct plan_live_point *plan_live_points(const struct plan *p, size_t *n);
 size_t plan_threads(const struct plan *p); // highest thread number + 1
-const struct plan_span *plan_span(const struct plan *p,
-                                  size_t thread);    // NULL: the thread has no ops
-uint64_t plan_duration_stamps(const struct plan *p); // from the first op to the last
+// Returns NULL if the thread has no ops.
+const struct plan_span *plan_span(const struct plan *p, size_t thread);
+uint64_t plan_duration_stamps(const struct plan *p); // time from the first op to the last
 
 // A block that is live at a snapshot. Its address is in the player's copy of the slot table.
 struct plan_snapshot_block {
-    uint64_t size; // requested
-    uint64_t
-        // number of calls before the block's last allocation or resize, or PLAN_BEFORE_START
-        allocated_at;
-    uint64_t site; // call site of that call; 0: unknown
+    uint64_t size; // requested size
+    // Number of calls before the block's last allocation or resize, or PLAN_BEFORE_START.
+    uint64_t allocated_at;
+    uint64_t site; // call site of that call, or 0 if unknown
     uint32_t thread, entry;
 };
 
@@ -171,11 +174,11 @@ enum {
     PLAN_SNAPSHOT_PEAK,
     PLAN_SNAPSHOT_END,
     PLAN_SNAPSHOTS
-}; // after snapshot_after_ops, and at the end
+}; // one snapshot is after snapshot_after_ops, the other at the end
 
 // Requires a finished plan with settings.snapshots. Sets *copy to the number of the player's copy
 // of the slot table that belongs to the snapshot. If no op came after snapshot_after_ops, both
-// snapshots are the one at the end.
+// snapshots are the snapshot at the end.
 const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which, unsigned *copy);
 
 // Returns a quarter of the machine's memory, or a quarter of the process's address space

@@ -8,7 +8,7 @@ int plan_no_memory(struct err *e)
     return err_no_memory(e, NULL);
 }
 
-// Reserves space like plan_stream_reserve(); if this window is full, uses the next one.
+// Reserves space like plan_stream_reserve(). If the current window is full, uses the next window.
 static int reserve_words(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w,
                          struct err *e)
 {
@@ -121,7 +121,7 @@ int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64
                   struct err *e)
 {
     p->facts.dependencies++;
-    if (!position) // always satisfied
+    if (!position) // position 0 is always satisfied
         return 0;
     return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
 }
@@ -129,7 +129,7 @@ int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64
 int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                     struct err *e)
 {
-    if (!position) // always satisfied
+    if (!position) // position 0 is always satisfied
         return 0;
     return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_COUPLE, 0, thread), position}, e);
 }

@@ -1,4 +1,4 @@
-// The recorded program, for comparison with the replay: memory samples, live bytes, threads.
+// The recorded program, for comparison with the replay: memory samples, live bytes and threads.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -30,7 +30,7 @@ static void follow_mapping(struct plan *p, const struct workload_op *op)
         p->mapped_bytes -= op->size < p->mapped_bytes ? op->size : p->mapped_bytes;
 }
 
-// Places a sample between the ops so far and the next one.
+// Places a sample between the last op so far and the next op.
 static void locate_sample(const struct plan *p, struct plan_recorded_sample *r)
 {
     r->event = p->facts.events;
@@ -70,9 +70,9 @@ int plan_note_point(struct plan *p, struct err *e)
 }
 
 // Returns true if the program wrote to most of its blocks. If private memory is as large as live
-// bytes, blocks were used in their entirety, including those from calloc. Because a sample may fall
-// between a block's allocation and its first use, an eighth may be missing, and more than that in
-// one sample out of eight.
+// bytes, blocks were used in their entirety, including blocks from calloc. Because a sample may
+// fall between a block's allocation and its first use, an eighth of the memory may be missing in
+// any sample, and more than that in one sample out of eight.
 static bool used_its_blocks(const struct plan *p)
 {
     size_t compared = 0, missing = 0;
@@ -98,7 +98,7 @@ static bool used_zeroed(const struct plan *p)
     return bytes ? used >= bytes / 2 : used_its_blocks(p);
 }
 
-// Preexisting blocks are live from the start, but their ops may come late.
+// Preexisting blocks are live from the start, but the ops of these blocks may come late.
 void plan_finish_recorded(struct plan *p)
 {
     size_t step = plan_sample_step(p), n = 0;

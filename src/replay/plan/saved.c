@@ -12,15 +12,15 @@
 
 #define SAVED_MAGIC 0x31766173706874ull // "thpsav1"
 
-// The members of struct plan that are saved. Arrays follow.
+// The saved members of struct plan. The arrays follow this struct.
 struct saved_tail {
     struct plan_facts facts;
-    uint64_t words; // size of the plan's own file, in words
+    uint64_t words; // size of the plan's own file in words
     uint64_t first_stamp, last_stamp;
     uint64_t n_streams, n_recorded, n_points, n_samples;
 };
 
-// The members of struct plan_stream that are saved. If `first` is 0, the thread has no ops.
+// The saved members of struct plan_stream. If `first` is 0, the thread has no ops.
 struct saved_stream {
     uint64_t first, ops, n_segments, counted_events, live_change;
     struct plan_span span;

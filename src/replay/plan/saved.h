@@ -1,7 +1,7 @@
-// Finished plans in files, so that a plan is built once for many replays. Layout: the windows of a
-// streamed plan; the words of the plan's own file, at a multiple of PLAN_FILE_STEP; the rest of
-// struct plan; a trailer with checksums. Numbers are in native format: only the build that made a
-// plan can load it.
+// Finished plans in files, so that a plan is built once for many replays. A file contains the
+// windows of a streamed plan; the words of the plan's own file, at a multiple of PLAN_FILE_STEP;
+// the rest of struct plan; and a trailer with checksums. Numbers are in native format, so only the
+// build that made a plan can load it.
 #ifndef HEAPTAPE_PLAN_SAVED_H
 #define HEAPTAPE_PLAN_SAVED_H
 
@@ -16,7 +16,7 @@ struct plan_key {
 // -ENOMEM, or an error of output_write().
 int plan_save(const struct plan *p, const struct plan_key *key, struct output *out, struct err *e);
 
-// Loads a plan that was saved with this key and built with these settings. `name` is borrowed; on
+// Loads a plan that was saved with this key and built with these settings. `name` is borrowed. On
 // success, the plan owns `fd`. Checks everything that the player relies on, except for windows,
 // which are checked when they are streamed. Returns 0, -EBADMSG if the file is damaged or has a
 // different key, -E2BIG if the plan exceeds the memory allowed, or another negative errno.
@@ -26,8 +26,8 @@ int plan_load(struct plan **p, const char *name, const struct plan_settings *s,
 // Returns true if the file ends like a saved plan.
 bool plan_is_saved(int fd);
 
-// Verifies the checksums of a saved plan, whatever its workload and build. Returns 0, -EBADMSG,
-// -ENOMEM, or another negative errno.
+// Verifies the checksums of a saved plan of any workload and build. Returns 0, -EBADMSG, -ENOMEM,
+// or another negative errno.
 int plan_verify(const char *name, int fd, struct err *e);
 
 #endif

@@ -73,7 +73,7 @@ int slot_table_free(struct slot_table_pool *p, uint32_t entry)
     return rc < 0 ? rc : p->n >= SLOT_TABLE_SURPLUS;
 }
 
-// Drops the empty part at the start of the queue once it makes up half of the queue.
+// If the empty part at the start of the queue is at least half of the queue, removes it.
 static void compact_queue(struct slot_table *t)
 {
     if (t->first < 64 || t->first < t->n / 2)

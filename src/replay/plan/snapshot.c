@@ -1,5 +1,5 @@
-// Snapshots of the live blocks: which blocks are live at a point in the total order, and the op
-// that copies the slot table there while no other thread is running.
+// Snapshots of the live blocks. A snapshot consists of the blocks that are live at a point in the
+// total order, and of the op that copies the slot table there while no other thread is running.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 #include "workload/format.h"
@@ -80,7 +80,7 @@ int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e)
 {
     if (p->added == p->settings.snapshot_after_ops)
         return add_snapshot(p, s, e);
-    // The first op of a thread may have no dependency, so without this wait the thread could start
+    // The first op of a thread may have no dependency. Without this wait, the thread could start
     // before the snapshot.
     if (is_past(p) && !s->ops && s->number != p->snapshot_thread)
         return wait_for_op(p, s, p->streams[p->snapshot_thread], p->snapshot_op, e);

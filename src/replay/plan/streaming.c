@@ -20,13 +20,13 @@ struct streaming {
     int fd;
     struct plan_streaming *head;
     size_t bytes;
-    struct plan_window_segment *segments; // segments in the current window
+    struct plan_window_segment *segments; // segments of the current window
     size_t segments_capacity;
     size_t n_sampled; // number of samples placed so far
     pthread_t thread;
     bool started;
     _Atomic bool stopped; // the player has ended
-    _Atomic bool done;    // all windows have been streamed, or one has failed
+    _Atomic bool done;    // all windows have been streamed, or streaming a window has failed
     uint64_t idle_ns;
     int rc;
     struct err e;
@@ -117,8 +117,8 @@ static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
     }
 }
 
-// Reads a window into `words`, and its segments into s->segments. If the plan was saved, checks
-// both.
+// Reads a window into `words`, and its segments into s->segments. If the plan was saved, checks the
+// words and the segments.
 static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct err *e)
 {
     const struct plan_window *window = &s->plan->windows[w];
@@ -154,7 +154,7 @@ static void publish_window(struct streaming *s, uint64_t w)
         struct plan_streaming_thread *t = &s->head->threads[s->segments[i].thread];
         uint32_t filled = atomic_load_explicit(&t->filled, memory_order_relaxed);
         t->segments[filled % PLAN_WINDOWS] = s->segments[i].first;
-        // Pairs with player_next_segment(): either the thread sees this segment, or the exchange
+        // Pairs with player_next_segment(). Either the thread sees this segment, or the exchange
         // sees that the thread is sleeping.
         atomic_store(&t->filled, filled + 1);
         if (atomic_exchange(&t->sleeps, 0))
@@ -220,7 +220,7 @@ static int start_thread(struct streaming *s, struct err *e)
     return 0;
 }
 
-// Returns the thread's segment among s->segments, which belong to window `w`, or NULL.
+// Returns the thread's segment in s->segments, which belong to window `w`, or NULL.
 static const struct plan_window_segment *find_segment(const struct streaming *s, uint64_t w,
                                                       uint32_t thread)
 {

@@ -1,10 +1,11 @@
 // Streams a plan that exceeds the memory allowed while the player is running.
 //
-// The ops of such a plan are stored in a file, in windows. Each window holds the ops of all threads
-// for part of the total order. The decoder, a thread of heaptape, copies the windows in order to a
-// ring; a window may be overwritten once all threads have left it. No thread waits forever: the
-// first op in the ring, by total order, depends only on ops that have already been played, so its
-// thread makes progress and its window eventually becomes free.
+// The ops of such a plan are stored in a file, in windows. Each window contains the ops of all
+// threads for part of the total order. The decoder, a thread of heaptape, copies the windows in
+// order to a ring. A window may be overwritten once all threads have left it. No thread waits
+// forever: the first op in the ring, by total order, depends only on ops that have already been
+// played. Therefore the thread of that op makes progress, and the window of that op eventually
+// becomes free.
 #ifndef HEAPTAPE_PLAN_STREAMING_H
 #define HEAPTAPE_PLAN_STREAMING_H
 
@@ -12,11 +13,11 @@
 
 struct streaming;
 
-// Starts the decoder for one run of `p`, a finished streamed plan; borrowed. Returns 0, or a
-// negative errno.
+// Starts the decoder for one run of `p`, which must be a finished streamed plan and is borrowed.
+// Returns 0, or a negative errno.
 int streaming_start(struct streaming **s, const struct plan *p, struct err *e);
 
-// Returns the file that the player maps; streaming_free() closes it.
+// Returns the file that the player maps. streaming_free() closes the file.
 int streaming_fd(const struct streaming *s);
 
 // Stops the decoder after the player has ended. Returns 0, or the error that occurred while reading

@@ -12,9 +12,9 @@
 #endif
 
 enum {
-    FIRST_CHUNK_WORDS = 64, // with this, 20,000 threads with a few calls each use 10 MB
+    FIRST_CHUNK_WORDS = 64, // 20,000 threads with a few calls each then use 10 MB
     MAX_CHUNK_WORDS = 32768,
-    MAX_CHUNK_SHARE = 64, // fraction of a window
+    MAX_CHUNK_SHARE = 64, // denominator of a fraction of a window
     FILE_STEP_WORDS = 1 << 20,
 };
 
@@ -84,7 +84,7 @@ int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct
 static void end_segment(struct plan_stream *s)
 {
     struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
-    *plan_memory_at(s->memory, s->next++) = PLAN_NEXT_SEGMENT; // the word that each chunk reserves
+    *plan_memory_at(s->memory, s->next++) = PLAN_NEXT_SEGMENT; // each chunk reserves this word
     g->end = s->next;
     s->open = false;
     s->next = s->end = s->chunk_words = 0;

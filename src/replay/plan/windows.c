@@ -1,4 +1,4 @@
-// Writes the windows of a streamed plan to a file, each as soon as it is full.
+// Writes the windows of a streamed plan to a file. Each window is written as soon as it is full.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -8,13 +8,13 @@
 enum {
     MIN_WINDOW_WORDS = 2048,
     // Large enough that a thread far ahead of the others rarely has to wait for them.
-    MAX_WINDOW_WORDS = 3 << 20, // a ring of 192 MiB
+    MAX_WINDOW_WORDS = 3 << 20, // for a ring of 192 MiB
     WINDOW_STEP_WORDS = 512,
 };
 
 uint64_t plan_window_bytes(uint64_t memory_bytes)
 {
-    // The ring gets half of the memory allowed.
+    // The ring uses half of the memory allowed.
     uint64_t words = memory_bytes / 2 / PLAN_WINDOWS / 8 / WINDOW_STEP_WORDS * WINDOW_STEP_WORDS;
     if (words > MAX_WINDOW_WORDS)
         words = MAX_WINDOW_WORDS;

@@ -1,11 +1,11 @@
 // The clock that the allocator sees. Many allocators return memory to the kernel some time after
-// its last use (jemalloc's decay, mimalloc's delays). A replay at full speed takes less time than
-// the program did, so allocators would return less memory. Therefore the clock shows recorded time:
-// PACE ops set the clock, and the clock does not advance between PACE ops.
+// its last use (jemalloc's decay, mimalloc's delays). A replay at full speed is shorter than the
+// run of the program, so allocators would return less memory. Therefore the clock shows recorded
+// time: PACE ops set the clock, and the clock does not advance between PACE ops.
 //
 // An allocator's call of clock_gettime reaches the player's function, which comes first in the
-// search order. The player itself calls __wrap_clock_gettime (using --wrap), which calls libc's
-// clock_gettime.
+// search order. The player itself calls __wrap_clock_gettime (because of --wrap), which calls
+// libc's clock_gettime.
 #include "replay/player/player.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ typedef int clock_function(clockid_t, struct timespec *);
 
 // NULL before main. An allocator's constructor may read the time before main.
 static clock_function *of_libc;
-static _Atomic uint64_t set_ns;   // the time to show; 0: the clock is running
+static _Atomic uint64_t set_ns;   // the time to show, or 0 while the clock is running
 static _Atomic uint64_t ahead_ns; // offset from CLOCK_MONOTONIC while the clock is running
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);

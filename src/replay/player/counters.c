@@ -35,7 +35,7 @@ static int open_counter(unsigned i, bool with_kernel)
         .size = sizeof attr,
         .config = events[i].config,
         .disabled = 1,
-        .inherit = 1, // also count threads that start later
+        .inherit = 1, // also counts threads that start later
         .exclude_kernel = !with_kernel,
         .exclude_hv = 1,
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
@@ -43,7 +43,7 @@ static int open_counter(unsigned i, bool with_kernel)
     return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-// Counts the kernel's work as well if that is permitted.
+// Also counts the kernel's work, if permitted.
 void player_counters_init(void)
 {
     struct results *r = player.results;
@@ -67,7 +67,7 @@ void player_counters_start(void)
     }
 }
 
-// Scales the value of a counter that shared the hardware and so ran only part of the time.
+// Scales the value of a counter that shared the hardware and therefore ran only part of the time.
 static uint64_t read_counter(int fd)
 {
     struct {

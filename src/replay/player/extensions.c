@@ -14,10 +14,10 @@
 //   bool release_malloc_thread_cache(void **cache)
 //     stores the calling thread's cache in *cache, leaving the thread without one
 //   bool set_malloc_thread_cache(void *cache)
-//     frees the calling thread's cache and installs `cache`; NULL: no cache
+//     frees the calling thread's cache and installs `cache`, which may be NULL
 static bool (*release_cache)(void **);
 static bool (*set_cache)(void *);
-static void **caches; // by recorded thread; NULL: no cache yet
+static void **caches; // by recorded thread; NULL before the thread's first call
 static uint32_t current;
 
 static void find_caches(void)
@@ -70,8 +70,8 @@ static uint64_t jemalloc_number(const char *name)
 static size_t append_text(char *text, size_t size, size_t at, const char *more);
 static size_t append_number(char *text, size_t size, size_t at, unsigned n);
 
-// Returns a figure of a bin. `before` and `behind` are the parts of the figure's name around the
-// bin number.
+// Returns a figure of a bin. `before` and `behind` are the parts of the figure's name before and
+// after the bin number.
 static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *behind)
 {
     char name[80];
@@ -130,7 +130,7 @@ static void query_jemalloc(struct results_stats *s)
 
 static void query_tcmalloc(struct results_stats *s)
 {
-    // Free blocks are cached per thread, per size class, and in transit between the two.
+    // Free blocks are cached per thread, per size class, and in transit between these caches.
     static const char *const cache_names[] = {"tcmalloc.current_total_thread_cache_bytes",
                                               "tcmalloc.central_cache_free_bytes",
                                               "tcmalloc.transfer_cache_free_bytes"};
@@ -162,7 +162,7 @@ static void query_mimalloc(struct results_stats *s)
     s->mapped_bytes = committed;
 }
 
-// uordblks does not include blocks with their own mapping, which are counted in hblkhd.
+// uordblks does not include blocks with their own mapping. hblkhd counts these.
 static void query_libc(struct results_stats *s)
 {
 #if __GLIBC_PREREQ(2, 33)
@@ -313,7 +313,7 @@ static bool jemalloc_version(char *text, size_t size)
     if (!mallctl || mallctl("version", &version, &bytes, NULL, 0) != 0 || !version)
         return false;
     append_text(text, size, 0, version);
-    text[strcspn(text, "-")] = 0; // drop the commit hash that follows
+    text[strcspn(text, "-")] = 0; // removes the commit hash
     return true;
 }
 

@@ -1,8 +1,8 @@
 // The table of figures. A figure is a number that describes one run of a workload on an allocator.
 //
-// To add a figure, add one row here and one line that measures it: in the player (origin PLAYER), in
-// the plan's facts (PLAN), or in replay/figures.c (DERIVED). The following are generated from the
-// table: the struct that the player fills, the summary over all runs, the JSON output and its
+// To add a figure, add one row here and one line that measures it: in the player (origin PLAYER),
+// in the plan's facts (PLAN), or in replay/figures.c (DERIVED). The following are generated from
+// the table: the struct that the player fills, the summary over all runs, the JSON output and its
 // schema, the text output of replay and compare, `report --diff` and the HTML report.
 #ifndef HEAPTAPE_PLAYER_FIGURES_TABLE_H
 #define HEAPTAPE_PLAYER_FIGURES_TABLE_H
@@ -10,16 +10,17 @@
 // X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)
 //
 //   name     member of struct results_figures and union figures, and JSON key
-//   unit     COUNT, BYTES, NS, RATIO (of two figures), SHARE (from 0 to 1)
+//   unit     COUNT, BYTES, NS, RATIO (of two figures) or SHARE (from 0 to 1)
 //   origin   PLAYER: measured by the player. DERIVED: computed from other figures of the run. PLAN:
 //            known before the run
-//   summary  of an allocator's runs: MEDIAN, or TYPICAL for the run with the median wall time
+//   summary  how the runs of an allocator are summarized: MEDIAN, or TYPICAL for the value of the
+//            run with the median wall time
 //   group    line in replay's text output; COUNTERS and DECODER are objects in JSON
-//   shown    where, in addition to JSON: RUN (in each run), TEXT (of replay), COLUMN (of compare),
-//            DIFF, PAGE
+//   shown    places that show the figure in addition to JSON: RUN (in each run), TEXT (of replay),
+//            COLUMN (of compare), DIFF, PAGE
 //   ratio    JSON key for the ratio to the first allocator, which compare and the report also show
-//   better   LESS, MORE, NEITHER
-//   label    used in text output; follows a COUNT, precedes any other value
+//   better   LESS, MORE or NEITHER
+//   label    label in text output; it follows a COUNT and precedes any other value
 //   meaning  one sentence without a full stop, for the schema and the reference
 // clang-format off
 #define HT_FIGURES(X) \

@@ -178,9 +178,9 @@ static bool is_from_libc(void *function)
     return base_of(function) == base_of((void *)gnu_get_libc_version);
 }
 
-// Finds the function for a kind. libc's functions are used only with libc's malloc, except for
-// reallocarray, which calls whichever realloc is in use. Functions of the C++ library likewise call
-// whichever malloc and free are in use.
+// Finds the function for a kind. Uses libc's functions only with libc's malloc. The exception is
+// reallocarray, which calls the realloc in use. Functions of the C++ library likewise call the
+// malloc and free in use.
 static void find_function(unsigned kind)
 {
     void *function = dlsym(RTLD_DEFAULT, event_infos[kind].symbol);
@@ -198,8 +198,8 @@ static void check_found(unsigned kind)
         player_fail(RESULTS_NO_FUNCTION, NULL, kind, 0, 0);
 }
 
-// Finds posix_memalign and memalign. Each can replace the other, and all other functions for
-// aligned allocation.
+// Finds posix_memalign and memalign. Each can replace the other, and can also replace all other
+// functions for aligned allocation.
 static void find_aligned(void)
 {
     find_function(HT_POSIX_MEMALIGN);

@@ -21,7 +21,7 @@
 
 enum { PAGE_BYTES = 4096, LEAST_ALIGN = 16 };
 
-// Address space for all blocks of a run. Halved until the reservation succeeds.
+// Address space for all blocks of a run. The size is halved until the reservation succeeds.
 #define MAX_REGION_BYTES ((uint64_t)32 << 40)
 #define MIN_REGION_BYTES ((uint64_t)1 << 20)
 
@@ -124,8 +124,8 @@ EXPORT void free(void *block)
     }
     int saved = errno;
     struct header *h = checked_header(block);
-    // Replacing the pages by an inaccessible mapping frees them, and the kernel merges the mapping
-    // with adjacent ones.
+    // Replacing the pages with an inaccessible mapping frees them. The kernel merges the mapping
+    // with adjacent mappings.
     mmap(h->mapping, h->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
          -1, 0);
     errno = saved;

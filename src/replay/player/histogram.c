@@ -21,8 +21,8 @@ static uint64_t bucket_middle(unsigned bucket)
 
 uint64_t histogram_quantile(const struct histogram *h, double share)
 {
-    // Round the rank up: the median of two values is the lower one, and the p99 of 100 values is
-    // the 99th.
+    // Round the rank up, so that the median of two values is the lower value, and the p99 of 100
+    // values is the 99th value.
     double exact = share * (double)h->count;
     uint64_t rank = (uint64_t)exact, seen = 0;
     if ((double)rank < exact || rank == 0)

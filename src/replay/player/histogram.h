@@ -8,7 +8,7 @@
 enum {
     HISTOGRAM_STEP_BITS = 6,
     HISTOGRAM_STEPS = 1 << HISTOGRAM_STEP_BITS,
-    HISTOGRAM_VALUE_BITS = 42, // largest value that is stored: half an hour at 2.6 GHz
+    HISTOGRAM_VALUE_BITS = 42, // size of the largest stored value: half an hour at 2.6 GHz
     HISTOGRAM_BUCKETS = (HISTOGRAM_VALUE_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS,
 };
 
@@ -39,8 +39,8 @@ static inline void histogram_add(struct histogram *h, uint64_t value)
 
 void histogram_merge(struct histogram *to, const struct histogram *from);
 
-// Returns the quantile `share` (0 to 1), as the middle of its bucket but at most max. Returns 0 for
-// an empty histogram.
+// Returns the quantile `share` (0 to 1). The quantile is the middle of its bucket, but at most max.
+// Returns 0 for an empty histogram.
 uint64_t histogram_quantile(const struct histogram *h, double share);
 
 // Returns the mean of the lowest `share` of the values, using the middles of their buckets. This
@@ -54,7 +54,7 @@ double histogram_trimmed_mean(const struct histogram *h, double share);
 uint64_t histogram_outlier_limit(const struct histogram *h, uint64_t min);
 
 // Returns the mean of the values up to `limit`, and sets *outliers to the number of values above
-// it, both to the accuracy of a bucket. The mean is exact if there are no outliers. Returns 0 for
+// `limit`. Both are accurate to a bucket. The mean is exact if there are no outliers. Returns 0 for
 // an empty histogram.
 double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers);
 

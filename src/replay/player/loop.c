@@ -1,5 +1,5 @@
-// The replay loop. For each combination of `timed` and `touch`, there is a copy of player_loop() in
-// which both are constants, so the loop does not test them.
+// The replay loop. For each combination of `timed` and `touch`, there is a copy of player_loop()
+// with both as constants, so the loop does not test them.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -40,7 +40,8 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
     return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_before();
 }
 
-// Adds the latency to the call's kind and, if the call has a size, to its size class.
+// Adds the latency to the call's kind. If the call has a size, also adds the latency to its size
+// class.
 ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin,
                             const uint64_t *size)
 {
@@ -57,7 +58,7 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
         player_add_latencies(t);
 }
 
-// Writes one byte to each page in [from, to) of the block, beginning with the byte at `from`.
+// Writes one byte to each page in [from, to) of the block. The first byte is at `from`.
 ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
 {
     *(volatile char *)(block + from) = 1;
@@ -68,15 +69,15 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
         *(volatile char *)page = 1;
 }
 
-// Touches a large block that has grown. The old part is in use. For the new part, half is a guess:
-// a buffer that doubles whenever it is full is three quarters full on average.
+// Touches a large block that has grown. The old part is in use. For the new part, half is an
+// estimate: a buffer that doubles whenever it is full is on average three quarters full.
 ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 {
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// The pages of a block that the program used, out of the pages that belong only to the block:
-// `front` pages at the start, and the rest spread evenly.
+// The pages of a block that the program used, among the pages that belong only to the block:
+// `front` pages at the start, and the other pages spread evenly.
 struct player_use {
     uint64_t used, front, from, to;
     bool zeroed; // from calloc: the program reads these pages before it writes to them
@@ -109,9 +110,9 @@ struct player_block {
     size_t had, size;
 };
 
-// Touches the pages that a TOUCH describes, except those that a realloc already had. A block's
-// first page is rarely entirely its own, so it was not measured. Programs use the start of most
-// blocks; a block from calloc may be entirely unused.
+// Touches the pages that a TOUCH describes, except pages that the block already had before a
+// realloc. A block's first page usually also contains other blocks, so it was not measured.
+// Programs use the start of most blocks. A block from calloc may be entirely unused.
 static __attribute__((noinline)) void touch_measured(struct player_thread *t, struct player_block b)
 {
     uint64_t old = b.had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
@@ -123,14 +124,14 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, st
     touch_used(b.block, b.size,
                (struct player_use){t->touch_pages, front, front > old ? old : 0, now,
                                    b.kind == HT_CALLOC});
-    // The used front of a block ends within a page, which may be a different page than in the
+    // The used front of a block ends within a page. This page may differ from the page in the
     // recording.
     if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
         ((volatile char *)b.block)[end - PLAYER_PAGE_BYTES / 2] = 1;
 }
 
 // Touches pages some time after the allocation. Checks the size, because the plan's file may come
-// from someone else.
+// from another user.
 static __attribute__((noinline)) void touch_late(struct player_thread *t, char *block, uint64_t to,
                                                  uint64_t used, uint64_t pages)
 {
@@ -143,8 +144,8 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
 }
 
 // Writes to the block in the way that the program may have done. `had` bytes of the block have
-// already been written. Programs may never use most of their memory from calloc; this is true of
-// gcc's tables, for example, but not of redis's.
+// already been written. Programs may never use most of their memory from calloc. This applies to
+// gcc's tables, for example, but not to redis's.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had,
                                size_t size)
 {
@@ -160,8 +161,8 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// Touches a big block. The program does this work, not the call, so the time is measured
-// separately.
+// Touches a big block. The time is measured separately, because the program does this work and not
+// the call.
 static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
                                                 struct player_block b)
 {
@@ -195,7 +196,7 @@ ALWAYS_INLINE void wait_for(struct player_thread *t, struct player_waits *w, uin
     struct player_seen *seen = &t->seen[thread % PLAYER_SEEN];
     if (seen->thread == thread && seen->progress >= position)
         return;
-    // Pairs with the release in publish(): all earlier work of the other thread is visible.
+    // Pairs with the release in publish(). All earlier work of the other thread is visible.
     uint64_t progress = atomic_load_explicit(&player.lines[thread].progress, memory_order_acquire);
     if (UNLIKELY(progress < position)) {
         player_wait_slow(w, thread, position);
@@ -210,7 +211,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     uint64_t progress = t->at->base + (uint64_t)(pc - player.words);
     atomic_store_explicit(&line->progress, progress, memory_order_release);
     // The load of `wanted` must not overtake the store. The sleeper's membarrier makes this thread
-    // execute a full fence, so only the compiler needs one here.
+    // execute a full fence, so only the compiler needs a fence here.
     atomic_signal_fence(memory_order_seq_cst);
     if (UNLIKELY(progress >= atomic_load_explicit(&line->wanted, memory_order_relaxed)))
         player_wake(line);
@@ -219,8 +220,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
 // The function for `kind`, cast to its type.
 #define FUNCTION(kind, type) ((type)player_functions[kind])
 
-// Makes the call, timing it if requested, and returns its value. `bytes` points to the requested
-// size; NULL: no size.
+// Makes the call, times it if requested, and returns its value. `bytes` points to the requested
+// size, or is NULL if there is no size.
 #define CALL(kind, call, bytes)                                                                    \
     ({                                                                                             \
         uint64_t begin_ = time_begin(timed);                                                       \
@@ -245,7 +246,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         time_end(timed, t, kind, begin_, NULL);                                                    \
     } while (0)
 
-// Allocates a block of `bytes` for the entry, replacing any old block, of which `had` bytes have
+// Allocates a block of `bytes` for the entry. It replaces any old block, of which `had` bytes have
 // been written.
 #define ALLOCATE(kind, bytes, had, call)                                                           \
     do {                                                                                           \
@@ -260,8 +261,9 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     } while (0)
 
 // Fetches the next op word, advances pc and publishes it for the watchdog. Prefetches the slot
-// table entry of a later op; with a million live blocks, this halves the overhead from 8 to 4 ns
-// per event. If the later word is not a call, it yields a wrong entry, whose prefetch is harmless.
+// table entry of a later op. With a million live blocks, this prefetch halves the overhead from 8
+// to 4 ns per event. If the later word is not a call, the prefetched entry is wrong, which is
+// harmless.
 #define FETCH()                                                                                    \
     do {                                                                                           \
         __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                        \
@@ -276,8 +278,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
             publish(t, pc);                                                                        \
     } while (0)
 
-// Fast path: the most frequent ops bypass the switch if they need not publish. The lowest byte of
-// the word contains both op and flag.
+// Fast path: the most frequent ops bypass the switch if they do not have to publish. The lowest
+// byte of the word contains both op and flag.
 #define NEXT()                                                                                     \
     do {                                                                                           \
         FETCH();                                                                                   \
@@ -295,7 +297,7 @@ typedef void *new_aligned_nothrow_function(size_t, size_t, const void *);
 typedef int posix_memalign_function(void **, size_t, size_t);
 typedef void *reallocarray_function(void *, size_t, size_t);
 typedef void delete_function(void *);
-typedef void delete_number_function(void *, size_t); // size or alignment
+typedef void delete_number_function(void *, size_t); // the number is a size or an alignment
 typedef void delete_sized_aligned_function(void *, size_t, size_t);
 typedef void delete_nothrow_function(void *, const void *);
 typedef void delete_aligned_nothrow_function(void *, size_t, const void *);
@@ -321,15 +323,15 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     return NULL;
 }
 
-// Extra word i of the op. The number of extra words is given by the op's row.
+// Extra word i of the op. The op's row contains the number of extra words.
 #define EXTRA(i)                                                                                   \
     ({                                                                                             \
         _Static_assert((i) < extra_words, "the op's row has fewer extra words");                   \
         pc[i];                                                                                     \
     })
 
-// Op handlers, as named in the rows of replay/plan/ops.h. Afterwards, the loop skips the extra
-// words.
+// Handlers of ops, as named in the rows of replay/plan/ops.h. After a handler, the loop skips the
+// extra words.
 #define PLAY_MALLOC(SYMBOL)      ALLOCATE(HT_MALLOC, size, 0, malloc(size))
 #define PLAY_FREE(SYMBOL)        DEALLOCATE(HT_FREE, free(slots[entry]))
 #define PLAY_CALLOC(SYMBOL)      ALLOCATE(HT_CALLOC, size, 0, calloc(1, size))
@@ -380,7 +382,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_DEALLOCATE_ALIGNED_NOTHROW(SYMBOL)                                                    \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_aligned_nothrow_function *)(              \
                                 slots[entry], EXTRA(0), &nothrow))
-// free_aligned_sized() takes the alignment before the size, operator delete after it.
+// free_aligned_sized() has the alignment before the size, operator delete has it after the size.
 #define PLAY_FREE_ALIGNED_SIZED(SYMBOL)                                                            \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
                                 slots[entry], EXTRA(0), size))
@@ -459,7 +461,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     } while (0)
 
 // Count a thread's calls, at no cost for calls of one word. All words between count_from() and
-// count_to() count as calls, and each op subtracts its other words.
+// count_to() count as calls. Ops with more words subtract the other words.
 ALWAYS_INLINE void count_from(struct player_thread *t, const uint64_t *pc)
 {
     t->calls -= (uint64_t)(pc - player.words);
@@ -513,7 +515,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
     }
 }
 
-// Aligned, so that the speed of the loop does not depend on the code that precedes it.
+// The loop is aligned, so that its speed does not depend on the code before it.
 #define LOOP(name, timed, touch)                                                                   \
     __attribute__((aligned(64))) static void name(struct player_thread *t, const uint64_t *from)   \
     {                                                                                              \

@@ -1,4 +1,4 @@
-// heaptape-replay. heaptape starts this program under an allocator and passes the plan and the
+// heaptape-replay: heaptape starts this program under an allocator and passes the plan and the
 // memory for the results as open descriptors.
 #include "replay/player/player.h"
 
@@ -38,7 +38,7 @@ static void map_results(void)
     atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
 }
 
-// Maps the ring so that its word numbers continue those of the plan's file.
+// Maps the ring so that its word numbers continue the word numbers of the plan's file.
 static void map_streaming(const struct plan_header *h)
 {
     size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8,
@@ -89,8 +89,8 @@ static uint64_t time_ns(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
 }
 
-// Plays the measured part. The clock runs from before the first call until the last thread has made
-// its calls.
+// Plays the measured part. The clock runs from the first call until the last thread has made its
+// calls.
 static void play_all(void)
 {
     struct results *r = player.results;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static uint64_t page_bytes;
-static uint64_t shared_at_reset; // pages
+static uint64_t shared_at_reset; // in pages
 static uint64_t own_bytes;       // private memory of the player, libc and the loader
 
 void player_memory_init(void)
@@ -41,7 +41,7 @@ static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
         return false;
     text[n] = 0;
     next_number(next_number(next_number(text, size), resident), shared);
-    errno = EBADF; // the allocator may have closed the file and opened another one
+    errno = EBADF; // the allocator may have closed the file and opened another file
     return *size && *resident;
 }
 
@@ -72,7 +72,7 @@ void player_reset_peak(void)
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    // 5: resets the high-water mark to the current size (proc(5))
+    // 5 resets the high-water mark to the current size (proc(5)).
     ssize_t n = write(fd, "5", 1);
     (void)n;
     close(fd);
@@ -80,8 +80,8 @@ void player_reset_peak(void)
 
 // Returns a lower bound on the peak of private memory that includes peaks between samples. The
 // kernel's high-water mark covers all resident memory. Shared memory grows during a replay, unless
-// the kernel drops pages of a saved plan. Subtracting the shared memory at the end, or at the start
-// if that was more, therefore never yields more than the true peak.
+// the kernel drops pages of a saved plan. The function subtracts the shared memory at the end, or
+// at the start if that was more. Therefore the result never exceeds the true peak.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];
@@ -160,7 +160,7 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-// Touches the main thread's stack, because pages first used by the allocator's deepest call would
+// Touches the main thread's stack. Otherwise pages first used by the allocator's deepest call would
 // count as the allocator's. The program's name is at the far end of the stack.
 static __attribute__((noinline)) void touch_stack(void)
 {
@@ -271,7 +271,7 @@ void player_sample(uint64_t events, uint64_t live_change, bool keep)
     uint64_t live =
         atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) +
         live_change;
-    // A thread that frees blocks of other threads may be counted before them.
+    // A thread that frees blocks of other threads may be counted before these threads.
     if ((int64_t)live < 0)
         live = 0;
     note_peak(live);

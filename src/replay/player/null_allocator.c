@@ -1,6 +1,7 @@
-// libheaptape-null.so: an allocator that only returns writable addresses, so that the time a replay
-// takes is the replay overhead. The addresses are in a shared mapping, which does not count as the
-// allocator's memory. Each thread has a small region, which stays in the cache.
+// libheaptape-null.so: an allocator that only returns writable addresses. The time of a replay on
+// this allocator is therefore the replay overhead. The addresses are in a shared mapping, which
+// does not count as the allocator's memory. Each thread has a small region, which stays in the
+// cache.
 #include "replay/player/null_allocator.h"
 
 #include <errno.h>
@@ -17,11 +18,11 @@
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 
 enum {
-    REGION_BYTES = 64 << 10, // per thread
-    REGIONS = 1024,          // any further threads share regions
+    REGION_BYTES = 64 << 10, // bytes per thread
+    REGIONS = 1024,          // further threads share regions
 };
 
-// Amount of real memory. libc needs this memory for threads, and it is never reused. The amount is
+// Amount of real memory. libc needs this memory for threads. It is never reused. The amount is
 // smaller if address space is limited.
 #define REAL_BYTES         ((uint64_t)4 << 30)
 #define REAL_BYTES_LIMITED ((uint64_t)64 << 20)
@@ -61,7 +62,7 @@ EXPORT int heaptape_null_init(uint64_t max_block_bytes)
     return regions ? 0 : -errno;
 }
 
-// The loader may allocate before this, but only with a single thread.
+// The loader may allocate before this function runs, but only with a single thread.
 __attribute__((constructor)) static void init(void)
 {
     if (!real_memory)
@@ -185,7 +186,7 @@ EXPORT size_t malloc_usable_size(void *block)
     return 0;
 }
 
-// Functions of C23 and C++. Deallocation does nothing.
+// Functions of C23 and C++. The functions that deallocate do nothing.
 #define DEALLOCATE(symbol)                                                                         \
     EXPORT void symbol(void *block);                                                               \
     EXPORT void symbol(void *block)                                                                \

@@ -9,12 +9,12 @@
 #define NULL_INIT_SYMBOL "heaptape_null_init"
 #define NULL_REAL_SYMBOL "heaptape_null_real"
 
-// Call before the first heaptape_null_real(), passing the size of the largest block. Returns 0, or
-// a negative errno.
+// Call before the first heaptape_null_real(). Pass the size of the largest block. Returns 0, or a
+// negative errno.
 int heaptape_null_init(uint64_t max_block_bytes);
 
-// true: this thread's allocations return real memory, which libc needs. false: they return just an
-// address. Threads that start after the first call with false start with false.
+// With true, this thread's allocations return real memory, which libc needs. With false, they
+// return only an address. Threads that start after the first call with false start with false.
 void heaptape_null_real(bool real);
 
 #endif

@@ -1,4 +1,4 @@
-// Parts of the player used by all others: failures, shared memory, the slot table.
+// Parts of the player that all other parts use: failures, shared memory and the slot table.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ enum { EXIT_FAILED = 1 };
 
 struct player player;
 
-// Returns only in the first thread that fails. Any other thread waits for the process to end.
+// Returns only in the first thread that fails. All other threads wait for the process to end.
 void player_claim_failure(void)
 {
     if (atomic_exchange_explicit(&player.results->failing, 1, memory_order_relaxed)) {
@@ -53,7 +53,7 @@ void player_refused(struct player_thread *t, unsigned kind, uint64_t size)
     int error = errno;
     bool aligned = kind == HT_PREEXISTING || event_infos[kind].fields & HT_F_ALIGN;
     uint64_t alignment = aligned ? player_alignment(t) : 1;
-    // An alignment of 1 means malloc.
+    // An alignment of 1 means a call of malloc.
     if (alignment == 1 ||
         (!is_against_contract(kind, alignment, size) && (!error || error == ENOMEM)))
         player_fail(RESULTS_OUT_OF_MEMORY, t, kind, size, 0);

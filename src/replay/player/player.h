@@ -1,4 +1,4 @@
-// The player: a process that runs under the allocator being measured and calls malloc and related
+// The player is a process that runs under the allocator being measured. It calls malloc and related
 // functions only to replay a plan. The player itself neither allocates nor uses stdio. Its own
 // memory is in shared mappings that are populated before the start, so all private resident memory
 // belongs to the allocator.
@@ -24,9 +24,10 @@ _Static_assert((int)RESULTS_KINDS == (int)PLAN_OP_LIMIT,
 struct player_line {
     // Number of the word after the last publishing op.
     _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t progress;
-    // Lowest progress that a sleeping thread is waiting for; UINT64_MAX: no sleeper.
+    // Lowest progress that a sleeping thread is waiting for, or UINT64_MAX if no thread is
+    // sleeping.
     _Atomic uint64_t wanted;
-    _Atomic uint32_t sequence; // futex for sleepers: incremented to wake them
+    _Atomic uint32_t sequence; // futex for sleeping threads; incremented to wake them
 };
 
 // A copy of another thread's progress. Progress only increases, so a dependency that the copy
@@ -38,13 +39,13 @@ struct player_seen {
 
 // One timed call that has not been added to the histograms yet.
 struct player_latency {
-    uint64_t ticks : 48, kind : 8, size_class : 8; // RESULTS_SIZES: call without a size
+    // size_class is RESULTS_SIZES for a call without a size
+    uint64_t ticks : 48, kind : 8, size_class : 8;
 };
 
 enum { PLAYER_LATENCIES = 256 };
 
-// Number of times that a thread waited for others, and the number of those waits that put it to
-// sleep.
+// Number of waits for other threads, and number of these waits during which the thread slept.
 struct player_waits {
     uint64_t blocked, sleeps;
 };
@@ -52,19 +53,20 @@ struct player_waits {
 struct player_thread {
     struct results_position *at; // the current op
     struct player_line *line;
-    struct player_latency *latencies; // PLAYER_LATENCIES entries, if calls are timed
+    struct player_latency *latencies; // array of PLAYER_LATENCIES entries, if calls are timed
     uint32_t n_latencies, number;
-    uint32_t shard; // index of the histograms that the latencies are added to
+    uint32_t shard; // index of the histograms to which the latencies are added
     struct player_waits waits, coupled_waits;
     uint64_t requested_bytes, usable_bytes; // only with RESULTS_TOUCH_USABLE
     bool touches;                           // a TOUCH has set the next three members
-    // Pages of the next block that the program used, and KiB used contiguously from its start.
+    // Number of pages of the next block that the program used, and KiB used contiguously from the
+    // start of the block.
     uint64_t touch_pages, touch_front_kib;
-    uint64_t touch_late; // pages left to a TOUCH_LATE
+    uint64_t touch_late; // number of pages left to a TOUCH_LATE
     uint64_t touch_ns;   // time spent writing to big blocks
     uint64_t max_lag_ns; // maximum lag behind the recorded pace
-    uint32_t window,
-        segments; // streamed plan: the thread's window; number of segments received
+    // For a streamed plan: the thread's window, and the number of segments received.
+    uint32_t window, segments;
     uint64_t stalls, stall_ns, free_space_wait_ns;
     uint64_t calls;                       // number of calls made; valid at the end of a stream
     uint64_t refused;                     // number of calls counted by player_refused()
@@ -76,16 +78,16 @@ struct player {
     const uint64_t *words; // words of the plan
     const struct plan_header *plan;
     const struct plan_thread *threads;
-    struct plan_streaming *streaming; // NULL: the plan is not streamed
+    struct plan_streaming *streaming; // NULL if the plan is not streamed
     void **slot_table;                // addresses of live blocks, by entry
     struct player_line *lines;
     uint64_t start_ns;
     int statm_fd;
     uint64_t virtual_at_start;
-    size_t (*usable_size)(void *); // NULL: the allocator lacks malloc_usable_size
+    size_t (*usable_size)(void *); // NULL if the allocator lacks malloc_usable_size
     bool can_membarrier;
     int (*null_init)(uint64_t); // exported by the null allocator; NULL under other allocators
-    void (*null_real)(bool);    // same
+    void (*null_real)(bool);    // likewise
     // Sums over the SAMPLE and COUNT ops of all threads.
     _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t events, live_bytes, peak_live_bytes;
 };
@@ -104,13 +106,13 @@ static inline void player_set_pc(struct results_position *at, const uint64_t *pc
 }
 
 // Returns the number of the word at player_pc(). In a streamed plan, windows with increasing word
-// numbers share the same memory, so a base is added.
+// numbers share the same memory, so the function adds a base.
 static inline uint64_t player_position(const struct player_thread *t)
 {
     return t->at->base + (uint64_t)(player_pc(t) - player.words);
 }
 
-// player.c: writes the reason to the results, with the position of `t`, and ends the process.
+// player.c: writes the reason and the position of `t` to the results, and ends the process.
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind,
                            uint64_t size, int error);
 
@@ -146,7 +148,7 @@ void player_snapshot(unsigned which);
 // functions.c: finds the functions that the plan needs. Ends the process if malloc does not belong
 // to the requested allocator, or if a function is missing.
 void player_find_functions(void);
-void player_find_allocator(void); // the part that does not need a plan
+void player_find_allocator(void); // works without a plan
 extern void *player_functions[HT_KIND_LIMIT];
 
 // Allocates a preexisting block with a call of `kind`: HT_MALLOC, HT_MEMALIGN, or a throwing new.
@@ -170,7 +172,7 @@ void player_verify_init(void);
 void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block,
                              uint64_t size);
 
-// Checks the entry's block, if any, before a call of `kind` frees it.
+// If the entry has a block, checks it before a call of `kind` frees the block.
 void player_verify_free(struct player_thread *t, unsigned kind, uint64_t entry);
 
 // Checks all remaining blocks. Call after the threads have exited.
@@ -178,24 +180,24 @@ void player_verify_leftovers(void);
 
 // memory.c: resident memory.
 void player_memory_init(void);
-void player_touch_own_pages(void); // touches the data segments and stack of the player itself
+void player_touch_own_pages(void); // touches the player's own data segments and stack
 void player_sample(uint64_t events, uint64_t live_change, bool keep); // executes SAMPLE and COUNT
 uint64_t player_private_bytes(void);
 
 struct player_memory {
-    uint64_t private_bytes,
-        virtual_bytes; // private resident memory excluding the player's own; address space
+    // Private resident memory excluding the player's own, and size of the address space.
+    uint64_t private_bytes, virtual_bytes;
 };
 
 struct player_memory player_memory(void);
 void player_reset_peak(void);
-uint64_t player_peak_private_bytes(void); // since the reset; 0: unknown
+uint64_t player_peak_private_bytes(void); // peak since the reset, or 0 if unknown
 
 // Returns the resident bytes of files in the allocator's libraries, or RESULTS_UNKNOWN.
 uint64_t player_library_bytes(void);
 
-// streaming.c: executes NEXT_SEGMENT, after a publish. Returns the next word, or NULL if the thread
-// has no more ops.
+// streaming.c: executes NEXT_SEGMENT. Call after publishing. Returns the next word, or NULL if the
+// thread has no more ops.
 const uint64_t *player_next_segment(struct player_thread *t);
 void player_wait_for_stream(void); // waits until the ring is full
 
@@ -225,24 +227,25 @@ void player_extensions_init(void);
 void player_find_version(char *text, size_t size);
 void player_stats(void); // executes STATS
 void player_trim(void);  // executes TRIM
-// executes SWITCH; exited: the previous thread has exited
+// Executes SWITCH. `exited` is true if the previous thread has exited.
 void player_switch(uint32_t thread, bool exited);
 
 // threads.c: threads and their figures. `play` is player_play().
 void player_threads_init(void (*play)(struct player_thread *t, const uint64_t *from));
 void player_thread_init(struct player_thread *t, uint32_t number);
-void player_add_latencies(struct player_thread *t); // also empties the thread's latencies
+void player_add_latencies(struct player_thread *t); // also removes the latencies from the thread
 void player_merge_latencies(void);                  // call after all threads have exited
 // Position of the main thread before and after the threads run.
 struct results_position *player_unthreaded_position(void);
-void player_start_threads(
-    void); // starts the threads that no other thread starts; they wait for player_release_threads()
+// Starts the threads that no other thread starts; they wait for player_release_threads().
+void player_start_threads(void);
 void player_release_threads(void);
 void player_start_thread(const struct player_thread *parent, uint32_t number);
 void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds the thread's figures to the results
-void player_join_all(
-    void); // except threads that outlive the recording, which have made their calls by then
+// Joins all threads, except threads that outlive the recording, which have made their calls by
+// then.
+void player_join_all(void);
 void player_end_threads(void); // joins the threads that outlive the recording
 
 #endif

@@ -1,4 +1,4 @@
-// The player's side of a streamed plan; see replay/plan/streaming.h.
+// The player's side of a streamed plan (see replay/plan/streaming.h).
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@ void player_wait_for_stream(void)
         futex_wait(&player.streaming->ready, 0);
 }
 
-// Leaves the window. Once the last thread has left, the decoder may overwrite the window with later
-// ops.
+// Leaves the window. After the last thread has left, the decoder may overwrite the window with
+// later ops.
 static void leave_window(struct player_thread *t)
 {
     if (t->window == PLAYER_NO_WINDOW)
@@ -50,8 +50,8 @@ static void wait_for_segment(struct player_thread *t, struct plan_streaming_thre
                              uint32_t next)
 {
     uint64_t since = clock_monotonic_ns(), start = player.start_ns;
-    // If the decoder is waiting for free space, it is really waiting for slower threads, and so is
-    // this thread.
+    // If the decoder is waiting for free space, it is waiting for slower threads, and so is this
+    // thread.
     bool is_decoder = !atomic_load(&player.streaming->decoder_sleeps);
     if (!spin_until_filled(shared, next)) {
         while (atomic_load(&shared->filled) == next) {

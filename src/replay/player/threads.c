@@ -1,5 +1,5 @@
-// Starts and joins threads. Their stacks are shared mappings, which do not count as the allocator's
-// memory, and are reused after a join.
+// Starts and joins threads. Their stacks are in shared mappings, which do not count as the
+// allocator's memory. A stack is reused after a join.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -25,12 +25,12 @@ struct worker {
     struct player_thread thread;
     struct player_latency latencies[PLAYER_LATENCIES];
     pthread_t id;
-    struct worker *next; // next in the list `exited`
+    struct worker *next; // next worker in the list `exited`
     bool at_start;
 };
 _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
 
-// Latencies of several threads. Threads share histograms, because the histograms take 3 MB.
+// Latencies of several threads. Threads share histograms, because the histograms need 3 MB.
 struct shard {
     pthread_mutex_t lock;
     struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
@@ -42,16 +42,16 @@ static void (*play_stream)(struct player_thread *t, const uint64_t *from);
 static struct shard *shards; // NULL unless calls are timed
 static struct player_latency main_latencies[PLAYER_LATENCIES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct worker *exited;     // ready to be joined
+static struct worker *exited;     // workers that can be joined
 static char *unused, *unused_end; // memory mapped for workers; protected by the lock
 static uint32_t mapped;           // number of workers; protected by the lock
-// Both are protected by the lock. kept: number of threads that have made their calls but must not
-// exit before `over`.
+// `kept` is the number of threads that have made their calls but must not exit before `over`. Both
+// variables are protected by the lock.
 static uint64_t unjoined, kept;
-static _Atomic uint32_t exits;    // futex: incremented when a thread exits or is kept
+static _Atomic uint32_t exits;    // futex; incremented when a thread exits or is kept
 static _Atomic bool joining;      // player_join_all() is waiting on `exits`
-static _Atomic uint32_t released; // futex: 1 from the start of the measured part
-static _Atomic uint32_t over;     // futex: 1 from the end of the measured part
+static _Atomic uint32_t released; // futex; 1 from the start of the measured part
+static _Atomic uint32_t over;     // futex; 1 from the end of the measured part
 
 static void *map_shared(size_t bytes)
 {
@@ -149,7 +149,7 @@ void player_thread_exited(struct player_thread *t)
     pthread_mutex_unlock(&lock);
 }
 
-// Creates a thread. pthread_create() allocates memory, and for that the null allocator must return
+// Creates a thread. pthread_create() allocates memory. For this, the null allocator must return
 // real memory.
 static int create_thread(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *),
                          void *arg)
@@ -162,7 +162,7 @@ static int create_thread(pthread_t *id, const pthread_attr_t *attributes, void *
     return rc;
 }
 
-// Pairs with player_join_all(): either this thread sees `joining`, or the joiner sees the change.
+// Pairs with player_join_all(). Either this thread sees `joining`, or the joiner sees the change.
 static void notify_joiner(void)
 {
     atomic_fetch_add(&exits, 1);
@@ -217,8 +217,8 @@ static struct worker *join_exited(void)
     return worker;
 }
 
-// Returns memory for one worker from a mapping for several or, if address space is short, from a
-// mapping for just one.
+// Returns memory for one worker. The memory is from a mapping for several workers, or from a
+// mapping for one worker if address space is short.
 static struct worker *map_worker(void)
 {
     const size_t bytes = WORKER_BYTES + STACK_BYTES;

@@ -1,11 +1,11 @@
-// --verify: detects violations of the malloc contract: overlapping blocks, wrong alignment, blocks
+// --verify detects violations of the malloc contract: overlapping blocks, wrong alignment, blocks
 // that are too small, memory from calloc that is not zero, and contents lost by realloc or
 // overwritten by the allocator.
 //
-// Each block is filled with its own pattern, which is checked when the block is freed or resized
-// and at the end of the replay. A shadow map has one bit for every 8 bytes of live address space,
-// so memory that is allocated twice is detected immediately, across threads, even before anything
-// is written to it.
+// Each block is filled with its own pattern. The pattern is checked when the block is freed or
+// resized and at the end of the replay. A shadow map has one bit for every 8 bytes of live address
+// space. Therefore memory that is allocated twice is detected immediately, across threads, even
+// before anything is written to it.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 enum {
     GRANULE_BITS = 3, // blocks smaller than 16 bytes may be aligned to 8
     ADDRESS_BITS = 48,
-    LEAF_BITS = 26, // address space covered by a leaf of the shadow map, whose bits take 1 MiB
+    LEAF_BITS = 26, // address space covered by a leaf of the shadow map, whose bits need 1 MiB
     LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
     LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
     MALLOC_ALIGN = 16, // alignment for any type (max_align_t on x86-64 and aarch64)
@@ -25,8 +25,8 @@ enum {
 
 // An entry's block.
 struct verified_block {
-    char *block;             // NULL: no block
-    uint64_t size;           // without a block: the old size during a realloc, otherwise 0
+    char *block;             // NULL if there is no block
+    uint64_t size;           // if there is no block: the old size during a realloc, otherwise 0
     uint64_t seed, position; // seed of the pattern; word number of the allocation in the plan
     uint32_t thread;         // thread that allocated the block
 };
@@ -35,11 +35,11 @@ struct leaf {
     _Atomic uint64_t live[LEAF_GRANULES / 64];
 };
 
-// The check in progress in this thread. If a signal arrives during the check, the allocator
+// The check in progress in this thread. If a signal arrives during the check, the allocator has
 // returned a wild or read-only pointer.
 struct check {
     const struct player_thread *thread;
-    const struct verified_block *block; // NULL: no check in progress
+    const struct verified_block *block; // NULL if no check is in progress
     unsigned kind;
 };
 
@@ -76,7 +76,7 @@ static _Noreturn void violated(enum results_violation what, const struct player_
     player_claim_failure();
     r->failed_violation = what;
     r->failed_at = at;
-    if (what != RESULTS_OVERLAP) { // set by find_other()
+    if (what != RESULTS_OVERLAP) { // find_other() has set the members
         r->other_thread = c->thread;
         r->other_position = c->position;
     }
@@ -115,7 +115,8 @@ static struct leaf *leaf_of(uint64_t granule)
     return none;
 }
 
-// Marks the block's memory as live or free. Returns false if part of it already is.
+// Marks the block's memory as live or free. Returns false if part of the memory is already marked
+// so.
 static bool mark(const char *block, uint64_t size, bool live)
 {
     uint64_t first = (uintptr_t)block >> GRANULE_BITS;
@@ -179,8 +180,8 @@ static uint64_t find_nonzero(const char *block, uint64_t size)
     return at;
 }
 
-// Returns the alignment that a call must provide. C permits less for a block too small for any type
-// with that alignment; allocators align such blocks to 8.
+// Returns the alignment that a call must provide. If a block is too small for any type with that
+// alignment, C permits a smaller alignment. Allocators align such blocks to 8.
 static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, uint64_t size)
 {
     uint64_t usual = size < MALLOC_ALIGN ? 1 << GRANULE_BITS : MALLOC_ALIGN, asked = 1;
@@ -188,12 +189,12 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
         asked = PAGE_ALIGN;
     else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
         asked = player_alignment(t);
-    // memalign rounds an alignment that is not a power of two up.
+    // memalign rounds an alignment up if it is not a power of two.
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
-// Finds the live block that overlaps, by a slow search just before the process ends. Other threads
-// are still running, so the search may fail.
+// Finds the live block that overlaps. This slow search runs just before the process ends. Other
+// threads are still running, so the search may fail.
 static void find_other(const struct verified_block *c)
 {
     struct results *r = player.results;

@@ -1,4 +1,4 @@
-// Waits for another thread, first spinning and then using a futex, and waits for points in time.
+// Waits for another thread, first by spinning and then with a futex. Also waits for points in time.
 #include "replay/player/player.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ void player_futex_wake(_Atomic uint32_t *word)
 
 void player_wait_init(void)
 {
-    // Inherited by threads. By default, the kernel may wake a sleeping thread 50 µs late.
+    // Threads inherit this setting. By default, the kernel may wake a sleeping thread 50 µs late.
     prctl(PR_SET_TIMERSLACK, 1);
     player.can_membarrier =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -37,8 +37,8 @@ void player_wait_init(void)
 void player_wake(struct player_line *line)
 {
     atomic_store_explicit(&line->wanted, UINT64_MAX, memory_order_relaxed);
-    // Release: a sleeper that sees the new sequence also sees the new `wanted`, and sets `wanted`
-    // again if necessary.
+    // Release order: a sleeping thread that sees the new sequence also sees the new `wanted`, and
+    // sets `wanted` again if necessary.
     atomic_fetch_add_explicit(&line->sequence, 1, memory_order_release);
     player_futex_wake(&line->sequence);
 }
@@ -90,7 +90,7 @@ void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position
     for (;;) {
         uint32_t sequence = atomic_load_explicit(&line->sequence, memory_order_acquire);
         lower_wanted(line, position);
-        // Pairs with publish(): either the publisher sees `wanted`, or this thread sees the
+        // Pairs with publish(). Either the publisher sees `wanted`, or this thread sees the
         // progress.
         if (player.can_membarrier)
             syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
