@@ -100,8 +100,8 @@ static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uin
     r->first_ns = clock_monotonic_ns() - before_ns;
 }
 
-// Collects the runs to compare. The first run is excluded if there are repetitions, because the
-// first runs decide which settings are repeated.
+// Collects the runs to compare. Excludes the first run if there are repetitions, because the first
+// runs decide which settings are repeated.
 static size_t values_of(const struct advise *a, const struct advise_row *r,
                         enum advise_figure figure, double *values)
 {
@@ -191,8 +191,8 @@ size_t advise_rank(const struct advise *a, enum advise_figure figure,
     return n + 1;
 }
 
-// Chooses as many rows as can be repeated ADVISE_MIN_ROUNDS times in `left_ns`: first the best row
-// by each figure, then the second best, and so on. Returns the number of rows.
+// Chooses as many rows as can be repeated ADVISE_MIN_ROUNDS times in `left_ns`. Starts with the
+// best row by each figure, then the second best, and so on. Returns the number of rows.
 static size_t choose_rows(const struct advise *a, uint64_t left_ns, bool *chosen)
 {
     const struct advise_row **order = calloc(a->n_rows * ADVISE_FIGURES, sizeof *order);
@@ -239,7 +239,7 @@ static int make_rows(struct advise *a, struct err *e)
 {
     while (advise_settings[a->n_rows].allocator)
         a->n_rows++;
-    a->n_rows++; // the present setting
+    a->n_rows++; // row of the present setting
     a->rows = calloc(a->n_rows, sizeof *a->rows);
     for (size_t i = 1; a->rows && i < a->n_rows; i++)
         a->rows[i].setting = &advise_settings[i - 1];

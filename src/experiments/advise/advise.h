@@ -1,8 +1,9 @@
 // Finds allocators and settings that improve a workload, by replays within a budget of time.
 //
-// First, each setting of a table is replayed once, in half of the budget. Each group of settings
-// has a share of this half; unused time passes to the next groups. Then the best settings by each
-// figure are repeated in turn with the present setting. Only the repetitions are compared.
+// First, each setting in a table is replayed once. This phase uses half of the budget. Each group
+// of settings has a share of this half; unused time passes to the next groups. Then the best
+// settings by each figure are repeated in turn with the present setting. Only the repetitions are
+// compared.
 #ifndef HEAPTAPE_ADVISE_ADVISE_H
 #define HEAPTAPE_ADVISE_ADVISE_H
 
@@ -11,7 +12,7 @@
 #include "replay/session.h"
 
 enum {
-    ADVISE_MIN_ROUNDS = 6, // fewer repetitions allow no verdict
+    ADVISE_MIN_ROUNDS = 6, // with fewer repetitions there is no verdict
     ADVISE_MAX_ROUNDS = 9,
 };
 
@@ -41,8 +42,8 @@ struct advise_figure_info {
 extern const struct advise_figure_info advise_figures[ADVISE_FIGURES];
 
 struct advise_row {
-    const struct advise_setting *setting; // NULL: the present setting
-    size_t result;                        // index of its result in the session, if tried
+    const struct advise_setting *setting; // NULL for the present setting
+    size_t result; // index of the row's result in the session, if the row was tried
     bool tried;
     uint64_t first_ns;         // duration of the first run, including the start of the player
     struct err missing_reason; // why the row was not tried
@@ -51,32 +52,32 @@ struct advise_row {
 struct advise {
     struct replay_session *session; // borrowed; result 0 is the present setting
     bool has_run_program;
-    struct advise_row *rows; // the present setting, then the settings of the table
+    struct advise_row *rows; // the present setting, followed by the settings of the table
     size_t n_rows;
-    uint64_t trim_interval; // calls between two TRIM ops of the plan; 0: no TRIM ops
+    uint64_t trim_interval; // number of calls between two TRIM ops of the plan, or 0 if it has none
     uint64_t budget_ns, spent_ns;
-    unsigned rounds; // repetitions after the first run
+    unsigned rounds; // number of repetitions after the first run
 };
 
-// Returns the time after the start up to which a first replay of a setting of the group may begin.
-// The first setting of a group may use the whole half of the budget. The other settings may use the
-// shares of this group and of the groups before.
+// Returns the latest time, relative to the start, at which a first replay of a setting in the group
+// may begin. The first setting of a group may use the whole half of the budget. The other settings
+// may use the shares of this group and of the previous groups.
 uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first);
 
 // Returns the number of calls between two trims for the setting that trims most often. The number
-// is 1, 2 or 5 times a power of 10, or 0 if the workload is too short.
+// is 1, 2 or 5 times a power of 10. Returns 0 if the workload is too short.
 uint64_t advise_trim_interval(uint64_t events);
 
-// Makes the replays that the budget allows, from `start_ns` of CLOCK_MONOTONIC on. The session must
-// have read its workload, with settings.trim_every of `trim_interval`, and must have one allocator,
-// the present one. If the replay of a setting fails, sets missing_reason of its row. Returns 0, or
-// a negative errno if the present setting cannot be replayed. The caller releases *a, even after an
-// error, before the session.
+// Makes the replays that the budget allows. The budget starts at `start_ns` of CLOCK_MONOTONIC. The
+// session must have read its workload, with settings.trim_every set to `trim_interval`. It must
+// have exactly one allocator, the present allocator. If the replay of a setting fails, sets
+// missing_reason of the setting's row. Returns 0, or a negative errno if the present setting cannot
+// be replayed. The caller must release *a before the session, even after an error.
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e);
 void advise_release(struct advise *a);
 
-// Returns the median of the repetitions of a row that was tried, or the value of its first run if
-// it was not repeated. NAN if unknown.
+// Returns the median of the repetitions of a row that was tried. If the row was not repeated,
+// returns the value of its first run. Returns NAN if unknown.
 double advise_value(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 
 // Returns the ratio to the present setting, with an interval if the row was repeated.
@@ -84,38 +85,40 @@ struct measure_ratio advise_ratio(const struct advise *a, const struct advise_ro
                                   enum advise_figure figure);
 
 // Returns -1 if the row is below the present setting by more than noise, 1 if it is above, and 0
-// otherwise. A difference is not noise if the values of both rows do not overlap and the medians
-// differ by more than the range of either row and by at least 1 % of the present median. With six
-// repetitions, equal settings appear different in one of a thousand cases.
+// otherwise. A difference exceeds noise under three conditions: the values of both rows do not
+// overlap, the medians differ by more than the range of either row, and the medians differ by at
+// least 1 % of the present median. With six repetitions, equal settings appear different in one of
+// a thousand cases.
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 int advise_verdict_of(const double *values, size_t n, const double *present, size_t n_present);
 
-// Returns the row with the lowest value of a figure among those below the present setting by more
-// than noise. If `cheap`, rows that take more CPU time by more than noise are excluded. Returns
-// NULL if no row is left.
+// Returns the row with the lowest value of a figure, among the rows that are below the present
+// setting by more than noise. If `cheap` is true, excludes rows that use more CPU time by more than
+// noise. Returns NULL if no row remains.
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
-// Returns the row with the lowest value of a figure, if this value is at least 1 % below the value of
-// `best` (NULL: the present setting), but it is not known whether the row is better than the present
-// setting: the difference is noise, or the row was not repeated. Returns NULL otherwise. `cheap` is
-// as in advise_best.
+// Returns the row with the lowest value of a figure, if it is not known whether this row is better
+// than the present setting: the difference is noise, or the row was not repeated. The value must be
+// at least 1 % below the value of `best`, or of the present setting if `best` is NULL. Returns NULL
+// if there is no such row. `cheap` is as in advise_best.
 const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
                                           bool cheap, const struct advise_row *best);
 
-// Runs the real program ADVISE_MIN_ROUNDS times with the present setting and with each setting that
-// advise_best returns for a figure, unless the setting has no environment. Returns 0, or an error of
-// replay_real_run.
+// Runs the real program ADVISE_MIN_ROUNDS times with the present setting, and as often with each
+// setting that advise_best returns for a figure. Skips settings without an environment. Returns 0,
+// or an error of replay_real_run.
 int advise_run_program(struct advise *a, char *const argv[], struct err *e);
 
 // Returns true if the program was run with the setting.
 bool advise_has_program(const struct advise *a, const struct advise_row *r);
 
-// Compares the runs of the program as advise_verdict does. Returns 0 if it was not run.
+// Compares the runs of the program in the same way as advise_verdict. Returns 0 if the program was
+// not run.
 int advise_program_verdict(const struct advise *a, const struct advise_row *r,
                            enum replay_real_figure figure);
 
-// Returns false if the program was run with the setting and its value of the figure is not below
-// the present one by more than noise. Only CPU time and peak RSS are measured in the program.
+// Returns false if the program was run with the setting, but its value of the figure was not below
+// the present value by more than noise. Only CPU time and peak RSS are measured in the program.
 bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
                          enum advise_figure figure);
 
@@ -123,19 +126,20 @@ bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
 bool advise_is_repeated(const struct advise *a, const struct advise_row *r);
 
 // Writes the figures for which advise_best returns the row, for example "least CPU time, less peak
-// RSS". A figure for which advise_undecided returns a row follows the word "less". Writes "" if the
-// row is not the best for any figure. Omits figures that the program does not confirm.
+// RSS". If advise_undecided returns a row for a figure, the figure follows the word "less". Writes
+// "" if the row is not the best for any figure. Omits figures that the runs of the program do not
+// confirm.
 enum { ADVISE_HEADLINE_BYTES = 128 };
 char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
                       char text[ADVISE_HEADLINE_BYTES]);
 
 // Returns the share of memory that a setting returns to the kernel. The share refers to the bytes
-// that are resident at the end with the present setting and lie outside live blocks. Returns NAN if
-// there are no such bytes.
+// outside live blocks that are resident at the end with the present setting. Returns NAN if there
+// are no such bytes.
 double advise_returned_share(const struct advise *a, const struct advise_row *r);
 
-// Sorts the rows that were tried by `figure`, lowest first, with the present setting at the head.
-// `order` has room for n_rows. Returns the number of rows.
+// Sorts the rows that were tried by `figure`, lowest first. The present setting is always the first
+// row. `order` must have space for n_rows rows. Returns the number of rows.
 size_t advise_rank(const struct advise *a, enum advise_figure figure,
                    const struct advise_row **order);
 
@@ -144,13 +148,12 @@ size_t advise_rank(const struct advise *a, enum advise_figure figure,
 enum { ADVISE_NAME_BYTES = 160, ADVISE_DEPLOY_BYTES = 4600 };
 char *advise_name(const struct advise *a, const struct advise_row *r, char text[ADVISE_NAME_BYTES]);
 
-// Writes the environment of a row, "LD_PRELOAD=… MALLOC_CONF=…", or "" for none. Returns NULL if
-// the setting needs a call; advise_deploy describes the call.
+// Writes the environment of a row, "LD_PRELOAD=… MALLOC_CONF=…", or "" if the row needs none.
+// Returns NULL if the setting needs a call. advise_deploy describes the call.
 char *advise_environment(const struct advise *a, const struct advise_row *r,
                          char text[ADVISE_DEPLOY_BYTES]);
 
-// Writes a sentence without a full stop that describes how to deploy the setting, or writes the
-// environment.
+// Writes how to deploy the setting: a sentence without a full stop, or the environment.
 char *advise_deploy(const struct advise *a, const struct advise_row *r,
                     char text[ADVISE_DEPLOY_BYTES]);
 

@@ -19,8 +19,8 @@ static char *value_text(char text[32], enum advise_figure f, double v)
     return f == ADVISE_CPU ? human_ns(text, v) : human_bytes(text, (uint64_t)v);
 }
 
-// Prints "50.5 MiB" in the first row, and ratios below: "0.27", or "~0.98" if the difference may be
-// noise.
+// Prints "50.5 MiB" in the first row, and ratios in the rows below it. A ratio is "0.27", or
+// "~0.98" if the difference may be noise.
 static void print_cell(const struct advise *a, const struct advise_row *r, enum advise_figure f)
 {
     char text[48], value[32];
@@ -54,7 +54,7 @@ static void print_table(const struct advise *a, enum advise_figure rank)
     free(order);
 }
 
-// Returns true if the row is the best by a figure before `figure`.
+// Returns true if the row is the best by any figure before `figure` in the table.
 static bool is_best_before(const struct advise *a, const struct advise_row *r, bool cheap,
                            enum advise_figure figure)
 {
@@ -65,7 +65,8 @@ static bool is_best_before(const struct advise *a, const struct advise_row *r, b
     return false;
 }
 
-// Prints the setting whose value of a figure is lower than `best`, but not known to be.
+// Prints a setting whose value of a figure was below the value of `best`, if it is not known to be
+// better.
 static void print_undecided(const struct advise *a, enum advise_figure f, bool cheap,
                             const struct advise_row *best)
 {
@@ -122,8 +123,8 @@ static void print_program(const struct advise *a, const struct advise_row *r)
     }
 }
 
-// Prints the figures for which the setting is named. If the program was run and confirms none, says
-// so instead.
+// Prints the figures for which the setting is named. If the program was run and confirms none of
+// them, prints that instead.
 static void print_headline(const struct advise *a, const struct advise_row *r, bool cheap)
 {
     char name[ADVISE_NAME_BYTES], headline[ADVISE_HEADLINE_BYTES];

@@ -4,8 +4,8 @@
 
 // Sources: mallopt(3) and the Tunables chapter of the glibc manual; jemalloc(3); docs/tcmalloc.html
 // of gperftools; include/mimalloc.h; scudo's flags.inc. MALLOC_TRIM_THRESHOLD_ and
-// MALLOC_MMAP_THRESHOLD_ have an effect even at their default values: each one stops glibc from
-// raising both thresholds when it frees a mapped block.
+// MALLOC_MMAP_THRESHOLD_ have an effect even at their default values: if either is set, glibc no
+// longer raises both thresholds when it frees a mapped block.
 const struct advise_setting advise_settings[] = {
     {ADVISE_ALLOCATOR, "glibc", "", 0, 0, 0},
     {ADVISE_ALLOCATOR, "jemalloc", "", 0, 0, 0},
@@ -24,7 +24,7 @@ const struct advise_setting advise_settings[] = {
      ADVISE_NEEDS_PACE, 0},
     {ADVISE_DECAY, "tcmalloc", "TCMALLOC_AGGRESSIVE_DECOMMIT=1", 0, 0, 0},
     {ADVISE_DECAY, "tcmalloc", "TCMALLOC_RELEASE_RATE=10", 0, 0, 0},
-    // mimalloc 2.0 reads the first name, later versions the second.
+    // mimalloc 2.0 reads the first name. Later versions read the second name.
     {ADVISE_DECAY, "mimalloc", "MIMALLOC_RESET_DELAY=0,MIMALLOC_PURGE_DELAY=0", 0, 0, 0},
     {ADVISE_DECAY, "scudo", "SCUDO_OPTIONS=release_to_os_interval_ms=500", 0, ADVISE_NEEDS_PACE, 0},
     {ADVISE_ARENAS, "glibc", "MALLOC_ARENA_MAX=1", 0, ADVISE_NEEDS_THREADS, 0},

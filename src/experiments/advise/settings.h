@@ -2,7 +2,8 @@
 #ifndef HEAPTAPE_ADVISE_SETTINGS_H
 #define HEAPTAPE_ADVISE_SETTINGS_H
 
-// In the order of the trials: each group is more expensive to deploy than the group before.
+// Groups in the order of the trials. Each group is more expensive to deploy than the previous
+// group.
 enum advise_group {
     ADVISE_ALLOCATOR,
     ADVISE_TRIM,
@@ -22,11 +23,10 @@ enum advise_needs {
 
 struct advise_setting {
     enum advise_group group;
-    const char *allocator;   // a name of allocator_infos
-    const char *environment; // VARIABLE=VALUE,… as for allocator_parse; "": none
-    unsigned
-        // the program calls malloc_trim every trim_step * advise_trim_interval calls; 0: never
-        trim_step;
+    const char *allocator;   // a name in allocator_infos
+    const char *environment; // VARIABLE=VALUE,… as for allocator_parse, or ""
+    // The program calls malloc_trim every trim_step * advise_trim_interval calls. 0 for never.
+    unsigned trim_step;
     unsigned needs;
     // The program or its parent calls prctl(PR_SET_THP_DISABLE), which children inherit.
     int huge_pages_off;

@@ -80,7 +80,8 @@ char *advise_environment(const struct advise *a, const struct advise_row *r,
     return text;
 }
 
-// Writes "every 200 000 calls, about every 40 ms as recorded".
+// Writes how often the program must call malloc_trim. The interval is in calls and, if the
+// recording has timestamps, also in milliseconds of the recording.
 static size_t put_trim(const struct advise *a, const struct advise_row *r, char *text)
 {
     const struct plan *plan = a->session->plan;

@@ -46,7 +46,7 @@ void corpus_index_release(struct corpus_index *x)
     *x = (struct corpus_index){0};
 }
 
-// The name of an entry is also a file name.
+// Returns true if the name is valid. The name of an entry is also a file name.
 static bool is_name(const char *name)
 {
     return *name && strlen(name) <= MAX_NAME &&

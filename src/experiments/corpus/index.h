@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// Keys of an entry: X(member, whether it is in "machine"). A program that has not been recorded has
-// only name, program and licence; the other keys are null.
+// Keys of an entry: X(member, whether it is in "machine"). If a program has not been recorded, its
+// entry has only name, program and licence; the other keys are null.
 #define CORPUS_TEXTS(X)                                                                            \
     X(name, 0)                                                                                     \
     X(program, 0)                                                                                  \
@@ -38,15 +38,15 @@
     X(page_bytes, 1)
 
 struct corpus_entry {
-#define CORPUS_TEXT(member, in_machine)   char *member;    // owned; NULL: not known
-#define CORPUS_NUMBER(member, in_machine) uint64_t member; // UINT64_MAX: not known
+#define CORPUS_TEXT(member, in_machine)   char *member;    // owned; NULL if not known
+#define CORPUS_NUMBER(member, in_machine) uint64_t member; // UINT64_MAX if not known
     CORPUS_TEXTS(CORPUS_TEXT)
     CORPUS_NUMBERS(CORPUS_NUMBER)
 #undef CORPUS_TEXT
 #undef CORPUS_NUMBER
 };
 
-// All zero is an empty index.
+// An index. If all members are zero, the index is empty.
 struct corpus_index {
     struct corpus_entry *entries; // sorted by name
     size_t n, capacity;
@@ -55,12 +55,12 @@ struct corpus_index {
 void corpus_entry_release(struct corpus_entry *entry);
 void corpus_index_release(struct corpus_index *x);
 
-// Reads the file into the empty *x. Returns 0, -ENOENT if there is no file, -EBADMSG or -ENODATA
-// for an invalid index (the message names the byte or the entry), or another negative errno, with
-// the message set.
+// Reads the file into the empty *x. Returns 0, -ENOENT if the file does not exist, -EBADMSG or
+// -ENODATA for an invalid index (the message names the byte or the entry), or another negative
+// errno, with the message set.
 int corpus_index_read(struct corpus_index *x, const char *path, struct err *e);
 
-// Moves *entry into the index and replaces an entry of the same name. Returns 0 or -ENOMEM.
+// Moves *entry into the index. Replaces an entry with the same name. Returns 0 or -ENOMEM.
 int corpus_index_put(struct corpus_index *x, struct corpus_entry *entry);
 
 // Returns the entry with this name, or NULL.
@@ -72,7 +72,7 @@ bool corpus_index_wants(const char *const *names, size_t n, const char *name);
 // Writes the document with the selected entries.
 void corpus_index_print(const struct corpus_index *x, const char *const *names, size_t n, FILE *to);
 
-// Writes the document into a file. Returns 0, or a negative errno with the message set.
+// Writes the document to a file. Returns 0, or a negative errno with the message set.
 int corpus_index_write(const struct corpus_index *x, const char *path, struct err *e);
 
 #endif

@@ -26,8 +26,9 @@ static int run_local(const struct matrix *m, const struct matrix_how *how, const
     return 0;
 }
 
-// Runs the command and writes the string to its standard input. Exit statuses up to `most` do not
-// count as a failure of the engine. Returns 0, or a negative errno with the message set.
+// Runs the command and writes the string to the command's standard input. Exit statuses up to
+// `most` do not count as a failure of the engine. Returns 0, or a negative errno with the message
+// set.
 static int run_command(char *const *words, const char *text, size_t n, int most, struct err *e)
 {
     int ends[2], status = 0;
@@ -46,7 +47,7 @@ static int run_command(char *const *words, const char *text, size_t n, int most,
         close(ends[1]);
         return err_set(e, -rc, "%s: %s", words[0], strerror(rc));
     }
-    // The command may exit before it has read everything.
+    // The command may exit before it has read its whole input.
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
     for (ssize_t put; n && (put = write(ends[1], text, n)) > 0; n -= (size_t)put)
         text += put;
@@ -82,8 +83,8 @@ static char **make_command(const struct matrix_how *how, const char *const *firs
     return (char **)words;
 }
 
-// Runs GNU parallel, which reads one job number per line. Without other options it runs one job at
-// a time on each host. Exit statuses up to 101 count the failed jobs.
+// Runs GNU parallel, which reads one job number per line. Without other options, it runs one job at
+// a time on each host. An exit status up to 101 is the number of failed jobs.
 static int run_parallel(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
                         struct err *e)
 {
@@ -136,8 +137,8 @@ static char *format_ranges(const struct matrix *m, const bool *wanted)
     return f && fclose(f) == 0 ? text : NULL;
 }
 
-// Runs a job array of Slurm and waits for its end. Without other options each task has its own
-// node. sbatch returns the highest exit status of the tasks.
+// Runs a job array of Slurm and waits until it has ended. Without other options, each task has its
+// own node. sbatch returns the highest exit status of the tasks.
 static int run_slurm(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
                      struct err *e)
 {

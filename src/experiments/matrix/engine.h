@@ -9,16 +9,16 @@ enum matrix_engine { MATRIX_LOCAL, MATRIX_PARALLEL, MATRIX_SLURM };
 
 struct matrix_how {
     enum matrix_engine engine;
-    const char *heaptape;       // path of the program, equal on all hosts
+    const char *heaptape;       // path of the program; it is the same on all hosts
     const char *const *options; // options for the command that the engine runs
     size_t n_options;
-    void (*started)(size_t number, size_t undone,
-                    size_t of); // called before each job with MATRIX_LOCAL; may be NULL
+    // With MATRIX_LOCAL, called before each job. May be NULL.
+    void (*started)(size_t number, size_t undone, size_t of);
 };
 
-// Runs all jobs that are neither done nor failed; with `again`, also the failed jobs. Returns 0
-// even if jobs fail; their .err files have the reasons. Returns a negative errno with the message
-// set if the engine itself fails.
+// Runs all jobs that are neither done nor failed. With `again`, also runs the failed jobs. Returns
+// 0 even if jobs fail; their .err files contain the reasons. Returns a negative errno with the
+// message set if the engine itself fails.
 int matrix_run_all(struct matrix *m, const struct matrix_how *how, bool again, struct err *e);
 
 #endif

@@ -232,7 +232,7 @@ static char **command_of(const struct matrix *m, const struct matrix_job *job, c
     return words;
 }
 
-static volatile sig_atomic_t running, signalled; // pid of the replay; the signal to forward
+static volatile sig_atomic_t running, signalled; // pid of the replay; signal to forward
 
 static void forward_signal(int number)
 {
@@ -241,8 +241,8 @@ static void forward_signal(int number)
         kill((pid_t)running, number);
 }
 
-// Forwards signals that end this process to the replay, whose files are removed afterwards. Signals
-// that the caller ignores stay ignored.
+// Forwards signals that end this process to the replay. The replay's files are removed afterwards.
+// Signals that the caller ignores stay ignored.
 static void forward_signals(bool begin, struct sigaction before[2])
 {
     static const int numbers[2] = {SIGINT, SIGTERM};
@@ -271,7 +271,7 @@ static int run_command(char **words, const char *out, const char *err, struct er
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out, flags, 0666);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err, flags, 0666);
-    // Set the handlers before there are files that a signal would leave behind.
+    // Set the handlers before creating files that a signal would leave behind.
     signalled = 0;
     forward_signals(true, before);
     int rc = posix_spawn(&pid, words[0], &files, NULL, words, environ);
@@ -290,7 +290,7 @@ static int run_command(char **words, const char *out, const char *err, struct er
     return status;
 }
 
-// Renames the output, which makes the job done or failed.
+// Renames the output, which marks the job as done or failed.
 static int finish_job(const struct matrix *m, size_t number, bool failed, const char *out,
                       const char *err, struct err *e)
 {
@@ -340,7 +340,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e)
                                  : err_no_memory(e, NULL);
     bool failed = rc != 0;
-    // An interrupted job has not failed and runs again later.
+    // An interrupted job has not failed. It runs again later.
     bool interrupted =
         rc > 0 && WIFSIGNALED(rc) && (WTERMSIG(rc) == SIGINT || WTERMSIG(rc) == SIGTERM);
     if (interrupted)

@@ -1,8 +1,9 @@
 // The jobs of a matrix: replays of workloads on allocators, in a directory that several hosts can
 // share.
 //
-// The directory has the file `jobs`, which is written once. A job N that is done has N.json, the
-// output of `replay --json`; a job that failed has N.err, the error output.
+// The directory contains the file `jobs`, which is written once. If job N is done, the file N.json
+// contains the output of `replay --json`. If job N failed, the file N.err contains the error
+// output.
 #ifndef HEAPTAPE_MATRIX_JOBS_H
 #define HEAPTAPE_MATRIX_JOBS_H
 
@@ -15,7 +16,7 @@ struct matrix_job {
     char *workload, *allocator; // owned; the path is absolute
 };
 
-// All zero is an empty matrix.
+// A matrix. If all members are zero, the matrix is empty.
 struct matrix {
     char *folder;            // absolute; owned
     struct matrix_job *jobs; // job numbers start at 1
@@ -28,13 +29,13 @@ enum matrix_state { MATRIX_UNDONE, MATRIX_DONE, MATRIX_FAILED };
 
 void matrix_release(struct matrix *m);
 
-// Add a job or an option of all replays, before matrix_create. Return 0, or a negative errno with
-// the message set: -EINVAL for a string with a tab or a newline.
+// Add a job, or an option of all replays. Call before matrix_create. Return 0, -EINVAL for a string
+// with a tab or a newline, or another negative errno, with the message set.
 int matrix_add(struct matrix *m, const char *workload, const char *allocator, struct err *e);
 int matrix_add_option(struct matrix *m, const char *option, struct err *e);
 
 // Creates the directory, if missing, and writes the list of jobs. Returns 0, -EEXIST if the
-// directory has another list, or another negative errno, with the message set.
+// directory contains another list, or another negative errno, with the message set.
 int matrix_create(struct matrix *m, const char *folder, struct err *e);
 
 // Reads the list into the empty *m. Returns 0, -ENOENT if there is no list, -EBADMSG, or another
@@ -43,12 +44,12 @@ int matrix_open(struct matrix *m, const char *folder, struct err *e);
 
 enum matrix_state matrix_state(const struct matrix *m, size_t number);
 
-// Returns the path of the result of a job, or of its error output if `failed`. NULL when out of
-// memory. The caller frees the path.
+// Returns the path of the result of a job or, if `failed`, of its error output. Returns NULL when
+// out of memory. The caller must free the path.
 char *matrix_path(const struct matrix *m, size_t number, bool failed);
 
-// Runs a job with the program `heaptape`, unless the job is done. Returns 0 if it is done, 1 if it
-// failed (its .err has the reason), or a negative errno with the message set.
+// Runs a job with the program `heaptape`, unless the job is done. Returns 0 if the job is done, 1
+// if it failed (its .err file contains the reason), or a negative errno with the message set.
 int matrix_run(const struct matrix *m, size_t number, const char *heaptape, struct err *e);
 
 #endif

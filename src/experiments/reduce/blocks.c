@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Slot → block, while the workload is read.
+// Maps slots to blocks while the workload is read.
 struct slots {
     uint32_t *blocks;
     size_t n, capacity;
@@ -101,7 +101,7 @@ static int by_ops(const void *a, const void *b)
 size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d,
                            uint32_t *group_of)
 {
-    struct map numbers = {0}; // key of a group → number + 1
+    struct map numbers = {0}; // maps the key of a group to its number + 1
     struct group *groups = NULL;
     uint32_t *ranks = NULL;
     size_t n = 0, capacity = 0;

@@ -8,25 +8,26 @@
 #include <stdbool.h>
 
 struct reduce_block {
-    uint32_t thread, last_thread; // allocating thread; thread of the last op
-    uint32_t site;                // call site; 0: unknown
+    uint32_t thread, last_thread; // thread that allocated the block; thread of the last op
+    uint32_t site;                // call site, or 0 if unknown
     uint32_t ops;
-    uint64_t last_event; // events of the workload up to and including the last op of the block
-    uint8_t class;       // usage_size_class of its first size
+    // Number of events of the workload up to and including the last op of the block.
+    uint64_t last_event;
+    uint8_t class; // usage_size_class of the block's first size
 };
 
 struct reduce_blocks {
     struct reduce_block *items;
     size_t n, capacity;
-    uint64_t ops;        // all ops, including PREEXISTING
-    uint64_t events;     // ops without PREEXISTING
-    uint64_t others;     // ops without a block, except thread ops
-    uint64_t thread_ops; // thread creation, start and exit
+    uint64_t ops;        // number of all ops, including PREEXISTING
+    uint64_t events;     // number of ops without PREEXISTING
+    uint64_t others;     // number of ops without a block, except thread ops
+    uint64_t thread_ops; // number of thread creations, starts and exits
     uint64_t threads;    // number of thread numbers
 };
 
-// Reads a whole workload. Returns 0, or a negative errno with the message set. The caller
-// releases *b, even after an error.
+// Reads a whole workload. Returns 0, or a negative errno with the message set. The caller must
+// release *b, even after an error.
 int reduce_blocks_read(struct reduce_blocks *b, struct workload_reader *r, struct err *e);
 void reduce_blocks_release(struct reduce_blocks *b);
 
@@ -35,12 +36,12 @@ enum reduce_dimension {
     REDUCE_BY_THREAD, // the allocating thread
     REDUCE_BY_SITE,
     REDUCE_BY_CLASS, // the size class
-    REDUCE_ALONE,    // each block is a group, in the order of allocation
+    REDUCE_ALONE,    // each block is a separate group, in the order of allocation
     REDUCE_DIMENSIONS,
 };
 
-// Numbers the groups by descending number of ops. `group_of` has room for b->n. Returns the number
-// of groups, or 0 when out of memory.
+// Assigns a group number to each block. The group with the most ops has number 0. `group_of` must
+// have space for b->n numbers. Returns the number of groups, or 0 when out of memory.
 size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d,
                            uint32_t *group_of);
 

@@ -72,8 +72,8 @@ void candidates_release(struct candidates *c)
     c->reports = NULL;
 }
 
-// Creates a process group, so that signals of the terminal do not end replays, which would look
-// like crashes of the allocator. Drops the output of allocators and commands.
+// Creates a process group, so that signals of the terminal do not end replays. An ended replay
+// would look like a crash of the allocator. Discards the output of allocators and commands.
 static void become_candidate(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The parser evaluates a comparison while it reads the comparison. Without figures, the parser only
-// checks the syntax and collects `needs`.
+// The parser evaluates a comparison while it parses. Without figures, it only checks the syntax and
+// collects `needs`.
 struct parser {
     const char *at;
-    const struct condition_figures *figures; // NULL: check only
+    const struct condition_figures *figures; // NULL to only check the syntax
     unsigned needs;
-    double dividend_bytes; // lowest dividend so far
+    double dividend_bytes; // lowest dividend up to now
     unsigned depth;
     bool failed;
 };
@@ -32,7 +32,8 @@ static const struct {
              {"B", 1, true},        {"ns", 1, false},      {"us", 1e3, false},
              {"ms", 1e6, false},    {"s", 1e9, false}};
 
-// Quantiles of the time of a call: name, offset, and the number of calls that they need.
+// Quantiles of the time of a call: name, offset, and the number of calls that the quantile
+// requires.
 static const struct {
     const char *name;
     size_t offset;
@@ -86,7 +87,7 @@ static bool is_name(const char *full, const char *text, size_t n, const char *un
     return strncmp(full, text, n) == 0 && (!full[n] || strcmp(full + n, unit) == 0);
 }
 
-// Parses "malloc.p999", the time of a call.
+// Parses the time of a call, such as "malloc.p999".
 static struct quantity parse_call(struct parser *p, const char *text, size_t n)
 {
     const char *dot = memchr(text, '.', n);
@@ -111,7 +112,7 @@ static struct quantity parse_call(struct parser *p, const char *text, size_t n)
     return (struct quantity){*(const double *)((const char *)call + quantiles[q].offset), false};
 }
 
-// Parses the name of a figure; its unit is optional (peak_rss for peak_rss_bytes).
+// Parses the name of a figure. The unit in the name is optional (peak_rss for peak_rss_bytes).
 static struct quantity parse_figure(struct parser *p)
 {
     const char *text = p->at;
@@ -259,7 +260,7 @@ bool condition_compare(const struct condition *c, const struct condition_figures
     double most = fabs(seen->right) * c->margin,
            more = greater ? seen->left - seen->right : seen->right - seen->left;
     seen->margin = seen->right != 0 ? more / fabs(seen->right) : 0;
-    // Unknown figures make `more` NAN, and all comparisons false.
+    // Unknown figures make `more` NAN, so all comparisons are false.
     bool holds = r == GREATER || r == LESS ? more > most : more >= most;
     return holds && !(greater && seen->dividend_bytes < c->floor_bytes);
 }

@@ -5,17 +5,17 @@
 #include "base/err.h"
 #include "replay/run.h"
 
-enum { CONDITION_MAX = 16 }; // for each reduction
+enum { CONDITION_MAX = 16 }; // maximum number of conditions of a reduction
 
 enum condition_kind {
     CONDITION_FIGURES, // a comparison of figures holds
-    // the allocator violates the malloc contract in the same way as with the input
+    // The allocator violates the malloc contract in the same way as with the input.
     CONDITION_VERIFY,
     CONDITION_CRASH, // the player ends with the same signal or exit status as with the input
     CONDITION_HANG,  // the replay makes no progress for the timeout
 };
 
-// Kinds of replay that a comparison needs; bits.
+// Kinds of replay that a comparison needs. The values are bits.
 enum {
     CONDITION_NEEDS_MEMORY = 1,  // coupled threads
     CONDITION_NEEDS_TIME = 2,    // threads at full speed
@@ -25,8 +25,9 @@ enum {
 // The failure that the input shows. A reduced workload must show the same failure.
 struct condition_expected {
     bool known;
-    uint32_t violation; // CONDITION_VERIFY: enum results_violation; else 0
-    int wait_status;    // CONDITION_CRASH: as of wait(2); else that of a stopped player
+    uint32_t violation; // with CONDITION_VERIFY: enum results_violation; else 0
+    // With CONDITION_CRASH: status as from wait(2); else the status of a stopped player.
+    int wait_status;
 };
 
 struct condition {
@@ -43,22 +44,23 @@ struct condition {
 // Figures of the replays that a comparison uses.
 struct condition_figures {
     union figures figures;
-    const struct replay_call *calls; // HT_KIND_LIMIT items; NULL: not timed
+    const struct replay_call *calls; // array of HT_KIND_LIMIT items; NULL if not timed
 };
 
 // Observed values of a condition.
 struct condition_seen {
-    double left, right;    // sides of the comparison; NAN: unknown
-    double dividend_bytes; // lowest dividend of the quotients of bytes; INFINITY: no such quotient
-    double margin;         // difference of the sides, as a share of the right side
-    uint32_t violation;    // CONDITION_VERIFY
-    int wait_status;       // CONDITION_CRASH
+    double left, right; // sides of the comparison; NAN if unknown
+    // Lowest dividend of the quotients of bytes, or INFINITY if there are no such quotients.
+    double dividend_bytes;
+    double margin;      // difference of the sides, as a share of the right side
+    uint32_t violation; // with CONDITION_VERIFY
+    int wait_status;    // with CONDITION_CRASH
 };
 
 // Parses "[ALLOCATOR: ]verify|crash|hang" or "[ALLOCATOR: ]A > B". A and B consist of numbers,
-// figures, + - * / and parentheses. `allocator` is the default. Returns 0, -EINVAL for invalid
-// syntax, -ENOENT for an unknown allocator, or another negative errno, with the message set. After
-// 0 the caller releases *c.
+// figures, + - * / and parentheses. `allocator` is the default allocator. Returns 0, -EINVAL for
+// invalid syntax, -ENOENT for an unknown allocator, or another negative errno, with the message
+// set. After 0, the caller must release *c.
 int condition_parse(struct condition *c, const char *text, const char *allocator, struct err *e);
 void condition_release(struct condition *c);
 

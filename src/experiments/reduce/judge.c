@@ -18,8 +18,8 @@ static int replay_workload(const struct judge *j, const struct plan *p, const st
     return replay_run(p, &c->allocator, &with, run, e);
 }
 
-// Makes the replays that the comparison needs and merges their figures in *f. `timed` receives the
-// times of the calls.
+// Makes the replays that the comparison needs and merges their figures into *f. Stores the times of
+// the calls in `timed`.
 static int measure_figures(const struct judge *j, const struct plan *p, const struct condition *c,
                            struct condition_figures *f, struct replay_run *timed, struct err *e)
 {
@@ -89,7 +89,7 @@ static bool fails_as_expected(const struct judge *j, const struct plan *p,
                                    c->expected.wait_status == seen->wait_status));
 }
 
-// Checks the conditions in order and stops at the first one that does not hold.
+// Checks the conditions in order and stops at the first condition that does not hold.
 static bool hold_all(const struct judge *j, const struct plan *p, struct judge_report *r)
 {
     for (r->failed = 0; r->failed < j->n_conditions; r->failed++) {
@@ -109,7 +109,7 @@ static bool hold_all(const struct judge *j, const struct plan *p, struct judge_r
     return true;
 }
 
-// Returns the command with each %f replaced by `path`, or NULL when out of memory.
+// Returns the command with each %f replaced with `path`, or NULL when out of memory.
 static char *command_for(const char *command, const char *path)
 {
     char *text = NULL;
@@ -188,7 +188,7 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
 }
 
 // Minimum difference between the sides of a comparison in a candidate, as a share of the right
-// side. The minimum is half the difference of the input if that is less. Without a margin, the
+// side. If half the difference of the input is less, that is the minimum. Without a margin, the
 // search would end at a workload that meets the condition in only half of the replays. RSS differs
 // by a few pages from run to run.
 static const double TIME_MARGIN = 0.1, MEMORY_MARGIN = 0.01;

@@ -41,12 +41,12 @@ static bool is_stopped(struct reduce *r)
 {
     bool late = r->settings.end_ns && clock_monotonic_ns() >= r->settings.end_ns;
     r->stopped |= late || *r->settings.interrupted;
-    // The budget does not apply to the confirmation of a part that was found.
+    // The budget does not limit the confirmation of a part that was found.
     return *r->settings.interrupted || (r->stopped && !r->is_confirming);
 }
 
 // Waits for a candidate and shows the progress. Returns the result of candidates_wait, or
-// -ECANCELED to stop.
+// -ECANCELED if the search must stop.
 static int wait_for_one(struct reduce *r, const struct candidate_report **report, size_t *tag,
                         struct output *out)
 {
@@ -86,7 +86,7 @@ static int count_blocks(struct reduce *r, struct err *e)
     return rc;
 }
 
-// Makes *in the current part. Takes ownership of *in.
+// Makes *in the current part, and takes ownership of it.
 static int set_part(struct reduce *r, struct input *in, struct err *e)
 {
     input_close(&r->part);
@@ -104,8 +104,8 @@ static int adopt_part(struct reduce *r, struct output *out, struct err *e)
     return rc < 0 ? rc : set_part(r, &in, e);
 }
 
-// Judges the current part with `runs` replays. Returns 1 if the conditions hold, 0 if not,
-// -ECANCELED to stop, or another negative errno.
+// Judges the current part with `runs` replays. Returns 1 if the conditions hold, 0 if they do not
+// hold, -ECANCELED if the search must stop, or another negative errno.
 static int judge_part(struct reduce *r, unsigned runs, struct candidate_report *judged,
                       struct err *e)
 {

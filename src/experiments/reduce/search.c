@@ -20,7 +20,7 @@ static void show_step(struct reduce *r, const char *how)
              (unsigned long long)r->blocks.events, (unsigned long long)r->input.events, how);
 }
 
-// Spans: the last half of the events, or the blocks that are freed in the first half; then a
+// Spans: first the last half of the events, or the blocks that are freed in the first half. Then a
 // quarter, and so on.
 enum { SPAN_HALVINGS = 5 };
 
@@ -38,11 +38,11 @@ static bool make_span(void *context, size_t i, struct reduce_cut *c)
     return n < r->blocks.n;
 }
 
-// Samples of the blocks: a half or three quarters of them, in runs of different lengths or at
+// Samples of the blocks: half or three quarters of the blocks, in runs of different lengths or at
 // random.
 static const struct sample {
-    uint64_t step;         // blocks in a run; 0: random blocks
-    unsigned of, left_out; // drops run number `left_out` of each `of` runs
+    uint64_t step;         // number of blocks in a run, or 0 for random blocks
+    unsigned of, left_out; // the sample drops run number `left_out` of each `of` runs
 } samples[] = {
     {0, 2, 0},   {0, 2, 1},   {2, 2, 0},    {2, 2, 1},    {16, 2, 0}, {16, 2, 1},
     {256, 2, 0}, {256, 2, 1}, {4096, 2, 0}, {4096, 2, 1}, {0, 4, 0},  {0, 4, 1},
@@ -71,10 +71,11 @@ static bool make_sample(void *context, size_t i, struct reduce_cut *c)
     return n > 0 && n < r->blocks.n;
 }
 
-// Groups of blocks in chunks; a cut drops chunk number i.
+// Groups of blocks in chunks. A cut drops chunk number i.
 struct chunks {
     struct reduce *r;
-    size_t groups, length; // groups in a chunk
+    // `groups` is the number of groups, `length` the number of groups in a chunk
+    size_t groups, length;
 };
 
 static bool make_chunk(void *context, size_t i, struct reduce_cut *c)
@@ -97,7 +98,8 @@ static bool make_without_others(void *context, size_t i, struct reduce_cut *c)
     return r->blocks.others > 0 || (i == 0 && r->blocks.thread_ops > 0);
 }
 
-// Confirms the part after a step. Returns 1 to continue the search, 0, or a negative errno.
+// Confirms the part after a step. Returns 1 to continue the search, 0 to stop it, or a negative
+// errno.
 static int finish_step(struct reduce *r, int found, struct err *e)
 {
     int rc = reduce_confirm(r, e);
@@ -105,7 +107,7 @@ static int finish_step(struct reduce *r, int found, struct err *e)
 }
 
 // Tries all cuts, and starts again with the first cut after each success, until no cut meets the
-// conditions. Returns 1 if at least one cut did.
+// conditions. Returns 1 if at least one cut met the conditions.
 static int repeat_cuts(struct reduce *r, reduce_make *make, size_t n, const char *how,
                        struct err *e)
 {
@@ -131,8 +133,8 @@ static int number_groups(struct chunks *chunks, enum reduce_dimension d, struct 
     return chunks->groups || !r->blocks.n ? 0 : err_no_memory(e, NULL);
 }
 
-// Drops chunks of groups, from half of all groups down to single groups. After a chunk was dropped,
-// the search continues after it.
+// Drops chunks of groups. A chunk is at first half of all groups and at last a single group. After
+// a chunk was dropped, the search continues after that chunk.
 static int leave_out(struct reduce *r, enum reduce_dimension d, const char *how, struct err *e)
 {
     struct chunks chunks = {.r = r};
