@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// Number of eighths of a cell to fill, at least 1 unless the share is 0.
+// Returns the number of eighths of a cell to fill. Returns at least 1 unless the share is 0.
 static size_t count_eighths(double of_one, size_t cells)
 {
     double exact = of_one * 8 * (double)cells;

@@ -8,11 +8,11 @@
 enum { BAR_LEVEL_BYTES = 4 };
 
 // Writes a bar of up to `cells` characters into `text` (BAR_BYTES). `of_one`, from 0 to 1, is the
-// share to fill. The resolution is an eighth of a character, or a whole one in ASCII. A share above
-// 0 is never empty. Returns `text`.
+// share to fill. The resolution is an eighth of a character, or a whole character in ASCII. A share
+// above 0 always fills at least one step. Returns `text`.
 char *bar_text(char *text, size_t cells, double of_one);
 
-// Writes one character that is filled from below; a share of 0 is a space. Returns `text`.
+// Writes one character that is filled from below. A share of 0 is a space. Returns `text`.
 char *bar_level(char text[BAR_LEVEL_BYTES], double of_one);
 
 #endif

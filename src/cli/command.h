@@ -1,6 +1,6 @@
-// The command table. A command is one row of data, from which parsing, --help, the outline of the
-// man pages and the shell completions derive. Each text here is one clause; docs/man has the long
-// texts (see docs/adding.md).
+// The command table. A command is one row of data. Parsing, --help, the outline of the man pages
+// and the shell completions are derived from the row. Each text here is one clause. docs/man
+// contains the long texts (see docs/adding.md).
 #ifndef HEAPTAPE_CLI_COMMAND_H
 #define HEAPTAPE_CLI_COMMAND_H
 
@@ -14,7 +14,7 @@
 // Exit codes. `record` also returns the traced program's exit code.
 enum {
     EXIT_DONE = 0,
-    EXIT_FAILED = 1, // an error, or a difference was found
+    EXIT_FAILED = 1, // an error occurred, or a difference was found
     EXIT_USAGE = 2,
     EXIT_RECORD = 125, // `record` itself failed
     EXIT_NOT_EXECUTABLE = 126,
@@ -39,31 +39,33 @@ struct option_list {
 
 // Value of an option "PID|all".
 struct option_pid {
-    uint32_t pid; // 0: not given
+    uint32_t pid; // 0 if not given
     bool all;
 };
 
 struct option {
-    char letter;      // 0: no short form
+    char letter;      // 0 if there is no short form
     const char *name; // long form without dashes
     enum option_type type;
-    // FILE, N, or auto|always|never. NULL for a flag.
+    // For example FILE, N or auto|always|never. NULL for a flag.
     const char *argument;
-    // The default as text, or NULL for zero. "on" for a flag that is on by default.
+    // The default as text, or NULL for zero. "on" if the flag is on by default.
     const char *fallback;
     // One clause without a full stop. If a flag is on by default, the clause describes --no-NAME.
     const char *help;
     size_t offset; // offset of the field in the options struct
-    // Value if the argument is left out; an argument then needs "=". NULL: the argument is required.
+    // Value if the argument is omitted; an argument then requires "=". NULL if the argument is
+    // required.
     const char *bare;
-    uint64_t min, max; // range of a number or size; max 0: no limit
-    // For OPTION_PARSED. Returns 0, -EINVAL or -ERANGE.
+    uint64_t min, max; // range of a number or size; max is 0 if there is no limit
+    // Parses the argument, for OPTION_PARSED. Returns 0, -EINVAL or -ERANGE.
     int (*parse)(const char *text, void *field);
-    const char *shown; // short form of a long `argument` for --help: WHEN, FORMAT; or NULL
+    // Short form of a long `argument` for --help, such as WHEN or FORMAT; or NULL.
+    const char *shown;
     const char *group; // heading printed before this option, or NULL
 };
 
-// Options of several commands, which store them as `force` and `level`.
+// Options that several commands have. The commands store the values as `force` and `level`.
 #define OPTION_FORCE(fields)                                                                       \
     {                                                                                              \
         'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists",                        \
@@ -75,51 +77,52 @@ struct option {
             offsetof(fields, level), .min = 1, .max = 19                                           \
     }
 
-// A word that an operand or argument accepts, and its meaning, for a table below the options.
+// A word that an operand or argument accepts, and the meaning of the word, for a table below the
+// options.
 struct command_word {
     const char *word, *meaning;
 };
 
 struct command_example {
     const char *purpose; // one sentence without the full stop
-    const char *lines;   // shell commands, separated by newlines, of at most 76 columns
+    const char *lines;   // shell commands of at most 76 columns, separated by newlines
 };
 
 enum { COMMAND_EXAMPLES = 3, COMMAND_MODES = 2 };
 
-// A mode of a command. The first row that the command line selects is the mode. A mode rejects the
-// options that only other rows accept. An option that no row accepts can be combined with every
+// A mode of a command. The command line selects the first matching row as the mode. A mode rejects
+// the options that only other rows accept. An option that no row accepts can be combined with every
 // mode.
 struct command_mode {
-    const char *option; // selects the mode if it is given; accepted by the mode
+    const char *option; // the mode is selected if this option is given; the mode accepts the option
     // If `option` is NULL, returns true if the command line selects the mode. The last row of a
     // table has neither `option` nor `selects` and is the default.
     bool (*selects)(const void *options, int operands);
-    const char *name;    // name in messages, such as "-o URL"; NULL: "--OPTION"
-    const char *accepts; // names of further options: "keep|trigger"
-    const char *rejects; // word for operands in an error message; NULL: operands are allowed
-    // Called by the command itself.
+    const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
+    const char *accepts; // names of further options, such as "keep|trigger"
+    const char *rejects; // word for operands in an error message, or NULL if operands are allowed
+    // The command itself calls this function.
     int (*run)(const void *options, void *context);
 };
 
 struct command {
     const char *name;
-    const char *operands; // "TRACE|-"; forms are separated by " | "
+    const char *operands; // such as "TRACE|-"; forms are separated by " | "
     const char *summary;
-    const struct option *options;                    // up to a row without a name; may be NULL
-    const struct command_mode *modes[COMMAND_MODES]; // independent tables; unused ones are NULL
+    const struct option *options;                    // ends with a row without a name; may be NULL
+    const struct command_mode *modes[COMMAND_MODES]; // independent tables; unused entries are NULL
     size_t options_bytes;             // size of the options struct; at most OPTIONS_MAX_BYTES
-    const char *words_title;          // "Formats"; NULL without `words`
-    const struct command_word *words; // up to a row without a word; may be NULL
+    const char *words_title;          // such as "Formats"; NULL without `words`
+    const struct command_word *words; // ends with a row without a word; may be NULL
     struct command_example examples[COMMAND_EXAMPLES]; // unused rows have no lines
     unsigned min_operands, max_operands;
-    bool prints_text;  // without --json, wrap output on a terminal
-    bool runs_program; // operands are a command line; options end at the first operand
+    bool prints_text;  // if --json is not given, wrap output on a terminal
+    bool runs_program; // the operands are a command line, so options end at the first operand
     // Returns an exit code. argv[0..argc) are the operands.
     int (*run)(const void *options, int argc, char **argv);
 };
 
-// All commands in the order of `heaptape help`, up to NULL.
+// All commands in the order of `heaptape help`. The last entry is NULL.
 extern const struct command *const cli_commands[];
 
 // The list of commands. Each row is a heading or a command; the last row is neither.
@@ -138,14 +141,14 @@ struct cli_common {
 };
 extern struct cli_common cli_common;
 
-// Prints "heaptape: TEXT" as one line on standard error and exits with `code`. Only for cli/ and
-// commands/.
+// Prints "heaptape: TEXT" as one line on standard error and exits with `code`. Only code in cli/
+// and commands/ may call this function.
 _Noreturn void die(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Prints "heaptape: TEXT" as one line on standard error, unless --quiet is given.
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-// Callbacks that print a line like note(). error_text() prints under --quiet, too.
+// Callbacks that print a line like note(). error_text() also prints under --quiet.
 void note_text(const char *text);
 void error_text(const char *text);
 
@@ -157,20 +160,21 @@ int usage_error(const struct command *c, const char *fmt, ...)
 // command line. The result is valid for the next 7 calls of cli_text() and cli_cell().
 const char *cli_text(const char *text);
 
-// Like cli_text(), cut or padded on the right to `width` characters.
+// Like cli_text(), but cuts the text or pads it on the right to `width` characters.
 const char *cli_cell(const char *text, size_t width);
 
 // Emphasis of text on standard output, if cli_common.color is set.
 enum cli_color { CLI_PLAIN, CLI_BOLD, CLI_WORSE, CLI_BETTER, CLI_DIM };
 
-// Returns the escape sequence that starts a colour. CLI_PLAIN ends it. Returns "" without colours.
+// Returns the escape sequence that starts a colour. CLI_PLAIN ends the colour. Returns "" if
+// colours are off.
 const char *cli_color(enum cli_color c);
 
 // Returns the colour of a figure that changed by the factor `ratio`.
 enum cli_color cli_color_of_change(double ratio, bool more_is_better);
 
-// Prints the head of a table as a bold line on standard output, after newlines at the start of
-// `fmt`.
+// Prints the head of a table as a bold line on standard output. Newlines at the start of `fmt`
+// precede the bold text.
 void cli_table_head(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -43,8 +43,8 @@ static bool has_upper(const char *word, size_t n)
     return false;
 }
 
-// Prints the completions of an argument such as "PID|all" as words, "@processes all". Returns the
-// kinds among them. `to` may be NULL.
+// Prints the completions of an argument as words. For "PID|all", prints "@processes all". Returns
+// the kinds of words that were printed. `to` may be NULL.
 static unsigned put_words(FILE *to, const char *argument)
 {
     static const char between[] = " |[]";
@@ -68,7 +68,7 @@ static unsigned put_words(FILE *to, const char *argument)
     return found;
 }
 
-// Prints the completions of the operands before "--", for the command's first form.
+// Prints the completions of the operands before "--", for the first form of the command.
 static unsigned put_operands(FILE *to, const struct command *c)
 {
     char text[128];
@@ -82,7 +82,7 @@ static unsigned put_operands(FILE *to, const struct command *c)
     return put_words(to, text);
 }
 
-// Prints ' --output= --force'. An option with a value ends in '='.
+// Prints options, such as ' --output= --force'. An option with a value ends with '='.
 static void bash_options(FILE *to, const struct option *options)
 {
     for (const struct option *o = options; o && o->name; o++) {
@@ -136,7 +136,7 @@ void completion_bash(FILE *to)
     fputs(")\n", to);
 }
 
-// Prints text for single quotes in fish, which has two characters to escape.
+// Prints text for single quotes in fish, where two characters must be escaped.
 static void fish_text(FILE *to, const char *text)
 {
     for (; *text; text++) {
@@ -196,7 +196,7 @@ static void zsh_text(FILE *to, const char *text)
     }
 }
 
-// Prints '(-o --output)'{-o+,--output=}'[help]:FILE: _heaptape_words @files'.
+// Prints an option, such as '(-o --output)'{-o+,--output=}'[help]:FILE: _heaptape_words @files'.
 static void zsh_option(FILE *to, const struct option *o)
 {
     const char *prefix = help_option_prefix(o), *equals = "", *short_equals = "";

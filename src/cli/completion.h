@@ -1,8 +1,8 @@
-// Prints the command table for the completion of bash, fish and zsh. The code that uses it is in
-// docs/completion.
+// Prints the command table for the completion of bash, fish and zsh. The scripts that use the
+// output are in docs/completion.
 //
-// A value or operand is a list of words. A word that begins with @ is a kind of words: @files,
-// @directories, @allocators, @processes, @programs.
+// A value or operand is a list of words. A word that begins with @ represents a kind of words:
+// @files, @directories, @allocators, @processes, @programs.
 #ifndef HEAPTAPE_CLI_COMPLETION_H
 #define HEAPTAPE_CLI_COMPLETION_H
 

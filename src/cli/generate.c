@@ -134,7 +134,7 @@ static const struct kind_row kind_rows[] = {HT_EVENT_TABLE(HT_X)};
 
 void generate_kinds(FILE *to)
 {
-    // in the order of the HT_F_* bits
+    // Names in the order of the HT_F_* bits.
     static const char *const fields[] = {"ptr",    "size",  "count", "align",
                                          "result", "value", "text"};
     fputs(

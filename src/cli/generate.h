@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 // Prints the outline of a command's man page for scdoc, or of heaptape(1) if `c` is NULL.
-// See docs/adding.md for
-// the parts that are written by hand.
+// docs/adding.md lists the parts that are written by hand.
 void generate_man(FILE *to, const struct command *c);
 
 // Prints the table of event kinds in Markdown.

@@ -52,7 +52,7 @@ const char *help_option_prefix(const struct option *o)
 
 void help_option_note(char *text, size_t size, const struct option *o)
 {
-    enum { WORTH_SHOWING = 1000000 }; // a larger maximum comes from the type
+    enum { WORTH_SHOWING = 1000000 }; // a larger maximum results from the type
     char range[64] = "";
     bool number = o->type == OPTION_NUMBER && o->max && o->max < WORTH_SHOWING;
     bool shown = o->fallback && *o->fallback && o->type != OPTION_FLAG;
@@ -76,8 +76,8 @@ int help_option_name(char *text, size_t size, const struct option *o)
                     o->bare ? "]" : "");
 }
 
-// Prints `text` at column `indent`, on a new line if the cursor is beyond it. The cursor is at
-// `column`.
+// Prints `text` at column `indent`. The cursor is at `column`. If that is beyond `indent`, starts a
+// new line.
 static void print_beside(FILE *to, int column, int indent, const char *text)
 {
     if (column >= indent) {

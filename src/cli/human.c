@@ -13,7 +13,7 @@ char *human_bytes(char text[32], uint64_t bytes)
         snprintf(text, 32, "%u B", (unsigned)bytes);
         return text;
     }
-    // 1023.95 would print as 1024.0.
+    // 1023.95 would be printed as 1024.0.
     for (; v >= 1023.95 && unit < sizeof units / sizeof *units - 1; unit++)
         v /= 1024;
     snprintf(text, 32, "%.1f %s", v, units[unit]);

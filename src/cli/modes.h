@@ -1,4 +1,4 @@
-// Selects the mode of a command and rejects options that do not go with it.
+// Selects the mode of a command, and rejects options that the mode does not accept.
 #ifndef HEAPTAPE_CLI_MODES_H
 #define HEAPTAPE_CLI_MODES_H
 

@@ -28,7 +28,7 @@ struct parse {
     int argc, next; // argv[next] is the next word to parse
 };
 
-// An option, and the struct that holds its field.
+// An option, and the struct that contains the option's field.
 struct option_match {
     const struct option *option;
     void *base;
@@ -210,8 +210,8 @@ static int store_or_complain(struct parse *p, const struct option_match *f, cons
     return -1;
 }
 
-// Sets the defaults of lists, or of all other options. Lists come after parsing, because given
-// values replace the default.
+// Sets the defaults of lists, or of all other options. Set the defaults of lists after parsing,
+// because given values replace the default.
 static void set_defaults(const struct option *options, void *base, bool lists)
 {
     for (const struct option *o = options; o && o->name; o++) {
@@ -238,7 +238,7 @@ static bool find_in(const struct option *options, void *base, const char *name, 
     return false;
 }
 
-// Searches the command's options first, so that they can override common ones.
+// Searches the command's options first, so that they can override common options.
 static bool find_long(const struct parse *p, const char *name, size_t n, struct option_match *f)
 {
     if (find_in(p->command->options, p->fields, name, n, f) ||
@@ -337,7 +337,8 @@ static int parse_letters(struct parse *p, const char *word)
     return store_or_complain(p, &f, value);
 }
 
-// Parses all words and moves the operands to the front of argv. Returns their number, or -1.
+// Parses all words and moves the operands to the front of argv. Returns the number of operands, or
+// -1.
 static int parse_words(struct parse *p)
 {
     int operands = 0;

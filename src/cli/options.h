@@ -1,4 +1,4 @@
-// Parses command lines by the option table of a command.
+// Parses command lines according to the option table of a command.
 #ifndef HEAPTAPE_CLI_OPTIONS_H
 #define HEAPTAPE_CLI_OPTIONS_H
 
@@ -18,9 +18,9 @@ struct options_shared {
 };
 extern const struct option options_common[];
 
-// Parses argv[0..argc) into `fields` (c->options_bytes) and `common`, which start with the
-// defaults, and moves the operands to the front of argv. Parsing stops after --help. Returns the
-// number of operands, or -1 after a usage error.
+// Parses argv[0..argc) into `fields` (c->options_bytes) and `common`, which initially contain the
+// defaults. Moves the operands to the front of argv. Stops after --help. Returns the number of
+// operands, or -1 after a usage error.
 int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc,
                   char **argv);
 
@@ -28,10 +28,10 @@ int options_parse(const struct command *c, void *fields, struct options_shared *
 void options_release(const struct command *c, void *fields);
 
 // Parses a size in bytes such as "512", "64K" or "16M". Returns 0, -EINVAL, or -ERANGE if the size
-// needs over 64 bits.
+// exceeds 64 bits.
 int options_parse_size(const char *text, uint64_t *bytes);
 
-// Parses decimal digits. Returns 0, -EINVAL, or -ERANGE if the number needs over 64 bits.
+// Parses decimal digits. Returns 0, -EINVAL, or -ERANGE if the number exceeds 64 bits.
 int options_parse_number(const char *text, uint64_t *n);
 
 // Returns the index of `word` in a list such as "auto|always|never", or -1.

@@ -9,8 +9,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-// Directories to search, relative to the directory of the executable. The first one is installed;
-// the others belong to a build directory.
+// Directories to search, relative to the directory of the executable. The first directory exists in
+// an installation, the others in a build directory.
 static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "src/capture", "src/replay/player",
                                      "src/transfer"};
 static const char *const data_places[] = {HEAPTAPE_SHARE_FROM_BIN, "."};
@@ -32,8 +32,8 @@ static int try_place(const char *folder, const char *place, const char *name, ch
     return 0;
 }
 
-// Without /proc, uses the path that was executed. It may be relative to the current directory at
-// that time.
+// Without /proc, uses the path that was executed. That path may be relative to the current
+// directory at that time.
 bool paths_self(char self[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);

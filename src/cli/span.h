@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-// Returns 0, -EINVAL (also for a missing unit), or -ERANGE if the duration is too long.
+// Returns 0, -EINVAL (also if the unit is missing), or -ERANGE if the duration is too long.
 int span_parse(const char *text, uint64_t *ns);
 
 #endif

@@ -13,7 +13,7 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 
 unsigned suggest_distance(const char *a, size_t a_n, const char *b, size_t b_n)
 {
-    unsigned rows[3][MAX_WORD + 1]; // the current row and the two before it
+    unsigned rows[3][MAX_WORD + 1]; // the current row and the two rows before it
     if (a_n > MAX_WORD || b_n > MAX_WORD)
         return UINT_MAX;
     for (size_t j = 0; j <= b_n; j++)
@@ -41,7 +41,7 @@ void suggest_offer(struct suggest *s, const char *known)
     size_t n = strlen(known);
     unsigned limit = s->n < 3 ? 1 : (unsigned)(s->n + 2) / 3;
     unsigned d = suggest_distance(s->word, s->n, known, n);
-    // A prefix of at least 3 characters is close, however long the known word is.
+    // A prefix of at least 3 characters is close, regardless of the length of the known word.
     if (s->n >= 3 && n > s->n && memcmp(known, s->word, s->n) == 0)
         d = 1;
     if (d <= limit && d < s->distance) {

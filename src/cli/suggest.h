@@ -1,4 +1,4 @@
-// Finds the known word that is nearest to a mistyped one.
+// Finds the known word that is nearest to a mistyped word.
 #ifndef HEAPTAPE_CLI_SUGGEST_H
 #define HEAPTAPE_CLI_SUGGEST_H
 

@@ -62,7 +62,7 @@ void error_text(const char *text)
     print_text("%s", text);
 }
 
-// Returns one of 8 buffers in turn, resized.
+// Returns one of 8 buffers in turn, with the requested size.
 static char *text_buffer(size_t bytes)
 {
     static char *texts[8];

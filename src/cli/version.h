@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 // Prints one line. With `verbose`, also prints the compiler, features, libraries and paths, each on
-// a line. A library has the loaded version and, if it differs, the version at build time.
+// a line. For a library, prints the loaded version and, if it differs, the version at build time.
 void version_print(FILE *to, bool verbose);
 
 #endif

@@ -19,7 +19,7 @@ static struct {
     unsigned columns;
     char line[LINE_BYTES];
     size_t n;
-    bool keeps; // print the line unbroken
+    bool keeps; // do not wrap the line
 } wrap;
 
 static unsigned long terminal_columns(int fd)
@@ -58,7 +58,8 @@ bool wrap_is_utf8(void)
     return known;
 }
 
-// Returns the bytes of the first column of `text`: a character and the escape sequences before it.
+// Returns the length in bytes of the first character of `text`, including the escape sequences
+// before the character.
 static size_t column_bytes(const char *text, size_t n)
 {
     size_t i = 0;
@@ -72,8 +73,9 @@ static size_t column_bytes(const char *text, size_t n)
     return i;
 }
 
-// Returns the bytes that fit into `columns`: all, or those before the last space. Leading spaces
-// are no place to break.
+// Returns how many bytes to print on a line of `columns`. If not all bytes fit, the line ends
+// before the last space that fits, or is full if there is no such space. Leading spaces are not
+// used.
 static size_t fitting_bytes(const char *text, size_t n, unsigned columns)
 {
     size_t at = 0, space = 0;

@@ -18,11 +18,11 @@ unsigned wrap_error_columns(void);
 // Writes text without a final newline. Wraps it like wrap_lines(), unless `columns` is 0.
 void wrap_text(FILE *to, const char *text, size_t n, unsigned columns);
 
-// From now on, wraps lines on standard output at spaces if standard output is a terminal. Continued
-// lines are indented.
+// From now on, wraps lines on standard output at spaces if standard output is a terminal.
+// Continuation lines are indented.
 void wrap_lines(void);
 
-// Leaves the next line unwrapped. Use this for lines that users copy to a shell or file.
+// Does not wrap the next line. Use this for lines that users copy to a shell or file.
 void wrap_keep_line(void);
 
 #endif
