@@ -49,7 +49,7 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns the name of the recorded allocator if the table has it and it is installed, else "glibc".
+// Returns the name of the recorded allocator if it is in the table and installed, else "glibc".
 static const char *recorded_name(const struct replay_session *s)
 {
     for (const struct allocator_info *i = allocator_infos; s->recorded_allocator && i->name; i++) {

@@ -27,7 +27,7 @@ struct found {
     bool available;
     char version[128];
     char *library;
-    struct err why; // if it is not available
+    struct err why; // set if the allocator is not available
 };
 
 static void probe_allocator(struct found *f, const struct replay_run_settings *s)

@@ -41,7 +41,7 @@ static const struct option options[] = {
     {0},
 };
 
-enum { PID = 1, PARENT_PID = 2, START_STAMP = 1 }; // 0: unknown
+enum { PID = 1, PARENT_PID = 2, START_STAMP = 1 }; // numbers in the copy, where 0 means unknown
 
 struct anonymizing {
     const struct anonymize_options *options;
@@ -52,7 +52,7 @@ struct anonymizing {
     uint64_t unit;               // rounding of timestamps
     uint64_t last_stamp;         // last stamp of the copy
     uint64_t marks, names, with_site;
-    uint32_t *slots; // slot of the copy + 1 by slot of the source; 0: not seen yet
+    uint32_t *slots; // maps a slot of the source to the slot of the copy + 1; 0 if not seen yet
     size_t n_slots, slots_capacity;
     uint32_t slots_met;
     struct err *e;
@@ -76,8 +76,8 @@ static void round_op(struct workload_op *op)
         op->size = size_classes_four_max(op->size);
 }
 
-// Numbers slots in the order of their first ops. Ops of several threads with equal timestamps may
-// be read in another order than they were written.
+// Numbers slots in the order of their first ops. The order in which ops of several threads with
+// equal timestamps are read may differ from the order in which they were written.
 static int renumber_slot(struct anonymizing *a, uint32_t *slot)
 {
     if (*slot == WORKLOAD_NO_SLOT)
@@ -129,7 +129,7 @@ static int put_ops(struct anonymizing *a)
             progress_update(&progress, a->in.in.offset);
         rc = workload_next_op(a->in.reader, &thread, &op, a->e);
         if (rc > 0 && put_op(a, thread, op) < 0)
-            rc = -EIO; // a->e has the error
+            rc = -EIO; // a->e contains the error
     }
     progress_clear(&progress);
     return rc;
@@ -151,7 +151,7 @@ static uint64_t number_frame(struct anonymizing *a, struct map *numbers,
     return ok ? number : 0;
 }
 
-// Replaces frames by numbers, which are addresses in one module. The call tree stays the same.
+// Replaces frames with numbers, which are addresses in one module. The call tree does not change.
 static int number_sites(struct anonymizing *a)
 {
     const struct workload_sites *from = workload_reader_sites(a->in.reader);

@@ -37,9 +37,10 @@ static const struct option options[] = {
 struct totals {
     uint64_t frames, events;
     uint64_t processes;                 // processes of an aggregate
-    bool complete;                      // the file was closed by its writer
-    struct trace_unrecorded unrecorded; // processes that a trace lacks
-    bool unproved; // proving the order of all ops would take too long for the file's size
+    bool complete;                      // the writer has closed the file
+    struct trace_unrecorded unrecorded; // processes that the trace does not contain
+    // The order of all ops was not proved, because that would take too long for the file's size.
+    bool unproved;
     struct progress progress;
 };
 
@@ -137,7 +138,8 @@ static void print_intact(const char *name, const char *kind, const char *holds, 
                holds ? holds : "", human_bytes(text, bytes));
 }
 
-// Verifies a file without frames. Returns 1, 0 if the file has another format, or a negative errno.
+// Verifies a file without frames. Returns 1 if the file is valid, 0 if it has another format, or a
+// negative errno.
 static int check_other(struct input *in, struct err *e)
 {
     char holds[64];
@@ -214,7 +216,7 @@ static int salvage_file(const struct check_options *o, const char *name)
     return EXIT_DONE;
 }
 
-// Prints the processes that an intact trace lacks.
+// Prints the processes that are missing in an intact trace.
 static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
 {
     uint64_t printed = 0;
@@ -233,7 +235,7 @@ static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
         note("%s: %s", name, unrecorded_limits(u));
 }
 
-// Verifies a trace, workload or aggregate, or dies.
+// Verifies a trace, workload or aggregate. Dies if it is invalid.
 static void check_framed(struct input *in)
 {
     struct err e = {0};

@@ -8,8 +8,8 @@
 
 enum { SCHEMA_VERSION = 2, MAX_KEYS = 4 };
 
-// The kind of a document is the first kind whose keys all occur in the document. Kinds with few
-// keys are therefore last.
+// The kind of a document is the first kind in the table whose keys all occur in the document. Kinds
+// with few keys are therefore last.
 static const struct document_kind {
     const char *kind;
     bool reported; // `report` reads documents of this kind
@@ -63,7 +63,7 @@ static int check_rows(const char *name, const struct json_value *v, struct err *
     return 0;
 }
 
-// Reads the document like `report`.
+// Reads the document in the same way as `report`.
 static int check_reported(const char *name, const char *text, size_t n, struct err *e)
 {
     struct document d = {.mode = "report"};
@@ -85,7 +85,7 @@ static int check_document(const char *name, const struct json_value *v, const ch
     return kind->reported ? check_reported(name, text, n, e) : check_rows(name, v, e);
 }
 
-// Verifies events in JSON Lines, as dump and export write them.
+// Verifies events in JSON Lines, in the form that dump and export write.
 static int check_lines(const char *name, const char *text, size_t n,
                        struct check_documents_found *found, struct err *e)
 {
@@ -111,7 +111,7 @@ static int check_lines(const char *name, const char *text, size_t n,
     return 0;
 }
 
-// Returns true if the text starts with an object on a line, followed by more lines.
+// Returns true if the first line of the text is an object and more lines follow.
 static bool are_lines(const char *text, size_t n)
 {
     struct json_value *v;

@@ -13,7 +13,8 @@
 
 extern const struct command cmd_compare;
 
-// Maximum number of events whose placement is searched by default. The search takes 1 µs per block.
+// Maximum number of events for which placements are searched by default. The search takes 1 µs per
+// block.
 enum { PLACEMENT_EVENTS = 4000000 };
 
 static const struct option options[] = {
@@ -83,7 +84,8 @@ static int add_results(struct document *d, const struct replay_session *s, struc
     return rc;
 }
 
-// Writes the HTML report. Standard input cannot be read twice, so its report has only the results.
+// Writes the HTML report. Standard input cannot be read twice. If the workload is from standard
+// input, the report therefore contains only the results.
 static void write_page(const struct replay_session *s, const struct replay_options *o)
 {
     struct document d = {.mode = "report", .watch = watch_begin("report")};
@@ -123,7 +125,7 @@ static int run_compare(const void *fields, int argc, char **argv)
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");
-    // Check before the replays, which take long.
+    // Check this before the replays, because they take long.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
     return replay_options_run(&cmd_compare, o, argv[0], print_comparison);

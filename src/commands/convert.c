@@ -40,7 +40,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns NAME.htw for NAME.ht and FILE.htw for other files, or NULL. The caller frees the name.
+// Returns NAME.htw for NAME.ht, and FILE.htw for other files, or NULL. The caller must free the
+// name.
 static char *default_output(const char *trace)
 {
     size_t n = strlen(trace);

@@ -127,7 +127,7 @@ static void find_data(const char *name, char path[PATH_MAX])
 }
 
 // Reads the index of the directory, or the index that is installed with heaptape. With `may_lack`,
-// a missing index is empty. Returns the path of the index, which the caller frees.
+// treats a missing index as empty. Returns the path of the index, which the caller must free.
 static char *read_index(struct corpus_index *x, const char *folder, bool may_lack)
 {
     struct err e = {0};
@@ -293,7 +293,7 @@ static int put_entry(struct recording *r, const char *name, char *text, struct e
 
 static void record_one(struct recording *r, const char *name)
 {
-    enum { MISSING = 3 }; // the driver's exit status
+    enum { MISSING = 3 }; // exit status of the driver if a program is missing
     char size[24], text[1024];
     struct err e = {0};
     snprintf(size, sizeof size, "%llu", (unsigned long long)r->options->size);
@@ -320,7 +320,7 @@ static void record_one(struct recording *r, const char *name)
     *(status == MISSING ? &r->skipped : &r->failed) += 1;
 }
 
-// Finds the scripts in the driver's directory, sorted. The caller calls globfree.
+// Finds the scripts in the driver's directory and sorts them. The caller must call globfree.
 static void find_scripts(const char *driver, glob_t *found)
 {
     char pattern[PATH_MAX];
@@ -371,7 +371,7 @@ static int record_corpus(const struct corpus_options *o, char **names, size_t n)
     return r.recorded && !r.failed ? EXIT_DONE : EXIT_FAILED;
 }
 
-// The command line of 'heaptape matrix', up to NULL. Owns the words.
+// The command line of 'heaptape matrix', terminated by NULL. Owns the words.
 struct words {
     char **items;
     size_t n, capacity;
@@ -445,7 +445,7 @@ static void make_words(struct words *w, const struct corpus_options *o,
     add_word(w, results, "", "");
 }
 
-// Returns the allocators of a matrix in the order of its jobs. The caller frees the array; the
+// Returns the allocators of a matrix in the order of its jobs. The caller must free the array. The
 // names are borrowed.
 static const char **list_allocators(const struct matrix *m, size_t *n)
 {
@@ -463,7 +463,7 @@ static const char **list_allocators(const struct matrix *m, size_t *n)
     return names;
 }
 
-// Prints the rows of the workload of job `first`, and adds the results of its first run to the
+// Prints the rows for the workload of job `first`, and adds the results of the first run to the
 // page.
 static int add_results(const struct matrix *m, size_t first, const struct pooled_table *t,
                        struct document *page, struct err *e)

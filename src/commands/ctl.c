@@ -32,7 +32,7 @@ static const char *const verbs[VERBS] = {
     [VERB_STATUS] = "status",    [VERB_DETACH] = "detach", [VERB_DUMP] = "dump",
 };
 
-// Returns VERBS if the verb is unknown. Accepts glibc's word for resume.
+// Returns the index of the verb, or VERBS if it is unknown. Also accepts glibc's word for resume.
 static int find_verb(const char *name)
 {
     int verb = 0;
@@ -128,7 +128,7 @@ static const char *explain_error(int error)
     }
 }
 
-// Works without a recorder, too.
+// Detaches from the process. Also works without a recorder.
 static int detach_recorder(pid_t pid)
 {
     struct attach_result ignored = {0};
@@ -138,7 +138,7 @@ static int detach_recorder(pid_t pid)
     return EXIT_DONE;
 }
 
-// Checks that the recorder handles SIGUSR2, which would kill a recorder without --flight.
+// Checks that the recorder handles SIGUSR2. The signal would kill a recorder without --flight.
 static int request_dump(pid_t pid, const struct target *a)
 {
     pid_t recorder = (pid_t)a->control.session->recorder_pid;

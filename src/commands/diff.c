@@ -46,7 +46,7 @@ static char *value_text(char text[32], uint64_t v, enum gate_metric metric)
     return gate_metrics[metric].is_bytes ? human_bytes(text, v) : human_count(text, v);
 }
 
-// Writes "+1.2 MiB", "-3" or "+0 B".
+// Writes a difference, such as "+1.2 MiB", "-3" or "+0 B".
 static char *by_text(char text[40], uint64_t a, uint64_t b, bool is_bytes)
 {
     char number[32];
@@ -101,7 +101,7 @@ void command_print_sites(const struct sites_diff *d, uint64_t top)
         printf("... %llu more call sites changed\n", (unsigned long long)(changed - top));
 }
 
-// Writes "+1.2 KiB, +5.0 %".
+// Writes a change, such as "+1.2 KiB, +5.0 %".
 static char *change_text(char text[80], uint64_t a, uint64_t b, enum gate_metric metric)
 {
     char by[40];
@@ -166,8 +166,8 @@ static void print_json(const struct diff_result *r)
     puts("");
 }
 
-// Prints text. Replaces each character in `special` by its entry in `stands_for`, and control
-// characters, which XML does not allow, by spaces.
+// Prints text. Replaces each character in `special` with its entry in `stands_for`. Replaces
+// control characters, which XML does not allow, with spaces.
 static void put_escaped(FILE *to, const char *text, const char *special,
                         const char *const stands_for[])
 {

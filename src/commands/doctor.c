@@ -26,15 +26,15 @@
 extern const struct command cmd_doctor;
 
 #define FIRST_NS    400000000u  // time limit of the first look
-#define SECOND_NS   1300000000u // when the second look of the first answer begins
+#define SECOND_NS   1300000000u // start of the second look, which belongs to the first answer
 #define LOOK_NS     1400000000u // time limit of the second look
-#define WATCH_NS    3000000000u // … of further looks
-#define MIN_WAIT_NS 500000000u  // between looks of --watch
+#define WATCH_NS    3000000000u // time limit of further looks
+#define MIN_WAIT_NS 500000000u  // minimum time between looks of --watch
 #define SAMPLE_NS   100000000u
 
 enum {
     WATCH_LOOKS = 120,
-    MAX_COST = 20, // a look takes at most this part of the time between looks
+    MAX_COST = 20, // a look takes at most 1/MAX_COST of the time between looks
 };
 
 struct doctor_options {
@@ -71,7 +71,7 @@ static const struct option options[] = {
 
 static const struct command_mode modes[] = {{.option = "try", .accepts = "yes"}, {0}};
 
-// Looks at a process in sequence.
+// State of consecutive looks at a process.
 struct doctor_watch {
     struct doctor doctor;
     pid_t pid;
@@ -82,8 +82,8 @@ struct doctor_watch {
     bool asks; // read the allocator's statistics in each look
 };
 
-// Adds the allocator's statistics to a look of another allocator than glibc's. After a failure,
-// continues without them.
+// Adds the allocator's statistics to a look. Only for allocators other than glibc's. After a
+// failure, continues without the statistics.
 static void ask_allocator(struct doctor_watch *w, struct look *l)
 {
     struct attach_result result = {0};
@@ -109,7 +109,7 @@ static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
     const struct look *first = &w->doctor.first;
     if (w->doctor.looks && l.image != first->image)
         return err_set(e, -ESRCH, "%ld: the process executed another program", (long)w->pid);
-    // Waiting for a thread that can make the calls costs nothing.
+    // The wait for a thread that can make the calls is not part of the cost.
     w->cost_ns = clock_monotonic_ns() - start;
     if (w->asks)
         ask_allocator(w, &l);
@@ -150,7 +150,7 @@ static bool sample_until(struct doctor_watch *w, uint64_t until)
     return true;
 }
 
-// Looks twice, so that contradictions of a single look can be recognized.
+// Looks twice, because a contradiction in a single look may be accidental.
 static void look_first(struct doctor_watch *w)
 {
     struct err e = {0};
@@ -163,7 +163,7 @@ static void look_first(struct doctor_watch *w)
         die(EXIT_FAILED, "%s", e.text);
 }
 
-// Adds looks until the time is over. If the process ends, the looks so far are used.
+// Adds looks until the time is over. If the process ends, uses the looks up to then.
 static void look_on(struct doctor_watch *w, uint64_t watch_ns)
 {
     struct err e = {0};
@@ -266,7 +266,7 @@ static int run_process(struct doctor_watch *w, const struct doctor_options *o)
     return EXIT_DONE;
 }
 
-// Creates a directory for a recording and writes the path of the file. Returns the path.
+// Creates a directory for a recording and writes the path of the file to `path`. Returns `path`.
 static const char *make_temporary(char path[PATH_MAX])
 {
     const char *parent = getenv("TMPDIR");
@@ -286,7 +286,7 @@ static void remove_temporary(const char *path)
     rmdir(folder);
 }
 
-// Answers from a recording. Without `keeps`, removes the file after reading it.
+// Prints the answer for a recorded file. If `keeps` is false, removes the file after reading it.
 static int run_file(struct doctor *d, const char *path, bool keeps, bool as_json)
 {
     struct file_stat s;
@@ -312,8 +312,8 @@ static void forward_signal(int sig)
 }
 
 // Records the program until it ends or a signal ends the recording. Returns the exit code of the
-// recorder. A terminal sends SIGINT to all processes, so it is not forwarded. A temporary file must not
-// fill the disk.
+// recorder. Does not forward SIGINT, because a terminal sends it to all processes. A temporary file
+// has a size limit, so that it does not fill the disk.
 static int record_program(char **argv, int argc, const char *path, bool keeps)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -339,7 +339,7 @@ static int record_program(char **argv, int argc, const char *path, bool keeps)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Records a program and answers at its end.
+// Records a program, and prints the answer when the program has ended.
 static int run_program(const struct doctor_options *o, int argc, char **argv)
 {
     struct doctor d = {.argv = argv};
@@ -352,7 +352,7 @@ static int run_program(const struct doctor_options *o, int argc, char **argv)
     if (stat(path, &info) < 0 || (!info.st_size && S_ISREG(info.st_mode))) {
         if (!o->output)
             remove_temporary(path);
-        return code ? code : EXIT_FAILED; // the recorder printed the reason
+        return code ? code : EXIT_FAILED; // the recorder has already printed the reason
     }
     return run_file(&d, path, o->output, o->json);
 }

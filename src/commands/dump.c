@@ -41,7 +41,7 @@ struct dump_line {
     bool timed; // stamp_ns is valid
     uint32_t pid, tid;
     uint32_t thread;   // number within the process
-    uint64_t stamp_ns; // since the start of the recording or process
+    uint64_t stamp_ns; // time since the start of the recording or process
     uint8_t kind, error;
     bool failed;
     uint64_t size, count, align, value, ptr, result;
@@ -53,8 +53,8 @@ struct dump_line {
 };
 
 enum {
-    LINE_BYTES = 1024, // limit of a line without text and dependencies
-    ESCAPED_BYTES = 4, // longest form of a byte of text
+    LINE_BYTES = 1024, // maximum length of a line without text and dependencies
+    ESCAPED_BYTES = 4, // maximum length of an escaped byte of text
     DEPENDENCY_BYTES = 48,
     BUFFER_BYTES = 1 << 16,
 };
@@ -77,7 +77,7 @@ static char *put_comma(char *to)
     return to[-1] == '(' ? to : TEXT_PUT(to, ", ");
 }
 
-// Prints an argument, with its name if the name says more than the position.
+// Prints an argument. Also prints its name if the position does not make its meaning clear.
 static char *put_argument(char *to, unsigned kind, unsigned field, uint64_t v)
 {
     const struct event_argument a = event_argument(kind, field);
@@ -151,7 +151,7 @@ static char *put_arguments(char *to, const struct dump_line *l)
     return to;
 }
 
-// Prints " path=thread_cache|unsorted_add". Unknown bits are printed as one number.
+// Prints a path, such as " path=thread_cache|unsorted_add". Unknown bits are printed as one number.
 static char *put_path(char *to, uint64_t path)
 {
     const char *before = " path=";
@@ -169,13 +169,13 @@ static char *put_path(char *to, uint64_t path)
 static char *put_time(char *to, uint64_t ns)
 {
     to = text_decimal(to, ns / 1000000000);
-    // A leading 1 keeps the zeros; the point overwrites it.
+    // A leading 1 preserves the zeros. The point overwrites the 1.
     char *end = text_decimal(to, 1000000 + ns / 1000 % 1000000);
     *to = '.';
     return end;
 }
 
-// Prints notes and dependencies, which most lines lack.
+// Prints notes and dependencies, which most lines do not have.
 static char *put_rare(char *to, const struct dump_line *l)
 {
     for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
@@ -197,7 +197,7 @@ static char *put_rare(char *to, const struct dump_line *l)
     return to;
 }
 
-// Appends "[pid tid] +12.345678 malloc(32) = 0x55...".
+// Appends a line such as "[pid tid] +12.345678 malloc(32) = 0x55...".
 static int dump_text(struct buf *out, const struct dump_line *l)
 {
     if (buf_reserve(out, LINE_BYTES + (size_t)l->text_bytes * ESCAPED_BYTES +
@@ -252,11 +252,11 @@ struct dump {
     bool kinds[HT_KIND_LIMIT];
     bool json;
     struct format_json_heads heads;
-    struct buf out; // not yet written
+    struct buf out; // not written yet
 };
 
-// Writes the buffered lines. Returns -EPIPE if the reader closed the pipe, which ends the dump
-// silently.
+// Writes the buffered lines. If the reader has closed the pipe, returns -EPIPE, which ends the dump
+// without a message.
 static int flush_lines(void *context)
 {
     struct dump *d = context;
@@ -370,7 +370,7 @@ static int dump_workload(struct dump *d, struct workload_reader *r, struct err *
     return rc;
 }
 
-// Selects the kinds to print. Without --kind, these are the calls of the program.
+// Selects the kinds to print. Without --kind, selects the calls of the program.
 static int choose_kinds(struct dump *d)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)

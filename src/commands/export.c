@@ -12,7 +12,7 @@ extern const struct command cmd_export;
 
 #define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv|parquet")[1])
 
-// A format of calls or a format of tables; the other is NULL.
+// A format of calls or a format of tables. The member for the other is NULL.
 struct export_cli_format {
     const struct format *calls;
     const struct tables_format *table;
@@ -70,7 +70,8 @@ static bool is_parquet(const void *fields, int operands)
     return ((const struct export_cli_options *)fields)->format.table == &tables_parquet;
 }
 
-// A table contains all processes and columns, so --pid and --timestamps are only for other formats.
+// A table contains all processes and columns. Therefore --pid and --timestamps are only for other
+// formats.
 static const struct command_mode modes[] = {
     {.selects = is_csv, .name = "--format csv", .accepts = "table|partition|csv-safe"},
     {.selects = is_parquet, .name = "--format parquet", .accepts = "table|partition"},

@@ -61,7 +61,7 @@ static void print_result(const char *path, uint64_t bytes, const struct workload
              path, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous);
 }
 
-// Writes a trace, or the workload of one process.
+// Writes a trace, or a workload of one process.
 static int import_to(struct input *in, const char *to, unsigned flags, bool trace,
                      const struct import_settings *how, struct err *e)
 {

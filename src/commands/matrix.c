@@ -128,7 +128,7 @@ static void print_failure(const struct matrix *m, size_t number)
     free(path);
 }
 
-// Prints the pooled results of the workload of job `first`.
+// Prints the pooled results for the workload of job `first`.
 static void print_workload(const struct matrix *m, size_t first, bool across_machines)
 {
     struct document d = {.mode = "report"};

@@ -41,8 +41,8 @@ struct merging {
     struct err *e;
 };
 
-// Requires the same sampling of stacks in all inputs: a file has one sampling rate, from which
-// shares of call sites are estimated.
+// Checks that stacks were sampled in the same way in all inputs. A file has one sampling rate, from
+// which shares of call sites are estimated.
 static int check_sampling(const struct merging *j)
 {
     uint64_t first = workload_reader_header(j->in[0].reader)->stack_sample_bytes;

@@ -30,7 +30,7 @@
 
 extern const struct command cmd_record;
 
-enum { MAX_LEVEL = 19 }; // zstd's
+enum { MAX_LEVEL = 19 }; // maximum level of zstd
 
 // Default size and duration of an uploaded segment, if --segment is not given.
 enum { UPLOADED_BYTES = 64 << 20, UPLOADED_S = 600 };
@@ -52,10 +52,10 @@ struct record_options {
     uint64_t log_fd;
     const char *allocator;
     struct compression compression;
-    uint64_t aggregate_s, period_s; // aggregate_s 0: no aggregate
-    struct flight_window flight;    // ns 0: no flight recording
+    uint64_t aggregate_s, period_s; // aggregate_s is 0 if there is no aggregate
+    struct flight_window flight;    // ns is 0 if there is no flight recording
     struct flight_triggers triggers;
-    struct flight_window segment; // ns 0: one file
+    struct flight_window segment; // ns is 0 if the recording is one file
     uint64_t keep;
     const char *on_dump, *on_segment;
     const char *spool, *token_file, *s3; // for uploads
@@ -87,7 +87,7 @@ static int parse_stacks(const char *text, void *field)
 static int parse_compression(const char *text, void *field)
 {
     struct compression *c = field;
-    // words in the order of enum frame_codec
+    // The words are in the order of enum frame_codec.
     int codec = options_parse_choice("none|lz4|zstd", text);
     uint64_t level = 1;
     int rc = 0;
@@ -191,8 +191,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns true if a recording by --pid ended too early. An end by `ctl detach` is early only if
-// --duration was given.
+// Returns true if a recording by --pid ended too early. If `ctl detach` ended the recording, that
+// is early only if --duration was given.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
@@ -200,8 +200,9 @@ static bool is_cut(const struct record_settings *s, const struct record_result *
            (r->losses.off.processes || (r->ended_early && !asked));
 }
 
-// Gaps within a recording do not change the exit code: it is the program's unless the recording
-// ended before the end that was asked for, or its output is incomplete.
+// Returns the exit code, which is usually the program's exit code. Gaps within a recording do not
+// change it. It is different if the recording ended earlier than requested, or if its output is
+// incomplete.
 static int exit_code(const struct record_settings *s, const struct record_result *r)
 {
     if (is_cut(s, r))
@@ -220,7 +221,7 @@ static bool is_empty(const struct record_settings *s, const struct record_result
     return r->events == 0 && !r->cut_off && !(s->paused && r->processes);
 }
 
-// Closes the output. Removes the file if it was created in place.
+// Closes the output. If the file was created in place, removes it.
 static void discard_output(struct output *out)
 {
     struct err ignored = {0};
@@ -237,8 +238,9 @@ static bool is_started_by_program(const struct record_settings *s)
     return s->attach.pid && s->attach.report >= 0;
 }
 
-// Returns the name of the output; the default is "heaptape.SUFFIX". Programs that start their
-// recorder themselves are often several, so their default name also has the process ID. Static.
+// Returns the name of the output. The default is "heaptape.SUFFIX". If a program starts its
+// recorder itself, the default name also contains the process ID, because there are often several
+// such programs. The result is static.
 static const char *output_name(const struct record_options *o, const struct record_settings *s,
                                const char *suffix)
 {
@@ -377,7 +379,7 @@ struct pipe_reader {
     int (*check)(const void *settings, struct err *e); // called before the program starts
     int (*read)(const void *settings, struct err *e);  // called in the child process
     bool forwards_usr2;                                // SIGUSR2 triggers a dump
-    bool uploads; // may outlast the recording; SIGINT, SIGTERM and SIGHUP end it then
+    bool uploads; // the reader may outlast the recording; then SIGINT, SIGTERM and SIGHUP end it
 };
 
 static pid_t reader_pid;
@@ -392,7 +394,8 @@ static const struct sigaction forward = {.sa_handler = forward_signal, .sa_flags
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { END_SIGNALS = sizeof end_signals / sizeof *end_signals };
 
-// Forwards the signals that would end heaptape to the reader. Ignored signals stay ignored.
+// Forwards the signals that would end heaptape to the reader. Signals that are ignored stay
+// ignored.
 static void forward_end_signals(struct sigaction before[END_SIGNALS])
 {
     for (int i = 0; i < END_SIGNALS; i++) {
@@ -410,8 +413,8 @@ static void restore_end_signals(const struct sigaction before[END_SIGNALS])
     }
 }
 
-// Starts the reader, or dies. SIGUSR2 stays blocked until both processes handle it; the reader
-// unblocks it.
+// Starts the reader. Dies on failure. SIGUSR2 stays blocked until both processes handle it. The
+// reader unblocks it.
 static void start_reader(const struct pipe_reader *to, struct export_live *live, struct output *out)
 {
     struct sigaction before;
@@ -646,7 +649,7 @@ static int set_up_program(const void *fields, void *settings)
     return set_up_wrap(o, s);
 }
 
-// Returns the command line of a running process. Static.
+// Returns the command line of a running process. The result is static.
 static char **read_argv(pid_t pid)
 {
     enum { ARGUMENTS = 256 };
@@ -718,8 +721,8 @@ static bool selects_started_by_program(const void *fields, int operands)
     return operands == 0 && !o->pid && !o->collect && read_attach(&ignored);
 }
 
-// HEAPTAPE_RECORD may hold options for several programs, so these have no effect instead of being
-// errors.
+// HEAPTAPE_RECORD may contain options for several programs. Therefore these options have no effect
+// instead of causing an error.
 #define SOURCE_OPTIONS "allocator|duration|walk|wrap"
 
 // Selects the processes to record. `run` completes the settings and returns 0, or an exit code

@@ -66,7 +66,8 @@ static void find_own(const char *name, char path[PATH_MAX])
         die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
 }
 
-// Adds an allocator. `guard` is heaptape's own checking allocator, which is only used by name.
+// Adds an allocator. `guard` is heaptape's own checking allocator, which is only used if it is
+// named.
 static int add_to_session(void *session, const char *spec, struct err *e)
 {
     static const char guard[] = "guard";
@@ -165,7 +166,8 @@ static int read_workload(struct replay_session *s, struct workload_file *w, cons
     return rc < 0 ? rc : replay_session_read(s, path, w, e);
 }
 
-// Warns if LD_PRELOAD names another allocator than -a, because users may expect it to be measured.
+// Warns if LD_PRELOAD names another allocator than -a, because users may expect that this allocator
+// is measured.
 static void note_preloaded(const struct replay_session *s, const struct option_list *allocators)
 {
     const char *preloaded = allocators->n ? allocator_preloaded() : NULL;
@@ -179,8 +181,8 @@ static void note_preloaded(const struct replay_session *s, const struct option_l
     free(path);
 }
 
-// Prints the sender, because an allocator under test may send signals, too, and restores the
-// default action.
+// Prints the sender of the signal, and restores the default action. An allocator under test may
+// also send signals.
 static void print_signal(int number, siginfo_t *info, void *context)
 {
     char digits[11], *digit = digits + sizeof digits;

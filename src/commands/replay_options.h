@@ -1,4 +1,4 @@
-// Options and functions that the commands with replays share.
+// Options and functions that the commands that replay share.
 #ifndef HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 #define HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 
@@ -16,14 +16,14 @@ struct replay_options {
     enum replay_threads threads;
     uint64_t stats_every, trim_every;
     bool internal_fragmentation;
-    double speed; // multiple of the recorded pace; 0: full speed
+    double speed; // multiple of the recorded pace; 0 for full speed
     struct replay_idle {
         uint64_t seconds;
         bool given;
     } idle;
     struct replay_cpus {
         cpu_set_t set;
-        const char *text; // as given; NULL: no restriction
+        const char *text; // as given, or NULL if there is no restriction
     } cpus;
     uint64_t timeout_seconds;
     uint64_t memory_bytes;
@@ -34,9 +34,10 @@ struct replay_options {
     const char *page;          // compare only
     bool force;                // compare only
     bool real;                 // compare only
-    int placement;             // compare only: index of auto, always, never
-    uint64_t placement_events; // compare only: search placements up to so many events
-    char *const *program;      // compare only: operands after the workload
+    int placement;             // compare only: index of the choice auto, always or never
+    // Compare only: maximum number of events for which placements are searched.
+    uint64_t placement_events;
+    char *const *program; // compare only: operands after the workload
     bool json;
 };
 
@@ -92,7 +93,7 @@ int replay_parse_idle(const char *text, void *field);
 // `text`.
 int replay_parse_cpus(const char *text, void *field);
 
-// Replays the workload at `path` according to the options and calls `print` with the finished
+// Replays the workload at `path` according to the options, and calls `print` with the finished
 // session. Returns EXIT_DONE, or EXIT_USAGE if options contradict each other. Dies on other errors.
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
@@ -100,22 +101,22 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
 // Returns true if the text is VARIABLE=VALUE.
 bool replay_is_sweep(const char *sweep);
 
-// Calls `add` with `spec` and each combination of values of the sweeps. Returns 0, or the first
-// other result of `add`.
+// Calls `add` with `spec` and each combination of values of the sweeps. Stops at the first result
+// of `add` other than 0 and returns it. Otherwise returns 0.
 int replay_each_swept(const struct option_list *sweeps, const char *spec,
                       int (*add)(void *context, const char *spec, struct err *e), void *context,
                       struct err *e);
 
-// Stores the paths of heaptape-replay and libheaptape-null.so, and arranges that a SIGTERM prints
-// its sender. Dies if a file is missing.
-// Returns the command line `given`, or the recorded one if `given` is empty. The caller frees the
-// array.
+// Returns the command line `given` or, if `given` is empty, the recorded command line. The caller
+// must free the array.
 char **replay_choose_program(const struct replay_session *s, char *const given[]);
 
+// Stores the paths of heaptape-replay and libheaptape-null.so. Installs a handler that prints the
+// sender of a SIGTERM. Dies if a file is missing.
 void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);
 
 // Replays the workload at `path` on the allocators. Fills in the paths and `quiet` of *how. The
-// caller releases *s. Dies on errors.
+// caller must release *s. Dies on errors.
 void replay_workload(struct replay_session *s, struct replay_settings *how,
                      const struct option_list *allocators, const struct option_list *sweeps,
                      const char *path);

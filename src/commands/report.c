@@ -69,7 +69,7 @@ static void print_row(const struct diff_row *r)
     enum cli_color color = CLI_PLAIN;
     if (r->a > 0 && r->b > 0)
         snprintf(change, sizeof change, "%.3g x", r->b / r->a);
-    // A change that prints as 1 gets no colour.
+    // If a change is printed as 1, it has no colour.
     if (*change && strcmp(change, "1 x") != 0 && r->better != FIGURE_NEITHER)
         color = cli_color_of_change(r->b / r->a, r->better == FIGURE_MORE);
     printf("%s %16s %16s %s%10s%s\n", cli_cell(r->label, 34), value_text(a, r->a, r->unit),
@@ -91,7 +91,7 @@ static void print_rows(const struct document *d, char **names)
     }
 }
 
-// Prints the changed call sites of two recordings, but not of JSON results.
+// Prints the changed call sites of two recordings. Prints nothing for JSON results.
 static void print_sites(const struct document *d, char **names)
 {
     enum { TOP = 20 };
@@ -127,7 +127,7 @@ static void compare_sides(struct document *d, char **names, bool print)
         die(EXIT_FAILED, "(stdout): cannot write");
 }
 
-// Returns "run.html" for "logs/run.ht", or NULL. The caller frees the name.
+// Returns a name such as "run.html" for "logs/run.ht", or NULL. The caller must free the name.
 static char *default_name(const char *file)
 {
     static const char *const suffixes[] = {".ht", ".htw", ".hta", ".json"};

@@ -44,7 +44,7 @@ struct threads {
     size_t n;
 };
 
-// Parses "0,3-5". Returns false if the text is not a list.
+// Parses a list such as "0,3-5". Returns false if the text is not a list.
 static bool parse_threads(struct threads *t, const char *text)
 {
     while (t->n < MAX_RANGES) {

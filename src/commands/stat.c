@@ -35,7 +35,7 @@ struct stat_options {
     bool json, brief, rss, verbose, wrappers;
     enum stat_by by;
     enum stat_format format;
-    enum profile_weight weight; // -1: not given
+    enum profile_weight weight; // -1 if not given
     uint64_t top;
     const char *from, *to, *at;
     const char *debug_dirs;
@@ -96,7 +96,7 @@ static void print_share(const char *what, uint64_t n, uint64_t of)
            of ? 100.0 * (double)n / (double)of : 0);
 }
 
-// Prints the start of the command line. Arguments end with NUL.
+// Prints the start of the command line. A NUL terminates each argument.
 static void print_command(const struct file_stat_process *p)
 {
     enum { COMMAND_BYTES = 60 };
@@ -162,7 +162,7 @@ static void print_processes(const struct file_stat *s)
     }
 }
 
-// Prints the growth per period. Bin i has the live bytes after i periods.
+// Prints the growth per period. Bin i contains the live bytes after i periods.
 static void print_growth(const struct file_stat *s)
 {
     char until[32], live[32], grown[32];
@@ -213,7 +213,8 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
     coverage_print(&s->coverage);
 }
 
-// Prints a name, shortened because names of C++ templates are long. Profiles have the whole name.
+// Prints a name. Shortens it, because names of C++ templates are long. Profiles contain the whole
+// name.
 static void print_name(const char *name, size_t max)
 {
     char shorter[SHORTEN_BYTES];
@@ -236,7 +237,7 @@ static bool is_narrow(void)
     return columns && columns < BOTH_COLUMNS;
 }
 
-// Prints a function of a stack. `via` is the function that it called on its way to the allocator, or
+// Prints a function of a stack. `via` is the function through which it called the allocator, or
 // NULL. Functions of libraries are dimmed.
 static void print_frame(const struct symbol *s, bool first, size_t repeats, const char *via)
 {
@@ -255,8 +256,8 @@ static void print_frame(const struct symbol *s, bool first, size_t repeats, cons
     }
 }
 
-// Prints a stack from its shown function outwards, with the function that the shown function
-// called. Recursive calls are one row.
+// Prints a stack from its shown function outwards. Also prints the function that the shown function
+// called. Prints recursive calls as one row.
 static void print_stack(const struct file_stat *s, uint32_t number)
 {
     struct stack stack = {0};
@@ -280,7 +281,7 @@ static void print_range(const char *of, const struct estimate *e, uint64_t sampl
     printf("%s %s to %s", of, human_bytes(low, r.low), human_bytes(high, r.high));
 }
 
-// Prints a call site. The sort key comes first, unless it is one of the other columns.
+// Prints a call site. The sort key is the first column, unless it is also one of the other columns.
 static void print_site(const struct file_stat *s, uint32_t number, enum profile_weight weight)
 {
     char first[32], peak[32], end[32], bytes[32], allocs[32];
@@ -302,7 +303,8 @@ static void print_site(const struct file_stat *s, uint32_t number, enum profile_
     }
 }
 
-// Prints the blocks that were allocated in the span and are live at its end, by thread and by size.
+// Prints the blocks that were allocated in the span and are live at the end of the span, by thread
+// and by size.
 static void print_span(const struct by_site_span *span)
 {
     char bytes[32], blocks[32], size[32];

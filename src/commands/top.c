@@ -18,15 +18,16 @@
 extern const struct command cmd_top;
 
 enum {
-    TICK_NS = 100000000, // between polls of the file; longer than the recorder needs for a batch
+    // Interval between polls of the file; longer than the recorder needs for a batch.
+    TICK_NS = 100000000,
     TABLE_ROWS = 20,
-    FRAME_ROWS = 7, // lines besides the table
+    FRAME_ROWS = 7, // number of lines outside the table
 };
 
 struct top_options {
     bool batch;
     uint64_t iterations, interval_ms, rows, pid;
-    enum live_by by; // -1: not given
+    enum live_by by; // -1 if not given
     enum screen_sort sort;
 };
 
@@ -58,7 +59,7 @@ struct top {
     struct follow follow;
     struct screen screen;
     bool terminal;
-    bool drawn_waiting; // all data had been read at the last drawing
+    bool drawn_waiting; // all data had been read when the table was last drawn
     uint64_t drawn_ns;
 };
 
@@ -67,8 +68,8 @@ static bool is_over(const struct top *t)
     return t->follow.state == FOLLOW_ENDED || t->follow.state == FOLLOW_CUT_OFF;
 }
 
-// Sets the interval of rates: the time since the last drawing if both drawings are up to date, else
-// the whole recording.
+// Sets the interval of rates. This is the time since the last drawing if both drawings are up to
+// date, else the whole recording.
 static void set_interval(struct top *t, uint64_t now)
 {
     if (t->follow.path) {
@@ -137,9 +138,9 @@ static void run_batch(struct top *t)
         read_on(t, tick);
         bool behind = t->follow.state == FOLLOW_READING;
         // If all data has been read, draw the first table after one tick, because the last batch is
-        // counted once no other batch follows. If more data is unread, wait for an interval.
+        // counted once no other batch follows. If there is unread data, wait for an interval.
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
-        // A complete file has one table.
+        // A complete file has only one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {
             set_interval(t, now);
             draw_screen(t);
@@ -215,7 +216,8 @@ static void run_screen(struct top *t)
     terminal_end();
 }
 
-// Finds the trace that a process's recorder writes. Its first bytes arrive within a batch or two.
+// Finds the trace that a process's recorder writes. The first bytes of the trace arrive within two
+// batches.
 static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
 {
     struct target a;

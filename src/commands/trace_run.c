@@ -28,7 +28,7 @@ static const struct option options[] = {
     {0},
 };
 
-// Writes a number with commas, as trace_run does: 1,234,567.
+// Writes a number with commas like trace_run, for example 1,234,567.
 static const char *format_commas(char text[32], uint64_t v)
 {
     char digits[24], *to = text;
@@ -42,7 +42,7 @@ static const char *format_commas(char text[32], uint64_t v)
     return text;
 }
 
-// Number and cycles of the calls in one of trace_run's four groups.
+// Number of calls, and cycles of the calls, in one of trace_run's four groups.
 struct sum {
     uint64_t calls;
     double cycles;
@@ -60,7 +60,7 @@ static struct sum sum_kinds(const struct replay_session *s, const uint8_t *kinds
     return sum;
 }
 
-// Prints a group. Like trace_run, prints a count of 0 as 1. Returns the sum of the cycles.
+// Prints a group. Prints a count of 0 as 1, like trace_run. Returns the sum of the cycles.
 static double print_calls(const char *name, int width, struct sum sum)
 {
     char mean[32], calls[32];
@@ -87,7 +87,7 @@ static void print_whole(const struct replay_session *s)
     printf("%s Kb Max Ideal RSS\n\n", format_commas(a, facts->peak_live_bytes >> 10));
 }
 
-// Prints trace_run's summary with trace_run's widths.
+// Prints trace_run's summary with the same widths as trace_run.
 static void print_summary(const struct replay_session *s)
 {
     static const uint8_t mallocs[] = {HT_MALLOC,  HT_MEMALIGN,       HT_VALLOC,
@@ -104,7 +104,7 @@ static void print_summary(const struct replay_session *s)
     printf("Total call time: %s cycles\n", format_commas(total, (uint64_t)cycles));
 }
 
-// Converts the wl file to a workload in an unnamed file, which *out keeps open.
+// Converts the wl file to a workload in an unnamed file. *out keeps the file open.
 static int make_workload(const char *path, struct output *out, struct err *e)
 {
     struct input in;
