@@ -42,7 +42,7 @@ static void remove_from_list(struct connection *c)
     c->list->n--;
 }
 
-// A closing connection stays in its list.
+// Moves a connection to another list. A closing connection stays in its list.
 static void move_connection(const struct connections *all, struct connection *c,
                             struct connections_list *to)
 {
@@ -52,7 +52,8 @@ static void move_connection(const struct connections *all, struct connection *c,
     append_connection(to, c);
 }
 
-// Wakes the thread that serves the connection; it reads the end of the stream.
+// Shuts down the socket. This wakes the thread that serves the connection, which then reads the end
+// of the stream.
 static void shut_down(struct connections *all, struct connection *c)
 {
     shutdown(c->fd, SHUT_RDWR);
@@ -72,7 +73,8 @@ static void copy_address(struct connection *c, const struct sockaddr *from)
         memcpy(&c->address[0], &six->sin6_addr, sizeof c->address[0]);
 }
 
-// Returns the number of connections with the address of `of`, and the oldest of them.
+// Returns the number of connections with the address of `of`, and sets *oldest to the oldest of
+// them.
 static size_t count_address(const struct connections_list *list, const struct connection *of,
                             struct connection **oldest)
 {

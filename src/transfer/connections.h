@@ -1,6 +1,6 @@
-// Connections of a server. Limits apply to their number in total and per address, and to the time
-// of each step. A connection that reaches a limit is shut down, and the server's loop then closes
-// it. All functions are thread-safe.
+// Connections of a server. There are limits on the total number of connections, on the number per
+// address, and on the time of each step. A connection that reaches a limit is shut down, and the
+// server's loop then closes it. All functions are thread-safe.
 #ifndef HEAPTAPE_TRANSFER_CONNECTIONS_H
 #define HEAPTAPE_TRANSFER_CONNECTIONS_H
 
@@ -12,13 +12,14 @@
 struct sockaddr;
 
 enum {
-    CONNECTIONS_HEAD_S = 10,           // for the first head, and for the body of a refused request
-    CONNECTIONS_IDLE_S = 60,           // between two requests, and between two reads of a body
-    CONNECTIONS_BYTES_PER_S = 1000,    // minimum rate of a body after CONNECTIONS_IDLE_S
+    CONNECTIONS_HEAD_S = 10, // time for the first head, and for the body of a refused request
+    CONNECTIONS_IDLE_S = 60, // time between two requests, and between two reads of a body
+    // Minimum rate of a body after CONNECTIONS_IDLE_S, in bytes per second.
+    CONNECTIONS_BYTES_PER_S = 1000,
     CONNECTIONS_WAITING = 1024,        // connections without an upload
-    CONNECTIONS_ADDRESS_WAITING = 256, // from one address
+    CONNECTIONS_ADDRESS_WAITING = 256, // connections without an upload from one address
     CONNECTIONS_UPLOADS = 256,         // concurrent uploads
-    CONNECTIONS_ADDRESS_UPLOADS = 64,  // from one address
+    CONNECTIONS_ADDRESS_UPLOADS = 64,  // concurrent uploads from one address
 };
 
 struct connections_list;
@@ -28,7 +29,7 @@ struct connection {
     struct connections_list *list;
     int fd;
     uint64_t address[2];      // IPv4 address, or network of an IPv6 address
-    uint64_t deadline_ns;     // UINT64_MAX: no deadline
+    uint64_t deadline_ns;     // UINT64_MAX if there is no deadline
     uint64_t begun_ns, bytes; // start of the current upload and bytes received so far
 };
 
@@ -43,20 +44,20 @@ struct connections {
     size_t max_waiting;
 };
 
-// `descriptors` is the maximum number of open files. A low value reduces the number of waiting
-// connections.
+// Initializes the limits. `descriptors` is the maximum number of open files. A low value reduces
+// the number of waiting connections.
 void connections_init(struct connections *all, size_t descriptors);
 void connections_release(struct connections *all);
 
-// Adds a connection that waits for its first head. If too many connections wait, from this address
-// or in total, shuts down the oldest. Returns NULL when out of memory.
+// Adds a connection that waits for its first head. If too many connections are waiting, from this
+// address or in total, shuts down the oldest of them. Returns NULL when out of memory.
 struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from,
                                    uint64_t now_ns);
 
 // Removes and frees a connection, which may be NULL. Call before closing `fd`.
 void connections_remove(struct connections *all, struct connection *c);
 
-// Starts an upload. Returns 0, or -EBUSY if there are too many uploads, from this address or in
+// Starts an upload. Returns 0, or -EBUSY if there are too many uploads from this address or in
 // total.
 int connections_begin_upload(struct connections *all, struct connection *c, uint64_t now_ns);
 
@@ -64,10 +65,11 @@ int connections_begin_upload(struct connections *all, struct connection *c, uint
 void connections_progress(struct connections *all, struct connection *c, size_t bytes,
                           uint64_t now_ns);
 
-// Call after the whole body. The connection has no deadline until connections_wait.
+// Call when the whole body has been received. The connection has no deadline until
+// connections_wait.
 void connections_finish(struct connections *all, struct connection *c);
 
-// Ends an upload. The connection waits for at most `seconds`.
+// Ends an upload. The connection may wait for at most `seconds` for the next request.
 void connections_wait(struct connections *all, struct connection *c, unsigned seconds,
                       uint64_t now_ns);
 

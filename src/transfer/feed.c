@@ -18,7 +18,7 @@
 
 enum { UPLOAD_NICE = 10 };
 
-// Returns the path of the spool, which the caller frees, or NULL with the message set.
+// Returns the path of the spool, or NULL with the message set. The caller must free the path.
 static char *find_spool(const char *spool, struct err *e)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -38,7 +38,7 @@ static char *find_spool(const char *spool, struct err *e)
     return path;
 }
 
-// Returns HOST/PROGRAM-TIME-PID, which the caller frees, or NULL when out of memory.
+// Returns HOST/PROGRAM-TIME-PID, or NULL when out of memory. The caller must free the string.
 static char *make_name(const char *program, pid_t pid)
 {
     char host[65] = "", safe_host[65], safe_program[65], when[32] = "", *name = NULL;
@@ -81,7 +81,7 @@ void feed_release(struct feed *f)
     free(f->pattern);
 }
 
-// Closes all descriptors except a, b and stderr, so that no pipe stays open.
+// Closes all descriptors except a, b and stderr, so that the process keeps no pipe open.
 static void close_others(int a, int b)
 {
     int low = a < b ? a : b, high = a < b ? b : a;
@@ -217,7 +217,8 @@ static void on_signal(int sig)
     ended = 1;
 }
 
-// The process exits without help, but a DNS lookup may delay it, so kill it after a grace period.
+// Waits for the process, which usually exits without a signal. A DNS lookup may delay the exit, so
+// the process is killed after a grace period.
 static void wait_for_process(struct feed *f)
 {
     enum { GRACE_S = 5 };
@@ -229,7 +230,8 @@ static void wait_for_process(struct feed *f)
         signal(ends[i], on_signal);
     while (f->pid && (pid = waitpid(f->pid, NULL, WNOHANG)) != f->pid &&
            (pid == 0 || errno == EINTR)) {
-        // Repeat the signal: the process ignores signals until it has read the end of the pipe.
+        // Repeat the signal, because the process ignores signals until it has read the end of the
+        // pipe.
         if (ended)
             kill(f->pid, SIGTERM);
         if (!killed && clock_monotonic_ns() >= end_ns)

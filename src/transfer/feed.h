@@ -1,5 +1,5 @@
-// The spool of a recording and the process that uploads its segments. A recording never blocks on
-// the network.
+// The spool of a recording, and the process that uploads the segments in the spool. A recording
+// never blocks on the network.
 #ifndef HEAPTAPE_TRANSFER_FEED_H
 #define HEAPTAPE_TRANSFER_FEED_H
 
@@ -11,18 +11,18 @@ struct feed {
     struct upload_settings upload;   // feed sets `url`, `folder` and `added`
     void (*error)(const char *text); // called at the end if segments were dropped or remain
     uint64_t limit;                  // maximum size of the spool in bytes
-    char *spool, *name;              // spool of all recordings, path of this recording in it; owned
-    char *url, *folder;              // URL and directory of this recording; owned
-    char *pattern;                   // path of segments, DIR/%n.ht; owned
-    int lock;                        // lock of the directory, or -1
-    int told;                        // pipe that notifies the process of new files, or -1
-    pid_t pid;                       // 0: not running
+    char *spool, *name; // spool of all recordings; path of this recording in the spool; owned
+    char *url, *folder; // URL and directory of this recording; owned
+    char *pattern;      // path of the segments, DIR/%n.ht; owned
+    int lock;           // lock of the directory, or -1
+    int told;           // pipe that notifies the upload process of new files, or -1
+    pid_t pid;          // pid of the upload process, or 0 if it is not running
     uint64_t added_files, dropped_files, dropped_bytes;
 };
 
-// Names the recording HOST/PROGRAM-TIME-PID below `url` and `spool`. If `spool` is NULL, uses
-// heaptape/upload in $XDG_STATE_HOME or ~/.local/state. Creates nothing. Returns 0, or a negative
-// errno with the message set.
+// Sets the name HOST/PROGRAM-TIME-PID for the recording, below `url` and `spool`. If `spool` is
+// NULL, uses heaptape/upload in $XDG_STATE_HOME or ~/.local/state. Creates no files. Returns 0, or
+// a negative errno with the message set.
 int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid,
               struct err *e);
 void feed_release(struct feed *f);
@@ -30,13 +30,13 @@ void feed_release(struct feed *f);
 // Starts the upload process. Returns 0, or a negative errno with the message set.
 int feed_start(struct feed *f, struct err *e);
 
-// Call after a file in the directory was completed. If the spool is too large, drops the oldest
-// files and reports them. `feed` is a struct feed.
+// Call when a file in the directory is complete. If the spool is too large, drops the oldest files
+// and reports them. `feed` is a struct feed.
 void feed_added(void *feed);
 
 // Call after the last file. Waits for the upload process to finish, for a limited time. Reports the
-// uploaded and the remaining segments, and removes the directories of the recording and of the host
-// if they are empty.
+// uploaded and the remaining segments. Removes the directories of the recording and of the host if
+// they are empty.
 void feed_end(struct feed *f);
 
 #endif

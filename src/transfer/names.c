@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-// isalnum depends on the locale.
+// Does not use isalnum, which depends on the locale.
 static bool is_safe(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -50,7 +50,7 @@ static int read_entry(struct queue *q, int folder, const char *prefix, const cha
     return rc;
 }
 
-// Closes `fd`.
+// Reads a directory and closes `fd`.
 static int read_folder(struct queue *q, int fd, const char *prefix, int depth)
 {
     const struct dirent *entry;
@@ -111,7 +111,7 @@ int queue_hold(int fd)
     struct stat st;
     int rc = -EWOULDBLOCK;
     // Retry, because a process that drops the file holds the lock only briefly. A process that
-    // writes the file holds the lock for long.
+    // writes the file holds the lock for a long time.
     for (int i = 0; i < TRIES && rc == -EWOULDBLOCK; i++) {
         if (i)
             nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000}, NULL);
@@ -140,7 +140,8 @@ bool queue_is_in(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
 }
 
-// Drops a file of an earlier recording, unless another process has locked its directory.
+// Drops a file of an earlier recording, unless another process has locked the recording's
+// directory.
 static bool drop_left(int fd, const char *spool, const char *path)
 {
     char *folder = NULL;
@@ -157,7 +158,7 @@ static bool drop_left(int fd, const char *spool, const char *path)
     return dropped;
 }
 
-// Returns true for files created by a recording. Other files in the spool must not be dropped.
+// Returns true if a recording created the file. Other files in the spool must not be dropped.
 static bool is_segment(const char *path)
 {
 #define DIGITS_6 "[0-9][0-9][0-9][0-9][0-9][0-9]"
@@ -166,7 +167,7 @@ static bool is_segment(const char *path)
 #undef DIGITS_6
 }
 
-// Removes all other files from the queue.
+// Removes all files except segments from the queue.
 static void keep_segments(struct queue *q)
 {
     size_t n = 0;

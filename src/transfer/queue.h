@@ -1,4 +1,4 @@
-// The upload spool: a directory of traces, HOST/PROCESS/NAME.ht, or a subtree of such a directory.
+// The upload spool: a directory with traces HOST/PROCESS/NAME.ht, or a subtree of such a directory.
 // A trace is removed after its upload.
 #ifndef HEAPTAPE_TRANSFER_QUEUE_H
 #define HEAPTAPE_TRANSFER_QUEUE_H
@@ -15,11 +15,11 @@ struct queue_file {
     int64_t time_ns; // time of the last modification
 };
 
-// Traces of a directory, sorted by directory and number. Initialize with zeros.
+// Traces in a directory, sorted by directory and number. Initialize with zeros.
 struct queue {
     struct queue_file *files;
     size_t n, capacity;
-    uint64_t bytes; // sum of all files
+    uint64_t bytes; // total size of all files
 };
 
 // Adds the files *.ht in the directory, up to NAMES_MAX_PARTS levels deep. Ignores symbolic links,
@@ -38,17 +38,17 @@ int queue_lock(const char *folder);
 int queue_hold(int fd);
 
 // Removes the oldest segments of a spool, HOST/PROGRAM-TIME-PID/N.ht, until the segments have at
-// most `limit` bytes. Keeps other files, the last segment of the recording `own` (its path in the
-// spool), files locked by queue_hold, and segments of other running recordings. Calls `dropped` for
-// each removed file.
+// most `limit` bytes in total. Does not remove other files, the last segment of the recording `own`
+// (the recording's path in the spool), files locked by queue_hold, and segments of other running
+// recordings. Calls `dropped` for each removed file.
 int queue_limit(const char *spool, const char *own, uint64_t limit,
                 void (*dropped)(void *context, const char *path, uint64_t bytes), void *context,
                 struct err *e);
 
-// Returns true if the path names an entry of that directory.
+// Returns true if the path names an entry of the directory `folder`.
 bool queue_is_in(const char *path, const char *folder);
 
-// Removes the directory of `path` and its parents below `folder`, as long as they are empty.
+// Removes the directory of `path`, and its parents below `folder`, while they are empty.
 void queue_clean(const char *folder, const char *path);
 
 #endif

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// TLS 1.0 and 1.1 are insecure, but allowed by libmicrohttpd's default.
+// libmicrohttpd's default allows TLS 1.0 and 1.1, which are insecure.
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 enum { THREADS = 4, PEM_BYTES = 1 << 20, CLOSING = 256, MAX_DESCRIPTORS = 8192 };
@@ -42,7 +42,7 @@ static int split_address(char *text, char **host, char **port)
     return 0;
 }
 
-// With `both`, an IPv6 socket accepts IPv4, too.
+// Returns a socket that listens at the address. With `both`, an IPv6 socket also accepts IPv4.
 static int listen_on(const struct addrinfo *a, bool both)
 {
     const int on = 1, only = !both;
@@ -73,8 +73,8 @@ static int open_socket(const char *listens, struct err *e)
     int rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return err_set(e, -EINVAL, "--listen %s: %s", listens, gai_strerror(rc));
-    // Without a host, prefer an IPv6 socket for both protocols. A system without IPv6 has IPv4
-    // only.
+    // Without a host, prefer an IPv6 socket for both protocols. A system without IPv6 has only IPv4
+    // addresses.
     for (const struct addrinfo *a = found; a && !host && fd < 0; a = a->ai_next)
         fd = a->ai_family == AF_INET6 ? listen_on(a, true) : -1;
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
@@ -114,8 +114,8 @@ static void note_address(const struct receive_server *r, int fd)
                  "without --certificate, tokens and recordings are not encrypted");
 }
 
-// Returns the content of a PEM file as a string, which the caller frees, or NULL with the message
-// set.
+// Returns the content of a PEM file as a string, or NULL with the message set. The caller must free
+// the string.
 static char *read_pem(const char *path, enum secret_kind kind, struct err *e)
 {
     char *text = calloc(1, PEM_BYTES + 1);
@@ -207,7 +207,7 @@ static int serve(struct receive_server *r, struct err *e)
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGHUP);
-    // Block signals before creating threads, which inherit the mask.
+    // Block the signals before creating threads, because threads inherit the mask.
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);

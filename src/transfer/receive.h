@@ -1,5 +1,5 @@
-// `heaptape receive`: a server that stores traces uploaded by PUT. In libheaptape-receive.so, see
-// module_load.
+// `heaptape receive`: a server that stores traces uploaded by PUT. The code is in
+// libheaptape-receive.so (see module_load).
 #ifndef HEAPTAPE_TRANSFER_RECEIVE_H
 #define HEAPTAPE_TRANSFER_RECEIVE_H
 
@@ -13,15 +13,15 @@
 struct receive_settings {
     const char *listen; // HOST:PORT
     const char *folder;
-    const char *token_file;         // NULL: uploads without a token are allowed
-    const char *certificate, *key;  // PEM files; NULL: no TLS
+    const char *token_file;         // NULL to allow uploads without a token
+    const char *certificate, *key;  // PEM files; NULL if TLS is not used
     uint64_t max_bytes;             // maximum size of a file
-    bool verbose;                   // report successful uploads, too
+    bool verbose;                   // also report successful uploads
     void (*note)(const char *text); // called from several threads
 };
 
-// Runs until SIGTERM, SIGINT or SIGHUP, then removes unfinished files and returns 0.
-// Returns a negative errno with the message set if the server cannot start.
+// Runs until SIGTERM, SIGINT or SIGHUP. Then removes unfinished files and returns 0. Returns a
+// negative errno with the message set if the server cannot start.
 typedef int receive_function(const struct receive_settings *s, struct err *e);
 receive_function receive_run;
 

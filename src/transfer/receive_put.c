@@ -21,9 +21,9 @@ struct receive_request {
     size_t target_bytes;
     bool begun;
     uint64_t body_bytes;
-    unsigned status; // 0: no error so far
+    unsigned status; // 0 if there was no error yet
     const char *why; // string literal
-    // close the connection after the response, because the start of the next request is unknown
+    // Close the connection after the response, because the start of the next request is unknown.
     bool closes;
 };
 
@@ -272,7 +272,7 @@ size_t receive_unescape(void *context, struct MHD_Connection *c, char *text)
     size_t n = MHD_http_unescape(text);
     (void)context;
     (void)c;
-    // %00 would truncate the path. No valid name contains the byte 1.
+    // %00 would truncate the path. A valid name never contains the byte 1.
     for (size_t i = 0; i < n; i++)
         text[i] = text[i] ? text[i] : 1;
     return n;
@@ -300,7 +300,7 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
 {
     struct receive_server *r = receiver;
     struct receive_request *q = *request;
-    // out of memory
+    // Out of memory.
     if (!q || !q->connection)
         return MHD_NO;
     if (!q->begun)
@@ -308,8 +308,8 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
     if (*n) {
         add_body(r, q, data, *n);
         *n = 0;
-        // Clients read the response after sending the whole body, but limit the bytes that are
-        // skipped.
+        // Clients read the response after sending the whole body. The number of bytes that are
+        // skipped is limited.
         return q->body_bytes > r->settings->max_bytes + DRAINED_BYTES ? MHD_NO : MHD_YES;
     }
     finish_upload(r, path, q);

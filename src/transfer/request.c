@@ -27,13 +27,13 @@ struct request {
     CURL *curl;
     int fd;
     off_t at;
-    uint64_t bytes;                                        // size of the file
-    struct digest *digest;                                 // digest of the bytes sent so far
-    bool sent_all;                                         // all bytes were sent before a response
-    bool keyed;                                            // the ETag of S3 is not an MD5
-    char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // from the response; empty: not sent
+    uint64_t bytes;        // size of the file
+    struct digest *digest; // digest of the bytes sent so far
+    bool sent_all;         // all bytes were sent before a response
+    bool keyed;            // the ETag of S3 is not an MD5, because of the encryption
+    char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // from the response; "" if not sent
     char body[BODY_BYTES + 1];                             // first bytes of the response
-    // Size of the request body, and bytes sent when the time limit was last restarted.
+    // Size of the request body, and number of bytes sent when the time limit was last restarted.
     uint64_t to_send, seen_bytes;
     uint64_t deadline_ns;
     bool late;
@@ -114,16 +114,16 @@ static bool has_sent_all(const struct request *r, bool http_1)
     if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK ||
         (uint64_t)sent < r->bytes)
         return false;
-    // With HTTP/1, a response acknowledges all earlier bytes. HTTP/2 may have sent other frames
-    // since.
+    // With HTTP/1, a response acknowledges all earlier bytes. With HTTP/2, other frames may have
+    // been sent after these bytes.
     if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
         fd != CURL_SOCKET_BAD && ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
         return unacknowledged == 0;
     return true;
 }
 
-// Copies the value of header `name` in lower case if it fits into `size` bytes. Returns false for
-// other headers.
+// If the line contains the header `name` (in lower case), copies its value, provided that the value
+// fits into `size` bytes. Returns false for other headers.
 static bool read_header(const char *line, size_t n, const char *name, char *to, size_t size)
 {
     size_t named = strlen(name), length = 0;
@@ -150,7 +150,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *context)
     char encryption[16] = "";
     n *= size;
     if (n > 5 && strncmp(line, "HTTP/", 5) == 0) {
-        // Also called for interim responses, whose headers are ignored.
+        // curl also calls this function for interim responses. Their headers are ignored.
         r->sent_all = has_sent_all(r, line[5] == '1');
         r->xxh3[0] = r->etag[0] = 0;
         r->keyed = false;
@@ -178,7 +178,8 @@ static void begin_wait(struct request *r, uint64_t sent_bytes)
     r->deadline_ns = clock_monotonic_ns() + r->settings->timeout_s * NS_PER_S;
 }
 
-// Called at least once a second. The whole response must arrive within one time limit.
+// curl calls this function at least once a second. The whole response must arrive within one time
+// limit.
 static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t sent)
 {
     struct request *r = context;
@@ -216,7 +217,7 @@ static int add_headers(const struct request *r, struct curl_slist **headers, str
         snprintf(bearer, sizeof bearer, "Bearer %s", tokens.text);
         rc = add_header(headers, "Authorization", bearer);
     }
-    // Required by S3 and not added by libcurl 7.88. TLS protects the content.
+    // S3 requires this header, and libcurl 7.88 does not add it. TLS protects the content.
     if (rc == 0 && s->s3_region)
         rc = add_header(headers, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
     if (rc == 0 && s->s3_region && session)
@@ -232,7 +233,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     char provider[128];
     const char *authorities = get_variable("CURL_CA_BUNDLE");
     CURLcode rc = CURLE_OK;
-    curl_easy_reset(c); // keeps connections
+    curl_easy_reset(c); // keeps connections open
 #define SET(option, value) rc = rc ? rc : curl_easy_setopt(c, option, value)
     SET(CURLOPT_URL, url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
@@ -283,8 +284,8 @@ static bool is_permanent(CURLcode rc)
            rc == CURLE_SSL_CERTPROBLEM;
 }
 
-// Reads the status, and the reason if it is plain text. Other content types are not meant for
-// users.
+// Reads the status. Also reads the reason if the response is plain text, because other content
+// types are not meant for users.
 static void read_answer(struct request *r, struct request_result *to)
 {
     const char *type = NULL;
@@ -307,8 +308,8 @@ static void read_answer(struct request *r, struct request_result *to)
     printable_copy(to->text, sizeof to->text, text, strlen(text));
 }
 
-// Removes the duration ("after 5 ms") from libcurl's message, so that repeated failures have equal
-// strings.
+// Removes the duration ("after 5 ms") from libcurl's message, so that messages of repeated failures
+// are equal.
 static void drop_time(char *text)
 {
     static const char before[] = " after ", behind[] = " ms";
@@ -379,7 +380,7 @@ static bool is_success(long status)
     return status >= 200 && status < 300;
 }
 
-// Turns a success into a temporary failure.
+// Changes a success into a temporary failure.
 static void distrust(struct request_result *result, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static void distrust(struct request_result *result, const char *fmt, ...)
@@ -391,8 +392,8 @@ static void distrust(struct request_result *result, const char *fmt, ...)
     va_end(args);
 }
 
-// Compares the digest in the response. Returns 1 if it proves that the server has the file, 0 if
-// there is no digest, or -EILSEQ.
+// Compares the digest in the response. Returns 1 if the digest proves that the server has the file,
+// 0 if the response has no digest, or -EILSEQ.
 static int compare_digest(const struct request *r)
 {
     char sent[DIGEST_DIGITS + 1];
@@ -410,7 +411,8 @@ static int compare_digest(const struct request *r)
     return r->settings->s3_region && !r->keyed ? -EILSEQ : 0;
 }
 
-// Checks the size of the stored file with HEAD. Keeps *result if the size is unknown or correct.
+// Checks the size of the stored file with HEAD. Does not change *result if the size is unknown or
+// correct.
 static void compare_size(struct request *r, const char *url, struct request_result *result)
 {
     struct request_result head;
@@ -429,7 +431,7 @@ static void compare_size(struct request *r, const char *url, struct request_resu
                  (long long)bytes, (unsigned long long)r->bytes);
 }
 
-// Closes the connection, because the rest of the body would be read as the next request.
+// Closes the connection. Otherwise the rest of the body would be read as the next request.
 static void disconnect(struct request *r)
 {
     CURL *fresh = curl_easy_init();

@@ -1,4 +1,4 @@
-// Uploads of single files with libcurl. In libheaptape-upload.so, see module_load.
+// Uploads single files with libcurl. The code is in libheaptape-upload.so (see module_load).
 #ifndef HEAPTAPE_TRANSFER_REQUEST_H
 #define HEAPTAPE_TRANSFER_REQUEST_H
 
@@ -13,22 +13,23 @@
 struct request; // a connection
 
 struct request_settings {
-    const char *token_file; // the first token is sent; NULL: no token
-    // Sign requests with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. NULL:
-    // unsigned.
+    const char *token_file; // the first token in the file is sent; NULL for no token
+    // Requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN for
+    // this region. NULL for unsigned requests.
     const char *s3_region;
-    // Limit for connecting and sending 64 KiB, for each further 64 KiB, and for the response.
+    // Time limit for connecting and sending 64 KiB, for sending each further 64 KiB, and for the
+    // response.
     uint32_t timeout_s;
-    const char *timeout_option; // named in messages
+    const char *timeout_option; // name of the option, for messages
     // Called at least once a second during a request. Returns true to abort it.
     bool (*ends)(void *context);
     void *context;
 };
 
 struct request_result {
-    long status;            // HTTP status; 0: no response
-    bool permanent;         // no response, and a retry would fail too, because of the settings
-    uint32_t retry_after_s; // requested by the server
+    long status;    // HTTP status, or 0 if there was no response
+    bool permanent; // there was no response, and a retry would also fail because of the settings
+    uint32_t retry_after_s; // delay requested by the server
     char text[200];         // description of the failure; printable
 };
 

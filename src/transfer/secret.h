@@ -8,7 +8,7 @@
 
 enum secret_kind {
     SECRET_PUBLIC,
-    SECRET_PRIVATE, // refused if other users have access to the file
+    SECRET_PRIVATE, // refuse the file if other users have access to it
 };
 
 // Reads the whole file, up to `size` bytes, into to[0..size). Accepts only regular files, so that

@@ -17,7 +17,8 @@
 
 enum { FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, COMPARED_BYTES = 65536 };
 
-// Requires the lock of the directory, so no other receiver writes the files.
+// Removes unfinished files. The caller holds the lock of the directory, so no other receiver writes
+// the files.
 static void remove_unfinished(int incoming)
 {
     int fd = openat(incoming, ".", FOLDER);
@@ -98,8 +99,8 @@ int store_write(struct store_file *f, const void *data, size_t n)
     return 0;
 }
 
-// Opens the parent directory of `path` below `at`, and creates missing directories durably. Stores
-// the last component in *last. Returns a file descriptor or a negative errno.
+// Opens the parent directory of `path` below `at`. Creates missing directories durably. Sets *last
+// to the last component. Returns a file descriptor or a negative errno.
 static int open_parent(int at, const char *path, const char **last)
 {
     char part[NAMES_MAX_PART_BYTES + 1];
@@ -134,7 +135,8 @@ static ssize_t read_full(int fd, char *to, size_t n, off_t at)
     return (ssize_t)done;
 }
 
-// Returns 1 if the file `name` has the same content, 0 if not, or a negative errno.
+// Returns 1 if the file `name` has the same content, 0 if it has other content, or a negative
+// errno.
 static int is_same(const struct store_file *f, int folder, const char *name)
 {
     char a[COMPARED_BYTES], b[COMPARED_BYTES];
@@ -148,7 +150,7 @@ static int is_same(const struct store_file *f, int folder, const char *name)
                 m = read_full(f->fd, b, sizeof b, (off_t)at);
         same = n < 0 || m < 0 ? -errno : n == m && memcmp(a, b, (size_t)n) == 0;
     }
-    // A success promises that the file is on disk.
+    // A success guarantees that the file is on disk.
     if (same == true && fsync(fd) < 0)
         same = -errno;
     close(fd);

@@ -1,4 +1,4 @@
-// Files of bearer tokens, one token per line. They are read at each use, so that tokens can be
+// Files with bearer tokens, one token per line. A file is read at each use, so that tokens can be
 // replaced at any time.
 #ifndef HEAPTAPE_TRANSFER_TOKENS_H
 #define HEAPTAPE_TRANSFER_TOKENS_H
@@ -20,8 +20,8 @@ struct tokens {
 // contains no token, -EACCES if other users have access to the file.
 int tokens_read(const char *path, struct tokens *t, struct err *e);
 
-// Returns true if `given` is a token. The time of a call does not depend on the position of the
-// first difference.
+// Returns true if `given` is one of the tokens. The duration of the call does not depend on the
+// position of the first difference.
 bool tokens_have(const struct tokens *t, const char *given);
 
 #endif

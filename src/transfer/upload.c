@@ -25,14 +25,14 @@ struct upload {
     struct request *request;
     struct upload_result *result;
     int added;            // see struct upload_settings; -1 after the end of the recording
-    uint64_t deadline_ns; // UINT64_MAX until the recording ends
-    unsigned failures;    // failures since the last success
+    uint64_t deadline_ns; // UINT64_MAX before the recording ends
+    unsigned failures;    // number of failures since the last success
     uint64_t jitter;      // state of the random sequence for delays
-    // Last failure that was noted; empty after a success.
+    // Last failure that was reported, or "" after a success.
     char trouble[sizeof((struct request_result *)0)->text];
     char **refused; // paths of files that the server refused
     size_t n_refused, refused_capacity;
-    bool over; // no further uploads
+    bool over; // no further uploads are made
 };
 
 static volatile sig_atomic_t signalled;
@@ -69,8 +69,8 @@ char *upload_url(const char *text, struct err *e)
     return url;
 }
 
-// Returns the URL of a file, which the caller frees. Escapes all characters except unreserved ones
-// and slashes.
+// Returns the URL of a file. Escapes all characters except unreserved characters and slashes. The
+// caller must free the URL.
 static char *make_url(const struct upload *u, const char *path)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -92,8 +92,8 @@ static char *make_url(const struct upload *u, const char *path)
     return url;
 }
 
-// Reads the pipe until it is empty. The end of the pipe is the end of the recording, from which on
-// the time is limited and signals are handled.
+// Reads the pipe until it is empty. The end of the pipe marks the end of the recording. From then
+// on, the time is limited and signals are handled.
 static void read_added(struct upload *u)
 {
     char told[256];
@@ -120,7 +120,7 @@ static bool is_aborted(void *context)
 {
     struct upload *u = context;
     read_added(u);
-    // In `upload`, a request may take longer than the wait for an unreachable server.
+    // In `upload`, a request may take longer than the maximum wait for an unreachable server.
     bool bounded = u->settings->added >= 0;
     return u->added < 0 && (signalled || (bounded && clock_monotonic_ns() >= u->deadline_ns));
 }
@@ -134,7 +134,7 @@ static void wait_until(struct upload *u, uint64_t then_ns)
         uint64_t until = u->deadline_ns < then_ns ? u->deadline_ns : then_ns;
         uint64_t ms = (until - now) / NS_PER_MS + 1;
         struct pollfd fd = {u->added, POLLIN, 0};
-        // At most one second, because a signal may arrive just before poll.
+        // Wait at most one second, because a signal may arrive just before poll.
         poll(&fd, 1, ms < 1000 ? (int)ms : 1000);
     }
 }
@@ -147,7 +147,7 @@ static void wait_for_file(struct upload *u)
     read_added(u);
 }
 
-// The delay doubles with each failure, and is random so that clients do not retry simultaneously.
+// The delay doubles with each failure. It is random, so that clients do not retry simultaneously.
 static void wait_after_failure(struct upload *u, const struct request_result *r)
 {
     unsigned doublings = u->failures < 8 ? u->failures : 8;
@@ -293,8 +293,8 @@ static int try_file(struct upload *u, struct queue_file *f, const char *path,
     return rc == -ENOENT ? 1 : rc;
 }
 
-// Uploads a file, and waits after a failure. Returns 1 to continue with the next file, 0, or a
-// negative errno.
+// Uploads a file, and waits after a failure. Returns 1 to continue with the next file, 0 after a
+// wait, or a negative errno.
 static int upload_file(struct upload *u, struct queue_file *f)
 {
     struct request_result r = {0};
@@ -309,8 +309,8 @@ static int upload_file(struct upload *u, struct queue_file *f)
     return rc;
 }
 
-// Uploads all files in the spool, up to the first failure. Sets *tried if a file was not refused
-// before.
+// Uploads all files in the spool until the first failure. Sets *tried if there was a file that had
+// not been refused before.
 static int upload_all(struct upload *u, bool *tried, struct err *e)
 {
     struct queue q = {0};
