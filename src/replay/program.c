@@ -17,7 +17,7 @@
 // cases, the difference is at most this share of the code's time (docs/design/replay.md).
 #define PLACEMENT_PART 0.12
 
-// Maximum factor by which cold caches may slow down calls in the program compared to the replay.
+// Largest assumed slowdown of calls in the program by cold caches, compared to the replay.
 #define MAX_SLOWER 4
 
 // Selects the medians of all runs instead of one run.
@@ -116,8 +116,8 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
     return load_ns(s, r, ALL_RUNS);
 }
 
-// Returns the factor by which the calls take longer in the program than in the replay (at most
-// MAX_SLOWER), if they take `ns` in the program.
+// Returns the time of the calls in the program, `ns`, divided by their time in the replay; at most
+// MAX_SLOWER.
 static double slower_by(const struct program_time *t, double ns)
 {
     return t->replayed_calls_ns > 0 ? fmin(ns / t->replayed_calls_ns, MAX_SLOWER) : 1;

@@ -179,8 +179,7 @@ static int write_text(struct caller *c, const char *text, struct err *e)
     return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : set_gone(c, e);
 }
 
-// Blocks all signals except faults and breakpoints, for the time in which the thread does not
-// execute the program's code.
+// Blocks all signals except faults and breakpoints while the thread executes code of heaptape.
 static void mask_signals(struct caller *c)
 {
     uint64_t most = ~0ull;
@@ -776,7 +775,7 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
     return 0;
 }
 
-// Like status_check. If a recording is to be ended, waits briefly for another tracer to detach.
+// Like status_check. If `ends` is set, waits briefly for another tracer to detach.
 static int check_patiently(pid_t pid, bool ends, struct err *e)
 {
     uint64_t start = clock_monotonic_ns();

@@ -55,7 +55,7 @@ struct player_thread {
     struct player_line *line;
     struct player_latency *latencies; // array of PLAYER_LATENCIES entries, if calls are timed
     uint32_t n_latencies, number;
-    uint32_t shard; // index of the histograms to which the latencies are added
+    uint32_t shard; // index of the histograms for the latencies
     struct player_waits waits, coupled_waits;
     uint64_t requested_bytes, usable_bytes; // only with RESULTS_TOUCH_USABLE
     bool touches;                           // a TOUCH has set the next three members
