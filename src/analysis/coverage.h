@@ -58,7 +58,7 @@ void coverage_release(struct coverage *c);
 int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites,
                  const char *exe);
 
-// Adds a process without call sites. Returns 0 or -ENOMEM.
+// Adds a process that has no call sites. Returns 0 or -ENOMEM.
 int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes);
 
 // Sorts the objects by allocated bytes, largest first.

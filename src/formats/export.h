@@ -66,8 +66,8 @@ int export_open(struct export *x, struct output *out, struct err *e);
 // Writes a call. Returns 0, or a negative errno with the message set.
 int export_put(struct export *x, const struct export_call *c);
 
-// Counts a call that the format does not write. `text` describes the call and the reason. Called by
-// formats. Returns 0.
+// Counts a call that cannot be written in the format. `text` describes the call and the reason. The
+// functions of the formats call this. Returns 0.
 int export_drop(struct export *x, const char *text);
 
 // Sets the error "out of memory" and returns -ENOMEM.

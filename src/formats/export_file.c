@@ -427,7 +427,7 @@ static int write_profile(struct export_job *j, struct export *x, struct workload
     return x->format->export.profile(x, r);
 }
 
-// `process` is the process's number among the outputs.
+// Exports the workload of one process. Its output has the number `process`.
 static int export_workload(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     uint32_t thread;

@@ -54,7 +54,7 @@ static int explain_unusable(const struct run_explained *w, const struct allocato
     const char *why =
         r->failed_errno == SEGV_ACCERR ? "is read-only or protected" : "is not mapped";
     unsigned long long size = r->failed_size, block = r->failed_at;
-    // The address may be before the block, in the allocator's header.
+    // The difference is negative if the address is in the header before the block.
     long long byte = (long long)(r->failed_wanted - r->failed_at);
     describe_place(w, r->failed_thread, r->failed_position, at);
     describe_place(w, r->other_thread, r->other_position, allocated);

@@ -150,7 +150,8 @@ enum replay_threads replay_session_memory_threads(const struct replay_session *s
 // runs, because its threads stay together anyway and a run takes as long as the program did.
 bool replay_session_memory_apart(const struct replay_session *s);
 
-// The lowest memory that any placement of the blocks is known to need.
+// The smallest amount of memory that is known to be sufficient for the blocks, and where it was
+// found.
 struct replay_best_placement {
     double bytes; // NAN if unknown
     // Result of the allocator that reached this memory, or NULL if the placement search found it.

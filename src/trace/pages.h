@@ -74,7 +74,8 @@ int trace_pages_add(struct trace_pages *p, const struct trace_mapping *m);
 // Appends resident pages to the last mapping, above its other pages. Returns 0 or -ENOMEM.
 int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n);
 
-// Returns the resident bytes of heaptape's own mappings in the payload of a frame, or 0 if unknown.
+// Reads the payload of a frame. Returns the resident bytes of heaptape's own mappings, or 0 if they
+// are unknown.
 uint64_t trace_pages_recording_bytes(const uint8_t *at, size_t n);
 
 // Appends the payload of a frame. Returns 0, -ENOMEM, or -EMSGSIZE if the payload does not fit in a

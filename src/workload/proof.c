@@ -134,7 +134,7 @@ static int order_after(struct proof *p, uint32_t to, uint32_t thread, uint64_t n
     return push_range(p, thread, before, n);
 }
 
-// Returns the index of the first stored dependency of op number `op` or a later op.
+// Returns the index of the first stored dependency that belongs to op number `op` or to a later op.
 static size_t first_learnt(const struct proof_thread *t, uint64_t op)
 {
     size_t low = 0, high = t->n;

@@ -1,6 +1,7 @@
-// Extracts part of a workload, processing ops in total order. Blocks live at the start of the part
-// become PREEXISTING, dependencies on ops outside the part are dropped, and slots and threads are
-// renumbered. Memory use depends on the workload's slots and threads, not on its length.
+// Extracts part of a workload, processing ops in total order. Blocks that are live at the start of
+// the part get a PREEXISTING op, dependencies on ops outside the part are dropped, and slots and
+// threads are renumbered. Memory use depends on the number of slots and threads, not on the length
+// of the workload.
 #ifndef HEAPTAPE_WORKLOAD_SLICE_H
 #define HEAPTAPE_WORKLOAD_SLICE_H
 

@@ -83,7 +83,7 @@ static size_t read_file(pid_t pid, const char *name, char *text, size_t size)
     return n;
 }
 
-// Returns the value of a line of /proc/PID/status (in kB there) in bytes.
+// Returns the value of a line of /proc/PID/status, converted from kB to bytes.
 static uint64_t bytes_of(const char *status, const char *name)
 {
     const char *line = strstr(status, name);

@@ -83,7 +83,7 @@ static void program_begin(struct program *p, const struct drain *d)
     need(p->reserves >= 0);
 }
 
-// Unmaps the memory of the program without accessing it, because a patch may have truncated the
+// Unmaps the memory of the program. Does not access it, because a patch may have truncated the
 // files.
 static void program_end(struct program *p)
 {

@@ -146,7 +146,7 @@ static void test_no_threads(void **state)
     }
 }
 
-// If a helper runs out of memory, its bundle keeps its place in the order and contains the error.
+// If a helper runs out of memory, its bundle is written in its turn, with the error.
 static void test_failed_helper(void **state)
 {
     (void)state;

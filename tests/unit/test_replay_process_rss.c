@@ -214,7 +214,8 @@ static void sample_between_two_of_the_replay(void **state)
     }
 }
 
-// The program writes to its blocks before the sample after 500 calls, but the replay after it.
+// The program writes to its blocks before the sample after 500 calls. The replay writes to them
+// after this sample.
 static void replay_that_lags_at_a_sample(void **state)
 {
     (void)state;

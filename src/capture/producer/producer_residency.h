@@ -28,8 +28,8 @@ enum {
     RESIDENCY_ALWAYS = 128,
 };
 
-// Cost of measuring so far in a process image, and number of blocks measured per size class.
-// Initialize to zero.
+// Total cost of the measurements since the start or exec of the process, and number of measured
+// blocks per size class. Initialize to zero.
 struct producer_residency_cost {
     _Atomic uint64_t ticks;
     _Atomic uint32_t measured[RESIDENCY_CLASSES];

@@ -110,8 +110,8 @@ static uint64_t event_stamp(const struct producer_process *p, struct producer_st
                             const struct event *ev)
 {
     uint64_t ticks = stream->reading_mask ? producer_read_counter(stream) : 0;
-    // Otherwise a second thread has appeared, and the reading must be ordered with the frees of
-    // that thread.
+    // If a second thread has appeared, the counter must be read in the order of that thread's
+    // frees, as below.
     if (stream->reading_mask)
         return ticks >> CODEC_STAMP_SHIFT;
     enum event_class class = event_infos[ev->kind].class;

@@ -67,7 +67,7 @@ enum {
     SPOOL_WRAP_BYTES = 64,
 };
 
-// Names to wrap; "" for a function that is not wrapped.
+// Names of --wrap for each function, or "".
 struct spool_wrap {
     char names[SPOOL_WRAPPED][SPOOL_WRAP_BYTES];
 };

@@ -351,7 +351,7 @@ struct spool_session {
     // residency.
     uint32_t filters;
     // Futex that the recorder sleeps on. Processes wake the recorder, but do not write to this
-    // word. They count in spool_header.wakeups.
+    // word. They increment spool_header.wakeups instead.
     _Alignas(64) _Atomic uint32_t wakeups;
 
     _Alignas(64) struct spool_recorder recorder;

@@ -27,8 +27,8 @@ struct attach_result {
     // Why some functions are recorded through the loader's tables, or "" if all functions are
     // redirected.
     char not_redirected[200];
-    // Why the executable's allocator is not recorded, or "". Only for an allocator that the program
-    // does not call through symbols.
+    // Why the executable's allocator is not recorded, or "". Set only if the program calls this
+    // allocator directly, not through dynamic symbols.
     char not_recorded[200];
 }; // Initialize to zero. Several calls accumulate their maxima.
 

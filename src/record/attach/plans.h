@@ -29,8 +29,8 @@ struct plans {
     // Why some functions are recorded through the loader's tables, or "" if all functions are
     // redirected.
     char missing[PLANS_WHY_BYTES];
-    // Why the executable's allocator is not recorded, or "". Only for an allocator that the program
-    // does not call through symbols.
+    // Why the executable's allocator is not recorded, or "". Set only if the program calls this
+    // allocator directly, not through dynamic symbols.
     char unrecorded[PLANS_WHY_BYTES];
 };
 

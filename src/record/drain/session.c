@@ -90,7 +90,7 @@ static int make_folders(struct drain *c, const char *root, struct err *e)
 }
 
 // Creates the reserves file of the recorder's user. If RLIMIT_FSIZE is too low, the file contains
-// no spools. For other users, their first process creates the file
+// no spools. The first process of another user creates that user's file
 // (src/capture/producer/producer_process.c).
 static void make_reserves(const struct drain *c)
 {

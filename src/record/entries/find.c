@@ -140,7 +140,8 @@ static size_t count_below(const struct find_list *l, uint64_t at)
     return low;
 }
 
-// Sets `next` of the functions, which are sorted. Of several aliases, sets only the last.
+// Sets `next` of the functions. The list must be sorted. If several functions have one address, sets
+// `next` of the last one only.
 static void find_next(const struct image_symbols *table, struct find_list *to)
 {
     const Elf64_Sym *s;

@@ -61,7 +61,7 @@ static void add_aliases(struct draft *d, const struct find_function *f, enum ent
     }
 }
 
-// Chooses the size and the planned place of the area, which are the pages below the object.
+// Chooses the size of the area and its planned place: the pages below the object.
 static void place_area(struct draft *d)
 {
     struct entries_plan *p = d->plan;

@@ -33,8 +33,8 @@ struct code_names {
 };
 
 enum {
-    CODE_NAMES_BYTES = 64 << 20, // limit per process; node writes a few MiB
-    CODE_NAMES_PASS = 1 << 20,   // limit per call while the process is running
+    CODE_NAMES_BYTES = 64 << 20, // most bytes read of a process; node writes a few MiB
+    CODE_NAMES_PASS = 1 << 20,   // most bytes read in a call while the process runs
 };
 
 void code_names_init(struct code_names *c);

@@ -149,8 +149,8 @@ struct plan {
     uint64_t mapped_bytes;
     struct plan_late *lates; // in order of allocation
     size_t n_lates, lates_capacity;
-    // For the entry of a live block with a TOUCH_LATE: the owner's number, and the number of the
-    // owner's next op plus 1.
+    // Contains the live blocks with a TOUCH_LATE: the number of the thread that owns the block, and
+    // 1 + the number of that thread's next op.
     struct map late_uses;
     uint64_t next_step; // timestamp of the next step of these blocks, or UINT64_MAX
     // In live big blocks: bytes that the program did not use, and bytes that it used later.
