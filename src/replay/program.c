@@ -193,10 +193,12 @@ struct measure_ratio program_interval(const struct replay_session *s, const stru
                                       const struct replay_result *r)
 {
     struct measure_ratio all = {program_ratio(s, t, r), NAN, NAN, NAN};
+    if (isnan(all.ratio))
+        return all;
     double max_calls_ns = isnan(t->max_share) ? t->calls_ns : t->max_share * t->cpu_ns;
     struct measure_ratio low = ratio_of_rounds(s, t, r, slower_by(t, t->calls_ns)),
                          high = ratio_of_rounds(s, t, r, slower_by(t, max_calls_ns));
-    if (isnan(all.ratio) || !measure_has_interval(&low))
+    if (!measure_has_interval(&low))
         return all;
     double rest = PLACEMENT_PART * program_rest_share(t);
     rest = r == &s->results[0] ? 0 : rest * t->cpu_ns / predicted_ns(s, t, &s->results[0]);

@@ -37,7 +37,7 @@ assert 0 < d["mean_rss_bytes"] <= d["peak_rss_bytes"]'
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --internal-fragmentation --json w.htw >out.json
   json 's = d["internal_fragmentation"]
-# The usable size of libc's blocks is at least 24 bytes, and 8 bytes more than a multiple of 16.
+# The usable size of blocks of libc is at least 24 bytes, and 8 bytes more than a multiple of 16.
 assert s["usable_bytes"] > s["requested_bytes"] > 10500 * 8, s
 assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio"] > 1, s'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
