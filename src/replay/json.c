@@ -514,11 +514,7 @@ static void put_ratios(struct json *j, const struct replay_session *s,
 
 void replay_json_real(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
-    static const char *const keys[REAL_FIGURES][2] = {
-        [REAL_WALL] = {"wall_ns", "wall_ratio"},
-        [REAL_CPU] = {"cpu_ns", "cpu_ratio"},
-        [REAL_PEAK_RSS] = {"peak_rss_bytes", "rss_ratio"},
-    };
+    const struct replay_real_info *infos = replay_real_infos;
     json_key(j, "real");
     if (!r->n_real) {
         json_null(j);
@@ -527,14 +523,14 @@ void replay_json_real(struct json *j, const struct replay_session *s, const stru
     json_begin_object(j);
     for (unsigned i = 0; i < REAL_FIGURES; i++) {
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
-        json_put_u64(j, keys[i][0], (uint64_t)replay_real_median(r, i));
-        replay_json_ratio(j, keys[i][1], &ratio);
+        json_put_u64(j, infos[i].key, (uint64_t)replay_real_median(r, i));
+        replay_json_ratio(j, infos[i].ratio_key, &ratio);
     }
     json_put_array(j, "runs");
     for (size_t n = 0; n < r->n_real; n++) {
         json_begin_object(j);
         for (unsigned i = 0; i < REAL_FIGURES; i++)
-            json_put_u64(j, keys[i][0], (uint64_t)r->real[n].values[i]);
+            json_put_u64(j, infos[i].key, (uint64_t)r->real[n].values[i]);
         json_end_object(j);
     }
     json_end_array(j);

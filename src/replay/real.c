@@ -13,6 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+const struct replay_real_info replay_real_infos[REAL_FIGURES] = {
+    [REAL_WALL] = {"wall time", "wall_ns", "wall_ratio"},
+    [REAL_CPU] = {"CPU time", "cpu_ns", "cpu_ratio"},
+    [REAL_PEAK_RSS] = {"peak RSS", "peak_rss_bytes", "rss_ratio"},
+};
+
 enum { LOOK_MS = 2 };
 
 char **replay_real_recorded(const struct replay_session *s)

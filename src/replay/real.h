@@ -4,6 +4,12 @@
 
 #include "replay/session.h"
 
+// Names of the figures of a run: in tables, in JSON, and of their ratio in JSON.
+struct replay_real_info {
+    const char *label, *key, *ratio_key;
+};
+extern const struct replay_real_info replay_real_infos[REAL_FIGURES];
+
 // Returns the recorded command line for replay_real_run(), in a single allocation that the caller
 // must free. Returns NULL if the command line was not recorded, or when out of memory.
 char **replay_real_recorded(const struct replay_session *s);

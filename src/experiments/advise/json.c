@@ -1,5 +1,6 @@
 #include "replay/json.h"
 #include "experiments/advise/advise.h"
+#include "replay/real.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,11 +9,9 @@ static const char *const verdicts[] = {"less", "unknown", "more"};
 
 static void put_program_verdicts(struct json *j, const struct advise *a, const struct advise_row *r)
 {
-    static const char *const keys[REAL_FIGURES] = {
-        [REAL_WALL] = "wall_ns", [REAL_CPU] = "cpu_ns", [REAL_PEAK_RSS] = "peak_rss_bytes"};
     json_put_object(j, "real_verdicts");
     for (unsigned i = 0; advise_has_program(a, r) && i < REAL_FIGURES; i++)
-        json_put_string(j, keys[i], verdicts[1 + advise_program_verdict(a, r, i)]);
+        json_put_string(j, replay_real_infos[i].key, verdicts[1 + advise_program_verdict(a, r, i)]);
     json_end_object(j);
 }
 

@@ -100,8 +100,6 @@ static void print_change(const struct advise *a, const struct advise_row *r, enu
 // Prints the figures of the program itself.
 static void print_program(const struct advise *a, const struct advise_row *r)
 {
-    static const char *const names[REAL_FIGURES] = {
-        [REAL_WALL] = "wall time", [REAL_CPU] = "CPU time", [REAL_PEAK_RSS] = "peak RSS"};
     const struct replay_session *s = a->session;
     if (!a->has_run_program)
         return;
@@ -114,9 +112,10 @@ static void print_program(const struct advise *a, const struct advise_row *r)
         struct measure_ratio ratio = replay_real_ratio(s, &s->results[r->result], i);
         char t[2][32];
         if (!advise_program_verdict(a, r, i))
-            printf("  %s of the program: no measurable difference\n", names[i]);
+            printf("  %s of the program: no measurable difference\n", replay_real_infos[i].label);
         else
-            printf("  %s of the program: %s instead of %s, %.2f [%.2f, %.2f]\n", names[i],
+            printf("  %s of the program: %s instead of %s, %.2f [%.2f, %.2f]\n",
+                   replay_real_infos[i].label,
                    value_text(t[0], unit, replay_real_median(&s->results[r->result], i)),
                    value_text(t[1], unit, replay_real_median(&s->results[0], i)), ratio.ratio,
                    ratio.low, ratio.high);

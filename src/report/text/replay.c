@@ -706,16 +706,14 @@ void replay_print_table(const struct replay_session *s)
 }
 
 static const struct {
-    const char *label;
     enum figure_unit unit;
-    size_t
-        // Figure of the replay that predicts it. FIGURES if no figure predicts it, because a replay
-        // contains only the calls.
-        replayed;
+    // Figure of the replay that predicts this figure, or FIGURES if there is none: a replay contains
+    // only the calls.
+    size_t replayed;
 } real_figures[REAL_FIGURES] = {
-    [REAL_WALL] = {"wall time", FIGURE_NS, FIGURES},
-    [REAL_CPU] = {"CPU time", FIGURE_NS, FIGURE_cpu_ns},
-    [REAL_PEAK_RSS] = {"peak RSS", FIGURE_BYTES, FIGURE_peak_rss_bytes},
+    [REAL_WALL] = {FIGURE_NS, FIGURES},
+    [REAL_CPU] = {FIGURE_NS, FIGURE_cpu_ns},
+    [REAL_PEAK_RSS] = {FIGURE_BYTES, FIGURE_peak_rss_bytes},
 };
 
 static void print_real_row(const struct replay_session *s, const struct replay_result *r,
@@ -764,7 +762,7 @@ static void print_prediction(const struct replay_session *s, const struct replay
         double replayed = r->figures.values[figure] - first->figures.values[figure];
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
         const char *verdict = verdict_of(&ratio, real, replayed);
-        printf(" %s %s, replayed %s: %s%s", real_figures[i].label,
+        printf(" %s %s, replayed %s: %s%s", replay_real_infos[i].label,
                difference_text(t[0], real_figures[i].unit, real),
                difference_text(t[1], real_figures[i].unit, replayed), verdict,
                i + 1 < REAL_FIGURES ? ";" : "\n");
@@ -782,7 +780,8 @@ void replay_print_real(const struct replay_session *s)
         b.end = b.end < REAL_FIGURES ? b.end : REAL_FIGURES;
         printf("\n%-*s", b.name_width, "the program");
         for (size_t i = b.first; i < b.end; i++)
-            printf(" %*s  %-*s", FIGURE_WIDTH, real_figures[i].label, RATIO_WIDTH, "ratio [95 %]");
+            printf(" %*s  %-*s", FIGURE_WIDTH, replay_real_infos[i].label, RATIO_WIDTH,
+                   "ratio [95 %]");
         printf("\n");
         for (size_t i = 0; i < s->n_results; i++)
             print_real_row(s, &s->results[i], &b);
