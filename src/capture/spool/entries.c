@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { JMP_REL32 = 0xe9, INT3 = 0xcc };
+const uint8_t entries_endbr64[ENTRIES_ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 const char *const entries_malloc_names[ENTRIES_PREFIXES] = {
 #define NAME(family, prefix, rows) prefix "malloc",
@@ -38,6 +38,13 @@ void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES])
     for (unsigned shift = 64; shift; *at++ = digits[hash >> shift & 15])
         shift -= 4;
     *at = 0;
+}
+
+unsigned entries_class(unsigned function)
+{
+    unsigned class = function < HT_KIND_LIMIT ? event_infos[function].class : HT_CLASS_NONE;
+    bool allocates = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+    return allocates ? class : HT_CLASS_NONE;
 }
 
 const char *entries_letters(unsigned function)
@@ -129,8 +136,8 @@ bool entries_make_jump(const struct entries_entry *e, uint64_t base, uint64_t ar
         (int64_t)(area + e->stub) - (int64_t)(base + e->at + e->keep + ENTRIES_JUMP_BYTES);
     int32_t displacement = (int32_t)far;
     memcpy(to, e->was, ENTRIES_MAX_BYTES);
-    memset(to + e->keep, INT3, (size_t)(e->bytes - e->keep));
-    to[e->keep] = JMP_REL32;
+    memset(to + e->keep, ENTRIES_INT3, (size_t)(e->bytes - e->keep));
+    to[e->keep] = ENTRIES_JMP_REL32;
     memcpy(to + e->keep + 1, &displacement, sizeof displacement);
     return displacement == far;
 }

@@ -25,7 +25,9 @@ enum {
     ENTRIES_MAX_BYTES = 16,       // replaced bytes of a function
     ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the page size
     ENTRIES_JUMP_BYTES = 5,       // size of jmp rel32
-    ENTRIES_ENDBR_BYTES = 4,      // size of endbr64
+    ENTRIES_ENDBR_BYTES = 4,      // entries_endbr64
+    ENTRIES_JMP_REL32 = 0xe9,     // first byte of this jump
+    ENTRIES_INT3 = 0xcc,          // fills bytes that are never executed
     ENTRIES_PAGE_BYTES = 4096,    // size of a page of the area
     ENTRIES_NO_INSTRUCTION = 255, // in `moved`: no instruction starts at this byte
 };
@@ -109,6 +111,12 @@ struct entries_plan {
 // object has no plan. Only the recorder creates these files.
 enum { ENTRIES_FILE_BYTES = 24 };
 void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES]);
+
+extern const uint8_t entries_endbr64[ENTRIES_ENDBR_BYTES];
+
+// Returns HT_CLASS_ALLOC, HT_CLASS_FREE or HT_CLASS_RESIZE, or HT_CLASS_NONE if the function is not
+// an allocator function.
+unsigned entries_class(unsigned function);
 
 // Returns the letters for the arguments of an event's allocator function, in the format of
 // entries_entry.arguments. Returns "" for other functions.

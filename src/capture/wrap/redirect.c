@@ -134,12 +134,6 @@ static bool is_first(const struct redirect_function *f, const struct entries_ent
            (uintptr_t)next_find_definition(entries_symbol(e->function), &redirected) == f->at;
 }
 
-static bool is_allocator_function(unsigned function)
-{
-    enum event_class class = function < HT_KIND_LIMIT ? event_infos[function].class : HT_CLASS_NONE;
-    return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
-}
-
 // Chooses how calls of a function are recorded. A wrapper of the event table forwards to the
 // function that the program's symbols lead to. Other functions therefore have a thunk. Allocator
 // functions of the executable also have a thunk, because the code of the executable may expect that
@@ -148,7 +142,8 @@ static void choose_wrapper(struct redirect_function *f, const struct entries_ent
                            const struct redirect_objects *objects)
 {
     bool first = is_first(f, e);
-    bool has_thunk = !first || (objects->is_executable && is_allocator_function(e->function));
+    bool has_thunk =
+        !first || (objects->is_executable && entries_class(e->function) != HT_CLASS_NONE);
     f->wrapper = has_thunk
                      ? wrap_entry_thunk((size_t)(f - redirected.all))
                      : (uintptr_t)object_find_function(&objects->own, entries_symbol(e->function));

@@ -1,5 +1,6 @@
 // Symbols of the executable that the loader does not know: a function called malloc in the symbol
 // table of the executable or of its debug file.
+#include "capture/producer/producer_private.h"
 #include "capture/spool/entries.h"
 #include "capture/wrap/wrap.h"
 
@@ -190,20 +191,6 @@ static bool debug_file_defines_malloc(int fd)
     return found;
 }
 
-// Writes "ABOVE/DIRECTORY/BELOW/NAME". Returns false if the path is too long.
-static bool join_path(char to[static PATH_MAX], const char *const parts[4])
-{
-    size_t n = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        size_t bytes = strlen(parts[i]);
-        if (bytes >= PATH_MAX - n)
-            return false;
-        memcpy(to + n, parts[i], bytes + 1);
-        n += bytes;
-    }
-    return true;
-}
-
 // Examines the debug file with this name next to the executable, in .debug, and in /usr/lib/debug.
 static bool linked_file_defines_malloc(const char *link)
 {
@@ -221,7 +208,10 @@ static bool linked_file_defines_malloc(const char *link)
     *slash = 0;
     for (unsigned i = 0; i < sizeof directories / sizeof *directories && !found; i++) {
         const char *const parts[] = {directories[i][0], directory, directories[i][1], link};
-        found = join_path(path, parts) && debug_file_defines_malloc(wrap_open_file(path));
+        char *at = path;
+        for (unsigned k = 0; k < sizeof parts / sizeof *parts; k++)
+            at = producer_append(at, path + sizeof path, parts[k]);
+        found = at && debug_file_defines_malloc(wrap_open_file(path));
     }
     return found;
 }

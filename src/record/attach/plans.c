@@ -70,7 +70,7 @@ static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
 static bool is_own(const struct entries_entry *e, bool is_executable)
 {
     return (is_executable || e->family != ENTRIES_FAMILY_LIBC || e->arguments[0]) &&
-           functions_class(e->function) != HT_CLASS_NONE;
+           entries_class(e->function) != HT_CLASS_NONE;
 }
 
 // Returns the families in which an own function cannot be redirected. These families are not

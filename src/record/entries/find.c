@@ -56,7 +56,7 @@ static void find_names(const struct image_symbols *table, const struct functions
     for (size_t k = 0; matches < MAX_MATCHES && (s = symbol_of(table, k)); k++) {
         const char *name = is_code(s) ? image_name(table, s) : NULL;
         const struct functions_row *row = name ? functions_find(names, name) : NULL;
-        bool is_other = row && row->function && functions_class(row->function) == HT_CLASS_NONE;
+        bool is_other = row && row->function && entries_class(row->function) == HT_CLASS_NONE;
         if (!row || (is_other && !is_dynamic) || ELF64_ST_TYPE(s->st_info) == STT_NOTYPE)
             continue;
         add_function(to, row, s, is_dynamic);
@@ -67,12 +67,12 @@ static void find_names(const struct image_symbols *table, const struct functions
 // Returns the target of a function that consists of a direct jump, or 0.
 static uint64_t read_jump(const struct entries_image *i, uint64_t at)
 {
-    enum { JMP_REL32 = 0xe9, JMP_REL8 = 0xeb };
-    static const uint8_t endbr[ENTRIES_ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
+    enum { JMP_REL8 = 0xeb };
     uint8_t code[ENTRIES_ENDBR_BYTES + ENTRIES_JUMP_BYTES] = {0};
     size_t n = image_read(i, at, code, sizeof code);
-    unsigned k = n >= sizeof endbr && memcmp(code, endbr, sizeof endbr) == 0 ? sizeof endbr : 0;
-    if (n >= k + ENTRIES_JUMP_BYTES && code[k] == JMP_REL32)
+    bool has_endbr = memcmp(code, entries_endbr64, sizeof entries_endbr64) == 0;
+    unsigned k = has_endbr ? ENTRIES_ENDBR_BYTES : 0;
+    if (n >= k + ENTRIES_JUMP_BYTES && code[k] == ENTRIES_JMP_REL32)
         return at + k + ENTRIES_JUMP_BYTES + (uint64_t)(int32_t)get_u32(code + k + 1);
     return n >= k + 2 && code[k] == JMP_REL8 ? at + k + 2 + (uint64_t)(int8_t)code[k + 1] : 0;
 }
@@ -96,7 +96,7 @@ static void add_targets(const struct entries_image *i, struct find_list *l)
     size_t n = l->n;
     for (size_t k = 0; k < n; k++) {
         struct find_function *f = &l->functions[k];
-        bool records = functions_class(f->row->function) != HT_CLASS_NONE;
+        bool records = entries_class(f->row->function) != HT_CLASS_NONE;
         uint64_t target = records && !f->is_indirect ? read_jump(i, f->at) : 0;
         f->target = image_code_at(i, target) ? target : 0;
     }
@@ -179,7 +179,7 @@ static uint32_t find_families(const struct find_list *l)
     uint32_t allocate = 0, release = 0, dynamic = 0, named = 0;
     for (size_t k = 0; k < l->n; k++) {
         const struct find_function *f = &l->functions[k];
-        unsigned class = functions_class(f->row->function);
+        unsigned class = entries_class(f->row->function);
         allocate |= (uint32_t)(class == HT_CLASS_ALLOC) << f->row->family;
         release |= (uint32_t)(class == HT_CLASS_FREE) << f->row->family;
         dynamic |= (uint32_t)f->is_dynamic << f->row->family;

@@ -209,13 +209,6 @@ static int add_row(struct functions *f, const struct family *family, const struc
     return map_put(&f->by_name, hash, f->n);
 }
 
-unsigned functions_class(unsigned function)
-{
-    unsigned class = function < HT_KIND_LIMIT ? event_infos[function].class : HT_CLASS_NONE;
-    bool allocates = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
-    return allocates ? class : HT_CLASS_NONE;
-}
-
 // Adds the allocator functions of the event table, and malloc_usable_size. For family 0, also adds
 // the C++ operators and, on request, the other functions that the library wraps.
 static int add_libc_names(struct functions *f, const struct family *to,
@@ -224,7 +217,7 @@ static int add_libc_names(struct functions *f, const struct family *to,
     int rc = add_row(f, to, &(struct own_row){"malloc_usable_size", USABLE_SIZE, ""});
     for (unsigned function = 0; rc == 0 && function < ENTRIES_FUNCTION_LIMIT; function++) {
         const struct own_row row = {entries_symbol(function), (uint16_t)function, ""};
-        bool allocates = functions_class(function) != HT_CLASS_NONE;
+        bool allocates = entries_class(function) != HT_CLASS_NONE;
         bool has_prefix = row.name && (!*to->prefix || strncmp(row.name, "_Z", 2) != 0);
         if (has_prefix && (allocates || (names->wrapped && !*to->prefix)))
             rc = add_row(f, to, &row);

@@ -34,10 +34,6 @@ void functions_release(struct functions *f);
 // the mangling of Rust's allocator functions.
 const struct functions_row *functions_find(const struct functions *f, const char *symbol);
 
-// Returns HT_CLASS_ALLOC, HT_CLASS_FREE or HT_CLASS_RESIZE, or HT_CLASS_NONE if the function is not
-// an allocator function.
-unsigned functions_class(unsigned function);
-
 // Returns true if blocks of the family always come from the same heap as blocks of functions with
 // libc's names in the same object.
 bool functions_share_heap(enum entries_family family);

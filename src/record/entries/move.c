@@ -16,8 +16,6 @@ enum {
     // A short jump from code after the window cannot lead into the replaced bytes.
     WINDOW = ENTRIES_MAX_BYTES + REACH_REL8 + ZYDIS_MAX_INSTRUCTION_LENGTH,
     MAX_UNSIZED = 4096, // maximum number of examined bytes of a function of unknown size
-    INT3 = 0xcc,
-    JMP_REL32 = 0xe9,
     JMP_REL8 = 0xeb,
     CALL_REL32 = 0xe8,
     JCC_REL8 = 0x70,  // to 0x7f
@@ -111,12 +109,12 @@ static enum entries_reason put_jump(struct move *m, const uint8_t *opcode, unsig
 // Appends a jump, conditional or not, with a 32-bit displacement.
 static enum entries_reason move_branch(struct move *m, const instruction *in, uint64_t target)
 {
-    const uint8_t jump[] = {JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
+    const uint8_t jump[] = {ENTRIES_JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
     bool is_default = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
     // AMD's and Intel's processors handle branches with 16-bit operands differently.
     if (has_prefix(in, 0x66))
         return ENTRIES_REASON_UNMOVABLE;
-    if (is_default && (in->opcode == JMP_REL8 || in->opcode == JMP_REL32))
+    if (is_default && (in->opcode == JMP_REL8 || in->opcode == ENTRIES_JMP_REL32))
         return put_jump(m, jump, sizeof jump, target);
     if ((is_default && (in->opcode & 0xf0) == JCC_REL8) ||
         (in->opcode_map == ZYDIS_OPCODE_MAP_0F && (in->opcode & 0xf0) == JCC_REL32))
@@ -140,7 +138,7 @@ static enum entries_reason move_call(struct move *m, const uint8_t *code, const 
         0x58,                                  // pop %rax
     };
     enum { LEA_END = 15 };
-    const uint8_t jump[] = {JMP_REL32}, jump_through[] = {0xff, 0x25};
+    const uint8_t jump[] = {ENTRIES_JMP_REL32}, jump_through[] = {0xff, 0x25};
     uint64_t end = at + in->length;
     unsigned start = m->code_bytes;
     // Linkers replace a call through a table with a direct call that has the prefix 0x67.
@@ -228,7 +226,8 @@ static enum entries_reason move_instructions(struct move *m, const struct body *
     e->bytes = (uint8_t)(at > wanted ? at : wanted);
     if (b->function->next - b->function->at < e->bytes)
         return ENTRIES_REASON_OVERLAP;
-    return ended ? reason : put_jump(m, &(const uint8_t){JMP_REL32}, 1, b->function->at + e->bytes);
+    return ended ? reason
+                 : put_jump(m, &(const uint8_t){ENTRIES_JMP_REL32}, 1, b->function->at + e->bytes);
 }
 
 // Returns true if a moved instruction refers to the replaced bytes, whose instructions have been
@@ -274,8 +273,8 @@ static void find_body(const struct entries_image *i, const struct find_function 
 
 static bool starts_with_endbr(const struct body *b)
 {
-    static const uint8_t endbr64[ENTRIES_ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
-    return b->n >= sizeof endbr64 && memcmp(b->window, endbr64, sizeof endbr64) == 0;
+    return b->n >= ENTRIES_ENDBR_BYTES &&
+           memcmp(b->window, entries_endbr64, sizeof entries_endbr64) == 0;
 }
 
 enum entries_reason move_function(struct move *m, const struct entries_image *i,
@@ -294,7 +293,7 @@ enum entries_reason move_function(struct move *m, const struct entries_image *i,
     e->moved[0] = 0;
     if (b.n < (size_t)e->keep + ENTRIES_JUMP_BYTES)
         return ENTRIES_REASON_OUTSIDE;
-    if (b.window[e->keep] == INT3)
+    if (b.window[e->keep] == ENTRIES_INT3)
         return ENTRIES_REASON_BREAKPOINT;
     enum entries_reason reason = move_instructions(m, &b);
     if (reason != ENTRIES_REASONS)
@@ -342,7 +341,7 @@ struct jump_scan {
 static bool is_jump_opcode(const uint8_t *displacement, bool *is_call)
 {
     *is_call = displacement[-1] == CALL_REL32;
-    return *is_call || displacement[-1] == JMP_REL32 ||
+    return *is_call || displacement[-1] == ENTRIES_JMP_REL32 ||
            (displacement[-2] == 0x0f && (displacement[-1] & 0xf0) == JCC_REL32);
 }
 

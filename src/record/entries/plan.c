@@ -11,7 +11,6 @@
 enum {
     STUB_BYTES = 16,
     CELL_BYTES = STUB_BYTES + MOVE_CODE_BYTES, // stub and trampoline of an entry
-    INT3 = 0xcc,
 };
 #define MAX_SPAN (UINT64_C(1) << 31)
 
@@ -74,7 +73,7 @@ static void place_area(struct draft *d)
     p->area_bytes = p->code_bytes + ENTRIES_PAGE_BYTES;
     p->span = d->image.end;
     p->place = (int64_t)(d->image.start & ~(uint64_t)(ENTRIES_PAGE_BYTES - 1)) - p->area_bytes;
-    memset(p->code, INT3, sizeof p->code);
+    memset(p->code, ENTRIES_INT3, sizeof p->code);
 }
 
 // Adds an entry to the draft. Returns the reason if the function is refused.
