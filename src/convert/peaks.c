@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <xxhash.h>
 
 enum {
     MOST_BLOCKS = 1 << 18, // number of blocks tracked at a time, 8 MiB
@@ -49,7 +50,12 @@ static uint64_t key_of(const struct walk_call *c, uint64_t address)
 
 static bool is_known(const struct count *c, uint64_t key, uint64_t size)
 {
-    return size >= c->step || (unsigned __int128)(key * c->seed) * c->step >> 64 < size;
+    if (size >= c->step)
+        return true;
+    // A hash, since a product with a random factor is not random enough for addresses at equal
+    // distances.
+    uint64_t random = XXH3_64bits_withSeed(&key, sizeof key, c->seed);
+    return (unsigned __int128)random * c->step >> 64 < size;
 }
 
 static uint64_t size_of(uint64_t value)
