@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const struct proc_pages_how how = {.recording = "no such path", .max_ns = 60000000000};
+static const struct proc_pages_how how = {
+    .recording = "no such path", .max_ns = 60000000000, .clock = CLOCK_MONOTONIC};
 static struct trace_pages found;
 
 static void look(void)
@@ -220,11 +221,34 @@ static void test_each(void **state)
     trace_pages_release(&p);
 }
 
+static int wait_once(void *context, const struct proc_mapping *m)
+{
+    bool *waited = context;
+    (void)m;
+    if (!*waited)
+        nanosleep(&(struct timespec){0, 300000000}, NULL);
+    *waited = true;
+    return 0;
+}
+
 static void test_limits(void **state)
 {
     const struct proc_pages_how no_time = {.recording = "no such path"};
+    bool waited = false;
+    // The time that the thread waits for a CPU does not count.
+    struct proc_pages_how busy = {.recording = "no such path",
+                                  .max_ns = 250000000,
+                                  .clock = CLOCK_THREAD_CPUTIME_ID,
+                                  .each = wait_once,
+                                  .context = &waited};
     struct trace_pages p = {0};
     (void)state;
+    assert_int_equal(proc_pages_read(&p, getpid(), &busy), 0);
+    trace_pages_release(&p);
+    waited = false;
+    busy.clock = CLOCK_MONOTONIC;
+    assert_int_equal(proc_pages_read(&p, getpid(), &busy), -ETIME);
+    trace_pages_release(&p);
     assert_int_equal(proc_pages_read(&p, getpid(), &no_time), -ETIME);
     trace_pages_release(&p);
     assert_true(proc_pages_read(&p, 0x3fffffff, &how) < 0);

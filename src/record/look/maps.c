@@ -107,8 +107,11 @@ static int count_runs(struct look_maps *m)
 
 int look_maps_read(struct look_maps *m, pid_t pid, uint64_t max_ns)
 {
-    const struct proc_pages_how how = {
-        .recording = "/heaptape-", .max_ns = max_ns, .each = add_map, .context = m};
+    const struct proc_pages_how how = {.recording = "/heaptape-",
+                                       .max_ns = max_ns,
+                                       .clock = CLOCK_MONOTONIC,
+                                       .each = add_map,
+                                       .context = m};
     *m = (struct look_maps){0};
     int rc = proc_pages_read(&m->pages, pid, &how);
     m->is_cut = rc == -ETIME;

@@ -44,6 +44,11 @@ struct pages_reading {
     char text[LINE_BYTES + TEXT_BYTES + 1];
 };
 
+static bool is_late(const struct pages_reading *r)
+{
+    return clock_ns(r->how->clock) - r->began_ns > r->how->max_ns;
+}
+
 static enum trace_memory classify_mapping(const char *permissions, const char *name,
                                           const char *recording)
 {
@@ -80,7 +85,7 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
                 return -ENOMEM;
         }
         at += (size_t)got / 8;
-        if (clock_monotonic_ns() - r->began_ns > r->how->max_ns)
+        if (is_late(r))
             return -ETIME;
     }
     return 0;
@@ -235,7 +240,7 @@ static int read_smaps(struct pages_reading *r, int fd)
     ssize_t have = 0, got = 0;
     while (have >= 0 && (got = read(fd, r->text + have, TEXT_BYTES)) > 0) {
         have = parse_lines(r, (size_t)(have + got));
-        if (have >= 0 && clock_monotonic_ns() - r->began_ns > r->how->max_ns)
+        if (have >= 0 && is_late(r))
             return -ETIME;
     }
     if (have < 0 || got < 0)
@@ -278,7 +283,7 @@ int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_ho
     if (rc == 0) {
         r->to = p;
         r->how = how;
-        r->began_ns = clock_monotonic_ns();
+        r->began_ns = clock_ns(how->clock);
         r->pagemap_fd = pagemap;
         rc = read_smaps(r, fd);
         read_faults(p, pid);

@@ -5,6 +5,7 @@
 #include "trace/pages.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 // A mapping of any kind.
 struct proc_mapping {
@@ -16,7 +17,8 @@ struct proc_mapping {
 
 struct proc_pages_how {
     const char *recording; // string contained in the paths of heaptape's own files
-    uint64_t max_ns;       // time limit
+    uint64_t max_ns;       // time limit, measured with `clock`
+    clockid_t clock;
     // If not NULL, called for each mapping in the order of addresses. Returns 0 or -ENOMEM.
     int (*each)(void *context, const struct proc_mapping *m);
     void *context;

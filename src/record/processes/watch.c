@@ -24,8 +24,8 @@
 #define PAUSE_WALL 20
 // During 1/REST_PART of the pause, no other process has a turn either. The first maps of new
 // processes then use at most 4 % of a CPU.
-#define REST_PART 8
-#define MAX_NS    MS(250) // a map that takes longer is dropped
+#define REST_PART  8
+#define MAX_CPU_NS MS(250) // a map that takes more CPU time is dropped
 
 enum watch_state { WATCH_IDLE, WATCH_REQUESTED, WATCH_DONE, WATCH_ENDING };
 
@@ -57,7 +57,9 @@ static uint64_t max(uint64_t a, uint64_t b)
 
 static void read_map(struct proc_watch *w)
 {
-    const struct proc_pages_how how = {.recording = w->recording, .max_ns = MAX_NS};
+    // On a busy machine, a short map can take long. A short recording has no time for another one.
+    const struct proc_pages_how how = {
+        .recording = w->recording, .max_ns = MAX_CPU_NS, .clock = CLOCK_THREAD_CPUTIME_ID};
     struct trace_pages p = {.process = w->number, .stamp = stamp_now(w)};
     uint64_t began_ns = clock_monotonic_ns(), began_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int rc = proc_pages_read(&p, w->pid, &how);
