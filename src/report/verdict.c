@@ -184,6 +184,7 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .rss_bytes = NAN,
                                 .swap_bytes = NAN,
                                 .peak_rss_bytes = NAN,
+                                .rss_since_bytes = NAN,
                                 .arenas = NAN,
                                 .arena_free_bytes = NAN,
                                 .top_free_bytes = NAN,

@@ -78,6 +78,7 @@ struct verdict_facts {
     double recent_live_bytes;
     double rss_bytes, swap_bytes;
     double peak_rss_bytes;
+    double rss_since_bytes; // growth of RSS after the last page map, if it invalidates the map
     double resident[VERDICT_OWNERS];
     // Growth over time. The shape is UNKNOWN if the values are unknown or the time is too short.
     struct growth live; // growth of live_bytes
@@ -129,7 +130,7 @@ struct verdict_facts {
     X(live, false, "live blocks have at least 16 MiB and half of RSS, and do not grow") \
     X(healthy, false, "live bytes do not grow, and no other verdict applies") \
     X(too_short, false, "the recording is too short to judge growth, and no other verdict applies") \
-    X(unknown, false, "the resident memory was not recorded, and no other verdict applies")
+    X(unknown, false, "the resident memory was not recorded, or RSS grew by half after the last page map; and no other verdict applies")
 // clang-format on
 
 enum verdict_kind {

@@ -17,6 +17,7 @@ enum {
 #define SITE_SHARE  0.02 // call sites below this share of the first call site are not named
 #define MOST_SHARE  0.8  // share of the growth of RSS
 #define RECENT_NS   1e9
+#define OLD_MAP     1.5 // growth of RSS after the last page map that makes the map useless
 #define FREED_SHARE 0.1 // share of freed blocks above which a call site can be a cache
 
 static const struct file_stat_process *process_of(const struct file_stat *s)
@@ -192,6 +193,11 @@ static void set_names(struct verdict_facts *f, const struct rss_history *h)
     }
 }
 
+static double last_rss_of(const struct verdict_facts *f, const struct file_stat *s)
+{
+    return s->n_samples ? (double)s->samples[s->n_samples - 1].rss_bytes : f->rss_bytes;
+}
+
 // Subtracts the memory that was released after the last page map, which can be a second old. Free
 // memory is subtracted first. A map from the middle of a burst does not show which memory remains.
 static void subtract_returned(struct verdict_facts *f, const struct file_stat *s)
@@ -199,8 +205,7 @@ static void subtract_returned(struct verdict_facts *f, const struct file_stat *s
     static const enum verdict_owner first[] = {VERDICT_FREE,         VERDICT_LIVE,
                                                VERDICT_ROUNDING,     VERDICT_PINNED,
                                                VERDICT_UNKNOWN_HEAP, VERDICT_MAPPINGS};
-    double last = s->n_samples ? (double)s->samples[s->n_samples - 1].rss_bytes : f->rss_bytes,
-           returned = f->rss_bytes - last;
+    double returned = f->rss_bytes - last_rss_of(f, s);
     for (size_t i = 0; i < sizeof first / sizeof *first && returned > 0; i++) {
         double *of = &f->resident[first[i]], bytes = fmin(*of, returned);
         *of -= bytes;
@@ -214,8 +219,10 @@ static void set_memory(struct verdict_facts *f, const struct file_stat *s)
     const struct rss_history *h = &s->history;
     const struct rss *r = &h->rss;
     f->knows_blocks = f->from_start || h->lists_before;
-    f->knows_resident = true;
     f->rss_bytes = (double)r->pages.rss_bytes;
+    f->knows_resident = last_rss_of(f, s) < OLD_MAP * f->rss_bytes;
+    if (!f->knows_resident)
+        f->rss_since_bytes = last_rss_of(f, s) - f->rss_bytes;
     f->swap_bytes = (double)r->pages.swap_bytes;
     for (size_t i = 0; i < h->n; i++)
         f->peak_rss_bytes = fmax(f->peak_rss_bytes, (double)h->moments[i].rss_bytes);

@@ -473,12 +473,24 @@ static bool say_returned(struct verdict *v, const struct verdict_facts *f)
     return bytes >= VERDICT_MANY_BYTES || returned;
 }
 
+static void say_not_recorded(struct verdict *v, const struct verdict_facts *f)
+{
+    if (f->rss_since_bytes > 0)
+        say(v,
+            " RSS grew by %s after the last page map, so the owners of resident memory are not known.",
+            bytes_text(f->rss_since_bytes));
+    else
+        say(v, " The resident memory was not recorded.");
+}
+
 static void tell_sawtooth(struct verdict *v, const struct verdict_facts *f)
 {
     double low = f->live.last_bytes;
     say(v, "No problem found. Live bytes rise by up to %s and fall back to %s: no leak.",
         bytes_text(f->live.swing_bytes), bytes_text(low));
-    if (f->knows_resident && !say_returned(v, f) && f->rss.swing_bytes >= f->live.swing_bytes / 2)
+    if (!f->knows_resident)
+        say_not_recorded(v, f);
+    else if (!say_returned(v, f) && f->rss.swing_bytes >= f->live.swing_bytes / 2)
         say(v, " RSS falls with them: %s returns the freed memory.", allocator_text(f));
     if (verdict_free_bytes(f) >= VERDICT_MANY_BYTES)
         advise(v, "If this memory is needed elsewhere, %s.", releases[f->allocator]);
@@ -545,7 +557,7 @@ static void tell_unknown(struct verdict *v, const struct verdict_facts *f)
     else
         say(v, "Live bytes (%s) do not grow.", bytes_text(f->live_bytes));
     if (!f->knows_resident)
-        say(v, " The resident memory was not recorded.");
+        say_not_recorded(v, f);
     set_sure(v, VERDICT_UNSURE, "Too little is known about the process.");
 }
 

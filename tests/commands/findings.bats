@@ -159,6 +159,28 @@ others(5000)'
   [ "$(jq -r '.verdict.kind, .verdict.live_growth.shape' stat.json | xargs)" = "too_short unknown" ]
 }
 
+@test "the verdict of a workload: the last page map is from before most of the growth of RSS" {
+  local mib=1048576 last
+  for last in 40 5; do
+    "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<END
+allocator /lib/x86_64-linux-gnu/libc.so.6
+process 100 prog
+0 1000 malloc size=24 result=0x100010
+sample 1000000000 $((4 * mib))
+pages 1000000000 files=$((4 * mib))
+mapping 0x100000 10 heap 0+1
+sample 5000000000 $((last * mib))
+0 5000000000 mark text=end
+end
+END
+    "$HEAPTAPE" stat -q --json a.ht >a$last.json
+  done
+  [ "$(jq -r .verdict.kind a40.json)" = unknown ]
+  has "$(jq -r .verdict.text a40.json)" "RSS grew by 36.0 MiB after the last page map"
+  [ "$(jq -r .verdict.kind a5.json)" = healthy ]
+  [ "$(jq -r .verdict.text a5.json | grep -c "after the last page map")" -eq 0 ]
+}
+
 @test "peak: yes" {
   workload 'a = malloc(1000); free(malloc(2000)); free(a)'
   said peak

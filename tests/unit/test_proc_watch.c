@@ -6,10 +6,10 @@ enum { MAX_PROCESSES = 64 };
 
 #define MS(n) ((n)*1000000ull)
 
-// A map of process i takes cost_ns[i] of CPU time. `from_ns` is when the process starts.
+// A map of process i takes cost_ns[i] of CPU time, and wait_ns[i] more. `from_ns` is when the process starts.
 struct simulation {
     unsigned n;
-    uint64_t cost_ns[MAX_PROCESSES], from_ns[MAX_PROCESSES];
+    uint64_t cost_ns[MAX_PROCESSES], wait_ns[MAX_PROCESSES], from_ns[MAX_PROCESSES];
     bool is_idle[MAX_PROCESSES]; // RSS does not change
     // Results.
     unsigned maps[MAX_PROCESSES];
@@ -26,8 +26,8 @@ static void simulate(struct simulation *s, uint64_t until_ns)
     unsigned reading = MAX_PROCESSES;
     for (uint64_t now = start_ns; now < start_ns + until_ns; now += MS(10)) {
         if (reading < s->n && now >= end_ns) {
-            due[reading].pause_ns =
-                proc_turns_charge(&turns, now, s->cost_ns[reading], s->cost_ns[reading]);
+            due[reading].pause_ns = proc_turns_charge(&turns, now, s->cost_ns[reading],
+                                                      s->cost_ns[reading] + s->wait_ns[reading]);
             reading = MAX_PROCESSES;
         }
         rss_bytes *= rss_bytes < 1ull << 40 ? 2 : 1;
@@ -39,7 +39,7 @@ static void simulate(struct simulation *s, uint64_t until_ns)
         if (!proc_turns_end(&turns, now))
             continue;
         reading = turns.number;
-        end_ns = now + s->cost_ns[reading];
+        end_ns = now + s->cost_ns[reading] + s->wait_ns[reading];
         s->cpu_ns[reading] += s->cost_ns[reading];
         if (!s->maps[reading]++)
             s->first_map_ns[reading] = now - start_ns;
@@ -89,6 +89,16 @@ static void test_alone(void **state)
     assert_in_range(idle.maps[0], 40, 50); // every 200 ms
 }
 
+// On a busy machine, a map of 1 ms takes 400 ms. Pauses of 8 s would leave short recordings with one
+// map.
+static void test_busy(void **state)
+{
+    struct simulation s = {.n = 1, .cost_ns = {MS(1)}, .wait_ns = {MS(399)}};
+    (void)state;
+    simulate(&s, MS(14000));
+    assert_in_range(s.maps[0], 10, 11); // each takes 400 ms, with pauses of 1 s
+}
+
 static void test_many(void **state)
 {
     struct simulation s = {.n = MAX_PROCESSES};
@@ -127,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_beside_an_expensive_map),
         cmocka_unit_test(test_beside_a_map_that_fails),
         cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_busy),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_new_processes),
     };

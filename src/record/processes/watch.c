@@ -17,11 +17,13 @@
 // The minimum times are also at least 1/CHANGED_AGE and 1/SAME_AGE of the age.
 #define CHANGED_AGE 1024
 #define SAME_AGE    128
-// Pause of a process after its map. The pause is the map's CPU time multiplied by PAUSE_CPU (so
-// that maps use at most 0.5 % of a CPU), or the map's duration multiplied by PAUSE_WALL if that is
-// longer. It is multiplied by the number of competing processes.
+// Pause of a process from the beginning of its map. The pause is the map's CPU time multiplied by
+// PAUSE_CPU, so that maps use at most 0.5 % of a CPU. It is at least the map's duration multiplied
+// by PAUSE_WALL, or WAIT_NS after the map if that is less: on a busy machine, a short map can take
+// long. The pause is multiplied by the number of competing processes.
 #define PAUSE_CPU  200
 #define PAUSE_WALL 20
+#define WAIT_NS    MS(1000)
 // During 1/REST_PART of the pause, no other process has a turn either. The first maps of new
 // processes then use at most 4 % of a CPU.
 #define REST_PART  8
@@ -176,7 +178,8 @@ bool proc_turns_end(struct proc_turns *t, uint64_t now)
 
 uint64_t proc_turns_charge(struct proc_turns *t, uint64_t now, uint64_t cpu_ns, uint64_t wall_ns)
 {
-    uint64_t pause_ns = max(PAUSE_CPU * cpu_ns, PAUSE_WALL * wall_ns);
+    uint64_t most_ns = wall_ns + WAIT_NS, wall_pause_ns = PAUSE_WALL * wall_ns,
+             pause_ns = max(PAUSE_CPU * cpu_ns, wall_pause_ns < most_ns ? wall_pause_ns : most_ns);
     t->rest_until_ns = now + pause_ns / REST_PART;
     return pause_ns;
 }
