@@ -251,6 +251,24 @@ static void a_chunk_out_of_turn_waits(void **state)
     close_session(&c);
 }
 
+static void a_reset_restarts_the_published_count(void **state)
+{
+    (void)state;
+    struct drain c = open_session();
+    struct seen seen = {.take = UINT32_MAX};
+    const struct drain_sink sink = {.ctx = &seen, .segment = see};
+    struct err e = {0};
+    struct producer p;
+    producer_open(&p, c.dir, "1-0.spool");
+    assert_int_equal(drain_discover(&c, &e), 1);
+    c.spools[0]->events = 5; // counted by the recorder's sink
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(atomic_load(&p.header->control.events), 5);
+    drain_restart(&c);
+    assert_int_equal(atomic_load(&p.header->control.events), 0);
+    close_session(&c);
+}
+
 // The drain sees the last word of a chunk and the first words of the next before the owner marks
 // the chunk DONE. Nothing may be lost.
 static void a_chunk_that_is_done_late(void **state)
@@ -406,6 +424,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_word_survives_sigkill),
     cmocka_unit_test(a_chunk_out_of_turn_waits),
     cmocka_unit_test(a_chunk_that_is_done_late),
+    cmocka_unit_test(a_reset_restarts_the_published_count),
     cmocka_unit_test(a_missing_chunk_is_counted),
     cmocka_unit_test(a_broken_chunk_is_counted),
     cmocka_unit_test(a_scribbled_spool_does_no_harm),
