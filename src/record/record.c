@@ -858,8 +858,11 @@ static int run_recorder(struct recorder *r, struct err *e)
         errno = 0;
     if (rc == 0)
         rc = record_until_over(r, e);
+    // The passes during the detach see that the spool ends.
+    bool ended_early = r->result->ended_early;
     if (r->visiting)
         end_visit(r);
+    r->result->ended_early = ended_early;
     end_backup(r);
     r->result->ended_early &= !record_launch_reap(&r->launch, false) && !r->launch.terminations;
     if (r->launch.terminations >= 2 && !is_visit(r))
