@@ -1,7 +1,7 @@
 // A program with blocks that it allocates before heaptape attaches. It prints "ready" after the
-// allocation. After SIGUSR1, threads allocate and free for a while. While the threads run, the
-// program then frees a third of the blocks and reallocates another third. It prints the usable size
-// of each of these blocks, and then "done".
+// allocation. After SIGUSR1, threads allocate and free. While the threads run, the program then
+// frees a third of the blocks and reallocates another third. It prints the usable size of each of
+// these blocks, and then "done".
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BLOCKS = 6000, THREADS = 4, LIVE = 500, BIG_EVERY = 100 };
+enum { BLOCKS = 6000, THREADS = 4, LIVE = 500, BIG_EVERY = 100, ROUNDS = 50 };
 
 static void *blocks[BLOCKS];
 static volatile sig_atomic_t asked;
 static atomic_int stop;
+static atomic_uint rounds[THREADS]; // each is LIVE calls of malloc and free
 
 static void on_signal(int sig)
 {
@@ -32,16 +33,28 @@ static void *work(void *arg)
 {
     void *live[LIVE] = {0};
     uint64_t random = (uintptr_t)arg;
+    atomic_uint *done = &rounds[(uintptr_t)arg - 1];
     for (unsigned i = 0; !stop; i = (i + 1) % LIVE) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         free(live[i]);
         live[i] = malloc(1 + (random >> 54));
-        if (i == 0)
+        if (i == 0) {
+            atomic_fetch_add(done, 1);
             usleep(1000);
+        }
     }
     for (unsigned i = 0; i < LIVE; i++)
         free(live[i]);
     return NULL;
+}
+
+// Waits until each thread has finished ROUNDS more rounds, however slowly the machine runs them.
+static void wait_for_rounds(void)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        for (unsigned end = rounds[i] + ROUNDS; rounds[i] < end;)
+            usleep(1000);
+    }
 }
 
 static void release(unsigned i)
@@ -69,14 +82,14 @@ int main(void)
     }
     for (uintptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, work, (void *)(i + 1));
-    usleep(200000);
+    wait_for_rounds();
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (i % 3 != 2)
             release(i);
         if (i % 20 == 0)
             usleep(100);
     }
-    usleep(100000);
+    wait_for_rounds();
     stop = 1;
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
