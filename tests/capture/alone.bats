@@ -24,11 +24,7 @@ events() {
 
 # Waits until the recorder has completed the trace; the program does not wait for the recorder.
 completes() {
-  for _ in $(seq 100); do
-    "$HEAPTAPE" check -q t.ht 2>/dev/null && break
-    sleep 0.05
-  done
-  "$HEAPTAPE" check -q t.ht
+  wait_until "$HEAPTAPE" check -q t.ht 2>/dev/null
 }
 
 @test "alone: the same output, status and events, and a complete trace at the end of the program" {

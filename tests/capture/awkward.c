@@ -3,8 +3,8 @@
 //   calls      calls malloc and free without pause
 //   execs      executes itself again and again
 //   vforks MS  stays in vfork for MS milliseconds each time, which no signal interrupts
-//   keeps      prints the usable sizes of the blocks allocated at the start, then frees and
-//              reallocates them
+//   keeps      prints the usable sizes of the blocks allocated at the start. When the file "go"
+//              exists, frees and reallocates them, and prints "released"
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void call(void)
     }
 }
 
-enum { KEPT = 2000, TO_FREE = 5001, TO_RESIZE = 3001 };
+enum { KEPT = 200, TO_FREE = 5001, TO_RESIZE = 3001 };
 
 static void *to_free[KEPT], *to_resize[KEPT];
 
@@ -39,8 +39,9 @@ static void release(void)
     for (int i = 0; i < KEPT; i++) {
         free(to_free[i]);
         to_resize[i] = realloc(to_resize[i], 100);
-        usleep(5000);
     }
+    printf("released\n");
+    fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -67,6 +68,8 @@ int main(int argc, char **argv)
         if (waitpid(child, &status, 0) != child || status != 0)
             return 1;
     }
+    while (keeps && access("go", F_OK) != 0)
+        call();
     if (keeps)
         release();
     do
