@@ -3,6 +3,8 @@
 //   jit --dump FILE   the name is in a jitdump in the working directory, followed by FILE
 //   jit --late FILE   as --dump, but the jitdump is created after the code has run, and the program
 //                     continues for a second
+#include "heaptape/heaptape.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,12 +21,14 @@ static void allocate(void)
     kept = malloc(7777);
 }
 
-// The recorder polls twice a second while the process makes calls.
+// The recorder polls twice a second while the process makes calls. On a busy machine it may have no
+// CPU time for a second, so each sync waits for a pass of the recorder.
 static void go_on(void)
 {
     for (int i = 0; i < 90; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         free(malloc(10));
+        heaptape_sync();
     }
 }
 
