@@ -6,6 +6,7 @@
 #include "record/flight/dump.h"
 #include "record/flight/files.h"
 #include "record/flight/part.h"
+#include "trace/codec.h"
 #include "trace/columns.h"
 #include "trace/fields.h"
 
@@ -33,8 +34,11 @@ struct flight {
     struct flight_ring ring;
     struct watch watch;
     struct buf stored;
-    bool batch_ended; // the last EVENTS frame ended a batch
+    bool batch_ended; // the last EVENTS frame ended a batch with a sufficient watermark
     bool requested;   // a dump has been requested
+    // The dump must have a batch with at least this watermark, so that it contains all events before
+    // a signal. Older batches may still be in the pipe when the signal arrives.
+    uint64_t min_watermark;
     char reason[WATCH_REASON_BYTES];
     uint64_t dumps, failed;  // number of dumps started, and number of dumps that failed
     pid_t writer;            // process that writes the current dump, or 0
@@ -85,6 +89,7 @@ static int write_dump(struct flight *f, struct written *w)
 static void begin_dump(struct flight *f)
 {
     f->requested = false;
+    f->min_watermark = 0;
     f->dumps++;
     f->path = flight_path(f->settings->path, f->dumps);
     f->why = strdup(f->reason);
@@ -191,8 +196,9 @@ static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
     if (rc < 0)
         return rc;
     if (events) {
-        f->batch_ended =
-            frame->size >= EVENTS_HEADER_BYTES && get_u32(frame->data + 16) & EVENTS_LAST_OF_BATCH;
+        f->batch_ended = frame->size >= EVENTS_HEADER_BYTES &&
+                         get_u32(frame->data + 16) & EVENTS_LAST_OF_BATCH &&
+                         get_u64(frame->data + 8) >= f->min_watermark;
         return 0;
     }
     if (ends)
@@ -213,6 +219,7 @@ static void check_surroundings(struct flight *f, uint64_t now_ns)
     if (signalled && !f->requested) {
         signalled = 0;
         f->requested = true;
+        f->min_watermark = clock_ticks(f->reader.session.clock) >> CODEC_STAMP_SHIFT;
         snprintf(f->reason, sizeof f->reason, "requested");
     }
 }
