@@ -14,8 +14,12 @@ enum follow_state {
     FOLLOW_CUT_OFF, // the END frame is missing, but no process has the file open for writing
 };
 
+enum { FOLLOW_HEAD_BYTES = 4096 };
+
 struct follow {
     struct input in;
+    uint8_t head[FOLLOW_HEAD_BYTES]; // start of the file, which only changes after a reset
+    size_t head_bytes;
     struct trace_reader reader;
     struct walk *walk; // NULL until the file has its first frame
     struct walk_options how;
