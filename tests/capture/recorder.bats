@@ -1,11 +1,11 @@
 load trace
 
-# start MANY [OPTION...]: starts `ends exit MANY slowly` under a recorder in the background; sets
+# start MANY PACE [OPTION...]: starts `ends exit MANY PACE` under a recorder in the background; sets
 # $recorder to its pid.
 start() {
-  many=$1
-  shift
-  "$HEAPTAPE" record ${loud:--q} -z none -f -o t.ht "$@" -- "$HEAPTAPE_PROGRAMS/ends" exit "$many" slowly >told 2>err 3>&- &
+  many=$1 pace=$2
+  shift 2
+  "$HEAPTAPE" record ${loud:--q} -z none -f -o t.ht "$@" -- "$HEAPTAPE_PROGRAMS/ends" exit "$many" "$pace" >told 2>err 3>&- &
   recorder=$!
   until_count 10000
 }
@@ -26,13 +26,23 @@ until_count() {
   wait_until has_counted "$1" || { echo "counted $(counted) of $1"; return 1; }
 }
 
+# stop_held: stops the recorder of a held program, whose calls it has read, and lets the program
+# continue. Sets $program to its pid.
+stop_held() {
+  program=$(pgrep -P "$recorder")
+  wait_until has_events "$program" 20000
+  kill -STOP "$recorder"
+  touch go
+  until_count 20000
+}
+
 events() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht | awk '$5 !~ /^heaptape/' | wc -l
 }
 
 @test "SIGKILL of the recorder: the program continues unharmed, the trace is complete up to then" {
   skip_under_sanitizer
-  start 300000
+  start 300000 slowly
   has_bytes() { [ "$(stat -c %s t.ht)" -gt 40000 ]; }
   wait_until has_bytes
   kill -9 "$recorder"
@@ -62,10 +72,11 @@ folder_of() {
 
 @test "the session of a killed recorder can be collected, and is removed a day after its programs have ended" {
   skip_under_sanitizer
-  start 0
+  start 0 slowly
   folder_of
   kill -STOP "$recorder"
-  sleep 0.1
+  # These calls stay in the spool.
+  until_count $(($(counted) + 1000))
   heaptape record --collect "$outer" -o u.ht
   fails_with 1 "a recorder uses this directory"
   kill -9 "$recorder"
@@ -88,13 +99,15 @@ folder_of() {
 
 @test "SIGSTOP of the recorder: the program waits, and every event is recorded" {
   skip_under_sanitizer
-  start 300000
-  kill -STOP "$recorder"
+  start 300000 held
+  stop_held
+  slept() { sed -n 's/^voluntary_ctxt_switches:\t//p' "/proc/$program/status"; }
+  has_slept() { [ "$(slept)" -ge "$1" ]; }
+  # The program sleeps repeatedly without a call in between. A program without a CPU does not sleep.
   waits() {
     local before
     before=$(counted)
-    sleep 0.5
-    [ "$(counted)" -eq "$before" ]
+    wait_until has_slept $(($(slept) + 3)) && [ "$(counted)" -eq "$before" ]
   }
   wait_until waits
   many=$(counted)
@@ -112,8 +125,8 @@ folder_of() {
   record "$HEAPTAPE_PROGRAMS/ends" exit 1000
   few=$(events)
   rm count
-  loud=-v start 300000 --lossy
-  kill -STOP "$recorder"
+  loud=-v start 300000 held --lossy
+  stop_held
   until_count 300000
   kill -CONT "$recorder"
   wait "$recorder"
@@ -133,7 +146,10 @@ folder_of() {
   # shellcheck disable=SC2016 # the inner shell's
   "$HEAPTAPE" record -q --lossy -f -o t.ht -- sh -c 'read -r _ <go; exec "$0" threads 300000 2' "$known" >out 3>&- &
   recorder=$!
-  { sleep 0.2 && kill -STOP "$recorder" && echo >&4; } 4>go
+  { kill -STOP "$recorder" && echo >&4; } 4>go
+  # In 0.1 s of CPU time, the program makes more calls than its spool has space for.
+  has_run() { [ "$(cut -d' ' -f14 "/proc/$(pgrep -P "$recorder")/stat")" -ge 10 ]; }
+  wait_until has_run
   # The first record after a loss has the number of lost records.
   for ((i = 0; i < 1000; i++)); do
     [ ! -s out ] || break
