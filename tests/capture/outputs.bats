@@ -79,10 +79,14 @@ has_failed() {
 
 @test "outputs: a trace that is truncated, and grows again" {
   begin -o d/x.ht
-  local had
-  had=$(stat -c %s d/x.ht)
-  truncate -s 100 d/x.ht
-  wait_until sh -c "[ \$(stat -c %s d/x.ht) -gt $had ]"
+  local had i
+  # The recorder compares the size before each write. It misses a truncation between the comparison
+  # and the write, so the test truncates twice.
+  for i in 1 2; do
+    had=$(stat -c %s d/x.ht)
+    truncate -s 100 d/x.ht
+    wait_until sh -c "[ \$(stat -c %s d/x.ht) -gt $had ]"
+  done
   has_failed "d/x.ht: was truncated to 100 of "
 }
 
@@ -144,11 +148,15 @@ END
   has_failed "stream_" "cannot continue: No such file"
 }
 
+# Fails if the recorder renames the segment at this moment.
+remove_part() {
+  rm d/*.part 2>/dev/null
+}
+
 @test "outputs: a removed segment is written again, and the later ones as well" {
   begin --segment 500ms -o d/%n.ht
   wait_until [ -e d/1.ht ]
-  wait_until compgen -G 'd/*.part'
-  rm d/*.part
+  wait_until remove_part
   wait_until [ -e d/3.ht ]
   has_failed ".ht.part: was removed while it was written; the data is kept as d/" "d/%n.ht: 1 of "
   "$HEAPTAPE" check -q d
