@@ -14,7 +14,7 @@ run_receiver() {
 
 # start_receiver OPTIONS...: starts a receiver on port $port, or on a free port if that is unset.
 start_receiver() {
-  run_receiver 'listening on' --listen "127.0.0.1:${port:-0}" "$@"
+  run_receiver 'listening on' --listen "127.0.0.1:${port:-$(free_port)}" "$@"
   find_port
 }
 
@@ -49,9 +49,17 @@ needs_module() {
   [ -n "$library" ] || skip "heaptape was built without $2"
 }
 
-# free_port: prints a port without a listener.
+# free_port: prints a port without a listener. The kernel gives no other socket a port of this range,
+# and concurrent tests get different ports, so a server can be stopped and started again.
 free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+  local port
+  (
+    flock 8
+    read -r port <&8 || port=$((10000 + RANDOM % 20000))
+    while port=$((10000 + (port - 9999) % 20000)) && listening; do :; done
+    echo "$port" >"/tmp/heaptape-test-port.$UID"
+    echo "$port"
+  ) 8<>"/tmp/heaptape-test-port.$UID"
 }
 
 # start_server: starts tests/put_server.py with server.py. Its requests are in requests.log.
