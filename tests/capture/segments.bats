@@ -1,6 +1,11 @@
 # record --segment: a recording in several files, each a trace.
 bats_require_minimum_version 1.5.0
 load trace
+load ../receiver
+
+# A program with children, which runs until the shell pattern $0 matches a file, but not forever.
+# shellcheck disable=SC2016
+lists_until='for i in $(seq 1200); do set -- $0; [ ! -e "$1" ] || break; sleep 0.1; ls / >/dev/null; done'
 
 setup() {
   cd "$BATS_TEST_TMPDIR" || return 1
@@ -21,7 +26,7 @@ setup() {
 
 @test "segments: by time, keeping the last ones" {
   mkdir s
-  "$HEAPTAPE" record -q --segment 300ms --keep 2 --stacks=4 -o s/%n.ht -- sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.2; ls >/dev/null; done'
+  "$HEAPTAPE" record -q --segment 300ms --keep 2 --stacks=4 -o s/%n.ht -- sh -c "$lists_until" 's/[4-9].ht'
   [ "$(ls s | wc -l)" -eq 2 ]
   [ ! -e s/1.ht ]
   "$HEAPTAPE" check -q s
@@ -32,7 +37,7 @@ setup() {
   mkdir s
   # shellcheck disable=SC2016
   run -0 "$HEAPTAPE" record --segment 300ms --keep 1 -o s/%n.ht --on-segment 'sleep 0.7; echo "$1" >>said; [ "$1" != s/2.ht ]' \
-    -- sh -c 'for i in 1 2 3 4 5 6; do sleep 0.2; ls >/dev/null; done'
+    -- sh -c "$lists_until" s/3.ht
   [[ "$output" == *"heaptape: s/2.ht: --on-segment failed"* ]]
   [[ "$output" != *"s/1.ht: --on-segment failed"* ]]
   [ "$(wc -l <said)" -ge 3 ]
@@ -42,13 +47,13 @@ setup() {
 
 @test "segments: the recorder is killed: the last segment is complete, the recording is not" {
   mkdir s
-  "$HEAPTAPE" record -q --segment 400ms --on-segment cat -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
+  "$HEAPTAPE" record -q --segment 400ms --on-segment cat -o s/%n.ht -- sh -c "$lists_until" go >/dev/null 2>&1 &
   recorder=$!
   wait_until test -e s/2.ht
   kill -9 $recorder
   wait $recorder || true
   wait_until no_part
-  pkill -f 'while sleep 0.1; do ls; done' || true
+  touch go
   "$HEAPTAPE" check -q "s/$(ls s | sort -n | tail -1)"
   run "$HEAPTAPE" check s
   [[ "$output" == *"cut off"* ]]
@@ -58,18 +63,26 @@ no_part() {
   [ -z "$(compgen -G 's/*.part')" ]
 }
 
+# stops_with_part PID: stops the process while it writes a segment.
+stops_with_part() {
+  kill -STOP "$1"
+  wait_until grep -q '^State:.T' "/proc/$1/status"
+  no_part || return 0
+  kill -CONT "$1"
+  return 1
+}
+
 @test "segments: the recorder is killed, and later the rest of its processes" {
   mkdir s
-  "$HEAPTAPE" record -q --segment 500ms -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
+  "$HEAPTAPE" record -q --segment 500ms -o s/%n.ht -- sh -c "$lists_until" go >/dev/null 2>&1 &
   recorder=$!
-  for ((i = 0; i < 100; i++)); do
-    [ ! -e s/2.ht ] || break
-    sleep 0.1
-  done
+  wait_until test -e s/2.ht
   writer=$(pgrep -P $recorder -x heaptape)
+  # While the writer closes a segment, no segment is unfinished.
+  wait_until stops_with_part "$writer"
   kill -9 "$writer" $recorder
   wait $recorder || true
-  pkill -f 'while sleep 0.1; do ls; done' || true
+  touch go
   [ "$(ls s/*.part | wc -l)" -eq 1 ]
   "$HEAPTAPE" dump s >dumped
   [ -s dumped ]
@@ -92,7 +105,7 @@ no_part() {
 
 # serve: accepts PUT on port $port into up/.
 serve() {
-  python3 - "$port" >/dev/null 2>&1 3>&- <<'END' &
+  python3 - "$port" >server.log 2>&1 3>&- <<'END' &
 import http.server, os, sys
 class Put(http.server.BaseHTTPRequestHandler):
     def do_PUT(self):
@@ -106,23 +119,29 @@ END
   server=$!
 }
 
+# has_segments N: the recorder has closed N segments.
+has_segments() {
+  [ "$(find s kept -name '*.ht' -printf '%f\n' | sort -u | wc -l)" -ge "$1" ]
+}
+
 @test "segments: uploaded by curl, while the server is away for some seconds" {
   command -v curl >/dev/null || skip "no curl"
-  port=$((20000 + $$ % 10000))
+  port=$(free_port)
   mkdir s up kept
   serve
   # shellcheck disable=SC2016
   "$HEAPTAPE" record -q --segment 300ms -o s/%n.ht --on-segment 'cp "$1" kept/ && curl -fsS --retry 100 --retry-delay 1 --retry-all-errors -T "$1" http://127.0.0.1:'$port'/ && rm "$1"' \
-    -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.2; ls /; done' >/dev/null 2>&1 &
+    -- sh -c "$lists_until" go >/dev/null 2>&1 &
   recorder=$!
-  for ((i = 0; i < 100; i++)); do
-    [ ! -e up/1.ht ] || break
-    sleep 0.1
-  done
+  wait_until test -e up/1.ht
   kill $server
   wait $server || true
-  sleep "${HEAPTAPE_TEST_OUTAGE:-3}"
+  sleep "${HEAPTAPE_TEST_OUTAGE:-0}"
+  # These segments are closed while the server is away.
+  segments=$(find kept -name '*.ht' | wc -l)
+  wait_until has_segments $((segments + 2))
   serve
+  touch go
   wait $recorder
   kill $server
   [ -z "$(ls s)" ]
