@@ -1,7 +1,7 @@
 load trace
 
-# sites SIZE: a line for each malloc of SIZE with the functions of its site, innermost first; "-"
-# for functions outside the program.
+# sites SIZE: a line for each malloc of SIZE, in the order of time, with the functions of its site,
+# innermost first; "-" for functions outside the program.
 sites() {
   "$HEAPTAPE" dump -F json -k malloc -k heaptape.frames -k heaptape.frame t.ht >events
   python3 - "$1" "$BATS_TEST_DIRNAME" <<'END'
@@ -16,7 +16,8 @@ def function(address):
     below = [name for at, name in places if at < address <= at + 2048]
     return below[-1] if below else "-"
 sites = read_sites(events)
-for e in events:
+# A batch of the trace may have the events of a later thread.
+for e in sorted(events, key=lambda e: e.get("time_ns", 0)):
     if e["kind"] == "malloc" and e["size"] == size:
         chain, site = [], e["site"]
         while site:
