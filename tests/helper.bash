@@ -84,12 +84,12 @@ maps_heaptape() {
   grep -q '[/:]libheaptape[^/]*$' "/proc/$1/maps"
 }
 
-# wait_until COMMAND...: repeats the command until it succeeds. Fails after a minute, because
-# machines may be slow or busy.
+# wait_until COMMAND...: repeats the command until it succeeds. Fails after 3000 attempts, which last
+# at least a minute. The limit is not a time, because a machine may stop for longer.
 wait_until() {
-  local end=$((SECONDS + 60))
+  local attempts=0
   until "$@"; do
-    [ $SECONDS -lt $end ] || { echo "not within a minute: $*"; return 1; }
+    [ $((++attempts)) -lt 3000 ] || { echo "not within $attempts attempts: $*"; return 1; }
     sleep 0.02
   done
 }
