@@ -116,7 +116,7 @@ number='[0-9][0-9 ]*'
 
 @test "balance: a spool that a program truncated" {
   # shellcheck disable=SC2016 # the inner shell's
-  records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & evil trunc 0.2 1; churn 10'
+  records sh -c 'kill -STOP $PPID; evil trunc 0 1; kill -CONT $PPID; churn 10'
   has "$stderr" "1 spool could not be read: a program truncated or overwrote it before the recorder read it (try --follow"
   sed -n 's/^heaptape: //p' <<<"$stderr" | tail -n +2 >record
   missing >stat
@@ -126,7 +126,7 @@ number='[0-9][0-9 ]*'
 
 @test "balance: a program that overwrites its records" {
   # shellcheck disable=SC2016 # the inner shell's
-  records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & evil records 0 1; ./plain; :'
+  records sh -c 'kill -STOP $PPID; evil records 0 1; kill -CONT $PPID; ./plain; :'
   same "$number records were lost: the program overwrote them, or the recording was cut off \(record again\)"
   has_finding lost_records
 }
