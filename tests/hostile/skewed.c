@@ -2,9 +2,13 @@
 // rate. The kernel forbids rdtsc in this process, and a handler of SIGSEGV emulates the
 // instruction. Only libheaptape.so reads changed values.
 //
-//   skewed TICKS...     adds TICKS, and makes 1000 calls of malloc; then the next TICKS
+//   skewed TICKS...     adds TICKS, and makes 1000 calls of malloc; waits until the recorder has
+//                       read them; then the next TICKS
+//   skewed stopped TICKS...  the same, and the counter does not advance
 //   skewed PERCENT%     makes calls for 0.5 s while the counter has this rate
 #define _GNU_SOURCE
+#include "heaptape/heaptape.h"
+
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +71,10 @@ int main(int argc, char **argv)
     syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
     for (int i = 1; i < argc; i++) {
         char *rate = strchr(argv[i], '%');
+        if (strcmp(argv[i], "stopped") == 0) {
+            percent = 0;
+            continue;
+        }
         if (rate)
             percent = atoll(argv[i]);
         else
@@ -76,6 +84,8 @@ int main(int argc, char **argv)
             if (rate)
                 usleep(1000);
         }
+        if (i + 1 < argc && heaptape_sync() != 0)
+            return 4;
     }
     return 0;
 }
