@@ -96,7 +96,7 @@ number='[0-9][0-9 ]*'
 
 @test "balance: events that --lossy dropped" {
   # shellcheck disable=SC2016 # the inner shell's
-  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --lossy -f -o t.ht -- sh -c 'kill -STOP $PPID; known _exit 300000; kill -CONT $PPID'
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record --lossy -f -o t.ht -- sh -c 'kill -STOP $PPID; known _exit 60000; kill -CONT $PPID'
   same "$number records were lost: the recorder fell behind \(try without --lossy, or with -z none\)"
   has_finding lost_records
 }
