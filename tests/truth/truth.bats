@@ -96,24 +96,27 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
   before=("$HEAPTAPE_PROGRAMS/stopper" "$stops")
   modes=(slow ring lock pool realloc)
   record_truth glibc 2 1000 || ! grep "may not be traced" said || skip "ptrace(2) is not allowed"
-  # On a busy machine, all stops may miss that place.
-  for _ in 1 2 3; do
+  # The stops of a recording miss that place in about one of five recordings, or the program ends
+  # before the last stop.
+  for _ in {1..20}; do
     truth_holds "${HEAPTAPE_TEST_ALLOCATOR:-glibc}" 4 $((6000 * stops))
-    has "$(cat said)" "$stops stops"
     repaired=$(python3 -c 'import json; print(json.load(open("stat.json"))["order"]["repaired"])')
-    [ "$repaired" -lt $((stops / 5)) ] || break
+    ! grep -q "^$stops stops" said || [ "$repaired" -lt $((stops / 5)) ] || break
   done
+  has "$(cat said)" "$stops stops"
   expect "late records" [ "$repaired" -ge $((stops / 5)) ]
 }
 
 @test "truth: a missing dependency and a missing call are found" {
   skip_under_sanitizer
   truth_holds glibc 4 2000
-  local waits failed=0
+  local waits step failed=0
   waits=$("$HEAPTAPE_PROGRAMS/check_truth" a.htw log | sed 's/.* ops, \([0-9]*\) dependencies.*/\1/')
   # About a third is required. Others are implied through a third thread, or order the creation of a
-  # thread instead of a block.
-  for n in $(seq 1 $((waits / 40 + 1)) "$waits"); do
+  # thread instead of a block. Of 250 dependencies, 5 are required in any case.
+  step=$((waits / 40 + 1))
+  for n in $(for ((i = 1; i <= step; i++)); do seq $i $step "$waits"; done); do
+    [ $failed -lt 5 ] || break
     run "$HEAPTAPE_PROGRAMS/check_truth" --drop "$n" a.htw log
     [ "$status" -eq 0 ] || { has "$output" "does not come after op"; failed=$((failed + 1)); }
   done
