@@ -85,7 +85,7 @@ refused() {
 @test "hostile: merge allocates no memory in proportion to the number of a call site" {
   skip_under_sanitizer
   "$PROGRAMS/liar" site w.htw
-  run --separate-stderr bash -c 'ulimit -v 1000000; exec timeout 20 "$HEAPTAPE" merge -f -o m.htw w.htw w.htw'
+  run --separate-stderr bash -c 'ulimit -v 1000000; exec timeout -k 1 120 "$HEAPTAPE" merge -f -o m.htw w.htw w.htw'
   fails_with 1 "w.htw: invalid frame: an op has call site 4000000000 of 0 call sites"
 }
 
