@@ -8,7 +8,8 @@ load ../helper
   : >empty
   heaptape check empty
   fails_with 1 "empty: is empty"
-  head -c 1000 /dev/urandom >random
+  # The first byte is fixed: a file that begins with '{' is read as JSON.
+  { printf '\377'; head -c 1000 /dev/urandom; } >random
   heaptape check random
   fails_with 1 "random: is not a heaptape trace or workload"
 }
