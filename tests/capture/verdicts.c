@@ -1,5 +1,5 @@
-// verdicts CAUSE [SECONDS]: a service whose resident memory has one known cause. It exits after
-// SECONDS.
+// verdicts CAUSE [SECONDS]: a service whose resident memory has one known cause. It prints "ready"
+// once the memory is allocated or the growth begins, and exits SECONDS later.
 //
 //   leak      remember_session() adds sessions to a list and never removes them
 //   cache     entries are added to a table until it is full, then they replace each other
@@ -32,8 +32,24 @@ static void nap(int ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
 }
 
+// Sleeps until `ms` after the previous call. After a delay, it does not sleep until the calls have
+// caught up, so that memory grows by the clock on a busy machine, too.
+static void pace(int ms)
+{
+    static struct timespec next;
+    if (!next.tv_sec)
+        clock_gettime(CLOCK_MONOTONIC, &next);
+    next.tv_nsec += ms * 1000000L;
+    next.tv_sec += next.tv_nsec / 1000000000;
+    next.tv_nsec %= 1000000000;
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+}
+
+static unsigned seconds; // 0: no limit
+
 static void report_ready(void)
 {
+    alarm(seconds);
     puts("ready");
     fflush(stdout);
 }
@@ -61,7 +77,7 @@ __attribute__((noinline)) static void remember_session(void)
 static void leak(void)
 {
     report_ready();
-    for (;; nap(1)) {
+    for (;; pace(1)) {
         for (unsigned i = 0; i < 5; i++) // requests whose blocks are all freed
             free(get(500 + i));
         remember_session();
@@ -74,7 +90,7 @@ __attribute__((noinline)) static void cache(void)
     static void *entries[ENTRIES];
     unsigned seed = 1;
     report_ready();
-    for (;; nap(1)) {
+    for (;; pace(1)) {
         for (unsigned i = 0; i < 4; i++) {
             size_t k = (size_t)rand_r(&seed) % ENTRIES;
             free(entries[k]);
@@ -100,6 +116,7 @@ static void batch(size_t total, unsigned survivors)
 static void saw(void)
 {
     report_ready();
+    // Memory stays low for a second even if a batch takes longer than that.
     for (;; nap(1000))
         batch(20 << 20, 0);
 }
@@ -110,14 +127,18 @@ static void pinned(void)
     idle();
 }
 
+static unsigned used; // number of threads that have used their memory
+
 static void *use_arena(void *arg)
 {
     batch(4 << 20, 500);
+    __atomic_add_fetch(&used, 1, __ATOMIC_RELEASE);
     for (;; nap(1000))
         free(get(100));
     return arg;
 }
 
+// Starts `n` threads, `ms` apart, and waits until they have used their memory.
 static void start_threads(unsigned n, void *(*run)(void *arg), int ms)
 {
     pthread_t thread;
@@ -125,6 +146,8 @@ static void start_threads(unsigned n, void *(*run)(void *arg), int ms)
         if (pthread_create(&thread, NULL, run, NULL) != 0)
             exit(3);
     }
+    while (__atomic_load_n(&used, __ATOMIC_ACQUIRE) < n)
+        nap(1);
 }
 
 static void arenas(void)
@@ -138,7 +161,7 @@ static void arenas(void)
 static void mapping(void)
 {
     report_ready();
-    for (;; nap(250)) {
+    for (;; pace(250)) {
         char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED)
             exit(3);
@@ -151,6 +174,8 @@ static void *use_stack(void *arg)
 {
     char deep[256 << 10];
     memset(deep, 1, sizeof deep);
+    __asm__ volatile("" ::"r"(deep) : "memory");
+    __atomic_add_fetch(&used, 1, __ATOMIC_RELEASE);
     for (;; nap(1000))
         __asm__ volatile("" ::"r"(deep) : "memory");
     return arg;
@@ -187,10 +212,8 @@ int main(int argc, char **argv)
     } causes[] = {{"leak", leak},     {"cache", cache},    {"saw", saw},
                   {"pinned", pinned}, {"arenas", arenas},  {"mapping", mapping},
                   {"stacks", stacks}, {"reserve", reserve}};
-    if (argc > 2) {
-        signal(SIGALRM, end);
-        alarm((unsigned)atoi(argv[2]));
-    }
+    signal(SIGALRM, end);
+    seconds = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
         if (argc > 1 && strcmp(argv[1], causes[i].name) == 0)
             causes[i].run();
