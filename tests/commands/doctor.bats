@@ -1,14 +1,79 @@
 # The memory of running processes, read from outside.
 load ../helper
 
-setup() {
+# prepare FOLDER: for setup and setup_file.
+prepare() {
   bats_require_minimum_version 1.5.0
-  cd "$BATS_TEST_TMPDIR" || return
+  cd "$1" || return
   # glibc would write to all blocks.
   unset MALLOC_PERTURB_
   if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
     skip "kernel.yama.ptrace_scope forbids reading the memory of other processes"
   fi
+}
+
+setup() {
+  prepare "$BATS_TEST_TMPDIR"
+}
+
+# watch NAME CAUSE OPTION...: runs `doctor` on a service that shows CAUSE, in the background. The
+# test reads the answer with `watched NAME`. $under may hold words before the service.
+watch() {
+  run_watch "$@" >"$1.log" 2>&1 3>&- &
+  echo $! >"$1.watcher"
+}
+
+run_watch() {
+  local name=$1 cause=$2 service status=0
+  shift 2
+  ${under:-} "$HEAPTAPE_PROGRAMS/verdicts" "$cause" >"$name.out" &
+  service=$!
+  trap 'kill -9 "$service"' EXIT
+  wait_until grep -qsx ready "$name.out"
+  "$HEAPTAPE" doctor "$@" "$service" >"$name.answer" || status=$?
+  echo "$service $status" >"$name.ended.new"
+  mv "$name.ended.new" "$name.ended"
+}
+
+# The services are watched for 10 s each, so they run at the same time, beside the first tests.
+setup_file() {
+  local name path
+  prepare "$BATS_FILE_TMPDIR"
+  watch leak leak --json --watch 10s
+  watch cache cache --json --watch 12s
+  watch saw saw --json --watch 10s
+  watch mapping mapping --watch 10s
+  for name in $others; do
+    path=$(library "$name")
+    [ -z "$path" ] || under="env LD_PRELOAD=$path" watch "$name" leak --json --watch 8s
+  done
+}
+
+# Ends the services whose answers no test has read.
+teardown_file() {
+  local watcher pid
+  for watcher in "$BATS_FILE_TMPDIR"/*.watcher; do
+    [ -e "$watcher" ] && [ ! -e "${watcher%.watcher}.ended" ] || continue
+    pid=$(cat "$watcher")
+    pkill -P "$pid" || true
+    kill "$pid" 2>/dev/null || true
+  done
+  check_json
+}
+
+# watched NAME: waits for the answer, sets $output and $status to it, and $watched to the PID of the
+# service.
+watched() {
+  wait_until test -e "$BATS_FILE_TMPDIR/$1.ended" || { cat "$BATS_FILE_TMPDIR/$1.log"; return 1; }
+  read -r watched status <"$BATS_FILE_TMPDIR/$1.ended"
+  output=$(cat "$BATS_FILE_TMPDIR/$1.answer")
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+# Other allocators than glibc's, and the path of one that is installed.
+others="libjemalloc.so.2 libtcmalloc_minimal.so.4"
+library() {
+  ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }'
 }
 
 teardown() {
@@ -124,45 +189,30 @@ is_verdict() {
 }
 
 @test "doctor: --watch finds a leak" {
-  local i
-  cause leak
-  # On a busy machine, the program may leak ever more slowly for 10 seconds.
-  for i in 1 2 3; do
-    doctor_json --watch 10s
-    [ "$(json .verdict.kind)" != grows ] || break
-  done
+  watched leak
   [ "$(json .verdict.kind)" = grows ]
   holds '.growth.rss == "linear" and .growth.samples > 6'
-  has "$(json .next)" "heaptape record --pid $program --stacks"
+  has "$(json .next)" "heaptape record --pid $watched --stacks"
 }
 
 @test "doctor: --watch does not accuse a cache that fills" {
-  local i
-  cause cache
-  # On a busy machine, the cache may fill at a constant rate for 12 seconds.
-  for i in 1 2 3; do
-    doctor_json --watch 12s
-    [ "$(json .verdict.kind)" = grows ] || break
-  done
+  watched cache
   expect "fills, live or healthy" grep -Eqx 'fills|live|healthy' <<<"$(json .verdict.kind)"
 }
 
 @test "doctor: --watch does not accuse a saw-tooth" {
-  cause saw
-  doctor_json --watch 10s
+  watched saw
   expect "no accusation" grep -Eqx 'sawtooth|healthy|live' <<<"$(json .verdict.kind)"
 }
 
 @test "doctor: --watch finds mappings outside malloc that grow" {
-  cause mapping
-  heaptape doctor --watch 10s "$program"
-  [ "$status" -eq 0 ]
+  watched mapping
   says "Anonymous memory outside malloc grows linearly"
   says_not "Live bytes grow"
 }
 
 @test "doctor: the memory of a language runtime" {
-  begin python3 -c 'import time; x = [{"a": i} for i in range(150000)]; print("ready", flush=True); time.sleep(60)'
+  begin python3 -c 'import time; x = [{"a": i} for i in range(150000)]; print("ready", flush=True); time.sleep(600)'
   is_verdict runtime
   says ", Python"
   says "is memory outside malloc, where Python has its own heap"
@@ -181,17 +231,15 @@ is_verdict() {
 
 @test "doctor: a list of arenas in a circle and a chunk of size 0 give a line" {
   begin "$HEAPTAPE_PROGRAMS/corrupts" circle
-  SECONDS=0
-  heaptape doctor "$program"
+  run --separate-stderr timeout 300 "$HEAPTAPE" doctor "$program"
   [ "$status" -eq 0 ]
   fits
   says "the list of glibc's arenas is corrupt"
   begin "$HEAPTAPE_PROGRAMS/corrupts" size
-  heaptape doctor "$program"
+  run --separate-stderr timeout 300 "$HEAPTAPE" doctor "$program"
   [ "$status" -eq 0 ]
   says "The heap is corrupt: the chunk at 0x"
   says "has the size 0"
-  [ "$SECONDS" -lt 60 ]
   cause pinned
   heaptape doctor "$program"
   says_not corrupt
@@ -225,13 +273,59 @@ is_verdict() {
   says_not "The process is stopped."
 }
 
+# is_in PID STATES: the process is in one of the states, or has ended.
+is_in() {
+  [ ! -e "/proc/$1" ] || grep -qs "^State:.[$2Z]" "/proc/$1/status"
+}
+
+# has_begun PID: the shell has executed heaptape.
+has_begun() {
+  [ ! -e "/proc/$1" ] || grep -qsx heaptape "/proc/$1/comm"
+}
+
+# Runs doctor on $program and stops it between its two looks. Sets $doctor to its PID.
+stop_between_looks() {
+  local began
+  while :; do
+    began=${EPOCHREALTIME/[.,]/}
+    "$HEAPTAPE" doctor "$program" >answer 2>message 3>&- &
+    doctor=$!
+    wait_until has_begun "$doctor"
+    # It first sleeps after the first look. The second look begins 1.3 s after the start.
+    wait_until is_in "$doctor" S
+    kill -STOP "$doctor" || true
+    wait_until is_in "$doctor" T
+    [ $((${EPOCHREALTIME/[.,]/} - began)) -ge 1300000 ] || break
+    # This shell had no CPU for too long: start again.
+    kill -9 "$doctor" || true
+    wait "$doctor" || true
+  done
+}
+
+# Continues doctor, and sets $status, $output and $stderr.
+continue_doctor() {
+  kill -CONT "$doctor"
+  status=0
+  wait "$doctor" || status=$?
+  output=$(cat answer) stderr=$(cat message)
+  mapfile -t stderr_lines <message
+}
+
 @test "doctor: a process that ends or executes another program meanwhile" {
-  sleep 1 3>&- &
-  heaptape doctor $!
-  fails_with 1 "process ended"
-  sh -c 'sleep 1; exec sleep 60' 3>&- &
+  mkfifo go
+  sleep 600 3>&- &
   program=$!
-  heaptape doctor "$program"
+  stop_between_looks
+  kill -9 "$program"
+  wait "$program" || true
+  continue_doctor
+  fails_with 1 "process ended"
+  sh -c 'read -r line <go; exec sleep 600' 3>&- &
+  program=$!
+  stop_between_looks
+  echo >go
+  wait_until grep -qx sleep "/proc/$program/comm"
+  continue_doctor
   fails_with 1 "$program: the process executed another program"
 }
 
@@ -239,7 +333,7 @@ is_verdict() {
   heaptape doctor 4194304
   fails_with 1 "no such process"
   cause stacks
-  thread=$(ls "/proc/$program/task" | tail -n 1)
+  thread=$(ls "/proc/$program/task" | grep -vx "$program" | tail -n 1)
   heaptape doctor "$thread"
   fails_with 1 "$thread: is a thread, not a process"
   heaptape doctor 0
@@ -278,8 +372,8 @@ is_verdict() {
 
 @test "doctor: other allocators are named, with the parts that are not known" {
   local found=
-  for library in libjemalloc.so.2 libtcmalloc_minimal.so.4; do
-    path=$(ldconfig -p | awk -v name="$library" '$1 == name { print $NF; exit }')
+  for library in $others; do
+    path=$(library "$library")
     [ -n "$path" ] || continue
     found=1
     name=${library#lib} name=${name%%[._]*}
@@ -289,10 +383,8 @@ is_verdict() {
     says "memory of $name or of the program's own mappings"
     says "The blocks and statistics of $name were not read"
     kill -9 "$program"
-    under="env LD_PRELOAD=$path" cause leak
-    doctor_json --watch 8s
+    watched "$library"
     grep -Eq 'grows linearly, by|It grew by' <<<"$(json .verdict.text)"
-    kill -9 "$program"
   done
   [ -n "$found" ] || skip "no other allocator is installed"
 }
@@ -300,12 +392,13 @@ is_verdict() {
 @test "doctor: the statistics of other allocators, read by calls in the process" {
   local found=
   skip_under_sanitizer
-  for library in libjemalloc.so.2 libtcmalloc_minimal.so.4; do
-    path=$(ldconfig -p | awk -v name="$library" '$1 == name { print $NF; exit }')
+  for library in $others; do
+    path=$(library "$library")
     [ -n "$path" ] || continue
     found=1
     name=${library#lib} name=${name%%[._]*}
-    under="env LD_PRELOAD=$path" cause pinned
+    # Without these variables, the allocators release the free pages within 10 s.
+    under="env LD_PRELOAD=$path MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 TCMALLOC_RELEASE_RATE=0" cause pinned
     heaptape doctor "$program"
     says "heaptape doctor --allocator-stats $program"
     doctor_json --allocator-stats --try --yes
@@ -325,7 +418,7 @@ is_verdict() {
 }
 
 @test "doctor: the segments of mimalloc are read without a call" {
-  path=$(ldconfig -p | awk '$1 == "libmimalloc.so.2" { print $NF; exit }')
+  path=$(library libmimalloc.so.2)
   [[ "$(readlink "${path:-/}")" = *.2.0* ]] || skip "mimalloc 2.0 is not installed"
   under="env LD_PRELOAD=$path" cause pinned
   is_verdict pinned
