@@ -347,6 +347,10 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
         rc = err_set(e, -EINTR, "job %zu was interrupted", number);
     if (rc >= 0)
         rc = finish_job(m, number, failed, out, err, e);
+    // The replay had ended before the signal arrived.
+    if (rc >= 0 && signalled)
+        rc = err_set(e, -EINTR, "signal %d stopped the matrix after job %zu", (int)signalled,
+                     number);
     if (out)
         unlink(out);
     if (err)
