@@ -33,10 +33,16 @@ assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
 
 @test "the timeline is from the run with the median peak RSS, the rest from the run with the median wall time" {
   make_workload churn 1 3000 10
-  UNEVEN=$PWD/uneven "$HEAPTAPE" replay -q -r 3 --no-latency --json -a "$HEAPTAPE_PROGRAMS/libtest-uneven.so" w.htw >out.json
+  # The last run uses the median of the memory, and sleeps for longer than the others. Repeat all if
+  # another run was suspended for longer.
+  for _ in 1 2 3 4 5 6; do
+    rm -f uneven
+    UNEVEN=$PWD/uneven "$HEAPTAPE" replay -q -r 3 --no-latency --json -a "$HEAPTAPE_PROGRAMS/libtest-uneven.so" w.htw >out.json
+    ! jq -e '[.runs[].wall_ns] | sort[1] != .[2]' out.json || break
+  done
   json 'peaks, walls = ([r[k] for r in d["runs"]] for k in ("peak_rss_bytes", "wall_ns"))
-assert peaks[0] < peaks[2] < peaks[1] and walls[0] < walls[1] < walls[2], d["runs"]
-assert d["peak_rss_bytes"] == peaks[2] and d["wall_ns"] == walls[1], d["runs"]
+assert peaks[0] < peaks[2] < peaks[1] and sorted(walls)[1] != walls[2], d["runs"]
+assert d["peak_rss_bytes"] == peaks[2] and d["wall_ns"] == sorted(walls)[1], d["runs"]
 assert 17 << 20 > max(s[2] for s in d["timeline"]) - d["baseline_rss_bytes"] >= 16 << 20, d["timeline"]'
 }
 
