@@ -130,6 +130,24 @@ static void half_of_the_margin_of_the_input_at_most(void **state)
     }
 }
 
+// Near the floor, RSS would be below it in some of the replays.
+static void the_floor_has_a_margin(void **state)
+{
+    static struct judge j;
+    static struct judge_report report;
+    struct err e = {0};
+    (void)state;
+    j.n_conditions = 1;
+    assert_int_equal(condition_parse(&j.conditions[0], "peak_rss/peak_live > 2", "glibc", &e), 0);
+    report.seen[0].dividend_bytes = 1e9;
+    judge_expect(&j, &report, 1000000);
+    assert_true(fabs(j.conditions[0].floor_bytes - 1010000) < 1e-6);
+    report.seen[0].dividend_bytes = 1600000;
+    judge_expect(&j, &report, 1000000);
+    assert_true(fabs(j.conditions[0].floor_bytes - 800000) < 1e-6);
+    condition_release(&j.conditions[0]);
+}
+
 static void failures_and_allocators(void **state)
 {
     struct condition c;
@@ -153,6 +171,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_floor_is_under_dividends),
     cmocka_unit_test(the_margin_is_between_the_sides),
     cmocka_unit_test(half_of_the_margin_of_the_input_at_most),
+    cmocka_unit_test(the_floor_has_a_margin),
     cmocka_unit_test(failures_and_allocators),
 };
 

@@ -190,7 +190,7 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
 // Minimum difference between the sides of a comparison in a candidate, as a share of the right
 // side. If half the difference of the input is less, that is the minimum. Without a margin, the
 // search would end at a workload that meets the condition in only half of the replays. RSS differs
-// by a few pages from run to run.
+// by a few pages from run to run. The margin also applies to the floor.
 static const double TIME_MARGIN = 0.1, MEMORY_MARGIN = 0.01;
 
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes)
@@ -199,7 +199,7 @@ void judge_expect(struct judge *j, const struct judge_report *input, uint64_t fl
         struct condition *c = &j->conditions[i];
         const struct condition_seen *seen = &input->seen[i];
         c->expected = (struct condition_expected){true, seen->violation, seen->wait_status};
-        c->floor_bytes = fmin((double)floor_bytes, seen->dividend_bytes / 2);
+        c->floor_bytes = fmin((double)floor_bytes * (1 + MEMORY_MARGIN), seen->dividend_bytes / 2);
         bool times = c->needs & (CONDITION_NEEDS_TIME | CONDITION_NEEDS_LATENCY);
         c->margin = fmin(times ? TIME_MARGIN : MEMORY_MARGIN, seen->margin / 2);
     }
