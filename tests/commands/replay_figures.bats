@@ -124,7 +124,7 @@ for i in range(40):
   bytearray(300)
   time.sleep(0.01)
 END
-  PYTHONMALLOC=malloc "$HEAPTAPE" record -q -o a.ht -- python3 grow.py
+  PYTHONMALLOC=malloc record_with_samples 21 a.ht python3 grow.py
   "$HEAPTAPE" convert -q -o a.htw a.ht
   "$HEAPTAPE" replay -q -r 1 --no-latency --json a.htw >out.json
   json 'f = d["fidelity"]
@@ -232,15 +232,22 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
 
 @test "recorded pace, and N times that" {
   make_workload paced 3 50
-  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --idle 1 w.htw >out.json
-  # A busy machine may delay a call, and all calls after it.
-  json 'print(d["wall_ns"], d["max_lag_ns"])
-assert 0.49e9 <= d["wall_ns"] < 0.9e9 + 2 * d["max_lag_ns"] and d["speed"] == 1
-assert d["rss_after_idle_bytes"] is not None and d["max_lag_ns"] >= 0
-assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
-  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --idle 1 w.htw >out.json
-  json 'print(d["wall_ns"], d["max_lag_ns"])
-assert 0.098e9 <= d["wall_ns"] < 0.4e9 + 2 * d["max_lag_ns"] and d["speed"] == 5'
+  # A busy machine may delay a call, and all calls after it. Repeat the replay if the machine delayed
+  # the end of a thread or the measurement of the overhead, which does not keep the pace.
+  paced() {
+    local speed=$1 min_s=$2 max_s=$3
+    for _ in 1 2 3 4 5 6; do
+      "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed "$speed" --idle 1 w.htw >out.json
+      jq -c '[.wall_ns, .max_lag_ns, .overhead_ns_per_event * .events]' out.json
+      jq -e "(.wall_ns >= $max_s * 1e9 + 2 * .max_lag_ns) or (.overhead_ns_per_event * .events >= .2e9)" out.json || break
+    done
+    json 'assert float(sys.argv[1]) * 1e9 <= d["wall_ns"] < float(sys.argv[2]) * 1e9 + 2 * d["max_lag_ns"]
+assert d["overhead_ns_per_event"] * d["events"] < 0.2e9' "$min_s" "$max_s"
+  }
+  paced recorded 0.49 0.9
+  json 'assert d["speed"] == 1 and d["rss_after_idle_bytes"] is not None and d["max_lag_ns"] >= 0'
+  paced x5 0.098 0.4
+  json 'assert d["speed"] == 5'
   # No replay can keep a pace at which all calls are due at once.
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x1000000 w.htw >out.json
   json 'assert d["max_lag_ns"] > 0'

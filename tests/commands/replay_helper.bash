@@ -18,6 +18,19 @@ replay_verified() {
   sort counts | diff expected -
 }
 
+# record_with_samples N FILE ARGUMENT...: records into FILE, with at least N samples of the program's
+# memory. On a busy machine, the recorder may run too late for that; then the recording is repeated.
+record_with_samples() {
+  local n=$1 file=$2
+  shift 2
+  for _ in 1 2 3 4 5 6; do
+    "$HEAPTAPE" record -q -f -o "$file" "$@"
+    [ "$("$HEAPTAPE" export -q -F csv -t samples "$file" | tail -n +2 | wc -l)" -lt "$n" ] || return 0
+  done
+  echo "fewer than $n samples"
+  return 1
+}
+
 json() {
   python3 -c "import json,os,sys; d=json.load(open('out.json')); $1" "${@:2}"
 }

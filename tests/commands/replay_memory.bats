@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 }
 END
   cc -O0 -o zeroed zeroed.c
-  "$HEAPTAPE" record -q -o used.ht -- ./zeroed used
+  record_with_samples 4 used.ht ./zeroed used
   "$HEAPTAPE" record -q -o unused.ht -- ./zeroed
   "$HEAPTAPE" replay -q -r 1 --no-latency --json used.ht >out.json
   json 'assert d["touch_zeroed"] and d["peak_rss_bytes"] > 39e6, d["peak_rss_bytes"]'
@@ -207,7 +207,7 @@ END
   "$HEAPTAPE" record -q -o zeroed.ht -- ./zeroed
   "$HEAPTAPE" replay -q -r 1 --no-latency --json zeroed.ht >out.json
   json 'assert not d["touch_zeroed"] and d["big_block_measured_bytes"] > 0, d'
-  "$HEAPTAPE" record -q --no-residency -o guessed.ht -- ./zeroed
+  record_with_samples 4 guessed.ht --no-residency ./zeroed
   "$HEAPTAPE" replay -q -r 1 --no-latency --json guessed.ht >out.json
   json 'assert d["touch_zeroed"] and d["big_block_measured_bytes"] == 0, d'
 }
