@@ -229,7 +229,7 @@ END
   for file in damaged-*; do
     for use in events columns ops facts first; do
       status=0
-      timeout 20 "$reader" "$use" "$file" >out 2>err || status=$?
+      timeout 300 "$reader" "$use" "$file" >out 2>err || status=$?
       [ "$status" -le 1 ] || { echo "$use $file: $status" && cat err && false; }
       [ "$(wc -l <err)" -eq "$status" ]
     done
