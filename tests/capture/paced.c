@@ -1,4 +1,5 @@
-// Starts threads that allocate, resize and free blocks with pauses: paced THREADS SECONDS
+// Starts threads that allocate, resize and free blocks with pauses: paced THREADS SECONDS [ROUNDS].
+// Each thread runs for SECONDS and makes at least ROUNDS rounds of calls.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@ enum { PLACES = 300, CALLS = 20 };
 
 static void *blocks[PLACES * 16];
 static double seconds;
+static int rounds;
 
 static double now(void)
 {
@@ -34,7 +36,8 @@ static void *run(void *of)
 {
     void **mine = of;
     uint64_t random = (uint64_t)(mine - blocks) + 1;
-    for (double end = now() + seconds; now() < end; usleep(1000)) {
+    double end = now() + seconds;
+    for (int round = 0; round < rounds || now() < end; round++, usleep(1000)) {
         for (int i = 0; i < CALLS; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             call(&mine[(random >> 33) % PLACES], random);
@@ -46,10 +49,11 @@ static void *run(void *of)
 int main(int argc, char **argv)
 {
     pthread_t threads[16];
-    int n = argc == 3 ? atoi(argv[1]) : 0;
+    int n = argc == 3 || argc == 4 ? atoi(argv[1]) : 0;
     if (n < 1 || n > 16)
         return 2;
     seconds = atof(argv[2]);
+    rounds = argc == 4 ? atoi(argv[3]) : 0;
     for (int i = 0; i < n; i++)
         pthread_create(&threads[i], NULL, run, &blocks[PLACES * i]);
     for (int i = 0; i < n; i++)
