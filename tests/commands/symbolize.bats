@@ -155,7 +155,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   mkdir -p "www/buildid/$id" cache
   cp "$files/away/prog" "www/buildid/$id/executable"
   cp "$files/away/prog" "www/buildid/$id/debuginfo"
-  (cd www && exec timeout 50 python3 -c '
+  (cd www && exec python3 -c '
 import http.server, socketserver
 class quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *a): pass
@@ -164,7 +164,7 @@ with socketserver.TCPServer(("127.0.0.1", 0), quiet) as s:
     import os; os.rename("../port.new", "../port")
     s.serve_forever()' 3>&-) &
   server=$!
-  for _ in $(seq 100); do [ -e port ] && break; sleep 0.1; done
+  wait_until [ -e port ]
   got=$(DEBUGINFOD_URLS="http://127.0.0.1:$(cat port)" DEBUGINFOD_CACHE_PATH="$PWD/cache" program_frames t.ht)
   kill "$server"
   expect "names" [ "$got" = "$named" ]
