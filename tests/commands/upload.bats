@@ -82,22 +82,21 @@ upload() {
   diff -r kept spool
 }
 
-# slow_server HOW: accepts connections, but does not read, answers early, never, or one byte at a
+# slow_server HOW: accepts connections, but does not read, or answers early, never, or one byte at a
 # time.
 slow_server() {
   port=$(free_port)
   python3 - "$port" "$1" 3>&- <<'END' &
 import socket, sys, threading, time
 def serve(s):
-    if sys.argv[2] == "reads":
+    if sys.argv[2] in ("reads", "answers"):
         time.sleep(1000)
     read = 0
-    while read < 30000000:
-        read += len(s.recv(65536))
-        if sys.argv[2] == "early" and read:
-            break
-    if sys.argv[2] == "answers":
-        time.sleep(1000)
+    while read < (1 if sys.argv[2] == "early" else 30000):
+        part = s.recv(65536)
+        if not part:
+            return
+        read += len(part)
     try:
         for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10000:
             s.sendall(bytes([byte]))
@@ -114,10 +113,14 @@ END
 
 @test "upload: a server that never finishes" {
   local how
-  # Larger than the kernel's buffers.
-  head -c 30000000 /dev/zero >spool/web1/redis-1/0.ht
-  cp spool/web1/redis-1/0.ht kept/web1/redis-1
   for how in reads early answers dribbles; do
+    # Larger than the kernel's buffers, or small enough for them: a server that must read the body
+    # may not get a CPU in time.
+    case $how in
+      reads | early) head -c 30000000 /dev/zero >spool/web1/redis-1/0.ht ;;
+      *) head -c 30000 /dev/zero >spool/web1/redis-1/0.ht ;;
+    esac
+    cp spool/web1/redis-1/0.ht kept/web1/redis-1
     slow_server $how
     upload --timeout 2 --wait 1
     expect "status 1" [ "$status" -eq 1 ]
