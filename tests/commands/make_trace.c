@@ -15,7 +15,8 @@
 //                          are resident from page FIRST of the mapping on
 //   lost THREAD WORDS      WORDS words of the thread's stream are missing here
 //   round                  ends a batch; its watermark is the highest stamp so far
-//   end [HZ]               the process and the recording end normally; HZ is the measured clock
+//   exit                   the process ends before the next process starts
+//   end [HZ]               the processes and the recording end normally; HZ is the measured clock
 //                          rate. Without this line, the trace is truncated
 // Stamps are nanoseconds.
 #include "trace/codec.h"
@@ -154,13 +155,19 @@ static void add_record(char *line)
     s->n += codec_put_long(s->words + s->n, &ev);
 }
 
+static void end_process(struct trace_process *p)
+{
+    if (p->end_stamp)
+        return;
+    p->end_stamp = latest;
+    must(trace_write_process_end(&writer, p, &e));
+}
+
 static void end_all(uint64_t clock_hz)
 {
     write_batch();
-    for (uint32_t i = 0; i < n_processes; i++) {
-        processes[i].end_stamp = latest;
-        must(trace_write_process_end(&writer, &processes[i], &e));
-    }
+    for (uint32_t i = 0; i < n_processes; i++)
+        end_process(&processes[i]);
     must(trace_write_end(&writer, latest, clock_hz, &e));
 }
 
@@ -254,7 +261,10 @@ static void do_line(char *line)
         allocator = strdup(line + 10);
     } else if (strncmp(line, "process ", 8) == 0)
         begin_process(line + 8);
-    else if (strncmp(line, "round", 5) == 0)
+    else if (strncmp(line, "exit", 4) == 0) {
+        write_batch();
+        end_process(&processes[n_processes - 1]);
+    } else if (strncmp(line, "round", 5) == 0)
         write_batch();
     else if (strncmp(line, "end", 3) == 0)
         end_all(strtoull(line + 3, NULL, 0));

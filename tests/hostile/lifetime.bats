@@ -161,20 +161,28 @@ kill_recorder() {
   wait "$recorder" || true
 }
 
+# In a pid namespace, no process of another test takes the pid or gets a pid that was used before.
 @test "a killed recorder whose pid was reused by another process" {
   skip_under_sanitizer
   [ -w /proc/sys/kernel/ns_last_pid ] || skip "pids cannot be chosen"
-  kill_recorder idle
-  # Runs in a separate shell, because this shell already had a child with this pid.
-  # shellcheck disable=SC2016 # the inner shell's
-  bash -c 'for ((try = 0; try < 50; try++)); do
-    echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid
-    sleep 100 &
-    [ $! -eq "$0" ] && break
-    kill $!
-  done' "$recorder" 3>&-
-  wait_until [ -s idle.done ]
-  kill "$recorder" || true
+  need_unshare -pfm --mount-proc
+  cat >inside <<'END'
+"$HEAPTAPE" record -q -f -o t.ht -- idle go &
+recorder=$!
+has_begun() {
+  program=$(pgrep -P "$recorder") && [ "$("$HEAPTAPE" ctl "$program" status --json | jq .events)" -ge 1 ]
+}
+until has_begun 2>/dev/null; do sleep 0.02; done
+kill -9 "$recorder"
+wait "$recorder"
+# Runs in a separate shell, because this shell already had a child with this pid.
+bash -c 'echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid; sleep 100 & echo $! >reused' "$recorder"
+echo "$recorder" >recorder
+touch go
+until [ -s idle.done ]; do sleep 0.02; done
+END
+  timeout -k 1 120 unshare -pfm --mount-proc bash inside 3>&-
+  expect "the pid" [ "$(cat reused)" -eq "$(cat recorder)" ]
 }
 
 @test "after a recorder was killed, new processes are not recorded, and the next recorder removes its session" {
