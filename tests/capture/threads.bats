@@ -77,11 +77,11 @@ assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, 
 }
 
 # share TIMES LEAST MOST: records a program that works TIMES as long between its calls as in malloc.
-# The share of malloc must be between LEAST and MOST. Other load interrupts timed calls, so one
-# correct recording of five is sufficient.
+# The share of malloc must be between LEAST and MOST. Other load interrupts timed calls: beside 35
+# runnable threads, up to 8 % of the recordings are wrong. One correct recording of ten is sufficient.
 share() {
   local i
-  for i in 1 2 3 4 5; do
+  for ((i = 0; i < 10; i++)); do
     LD_PRELOAD="$PWD/slow.so" "$HEAPTAPE" record -q -f -o s.ht ./works "$1"
     "$HEAPTAPE" stat --json s.ht >stat.json
     jq -r '(.cpu_ns - .recording_cpu_ns) as $cpu | "\(.calls_min_cpu_ns / $cpu) to \(.calls_max_cpu_ns / $cpu)"' \
