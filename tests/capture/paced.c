@@ -1,5 +1,8 @@
-// Starts threads that allocate, resize and free blocks with pauses: paced THREADS SECONDS [ROUNDS].
-// Each thread runs for SECONDS and makes at least ROUNDS rounds of calls.
+// Starts threads that allocate, resize and free blocks with pauses:
+// paced THREADS SECONDS [ROUNDS [ROUNDS_A_PASS]]. Each thread runs for SECONDS and makes at least
+// ROUNDS rounds of calls. The recorder makes a pass after every ROUNDS_A_PASS rounds of a thread.
+#include "heaptape/heaptape.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +13,7 @@ enum { PLACES = 300, CALLS = 20 };
 
 static void *blocks[PLACES * 16];
 static double seconds;
-static int rounds;
+static int rounds, rounds_a_pass;
 
 static double now(void)
 {
@@ -37,11 +40,14 @@ static void *run(void *of)
     void **mine = of;
     uint64_t random = (uint64_t)(mine - blocks) + 1;
     double end = now() + seconds;
-    for (int round = 0; round < rounds || now() < end; round++, usleep(1000)) {
+    for (int round = 0; round < rounds || now() < end; round++) {
         for (int i = 0; i < CALLS; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             call(&mine[(random >> 33) % PLACES], random);
         }
+        usleep(1000);
+        if (mine == blocks && rounds_a_pass && round % rounds_a_pass == 0)
+            heaptape_sync();
     }
     return NULL;
 }
@@ -49,11 +55,12 @@ static void *run(void *of)
 int main(int argc, char **argv)
 {
     pthread_t threads[16];
-    int n = argc == 3 || argc == 4 ? atoi(argv[1]) : 0;
+    int n = argc >= 3 && argc <= 5 ? atoi(argv[1]) : 0;
     if (n < 1 || n > 16)
         return 2;
     seconds = atof(argv[2]);
-    rounds = argc == 4 ? atoi(argv[3]) : 0;
+    rounds = argc > 3 ? atoi(argv[3]) : 0;
+    rounds_a_pass = argc > 4 ? atoi(argv[4]) : 0;
     for (int i = 0; i < n; i++)
         pthread_create(&threads[i], NULL, run, &blocks[PLACES * i]);
     for (int i = 0; i < n; i++)

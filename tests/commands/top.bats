@@ -145,7 +145,7 @@ on_terminal() {
 @test "top: tables while the recording is ahead of top" {
   skip_under_sanitizer
   # More data than top reads within a few tables.
-  printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 20000000; i++) free(malloc(i %% 100 + 1)); }\n' >many.c
+  printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 8000000; i++) free(malloc(i %% 100 + 1)); }\n' >many.c
   gcc -O0 -o many many.c
   "$HEAPTAPE" record -q -f -o many.ht -- ./many
   # A complete trace has no writer, so top prints one table.
