@@ -3,9 +3,9 @@
 rows, and prints the terminal's final state.
 
 Steps, in order: wait:TEXT (until it is written after the previous step), key:CHARACTER (or up,
-down, left, right), size:ROWSxCOLUMNS, signal:NAME (to the program), stopped: (until the program
-is stopped and the terminal restored), append:FILE (bytes that are not part of a trace). Exits
-with 1 if a step takes more than 60 seconds.
+down, left, right), size:ROWSxCOLUMNS (until a screen of this size is drawn), signal:NAME (to the
+program), stopped: (until the program is stopped and the terminal restored), append:FILE (bytes that
+are not part of a trace). Exits with 1 if a step takes more than 60 seconds.
 """
 
 import fcntl
@@ -62,6 +62,18 @@ class Terminal:
                 sys.exit("terminal.py: '%s' was not written; the end is %r" % (text.decode(), self.out[-300:]))
         self.seen = len(self.out)
 
+    def await_size(self):
+        """Waits for a screen of the new size. A screen of the old size may still be unread."""
+        end = time.time() + SECONDS
+        while self.fits() != (True, True):
+            if time.time() > end or not self.read(0.1):
+                sys.exit("terminal.py: no screen of %d rows and %d columns; the end is %r" % (*self.size, self.out[-300:]))
+
+    def fits(self):
+        """Returns whether the last screen after the resize has few enough rows, and the width."""
+        after = [s for s in screens(self.out[self.resized:]) if b"live " in s][-1:]
+        return after and (len(lines(after[0])) <= self.size[0], longest(after) == self.size[1])
+
     def stopped(self):
         end = time.time() + SECONDS
         while os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG) == (0, 0):
@@ -88,6 +100,7 @@ class Terminal:
             rows, columns = (int(n) for n in text.split("x"))
             self.seen = self.resized = len(self.out)
             self.resize(rows, columns)
+            self.await_size()
         elif what == "signal":
             self.seen = len(self.out)
             os.kill(self.pid, getattr(signal, "SIG" + text))
@@ -134,10 +147,9 @@ def main():
     print("restored" if t.is_restored() else "not restored: %r" % t.out[-100:])
     print("bold", int(b"\x1b[1m" in t.out))
     if t.resized is not None:
-        after = [s for s in screens(t.out[t.resized:]) if b"live " in s][-1:]
-        few = len(lines(after[0])) <= t.size[0]
+        few, wide = t.fits()
         print("after resize: %s %d rows, %s %d columns" % ("at most" if few else "more than", t.size[0],
-              "cut at" if longest(after) == t.size[1] else "not cut at", t.size[1]))
+              "cut at" if wide else "not cut at", t.size[1]))
 
 
 if __name__ == "__main__":
