@@ -148,7 +148,12 @@ fill" ]
   LD_BIND_NOW=1 "$HEAPTAPE_PROGRAMS/service" 4 >out 3>&- &
   local service=$!
   wait_until grep -qsx ready out
-  timeout 120 "$HEAPTAPE" record -o a.hta --aggregate --pid "$service" --duration 1 2>err 3>&-
+  "$HEAPTAPE" record -o a.hta --aggregate --pid "$service" 2>err 3>&- &
+  recorder=$!
+  wait_until has_events "$service" 1001
+  "$HEAPTAPE" ctl "$service" detach
+  wait "$recorder"
+  recorder=
   kill -USR1 "$service"
   wait "$service"
   heaptape stat --json a.hta

@@ -54,7 +54,7 @@ END
 
 @test "--follow=none does not wait for children" {
   skip_under_sanitizer
-  record_options=--follow=none record sh -c 'sleep 20 >/dev/null 2>&1 & echo $! >pid'
+  record_options=--follow=none record sh -c 'sleep 110 >/dev/null 2>&1 & echo $! >pid'
   kill "$(cat pid)"
   [ "$status" -eq 0 ]
 }
