@@ -12,7 +12,7 @@ setup_file() {
 
 # The reported number of lost records, if it is exact.
 number_said() {
-  sed -n 's/^heaptape: \([0-9 ]*\) records\? w[a-z]* lost$/\1/p' err | tr -d ' '
+  sed -n 's/^heaptape: \([0-9 ]*\) records\? w[a-z]* lost.*$/\1/p' err | tr -d ' '
 }
 
 # Succeeds if more calls are reported as missing than were counted.
