@@ -4,9 +4,14 @@ json() {
   python3 -c "import json,sys; d=json.load(open('out.json')); $1"
 }
 
-# Writes burst.htw: a service frees a burst of blocks except for every 25th block and continues.
-# glibc keeps the pages of the burst, because live blocks lie above them.
-burst() {
+# A budget that suffices for all repetitions on any machine: 9 of each setting, some 10 s in all.
+budget=3600
+
+# Writes burst and burst.htw: a service frees a burst of blocks except for every 25th block and
+# continues. glibc keeps the pages of the burst, because live blocks lie above them.
+setup_file() {
+  [ -z "$HEAPTAPE_SANITIZED" ] || return 0
+  cd "$BATS_FILE_TMPDIR" || return
   cat >burst.c <<'END'
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +33,15 @@ END
   "$HEAPTAPE" convert -q -o burst.htw burst.ht
 }
 
+# Links burst and burst.htw into the folder of the test.
+burst() {
+  ln -s "$BATS_FILE_TMPDIR"/burst{,.htw} .
+}
+
 @test "a burst: advise suggests malloc_trim and says that the program must call it" {
   skip_under_sanitizer
   burst
-  "$HEAPTAPE" advise -q --json --budget 100 burst.htw >out.json
+  "$HEAPTAPE" advise -q --json --budget $budget burst.htw >out.json
   json 'present, *settings = d["settings"]
 assert present["group"] == "present" and present["setting"] == "glibc" and present["environment"] == ""
 trims = [s for s in settings if "malloc_trim(0)" in s["setting"]]
@@ -59,7 +69,7 @@ assert means == sorted(means)'
 @test "the text output: what to deploy, and ratios to the first row" {
   skip_under_sanitizer
   burst
-  heaptape advise -q --budget 100 --rank end --real burst.htw -- ./burst
+  heaptape advise -q --budget $budget --rank end --real burst.htw -- ./burst
   [ "$status" -eq 0 ]
   # Of the best settings, those with malloc_trim cannot be set from outside.
   has "$output" "  the program: not run, because no variable sets this"
@@ -93,7 +103,7 @@ void free(void *p) { __libc_free(p); }
 void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
 void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
 END
-  "$HEAPTAPE" advise -q --json --budget 100 -a jemalloc --real burst.htw -- ./burst >out.json
+  "$HEAPTAPE" advise -q --json --budget $budget -a jemalloc --real burst.htw -- ./burst >out.json
   json 'present, named = d["settings"][0], set(filter(None, [*d["best"].values(), *d["best_without_more_cpu"].values()]))
 for s in d["settings"]: # the program runs with the best settings that have an environment
     runs = s is present or (s["setting"] in named and s["environment"] is not None)
@@ -143,7 +153,7 @@ void free(void *p) { __libc_free(p); }
 void *calloc(size_t k, size_t m) { return __libc_calloc(k, m); }
 void *realloc(void *p, size_t bytes) { return __libc_realloc(p, bytes); }
 END
-  heaptape advise -q --budget 100 w.htw
+  heaptape advise -q --budget $budget w.htw
   [ "$status" -eq 0 ]
   has "$output" "not tried:"
   grep -q "^  mimalloc: .*malloc.*" <<<"$output"
