@@ -96,9 +96,19 @@ cause() {
   begin ${under:-} "$HEAPTAPE_PROGRAMS/verdicts" "$1"
 }
 
+# doctor ARGUMENT...: runs doctor. A look has a time limit. If heaptape had no CPU for a second, the
+# limit left blocks unread, as the answer says, and doctor runs again.
+doctor() {
+  local i
+  for i in 1 2 3 4 5; do
+    heaptape doctor "$@"
+    [[ "$output" == *" was not read."* ]] || return 0
+  done
+}
+
 # doctor_json OPTION...: runs `doctor --json` on $program.
 doctor_json() {
-  heaptape doctor --json "$@" "$program"
+  doctor --json "$@" "$program"
   [ "$status" -eq 0 ]
 }
 
@@ -132,7 +142,7 @@ fits() {
 is_verdict() {
   doctor_json
   expect "verdict $1" [ "$(json .verdict.kind)" = "$1" ]
-  heaptape doctor "$program"
+  doctor "$program"
   expect "status 0" [ "$status" -eq 0 ]
   fits
 }
@@ -263,7 +273,7 @@ is_verdict() {
 @test "doctor: stopped and traced processes are sampled as they are" {
   cause pinned
   kill -STOP "$program"
-  heaptape doctor "$program"
+  doctor "$program"
   [ "$status" -eq 0 ]
   says "The process is stopped."
   says "malloc_trim(0)"
