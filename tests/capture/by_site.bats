@@ -190,11 +190,12 @@ for s in sites["sites"]:
     of[name] = s
     low, high = s["allocated_bytes_range"]
     assert low <= s["allocated_bytes"] <= high, s
-# 460 and 150 stacks are expected. The limits are 5 standard deviations.
+# 460 and 150 stacks are expected. By the Poisson distribution, one of the limits is exceeded in less
+# than one of 10^6 recordings.
 assert abs(of["more"]["allocated_bytes"] / 30e6 - 1) < 0.25, of["more"]
-assert abs(of["less"]["allocated_bytes"] / 10e6 - 1) < 0.4, of["less"]
+assert abs(of["less"]["allocated_bytes"] / 10e6 - 1) < 0.43, of["less"]
 assert of["once"]["allocated_bytes"] == 5000000, of["once"]
-assert abs(of["less"]["live_at_end_bytes"] / 10e6 - 1) < 0.4 and of["more"]["live_at_end_bytes"] < 1e6
+assert abs(of["less"]["live_at_end_bytes"] / 10e6 - 1) < 0.43 and of["more"]["live_at_end_bytes"] < 1e6
 total = sum(s["allocated_bytes"] for s in sites["sites"])
 exact = json.load(open("all.json"))["requested_bytes"]
 assert abs(total / exact - 1) < 0.2, (total, exact)
@@ -224,13 +225,14 @@ END
 }
 
 # One stack per 64 KiB gives some hundreds of samples in this small recording. Each site is a stack,
-# and most sites are small. HEAPTAPE_TEST_SAMPLES changes the number of 10 samples.
+# and most sites are small. HEAPTAPE_TEST_SAMPLES changes the number of 30 samples, which have about 90
+# intervals for the bytes live at the end.
 @test "call sites: intervals of samples drawn from a whole recording contain the true sum" {
   skip_under_sanitizer
   server_program server
   "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./server 500
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
-  "$HEAPTAPE_PROGRAMS/sample_sites" t.htw "${HEAPTAPE_TEST_SAMPLES:-10}" 65536 >seen
+  "$HEAPTAPE_PROGRAMS/sample_sites" t.htw "${HEAPTAPE_TEST_SAMPLES:-30}" 65536 >seen
   cat seen
   [ "$(wc -l <seen)" -eq 3 ]
   while read -r figure shown held permille error; do
@@ -239,8 +241,9 @@ END
     # from the variance n x 0.05 x 0.95.
     excess=$((100 * (shown - held) - 5 * shown))
     expect "$figure: intervals that contain the true sum" [ $((excess > 0 ? excess * excess : 0)) -le $((16 * 475 * shown)) ]
-    expect "$figure: no bias" [ "$permille" -gt $((1000 - 4 * error)) ]
-    expect "$figure: no bias" [ "$permille" -lt $((1000 + 4 * error)) ]
+    # A sum without bias is outside 5.5 standard errors in one of 10^7 recordings.
+    expect "$figure: no bias" [ $((2 * permille)) -gt $((2000 - 11 * error)) ]
+    expect "$figure: no bias" [ $((2 * permille)) -lt $((2000 + 11 * error)) ]
     expect "$figure: enough samples to detect a bias" [ "$error" -lt 150 ]
   done <seen
 }
