@@ -30,6 +30,10 @@ enum {
     // millisecond).
     COST_SHARE = 200,
     COST_FREE = 1 << 21,
+    // A measurement that takes more ticks than these was interrupted. The additional time does not
+    // count, because the program pays nothing for it.
+    MAX_BLOCK_TICKS = 1 << 18,
+    MAX_PAGE_TICKS = 1 << 7,
     // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of this
     // budget, so that time remains for larger blocks.
     SMALL_BYTES = 1 << 15,
@@ -356,9 +360,21 @@ static uint64_t begin_cost(struct producer_process *p)
     return clock_ticks(p->clock);
 }
 
-static void end_cost(struct producer_process *p, uint64_t begun)
+// Returns the maximum cost of the measurement of a block.
+static uint64_t max_cost(uint64_t pages)
 {
-    atomic_fetch_add_explicit(&p->residency.ticks, clock_ticks(p->clock) - begun,
+    return MAX_BLOCK_TICKS + pages * MAX_PAGE_TICKS;
+}
+
+static uint64_t cost_since(const struct producer_process *p, uint64_t begun, uint64_t max)
+{
+    uint64_t ticks = clock_ticks(p->clock) - begun;
+    return ticks < max ? ticks : max;
+}
+
+static void end_cost(struct producer_process *p, uint64_t begun, uint64_t pages)
+{
+    atomic_fetch_add_explicit(&p->residency.ticks, cost_since(p, begun, max_cost(pages)),
                               memory_order_relaxed);
 }
 
@@ -376,7 +392,7 @@ static void choose_block(struct producer_process *p, uint64_t address, struct bl
         return;
     b->chosen = each_part(p, start, pages, count_part, &m);
     b->resident = m.resident;
-    end_cost(p, begun);
+    end_cost(p, begun, pages);
 }
 
 static bool count_resident(struct producer_process *p, uint64_t address, const struct block *b,
@@ -426,7 +442,7 @@ static void measure_block(struct producer_process *p, struct producer_thread *t,
     if (b->pid != p->pid && !can_afford(p, b->size, begun))
         return;
     bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
-    end_cost(p, begun);
+    end_cost(p, begun, b->size / bytes);
     const struct event ev = {.kind = HT_RESIDENCY,
                              .ptr = address,
                              .size = b->size,
@@ -513,29 +529,39 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
     }
 }
 
+// Returns true if live blocks like this block are measured.
+static bool is_followed(const struct producer_process *p, uint64_t address, const struct block *b)
+{
+    return address > RESERVED && b->pid == p->pid && b->chosen && b->size >= FOLLOWED_BYTES &&
+           b->size <= FOLLOWED_MAX_BYTES;
+}
+
 // Measures a live block again. Records nothing if another thread releases the block at the same
-// time. `now` is in ticks and must not be later than the current time.
-static void follow_block(struct producer_process *p, struct producer_thread *t,
-                         struct producer_stream *stream, struct residency_entry *at, uint64_t now)
+// time. `now` is in ticks and must not be later than the current time. Returns the maximum cost.
+static uint64_t follow_block(struct producer_process *p, struct producer_thread *t,
+                             struct producer_stream *stream, struct residency_entry *at,
+                             uint64_t now)
 {
     uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire),
              bytes = page_bytes();
     struct block b = at->block;
     struct measured m;
-    if (address <= RESERVED || b.pid != p->pid || !b.chosen || b.size < FOLLOWED_BYTES ||
-        b.size > FOLLOWED_MAX_BYTES || !count_resident(p, address, &b, &m))
-        return;
+    if (!is_followed(p, address, &b))
+        return 0;
+    uint64_t max = max_cost(b.size / bytes);
+    if (!count_resident(p, address, &b, &m))
+        return max;
     uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
              used = atomic_load_explicit(&at->used, memory_order_relaxed);
     if (seen == m.resident + 1) {
         // Resident pages of zeros may be used later without changing the count.
         if (!b.zeroed || used == m.resident * bytes)
             atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
-        return;
+        return max;
     }
     if (!count_used_pages(p, address, &b, &m) ||
         atomic_load_explicit(&at->address, memory_order_acquire) != address)
-        return;
+        return max;
     uint64_t unchanged_at = atomic_exchange_explicit(&at->unchanged_at, 0, memory_order_relaxed);
     const struct event ev = {
         .kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
@@ -543,15 +569,16 @@ static void follow_block(struct producer_process *p, struct producer_thread *t,
     // The exchange fails if the entry now belongs to another block.
     if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1,
                                                  memory_order_release, memory_order_relaxed))
-        return;
+        return max;
     put_unchanged(p, t, stream, address, used, seen ? unchanged_at : 0);
     producer_stream_put(p, t, stream, &ev);
+    return max;
 }
 
 void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream)
 {
-    uint64_t begun = begin_cost(p),
+    uint64_t begun = begin_cost(p), max = MAX_BLOCK_TICKS,
              due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
     if (begun < due || is_forbidden(p) ||
         !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX,
@@ -560,14 +587,14 @@ void producer_residency_follow(struct producer_process *p, struct producer_threa
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 &
             1)
-            follow_block(p, t, stream, &memory->entries[i], begun);
+            max += follow_block(p, t, stream, &memory->entries[i], begun);
     }
     uint64_t now = begin_cost(p),
              pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
     pause = pause < FOLLOW_MIN_TICKS   ? FOLLOW_MIN_TICKS
             : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS
                                        : pause;
-    uint64_t paid = (now - begun) * COST_SHARE;
+    uint64_t paid = cost_since(p, begun, max) * COST_SHARE;
     atomic_store_explicit(&p->residency.due, now + (paid > pause ? paid : pause),
                           memory_order_release);
 }
