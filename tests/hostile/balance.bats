@@ -9,6 +9,8 @@ setup_file() {
   # With an argument, exits after the recorder has examined it.
   printf '#include "recorder.h"\nint main(int n, char **a) { if (n > 1) recorder_wait_examined(); return 0; }\n' >static.c
   gcc -I"$HEAPTAPE_SOURCE/tests/hostile" -static -o static static.c
+  printf '#include <sys/wait.h>\n#include <unistd.h>\nint main(void) { for (int i = 0; i < 8000; i++) { if (!fork()) _exit(0); wait(0); } return 0; }\n' >forks.c
+  gcc -static -o forks forks.c
   printf '#include <stdlib.h>\nvoid work(void) { for (int i = 0; i < 9; i++) malloc(1000); }\n' >deep.c
   gcc -w -fno-builtin -shared -fPIC -o deep.so deep.c
   cat >opens.c <<'END'
@@ -39,7 +41,7 @@ setup() {
   cd "$BATS_TEST_TMPDIR" || return
   unset NO_COLOR HEAPTAPE_CLOCK
   skip_under_sanitizer
-  ln -s "$BATS_FILE_TMPDIR"/{plain,static,deep.so,opens,own} .
+  ln -s "$BATS_FILE_TMPDIR"/{plain,static,forks,deep.so,opens,own} .
   PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
@@ -224,11 +226,10 @@ END
   "$HEAPTAPE" record -f -o t.ht -- sh -c './static examined; echo >begun; read -r line <go' 2>err 3>&- &
   local recorder=$!
   wait_until [ -s begun ]
-  # The kernel queues 4 MiB of reports for the recorder: this starts and ends more processes. A
-  # separate shell starts the processes, because the shell of bats runs a trap at each command.
+  # The kernel queues 4 MiB of reports for the recorder: this starts and ends more processes.
   kill -STOP "$recorder"
   wait_until is_stopped "$recorder"
-  bash -c 'for ((i = 0; i < 8000; i++)); do (:); done'
+  ./forks
   kill -CONT "$recorder"
   echo >go
   wait "$recorder"
