@@ -108,16 +108,17 @@ records_beside() {
   bats_require_minimum_version 1.5.0
   mkfifo go
   # shellcheck disable=SC2016 # the inner shell's
-  program='read -r x <go; exec manythreads 300'
+  program='read -r x <go; exec manythreads 600'
   (echo >go) &
   all_calls bash -c "$program"
-  calls=$((all - 3 * 300))
+  calls=$((all - 3 * 600))
   "$HEAPTAPE" record -f -o t.ht -- bash -c "$program" >out 2>err &
   recorder=$!
   wait_until grep -q '[.]spool' /proc/$recorder/maps
-  # The limit allows a spool of 128 chunks in addition to the spool of the shell, but not a spool of
-  # 512 chunks.
-  prlimit --pid $recorder --as=$((($(awk '/VmSize/ { print $2 }' /proc/$recorder/status) + 16384) * 1024))
+  # The limit of 32 MiB allows the first 64 chunks of a spool, with 4 MiB, and what else the recorder
+  # may map: 8 MiB for the stack of a thread, and up to 8 MiB for buffers. It does not allow the 64 MiB
+  # of 1024 chunks, even if the spool of the shell and a buffer of 4 MiB are unmapped afterwards.
+  prlimit --pid $recorder --as=$((($(awk '/VmSize/ { print $2 }' /proc/$recorder/status) + 32768) * 1024))
   echo >go
   status=0
   wait $recorder || status=$?
