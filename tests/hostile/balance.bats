@@ -270,7 +270,7 @@ END
   case $stderr in *"could not be read"*) skip "the recorder did not find the spool in time" ;; esac
   # Records that the recorder had not read yet are lost.
   lost=()
-  [[ "$stderr" != *"records were lost"* ]] || lost=("at least $number records were lost \(see the lines below\)")
+  [[ "$stderr" != *" lost (see"* ]] || lost=("at least $number records? w(as|ere) lost \(see the lines below\)")
   same "${lost[@]}" "recording turned itself off in process [0-9]+ \(evil\): its spool was truncated \(remove the cause, and record again\)"
   has_finding turned_off
 }
