@@ -77,10 +77,12 @@ __attribute__((noinline)) static void remember_session(void)
 static void leak(void)
 {
     report_ready();
-    for (;; pace(1)) {
-        for (unsigned i = 0; i < 5; i++) // requests whose blocks are all freed
-            free(get(500 + i));
-        remember_session();
+    for (;; pace(10)) {
+        for (unsigned i = 0; i < 10; i++) {
+            for (unsigned k = 0; k < 5; k++) // requests whose blocks are all freed
+                free(get(500 + k));
+            remember_session();
+        }
     }
 }
 
@@ -90,8 +92,8 @@ __attribute__((noinline)) static void cache(void)
     static void *entries[ENTRIES];
     unsigned seed = 1;
     report_ready();
-    for (;; pace(1)) {
-        for (unsigned i = 0; i < 4; i++) {
+    for (;; pace(10)) {
+        for (unsigned i = 0; i < 40; i++) {
             size_t k = (size_t)rand_r(&seed) % ENTRIES;
             free(entries[k]);
             entries[k] = get(1000);
@@ -99,13 +101,13 @@ __attribute__((noinline)) static void cache(void)
     }
 }
 
-// Allocates small blocks and frees all but 1 in `survivors`. If `survivors` is 0, frees all blocks.
-static void batch(size_t total, unsigned survivors)
+// Allocates blocks and frees all but 1 in `survivors`. If `survivors` is 0, frees all blocks.
+static void batch(size_t total, size_t size, unsigned survivors)
 {
-    size_t n = total / 128;
+    size_t n = total / size;
     void **blocks = get(n * sizeof *blocks);
     for (size_t i = 0; i < n; i++)
-        blocks[i] = get(128);
+        blocks[i] = get(size);
     for (size_t i = 0; i < n; i++) {
         if (!survivors || i % survivors)
             free(blocks[i]);
@@ -116,14 +118,15 @@ static void batch(size_t total, unsigned survivors)
 static void saw(void)
 {
     report_ready();
-    // Memory stays low for a second even if a batch takes longer than that.
+    // Memory stays low for a second even if a batch takes longer than that. A batch has few blocks,
+    // so that it is soon over on a busy machine, too.
     for (;; nap(1000))
-        batch(20 << 20, 0);
+        batch(20 << 20, 2000, 0);
 }
 
 static void pinned(void)
 {
-    batch(60 << 20, 200);
+    batch(60 << 20, 128, 200);
     idle();
 }
 
@@ -131,7 +134,7 @@ static unsigned used; // number of threads that have used their memory
 
 static void *use_arena(void *arg)
 {
-    batch(4 << 20, 500);
+    batch(4 << 20, 128, 500);
     __atomic_add_fetch(&used, 1, __ATOMIC_RELEASE);
     for (;; nap(1000))
         free(get(100));
