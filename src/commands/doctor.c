@@ -34,7 +34,7 @@ extern const struct command cmd_doctor;
 
 enum {
     WATCH_LOOKS = 120,
-    MAX_COST = 20, // a look takes at most 1/MAX_COST of the time between looks
+    MAX_COST = 20, // the CPU time of a look is at most 1/MAX_COST of the time between looks
 };
 
 struct doctor_options {
@@ -77,7 +77,7 @@ struct doctor_watch {
     pid_t pid;
     uint64_t start_ns, until_ns;
     uint64_t low, high; // RSS since the previous look; low is UINT64_MAX before the first sample
-    uint64_t cost_ns;   // cost of the last look
+    uint64_t cost_ns;   // CPU time of the last look
     bool shows_line;
     bool asks; // read the allocator's statistics in each look
 };
@@ -102,7 +102,8 @@ static void ask_allocator(struct doctor_watch *w, struct look *l)
 static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
 {
     struct look l;
-    uint64_t start = clock_monotonic_ns();
+    // On a busy machine, a look takes much longer than its CPU time.
+    uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int rc = look_take(&l, w->pid, max_ns, e);
     if (rc < 0)
         return rc;
@@ -110,7 +111,7 @@ static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
     if (w->doctor.looks && l.image != first->image)
         return err_set(e, -ESRCH, "%ld: the process executed another program", (long)w->pid);
     // The wait for a thread that can make the calls is not part of the cost.
-    w->cost_ns = clock_monotonic_ns() - start;
+    w->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
     if (w->asks)
         ask_allocator(w, &l);
     w->low = l.rss_bytes < w->low ? l.rss_bytes : w->low;
