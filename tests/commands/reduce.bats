@@ -168,7 +168,7 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
 
 # has_ended PID: the process does not exist, or is a zombie of a parent that does not wait for it.
 has_ended() {
-  ! grep -s '^State:' "/proc/$1/status" | grep -qv Z
+  [ -z "$(grep -s '^State:' "/proc/$1/status" | grep -v Z)" ]
 }
 
 @test "reduce: an interrupt writes the best result so far, and leaves no processes or files" {
