@@ -107,9 +107,26 @@ END
   [ "$(data b.html "min(t[3] for t in d['results'][0]['result']['timeline'])")" = 1 ]
 }
 
-# Records a program with known call sites and hostile names into t.htw.
+# once NAME COMMAND: runs the command in the directory NAME, which the tests of this file share, unless
+# an earlier test did. Copies the files of the directory.
+once() {
+  local shared=$BATS_FILE_TMPDIR/$1
+  if [ ! -e "$shared.made" ]; then
+    rm -rf "$shared"
+    mkdir "$shared"
+    (cd "$shared" && set -e && "$2")
+    : >"$shared.made"
+  fi
+  find "$shared" -maxdepth 1 -type f -exec cp {} . ';'
+}
+
+# Records a program with known call sites and hostile names into t.ht and t.htw.
 with_sites() {
   skip_under_sanitizer
+  once sites record_sites
+}
+
+record_sites() {
   mkdir 'a<b>'
   cat >'a<b>/<img src=x>.c' <<'END'
 #include <stdlib.h>
@@ -489,9 +506,18 @@ browser() {
   chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no Chromium to open the page with"
 }
 
-# Records a program with a leak, a burst, a cache, and short-lived buffers in named threads. The
-# recorder samples an idle program at least every 1.5 seconds.
+# Records a program with a leak, a burst, a cache, and short-lived buffers in named threads into
+# heap.ht, and makes its report.
 with_heap() {
+  skip_under_sanitizer
+  once heap record_heap
+}
+
+# The recorder samples an idle program at least every 1.5 seconds. Records again if the recorder did
+# not get a CPU while the program was idle at its end, with 10,000 leaked blocks: a map of a heap that
+# changes meanwhile is inexact.
+record_heap() {
+  local i
   cat >heap.c <<'END'
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -505,10 +531,14 @@ __attribute__((noinline)) void buffer(int i) { char *b = malloc(20 + i % 3000); 
 __attribute__((noinline)) void burst(void) { void *b[300]; for (int i = 0; i < 300; i++) b[i] = malloc(5000); for (int i = 0; i < 300; i++) free(b[i]); }
 __attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) { leak(i); cache(i); buffer(i); if (i == n / 2) burst(); } }
 static void *helper(void *unused) { pthread_setname_np(pthread_self(), "helper"); work(2000); usleep(2500000); return unused; }
-int main(void) { pthread_t t; pthread_create(&t, NULL, helper, NULL); pthread_join(t, NULL); work(8000); return 0; }
+int main(void) { pthread_t t; work(8000); pthread_create(&t, NULL, helper, NULL); pthread_join(t, NULL); return 0; }
 END
   gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o heap heap.c -lpthread
-  "$HEAPTAPE" record -q --stacks -o heap.ht -- ./heap
+  for i in 1 2 3 4 5; do
+    "$HEAPTAPE" record -q -f --stacks -o heap.ht -- ./heap
+    "$HEAPTAPE" stat --rss --at end --json heap.ht >rss.json
+    jq -e '.page_maps > 0 and .blocks >= 10000' rss.json >/dev/null && break
+  done
   "$HEAPTAPE" report -q heap.ht
 }
 
@@ -581,7 +611,7 @@ end = lambda key: sum(row[-1] for row in m[key])
 # Including the block headers of the allocator.
 live = r["live_bytes"] + r["rounding_bytes"]
 assert live <= end("occupied_bytes") <= live + r["allocator_bytes"], (end("occupied_bytes"), r)
-assert abs(end("stranded_bytes") - r["pinned"]["stranded_bytes"]) <= 0.02 * r["pinned"]["stranded_bytes"] + 8192, (end("stranded_bytes"), r["pinned"])
+assert end("stranded_bytes") == r["pinned"]["stranded_bytes"], (end("stranded_bytes"), r["pinned"])
 named = {s["site"]: s["function"] for s in m["sites"]}
 first = max((p for row in m["pinning"] for p in row[-1]), key=lambda p: p[1])
 assert "heap.c" in named[first[0]], named

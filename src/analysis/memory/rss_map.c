@@ -120,13 +120,29 @@ static void count_pages(struct sweep *s)
     }
 }
 
-// Finds the call sites whose blocks begin in a row and pin its sparse pages.
-static int find_pins(struct sweep *s, struct rss_map_cell *cell, size_t from, size_t to)
+// The pages of a row.
+struct row_pages {
+    const struct trace_pages *pages;
+    uint64_t first, end;
+};
+
+// A block may extend into the next row. Its page there counts in that row only.
+static bool counts_in_row(const void *context, uint64_t page)
+{
+    const struct row_pages *row = context;
+    return page >= row->first && page < row->end && rss_is_resident(row->pages, page);
+}
+
+// Finds the call sites whose blocks pin the sparse pages of a row.
+static int find_pins(struct sweep *s, size_t row, size_t from, size_t to)
 {
     struct fragmentation found;
-    const struct fragmentation_heap h = {s->heap->events,  s->rss->pages.page_bytes,
-                                         s->blocks + from, to - from,
-                                         rss_is_resident,  &s->rss->pages};
+    struct rss_map *m = s->map;
+    struct rss_map_cell *cell = &m->cells[row][m->n_moments];
+    uint64_t bytes = s->rss->pages.page_bytes, first = m->addresses[row] / bytes;
+    const struct row_pages pages = {&s->rss->pages, first, first + m->row_bytes / bytes};
+    const struct fragmentation_heap h = {s->heap->events, bytes,         s->blocks + from,
+                                         to - from,       counts_in_row, &pages};
     int rc = fragmentation_find(&found, &h);
     if (rc == 0) {
         const struct fragmentation_groups *sites = &found.by[FRAGMENTATION_BY_SITE];
@@ -142,17 +158,24 @@ static int find_pins(struct sweep *s, struct rss_map_cell *cell, size_t from, si
     return rc;
 }
 
+static uint64_t end_of(const struct fragmentation_block *b)
+{
+    return b->address + (b->bytes ? b->bytes : 1);
+}
+
 static int find_all_pins(struct sweep *s)
 {
     struct rss_map *m = s->map;
     int rc = 0;
-    for (size_t row = 0, from = 0, to; rc == 0 && row < m->n_rows; row++, from = to) {
-        while (from < s->n && s->blocks[from].address < m->addresses[row])
+    for (size_t row = 0, from = 0, to; rc == 0 && row < m->n_rows; row++) {
+        while (from < s->n && end_of(&s->blocks[from]) <= m->addresses[row])
             from++;
         for (to = from; to < s->n && s->blocks[to].address < m->addresses[row] + m->row_bytes; to++)
             continue;
         if (to > from)
-            rc = find_pins(s, &m->cells[row][m->n_moments], from, to);
+            rc = find_pins(s, row, from, to);
+        // The last block may extend into the next row.
+        from = to > from ? to - 1 : from;
     }
     return rc;
 }
