@@ -4,6 +4,9 @@ import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 
+// Ends a browser that hangs. On a busy machine, a session may take minutes.
+const TIMEOUT_MS = 600000;
+
 let browser;
 let profile;
 let watchdog;
@@ -13,7 +16,7 @@ export async function launch(chromium) {
   browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
     '--disable-background-networking', '--disable-component-update', '--disable-sync', '--hide-scrollbars',
     '--user-data-dir=' + profile, '--remote-debugging-pipe', 'about:blank'], {stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe']});
-  watchdog = setTimeout(() => finish(3, 'timed out'), 90000);
+  watchdog = setTimeout(() => finish(3, 'timed out'), TIMEOUT_MS);
   browser.stdio[4].on('data', (chunk) => {
     const parts = (unread + chunk).split('\0');
     unread = parts.pop();
@@ -81,7 +84,7 @@ export async function evaluate(code) {
 }
 
 async function ready() {
-  for (let i = 0; i < 200; i++) {
+  for (let i = 0; i < 1200; i++) {
     if (await evaluate("document.readyState === 'complete' && document.documentElement.dataset.ready === 'yes'")) {
       return;
     }

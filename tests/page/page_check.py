@@ -32,7 +32,7 @@ def browser():
 
 
 def look(page, *options):
-    run = subprocess.run(["node", LOOK, browser(), page, *options], stdout=subprocess.PIPE, text=True, timeout=110)
+    run = subprocess.run(["node", LOOK, browser(), page, *options], stdout=subprocess.PIPE, text=True)
     if run.returncode:
         print(run.stdout)
         sys.exit(f"the browser did not come to an end: status {run.returncode}")
