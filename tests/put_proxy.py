@@ -44,6 +44,8 @@ def read_message(connection, rest=b"", has_body=True):
         lines = head.split(b"\r\n")
         head = b"\r\n".join(line for line in lines if not line.lower().startswith(b"expect:"))
     n = length_of(head) if has_body else 0
+    # Appending to bytes would copy them, a quadratic time for large files.
+    rest = bytearray(rest)
     while len(rest) < n:
         part = connection.recv(65536)
         if not part:
@@ -61,7 +63,7 @@ def send(connection, data):
 def early(connection, head, rest):
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     if how == "discard":
-        part = b" "
+        part, rest = b" ", bytearray(rest)
         while part and len(rest) < length_of(head):
             part = connection.recv(65536)
             rest += part
