@@ -32,7 +32,8 @@ struct upload {
     char trouble[sizeof((struct request_result *)0)->text];
     char **refused; // paths of files that the server refused
     size_t n_refused, refused_capacity;
-    bool over; // no further uploads are made
+    bool attempted; // an upload was attempted
+    bool over;      // no further uploads are made
 };
 
 static volatile sig_atomic_t signalled;
@@ -107,10 +108,12 @@ static void read_added(struct upload *u)
     u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
 }
 
+// In `upload`, the first attempt is always made, so that a busy machine reports why it failed.
 static bool is_over(struct upload *u)
 {
+    bool limited = u->attempted || u->settings->added >= 0;
     read_added(u);
-    if (u->added < 0 && (signalled || clock_monotonic_ns() >= u->deadline_ns))
+    if (u->added < 0 && (signalled || (limited && clock_monotonic_ns() >= u->deadline_ns)))
         u->over = true;
     return u->over;
 }
@@ -301,6 +304,7 @@ static int upload_file(struct upload *u, struct queue_file *f)
     char *path = NULL;
     if (asprintf(&path, "%s/%s", u->settings->folder, f->path) < 0)
         return -ENOMEM;
+    u->attempted = true;
     int rc = try_file(u, f, path, &r);
     free(path);
     // An aborted request is not a failure.

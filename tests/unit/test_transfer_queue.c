@@ -212,6 +212,57 @@ static void test_url(void **state)
     free(url);
 }
 
+static unsigned puts_made;
+static char last_note[256];
+
+static struct request *open_nothing(const struct request_settings *s)
+{
+    (void)s;
+    return (struct request *)&puts_made;
+}
+
+static void fail_put(struct request *r, const char *url, int fd, uint64_t bytes,
+                     struct request_result *result)
+{
+    (void)r, (void)url, (void)fd, (void)bytes;
+    puts_made++;
+    *result = (struct request_result){.text = "nobody listens"};
+}
+
+static void close_nothing(struct request *r)
+{
+    (void)r;
+}
+
+static void keep_note(const char *text)
+{
+    snprintf(last_note, sizeof last_note, "%s", text);
+}
+
+// If the time limit ends before the first request, one request is made and its failure reported.
+static void test_first_attempt(void **state)
+{
+    static const struct request_calls calls = {
+        .open = open_nothing, .put = fail_put, .close = close_nothing};
+    const struct upload_settings s = {.folder = root,
+                                      .url = "http://h/",
+                                      .wait_ns = 0,
+                                      .added = -1,
+                                      .calls = &calls,
+                                      .note = keep_note};
+    struct upload_result result;
+    struct err e = {0};
+    (void)state;
+    put("a/b/1.ht", 1);
+    put("a/b/2.ht", 2);
+    assert_int_equal(upload_run(&s, &result, &e), 0);
+    assert_int_equal(puts_made, 1);
+    assert_string_equal(last_note,
+                        "a/b/1.ht: cannot be uploaded: nobody listens; heaptape tries again");
+    assert_int_equal(result.left_files, 2);
+    assert_int_equal(result.left_bytes, 3);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_read, setup, teardown),
     cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
@@ -219,6 +270,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
     cmocka_unit_test_setup_teardown(test_clean, setup, teardown),
     cmocka_unit_test(test_url),
+    cmocka_unit_test_setup_teardown(test_first_attempt, setup, teardown),
 };
 
 UNIT_MAIN(tests)
