@@ -16,7 +16,7 @@ teardown() {
 }
 
 attach() {
-  run timeout 120 ${as:-} "$HEAPTAPE" record -f -o "${trace:-t.ht}" --pid "$started" --duration 1 3>&-
+  run timeout 120 ${as:-} "$HEAPTAPE" record -f -o "${trace:-t.ht}" --pid "$started" --duration "${duration:-1}" 3>&-
   echo "$output"
 }
 
@@ -142,7 +142,7 @@ needs_root() {
 
 @test "in vfork, where it cannot be stopped: refused" {
   starts "$awkward" vforks 300
-  is_recorded
+  duration=3 is_recorded
   kill -9 "$started"
   # The program stays in vfork for longer than heaptape's timeout.
   starts "$awkward" vforks 30000
