@@ -55,6 +55,7 @@ attach_for() {
   shift
   "$HEAPTAPE" record -f -o t.ht --pid "$service" "$@" 2>err 3>&- &
   recorder=$!
+  wait_until maps_heaptape "$service" || { cat err; return 1; }
   wait_until has_attached "$service" "$recorder" || { cat err; return 1; }
   events=$((events + $("$HEAPTAPE" ctl "$service" status --json | jq .events)))
   wait_until has_events "$service" "$events"
@@ -221,8 +222,8 @@ while True:
 }
 
 @test "processes that cannot be attached to are refused with one line, and unchanged" {
-  run -125 "$HEAPTAPE" record --pid 4194303 -f -o t.ht
-  [ "$output" = "heaptape: 4194303: no such process" ]
+  run -125 "$HEAPTAPE" record --pid 4194304 -f -o t.ht
+  [ "$output" = "heaptape: 4194304: no such process" ]
   start_service 1
   kill -STOP "$service"
   wait_until grep -q '^State:.T' /proc/"$service"/status
