@@ -196,7 +196,14 @@ shares() {
 
 @test "a block that is used late gets its pages in the replay when the program touched them" {
   skip_under_sanitizer
-  measured late
+  # The recorder may have no CPU while half of the block is used, for a quarter of a second. Such a
+  # recording is made again.
+  local i
+  for i in 1 2 3 4 5 6 7 8; do
+    measured late
+    "$HEAPTAPE" sql --csv t.ht "select count(*) from samples where anon_bytes between 7 * 1048576 and 12 * 1048576" | tail -n 1 >half
+    [ "$(cat half)" -lt 3 ] || break
+  done
   between 15.6 16.7 "$(peak t.ht)"
   jq -c '[.fidelity.rss.samples, .fidelity.rss.mean_error, .timeline]' result
   [ "$(jq '.fidelity.rss.samples' result)" -ge 12 ] || skip "the recorder took no samples in time"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -423,8 +424,16 @@ static ptrdiff_t rseq_offset(void)
 #endif
 }
 
+static long count_sleeps(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
 // Returns true if the kernel clears the word of the last reading while the thread sleeps, so that
-// the next event is a reading.
+// the next event is a reading. If the time passes before the thread has been switched out,
+// nanosleep() does not switch it out.
 static bool switches_are_detected(void)
 {
     enum { TRIES = 1000 };
@@ -436,7 +445,8 @@ static bool switches_are_detected(void)
     do
         producer_read_counter(&producer_tls.thread->streams[0]);
     while (*producer_section_word() != section && ++tries < TRIES);
-    nanosleep(&pause, NULL);
+    for (long sleeps = count_sleeps(); count_sleeps() == sleeps;)
+        nanosleep(&pause, NULL);
     return tries < TRIES && *producer_section_word() != section;
 }
 
