@@ -30,7 +30,12 @@ run_watch() {
   service=$!
   trap 'kill -9 "$service"' EXIT
   wait_until grep -qsx ready "$name.out"
-  "$HEAPTAPE" doctor "$@" "$service" >"$name.answer" || status=$?
+  for _ in 1 2 3; do
+    status=0
+    "$HEAPTAPE" doctor "$@" "$service" >"$name.answer" || status=$?
+    # The last look of a saw-tooth may read the heap while a batch changes it. The answer says so.
+    [ "$cause" = saw ] && grep -q "live blocks are not known" "$name.answer" || break
+  done
   echo "$service $status" >"$name.ended.new"
   mv "$name.ended.new" "$name.ended"
 }
@@ -99,8 +104,7 @@ cause() {
 # doctor ARGUMENT...: runs doctor. A look has a time limit. If heaptape had no CPU for a second, the
 # limit left blocks unread, as the answer says, and doctor runs again.
 doctor() {
-  local i
-  for i in 1 2 3 4 5; do
+  for _ in 1 2 3 4 5; do
     heaptape doctor "$@"
     [[ "$output" == *" was not read."* ]] || return 0
   done
