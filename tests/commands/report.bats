@@ -619,6 +619,23 @@ assert os.path.getsize("map.json") < 200000
 END
 }
 
+@test "report: a block in two ranges of addresses strands each page once" {
+  # The first block ends in the page of the second block, which is the first page of the next range.
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+allocator /lib/x86_64-linux-gnu/libc.so.6
+process 100 prog
+0 1000 malloc size=100 result=0x10ffd0
+0 1100 malloc size=50 result=0x110810
+pages 2000
+mapping 0x100000 32 heap 0+32
+end
+END
+  map_of a.ht >map.json
+  "$HEAPTAPE" stat --json --rss --at end a.ht >rss.json
+  [ "$(jq '.addresses | length' map.json)" -eq 2 ]
+  [ "$(jq '[.stranded_bytes[][-1]] | add' map.json)" -eq "$(jq .pinned.stranded_bytes rss.json)" ]
+}
+
 @test "report: no heap by address without maps of pages" {
   with_heap
   "$HEAPTAPE" record -q -f --no-pages -o none.ht -- ./heap
