@@ -13,7 +13,7 @@ const next = () => (seed = (seed * 1103515245 + 12345) % 2147483648);
 function one(done) {
   const rows = Array.from({ length: 200 }, (_, i) => ({ id: i, name: 'n' + next(), tags: [next() % 7, next() % 31] }));
   const text = Buffer.from(JSON.stringify(rows));
-  fs.writeFile('file' + left % 8, text, () => zlib.gzip(text, (e, packed) => zlib.gunzip(packed, (f, same) => {
+  fs.writeFile('file' + left, text, () => zlib.gzip(text, (e, packed) => zlib.gunzip(packed, (f, same) => {
     crypto.pbkdf2(same.subarray(0, 64), 'salt', 10, 64, 'sha512', (g, key) => done(key[0]));
   })));
 }
