@@ -131,11 +131,10 @@ on_terminal() {
   head -c 700 "$golden" >&9
   "$HEAPTAPE" top -b -d 100 t.ht >tables 7>&- 8<&- &
   local top=$!
-  sleep 0.5
-  # In the middle of a frame.
-  tail -c +701 "$golden" | head -c 1000 >&9
+  # In the middle of a frame. The rest follows when top has printed a table.
   until_table "recording"
-  tail -c +1701 "$golden" >&9
+  tail -c +701 "$golden" | head -c 300 >&9
+  tail -c +1001 "$golden" >&9
   wait "$top"
   exec 9>&-
   [ "$(grep -c "ended after 176.2 ms" tables)" -eq 1 ]
