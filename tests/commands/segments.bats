@@ -61,6 +61,12 @@ are_traces() {
     "$HEAPTAPE" check -q "$file"
     "$HEAPTAPE" stat --json "$file" >stat.json
     [ "$(jq -c '[([.processes[].unmatched_frees] | add // 0), .lost_records]' stat.json)" = "[0,0]" ]
+    # The last segment has no events if the previous one was full with the last event and the end of
+    # the recording was written later.
+    if [ "$(jq .events stat.json)" -eq 0 ]; then
+      [ "$file" = "s/$(ls s | sort -n | tail -n 1)" ]
+      continue
+    fi
     "$HEAPTAPE" convert -q -f "$file" -o one.htw
     "$HEAPTAPE" check -q one.htw
   done
