@@ -1,4 +1,5 @@
-// Overwrites or unmaps the memory that it shares with the recorder: evil MODE SECONDS SEED.
+// Overwrites or unmaps the memory that it shares with the recorder: evil MODE SECONDS SEED. With 0
+// seconds, its records fit into the spool, so that it does not wait for a stopped recorder.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,11 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 static volatile int stop;
+static unsigned most = -1;
 static void *volatile sink;
 static void *churn(void *a)
 {
     unsigned i = 0;
-    while (!stop) {
+    while (!stop && i < most) {
         void *p = malloc(10 + i++ % 5000);
         sink = p;
         free(p);
@@ -45,6 +47,7 @@ int main(int n, char **v)
     const char *mode = v[1];
     double secs = n > 2 ? atof(v[2]) : 2;
     rs ^= n > 3 ? atol(v[3]) * 7919 : 0;
+    most = secs > 0 ? -1 : 20000;
     for (int i = 0; i < 20; i++)
         rnd();
     sink = malloc(100);
