@@ -39,14 +39,15 @@ enum {
 #define PICKY_NS MS(200) // time to find a thread that calls malloc from outside libc
 // Time to find a thread that calls malloc from anywhere. Afterwards, search for a thread in a
 // system call.
-#define ENTRY_NS MS(2000)
-#define CALL_NS  MS(10000)
-#define TRIM_NS  MS(600000) // for malloc_trim, whose time depends on the size of the heap
-#define BUSY_NS  MS(5000)   // time for another tracer to detach before a recording is ended
-#define STOP_NS  MS(100)
-#define LEAVE_NS MS(500)  // time for all threads to leave the library while they are stopped
-#define LIST_NS  MS(3000) // for threads to leave malloc
-#define CLEAR_NS MS(2000) // for threads to leave the memory of an ended recording
+#define ENTRY_NS      MS(2000)
+#define CALL_NS       MS(10000)
+#define TRIM_NS       MS(600000) // for malloc_trim, whose time depends on the size of the heap
+#define BUSY_NS       MS(5000)   // time for another tracer to detach before a recording is ended
+#define STOP_NS       MS(100)
+#define FIRST_STOP_NS MS(20)   // for all threads to stop, at the first try
+#define LEAVE_NS      MS(500)  // time for all threads to leave the library while they are stopped
+#define LIST_NS       MS(3000) // for threads to leave malloc
+#define CLEAR_NS      MS(2000) // for threads to leave the memory of an ended recording
 
 static const uint64_t no_arguments[6];
 
@@ -478,64 +479,50 @@ static struct leave_what describe_library(const struct caller *c, uint64_t state
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-// If the thread is outside the library, clears the thread's state of the recording. The library has
-// ended the recording before, so the thread no longer uses memory of the recording.
-static void release_thread(const struct caller *c, const struct leave_what *in, size_t who)
-{
-    struct tracee *it = &c->tracees->all[who];
-    struct spool_thread own, its;
-    struct user_regs_struct r;
-    if (ptrace(PTRACE_GETREGS, it->tid, 0, &r) < 0 ||
-        !remote_read(c->tracees->remote, in->state_offset + thread_pointer(c->tid), &own,
-                     sizeof own) ||
-        !remote_read(c->tracees->remote, in->state_offset + r.fs_base, &its, sizeof its) ||
-        its.busy & in->busy || (r.rip >= in->library.start && r.rip < in->library.end))
-        return;
-    it->released = remote_write(c->tracees->remote,
-                                in->state_offset + r.fs_base + offsetof(struct spool_thread, state),
-                                &own.state, sizeof own.state);
-}
-
-// Stops each thread briefly, one after another, until all have left the memory of the recording.
-static bool release_threads(struct caller *c, const struct leave_what *in, uint64_t most_ns)
+// Clears the state of the recording in all threads, which must be stopped, after each has left the
+// library. The library has ended the recording before, so the threads no longer use its memory.
+// Returns false if a thread does not leave.
+static bool release_threads(const struct caller *c, const struct leave_what *in, uint64_t most_ns)
 {
     struct tracees *t = c->tracees;
-    uint64_t start = clock_monotonic_ns();
-    bool all = false;
-    for (size_t i = 0; i < t->n; i++)
-        t->all[i].released = t->all[i].tid == c->tid;
-    while (!all && !t->gone && clock_monotonic_ns() - start < most_ns) {
-        size_t who;
-        all = true;
-        for (size_t i = 0; i < t->n; i++) {
-            all = all && (t->all[i].released || t->all[i].state == TRACEE_CHILD);
-            if (!t->all[i].released)
-                tracees_interrupt(t, i);
-        }
-        enum tracees_event event = all ? TRACEES_NOTHING : tracees_next(t, &who);
-        if (event == TRACEES_STOPPED)
-            release_thread(c, in, who);
-        if (event != TRACEES_NOTHING)
-            tracees_continue(t, who);
+    struct spool_thread own;
+    struct user_regs_struct *threads = leave_all(t, in, most_ns);
+    bool good = threads &&
+                remote_read(t->remote, in->state_offset + thread_pointer(c->tid), &own, sizeof own);
+    for (size_t i = 0; good && i < t->n; i++) {
+        uint64_t state =
+            in->state_offset + threads[i].fs_base + offsetof(struct spool_thread, state);
+        good =
+            t->all[i].tid == c->tid || remote_write(t->remote, state, &own.state, sizeof own.state);
     }
-    return all;
+    free(threads);
+    return good;
 }
 
-// Frees the memory of the ended recording, if all threads leave it in time.
+// Frees the memory of the ended recording, if all threads leave it in time. All threads are stopped
+// meanwhile: a thread that is interrupted while the others compete for the CPUs may be inside each
+// time. A thread may not stop soon, because it has no CPU or waits for a vfork child, or may wait in
+// the library. The time for it to stop, and the time that all threads run between two tries, double.
 static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
+    struct tracees *t = c->tracees;
     uint64_t rc = EAGAIN, at = 0, start = clock_monotonic_ns();
     int failed = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
     const struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
-    for (; !failed && (int)rc == EAGAIN && clock_monotonic_ns() - start < CLEAR_NS;) {
-        if (!release_threads(c, &in, CLEAR_NS))
-            break;
-        failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
+    for (uint64_t k = 1; !failed && (int)rc == EAGAIN && clock_monotonic_ns() - start < CLEAR_NS;
+         k *= 2) {
+        bool released =
+            tracees_stop_all(t, k * FIRST_STOP_NS) && !t->gone && release_threads(c, &in, LEAVE_NS);
+        tracees_continue_all(t, find_index(t, c->tid));
+        if (t->gone)
+            return set_gone(c, e);
+        if (released)
+            failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
         if ((int)rc == EAGAIN)
-            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = (long)MS(k)}, NULL);
     }
     *done = (int)rc == 0;
-    return c->tracees->gone ? set_gone(c, e) : failed;
+    return t->gone ? set_gone(c, e) : failed;
 }
 
 static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)

@@ -26,7 +26,6 @@ struct tracee {
     enum tracee_state state;
     bool interrupted; // a stop was requested
     bool steps;       // the SIGTRAP of a single step is pending
-    bool released;    // the thread no longer uses the memory of an ended recording
     // The thread blocks SIGTRAP. The kernel unblocks it at a breakpoint or step.
     bool blocks_trap;
 };
