@@ -519,7 +519,7 @@ static int clear_recording(struct caller *c, bool *done, struct err *e)
         if (released)
             failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
         if ((int)rc == EAGAIN)
-            nanosleep(&(struct timespec){.tv_nsec = (long)MS(k)}, NULL);
+            nanosleep(&(struct timespec){(time_t)(k / 1000), (long)MS(k % 1000)}, NULL);
     }
     *done = (int)rc == 0;
     return t->gone ? set_gone(c, e) : failed;

@@ -51,13 +51,9 @@ static bool step_outside(struct tracees *t, const struct leave_what *in, size_t 
                          uint64_t until_ns, uint64_t step_ns, struct user_regs_struct *r)
 {
     bool known;
-    for (unsigned i = 0; i < RUNS && !is_outside(t->remote, in, t->all[who].tid, r, &known); i++) {
-        if (!known || t->all[who].state != TRACEE_STOPPED || !run_briefly(t, who, step_ns))
-            return false;
-    }
-    while (!is_outside(t->remote, in, t->all[who].tid, r, &known)) {
+    for (unsigned i = 0; !is_outside(t->remote, in, t->all[who].tid, r, &known); i++) {
         if (!known || t->all[who].state != TRACEE_STOPPED || clock_monotonic_ns() >= until_ns ||
-            !tracees_step(t, who, step_ns))
+            !(i < RUNS ? run_briefly(t, who, step_ns) : tracees_step(t, who, step_ns)))
             return false;
     }
     return true;
