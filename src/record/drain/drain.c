@@ -72,16 +72,26 @@ static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, 
     return l;
 }
 
+static void wake(_Atomic uint32_t *futex, int most)
+{
+    syscall(SYS_futex, futex, FUTEX_WAKE, most, NULL, NULL, 0);
+}
+
 void drain_wake(_Atomic uint32_t *futex)
 {
-    syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    wake(futex, INT_MAX);
+}
+
+static void wake_waiters(struct spool_header *h, int most)
+{
+    atomic_fetch_add(&h->free_sequence, 1);
+    if (atomic_load(&h->waiters))
+        wake(&h->free_sequence, most);
 }
 
 void drain_wake_waiters(struct spool_header *h)
 {
-    atomic_fetch_add(&h->free_sequence, 1);
-    if (atomic_load(&h->waiters))
-        drain_wake(&h->free_sequence);
+    wake_waiters(h, INT_MAX);
 }
 
 // Stops draining a corrupt spool and makes its program stop writing.
@@ -118,7 +128,8 @@ static void chunk_free(struct drain_spool *s, uint32_t index)
         next = ((top >> 32) + 1) << 32 | (index + 1);
     } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) &&
              ++tries < MAX_TRIES);
-    drain_wake_waiters(s->header);
+    // One chunk is enough for one thread. More threads would compete for it, and wait again.
+    wake_waiters(s->header, 1);
 }
 
 static int by_position(const void *a, const void *b)
