@@ -48,6 +48,7 @@ enum {
 #define LEAVE_NS      MS(500)  // time for all threads to leave the library while they are stopped
 #define LIST_NS       MS(3000) // for threads to leave malloc
 #define CLEAR_NS      MS(2000) // for threads to leave the memory of an ended recording
+#define HOLD_NS       MS(10)   // time of a call after which the other threads run
 
 static const uint64_t no_arguments[6];
 
@@ -64,6 +65,7 @@ struct caller {
     int saved_errno;
     uint64_t taken_ns;
     uint64_t call_ns; // time limit of a call that waits for a lock
+    bool lets_run;    // the other threads run during calls
     // State to restore if this process is killed: `masks` if the mask was changed, `calls` if a
     // function was called.
     bool masks, calls;
@@ -102,16 +104,35 @@ static bool is_locked_out(pid_t tid)
     return ptrace(PTRACE_GETREGS, tid, 0, &r) == 0 && (long)r.orig_rax == SYS_futex;
 }
 
-// Waits until the called function returns. The other threads run meanwhile, unless they are
-// stopped. If the thread waits too long for a lock, leaves it stopped, because the owner of the
-// lock may be waiting for this thread. A thread that is running cannot be stopped in the function,
-// because it may hold locks. It cannot be left there either, because the function would return to
-// the breakpoint.
+// Lets the other threads run between two tries.
+static void let_run(const struct caller *c, uint64_t ms)
+{
+    tracees_continue_all(c->tracees, find_index(c->tracees, c->tid));
+    nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)MS(ms % 1000)}, NULL);
+}
+
+// Stops the other threads for a call: if they compete for the CPUs, the calls of this thread take
+// seconds. If a thread does not stop soon, for example because it waits for a vfork child, all run
+// during this call and later ones.
+static void hold_others(struct caller *c)
+{
+    struct tracees *t = c->tracees;
+    if (c->lets_run || tracees_stop_all(t, FIRST_STOP_NS))
+        return;
+    c->lets_run = true;
+    tracees_continue_all(t, find_index(t, c->tid));
+}
+
+// Waits until the called function returns. After HOLD_NS the other threads run, because one of them
+// may own a lock. If the thread waits too long for a lock, leaves it stopped, because the owner of
+// the lock may be waiting for this thread. A thread that is running cannot be stopped in the
+// function, because it may hold locks. It cannot be left there either, because the function would
+// return to the breakpoint.
 static int await_return(struct caller *c, struct err *e)
 {
     struct tracees *t = c->tracees;
     uint64_t start = clock_monotonic_ns();
-    bool is_late = false;
+    bool is_late = false, held = true;
     for (;;) {
         size_t who;
         enum tracees_event event = tracees_next(t, &who);
@@ -125,6 +146,10 @@ static int await_return(struct caller *c, struct err *e)
         is_late &= !is_caller;
         if (event != TRACEES_NOTHING)
             tracees_continue(t, who);
+        if (held && clock_monotonic_ns() - start >= HOLD_NS) {
+            held = false;
+            tracees_continue_all(t, find_index(t, c->tid));
+        }
         if (is_late || clock_monotonic_ns() - start < c->call_ns)
             continue;
         is_late = true;
@@ -142,6 +167,7 @@ static int call_function(struct caller *c, uint64_t function, const uint64_t arg
     struct user_regs_struct r = c->registers;
     uint64_t own = c->registers.rsp - RED_ZONE,
              sp = ((c->stack ? c->stack + STACK_BYTES / 2 : own) & ~63ull) - 8;
+    hold_others(c);
     size_t i = find_index(c->tracees, c->tid);
     r.rsp = sp;
     r.rip = function;
@@ -247,7 +273,8 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
     *c = (struct caller){.tracees = t,
                          .tid = t->all[who].tid,
                          .taken_ns = clock_monotonic_ns(),
-                         .call_ns = attach_call_ns};
+                         .call_ns = attach_call_ns,
+                         .lets_run = c->lets_run};
     c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
     if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
         ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0)
@@ -358,7 +385,8 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
         found = find_waiting(t, &who);
     if (t->gone)
         return remote_set_over(t->remote, e);
-    tracees_continue_all(t, found ? who : SIZE_MAX);
+    if (!found || c->lets_run)
+        tracees_continue_all(t, found ? who : SIZE_MAX);
     if (!found)
         return err_set(
             e, -EBUSY,
@@ -502,7 +530,8 @@ static bool release_threads(const struct caller *c, const struct leave_what *in,
 // Frees the memory of the ended recording, if all threads leave it in time. All threads are stopped
 // meanwhile: a thread that is interrupted while the others compete for the CPUs may be inside each
 // time. A thread may not stop soon, because it has no CPU or waits for a vfork child, or may wait in
-// the library. The time for it to stop, and the time that all threads run between two tries, double.
+// the library. The time for it to stop (up to STOP_NS), and the time that all threads run between two
+// tries, double.
 static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -512,14 +541,14 @@ static int clear_recording(struct caller *c, bool *done, struct err *e)
     for (uint64_t k = 1; !failed && (int)rc == EAGAIN && clock_monotonic_ns() - start < CLEAR_NS;
          k *= 2) {
         bool released =
-            tracees_stop_all(t, k * FIRST_STOP_NS) && !t->gone && release_threads(c, &in, LEAVE_NS);
-        tracees_continue_all(t, find_index(t, c->tid));
+            tracees_stop_all(t, k * FIRST_STOP_NS < STOP_NS ? k * FIRST_STOP_NS : STOP_NS) &&
+            !t->gone && release_threads(c, &in, LEAVE_NS);
         if (t->gone)
             return set_gone(c, e);
         if (released)
             failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
         if ((int)rc == EAGAIN)
-            nanosleep(&(struct timespec){(time_t)(k / 1000), (long)MS(k % 1000)}, NULL);
+            let_run(c, k);
     }
     *done = (int)rc == 0;
     return t->gone ? set_gone(c, e) : failed;
@@ -589,11 +618,10 @@ static int store_jumps(struct caller *c, struct plans *p, struct err *e)
             plans_store_jumps(p, t->remote);
             done = true;
         }
-        tracees_continue_all(t, find_index(t, c->tid));
         if (t->gone)
             return set_gone(c, e);
         if (!done)
-            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+            let_run(c, 1);
     }
     c->registers.rip = pc;
     return done || !pending ? 0
@@ -729,9 +757,8 @@ static void list_blocks(struct caller *c, const struct plans *p, struct attach_r
                  ? list_stopped(c, &in, k * LEAVE_NS, result, &e)
                  : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
         k *= 2;
-        tracees_continue_all(t, find_index(t, c->tid));
         if (rc == -EAGAIN)
-            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+            let_run(c, 1);
     }
     if (rc < 0)
         snprintf(result->not_listed, sizeof result->not_listed, "%.*s",
@@ -904,6 +931,7 @@ static int run_calls(pid_t pid, struct attach_shared *s)
         find_functions(&r);
         rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
         s->result.threads = (uint32_t)t.n;
+        c->lets_run = true; // the duration of the calls is unknown
         if (rc == 0)
             rc = find_caller(c, &t, &s->result, &s->error);
         if (rc == 0) {

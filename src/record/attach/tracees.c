@@ -22,6 +22,8 @@
 // Sleep while there is no event. SIGCHLD, which is blocked, ends the sleep early.
 enum { NAP_NS = 500000 };
 
+enum { TOGETHER_NS = 20000000 }; // time for all threads to stop together
+
 enum { SEIZE_TRIES = 3 }; // number of tries if the kernel refuses for no apparent reason
 
 static void wait_for_event(void)
@@ -432,21 +434,6 @@ static bool have_all_stopped(const struct tracees *t)
     return true;
 }
 
-bool tracees_pass_all(struct tracees *t, uint64_t most_ns)
-{
-    uint64_t start = clock_monotonic_ns();
-    for (size_t i = 0; i < t->n; i++)
-        tracees_interrupt(t, i);
-    while (!have_all_stopped(t) && !t->gone) {
-        size_t who;
-        if (clock_monotonic_ns() - start >= most_ns)
-            return false;
-        if (tracees_next(t, &who) != TRACEES_NOTHING)
-            tracees_continue(t, who);
-    }
-    return !t->gone;
-}
-
 bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
 {
     uint64_t start = clock_monotonic_ns();
@@ -469,6 +456,25 @@ void tracees_continue_all(struct tracees *t, size_t except)
         if (i != except && t->all[i].state == TRACEE_STOPPED)
             resume_tracee(&t->all[i], 0);
     }
+}
+
+// If each thread were resumed at once, the resumed threads would compete for the CPUs with the
+// threads that have not stopped yet. But a thread that waits for a vfork child stops late.
+bool tracees_pass_all(struct tracees *t, uint64_t most_ns)
+{
+    uint64_t start = clock_monotonic_ns();
+    bool all_stopped = tracees_stop_all(t, TOGETHER_NS);
+    tracees_continue_all(t, SIZE_MAX);
+    if (all_stopped)
+        return !t->gone;
+    while (!have_all_stopped(t) && !t->gone) {
+        size_t who;
+        if (clock_monotonic_ns() - start >= most_ns)
+            return false;
+        if (tracees_next(t, &who) != TRACEES_NOTHING)
+            tracees_continue(t, who);
+    }
+    return !t->gone;
 }
 
 // Returns true if any thread is runnable. Such a thread may have reached a breakpoint whose signal
