@@ -230,28 +230,21 @@ void workload_write_residency(struct workload_writer *w, const struct samples_re
     w->residency = l;
 }
 
-// Writes the residency. Sets *at to its offset, or to 0 if there is no residency.
-static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
+// Writes the residency, or the residency steps. Sets *at to the offset of the frame, or to 0 if
+// there is nothing to write.
+static int put_residency(struct workload_writer *w, enum format_frame type, uint64_t *at,
+                         struct err *e)
 {
-    *at = w->residency && w->residency->n ? w->out->offset : 0;
+    const struct samples_residency *l = w->residency;
+    bool is_steps = type == FORMAT_STEPS;
+    *at = l && (is_steps ? l->n_steps : l->n) ? w->out->offset : 0;
     if (!*at)
         return 0;
     w->payload.size = 0;
-    if (format_put_residency(&w->payload, w->residency->items, w->residency->n) < 0)
+    if ((is_steps ? format_put_steps(&w->payload, l->steps, l->n_steps)
+                  : format_put_residency(&w->payload, l->items, l->n)) < 0)
         return err_no_memory(e, w->out->name);
-    return frame_write(&w->frames, FORMAT_RESIDENCY, w->payload.data, w->payload.size, e);
-}
-
-// Writes the residency steps. Sets *at to their offset, or to 0 if there are no steps.
-static int put_steps(struct workload_writer *w, uint64_t *at, struct err *e)
-{
-    *at = w->residency && w->residency->n_steps ? w->out->offset : 0;
-    if (!*at)
-        return 0;
-    w->payload.size = 0;
-    if (format_put_steps(&w->payload, w->residency->steps, w->residency->n_steps) < 0)
-        return err_no_memory(e, w->out->name);
-    return frame_write(&w->frames, FORMAT_STEPS, w->payload.data, w->payload.size, e);
+    return frame_write(&w->frames, type, w->payload.data, w->payload.size, e);
 }
 
 static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
@@ -324,9 +317,9 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
     if (rc == 0)
         rc = put_samples(w, &summary.samples_at, e);
     if (rc == 0)
-        rc = put_residency(w, &summary.residency_at, e);
+        rc = put_residency(w, FORMAT_RESIDENCY, &summary.residency_at, e);
     if (rc == 0)
-        rc = put_steps(w, &summary.residency_steps_at, e);
+        rc = put_residency(w, FORMAT_STEPS, &summary.residency_steps_at, e);
     if (rc < 0)
         return rc;
     w->index.summary_offset = w->out->offset;
