@@ -2,6 +2,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "convert/walk.h"
+#include "formats/export_file.h"
 #include "formats/format_json.h"
 #include "formats/text.h"
 #include "workload/file.h"
@@ -34,22 +35,10 @@ static const struct option options[] = {
     {0},
 };
 
-#define DUMP_NO_SLOT UINT64_MAX
-
 struct dump_line {
-    bool slots; // `ptr` and `result` are slots or DUMP_NO_SLOT, not addresses
-    bool timed; // stamp_ns is valid
-    uint32_t pid, tid;
-    uint32_t thread;   // number within the process
-    uint64_t stamp_ns; // time since the start of the recording or process
-    uint8_t kind, error;
-    bool failed;
-    uint64_t size, count, align, value, ptr, result;
-    const char *text; // not NUL-terminated
-    uint32_t text_bytes;
-    const uint64_t *notes; // HT_NOTES values, or NULL
-    const struct workload_dependency *dependencies;
-    uint32_t n_dependencies;
+    struct export_call call;
+    bool slots; // the call comes from a workload
+    bool timed; // the stamp of the call is valid
 };
 
 enum {
@@ -64,11 +53,12 @@ static char *put_word(char *to, const char *word)
     return text_put(to, word, strlen(word));
 }
 
-static char *put_place(char *to, const struct dump_line *l, uint64_t place)
+static char *put_block(char *to, const struct dump_line *l, uint64_t block)
 {
-    if (place == (l->slots ? DUMP_NO_SLOT : 0))
+    if (!block)
         return TEXT_PUT(to, "NULL");
-    return l->slots ? text_decimal(TEXT_PUT(to, "#"), place) : text_hex(TEXT_PUT(to, "0x"), place);
+    return l->slots ? text_decimal(TEXT_PUT(to, "#"), block - 1)
+                    : text_hex(TEXT_PUT(to, "0x"), block);
 }
 
 // Puts a comma before each argument except the first.
@@ -120,34 +110,35 @@ static bool has_result(unsigned kind)
 
 // Returns the address of frame `i` of a call site. The text of a call site is an array of
 // addresses.
-static uint64_t frame_at(const struct dump_line *l, uint32_t i)
+static uint64_t frame_at(const struct event *ev, uint32_t i)
 {
-    return get_u64((const uint8_t *)l->text + 8 * (size_t)i);
+    return get_u64((const uint8_t *)ev->text + 8 * (size_t)i);
 }
 
 // Returns true if addresses or slots are known. They are unknown for the mappings of a workload.
-static bool has_places(const struct dump_line *l)
+static bool has_blocks(const struct dump_line *l)
 {
-    return !l->slots || event_infos[l->kind].class <= HT_CLASS_RESIZE;
+    return !l->slots || event_infos[l->call.ev.kind].class <= HT_CLASS_RESIZE;
 }
 
 static char *put_arguments(char *to, const struct dump_line *l)
 {
-    unsigned fields = event_infos[l->kind].fields;
-    if (has_ptr(l->kind) && has_places(l))
-        to = put_place(put_comma(to), l, l->ptr);
+    const struct event *ev = &l->call.ev;
+    unsigned fields = event_infos[ev->kind].fields;
+    if (has_ptr(ev->kind) && has_blocks(l))
+        to = put_block(put_comma(to), l, ev->ptr);
     if (fields & HT_F_ALIGN)
-        to = put_argument(to, l->kind, HT_F_ALIGN, l->align);
+        to = put_argument(to, ev->kind, HT_F_ALIGN, ev->align);
     if (fields & HT_F_COUNT)
-        to = put_argument(to, l->kind, HT_F_COUNT, l->count);
+        to = put_argument(to, ev->kind, HT_F_COUNT, ev->count);
     if (fields & HT_F_SIZE)
-        to = put_argument(to, l->kind, HT_F_SIZE, l->size);
+        to = put_argument(to, ev->kind, HT_F_SIZE, ev->size);
     if (fields & HT_F_VALUE)
-        to = put_argument(to, l->kind, HT_F_VALUE, l->value);
-    for (uint32_t i = 0; event_has_frames(l->kind) && i < l->text_bytes / 8; i++)
-        to = text_hex(TEXT_PUT(to, ", 0x"), frame_at(l, i));
-    if (!event_has_frames(l->kind) && l->text_bytes)
-        to = put_quoted(put_comma(to), l->text, l->text_bytes);
+        to = put_argument(to, ev->kind, HT_F_VALUE, ev->value);
+    for (uint32_t i = 0; event_has_frames(ev->kind) && i < ev->text_bytes / 8; i++)
+        to = text_hex(TEXT_PUT(to, ", 0x"), frame_at(ev, i));
+    if (!event_has_frames(ev->kind) && ev->text_bytes)
+        to = put_quoted(put_comma(to), ev->text, ev->text_bytes);
     return to;
 }
 
@@ -175,24 +166,25 @@ static char *put_time(char *to, uint64_t ns)
     return end;
 }
 
-// Prints notes and dependencies, which most lines do not have.
-static char *put_rare(char *to, const struct dump_line *l)
+// Prints notes, an error and dependencies, which most lines do not have.
+static char *put_rare(char *to, const struct export_call *c)
 {
-    for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
-        if (l->notes[i] && i == HT_NOTE_PATH)
-            to = put_path(to, l->notes[i]);
-        else if (l->notes[i])
+    const struct event *ev = &c->ev;
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (ev->notes[i] && i == HT_NOTE_PATH)
+            to = put_path(to, ev->notes[i]);
+        else if (ev->notes[i])
             to = text_decimal(TEXT_PUT(put_word(TEXT_PUT(to, " "), event_note_names[i]), "="),
-                              l->notes[i]);
+                              ev->notes[i]);
     }
-    if (l->error)
-        to = TEXT_PUT(put_word(TEXT_PUT(to, " ("), strerrorname_np(l->error)
-                                                       ? strerrorname_np(l->error)
+    if (ev->error)
+        to = TEXT_PUT(put_word(TEXT_PUT(to, " ("), strerrorname_np(ev->error)
+                                                       ? strerrorname_np(ev->error)
                                                        : "unknown error"),
                       ")");
-    for (uint32_t i = 0; i < l->n_dependencies; i++) {
-        to = text_decimal(put_word(to, i ? "," : " after "), l->dependencies[i].thread);
-        to = text_decimal(TEXT_PUT(to, ":"), l->dependencies[i].op);
+    for (uint32_t i = 0; i < c->n_dependencies; i++) {
+        to = text_decimal(put_word(to, i ? "," : " after "), c->dependencies[i].thread);
+        to = text_decimal(TEXT_PUT(to, ":"), c->dependencies[i].op);
     }
     return to;
 }
@@ -200,19 +192,19 @@ static char *put_rare(char *to, const struct dump_line *l)
 // Appends a line such as "[pid tid] +12.345678 malloc(32) = 0x55...".
 static int dump_text(struct buf *out, const struct dump_line *l)
 {
-    if (buf_reserve(out, LINE_BYTES + (size_t)l->text_bytes * ESCAPED_BYTES +
-                             (size_t)l->n_dependencies * DEPENDENCY_BYTES) < 0)
+    const struct export_call *c = &l->call;
+    if (buf_reserve(out, LINE_BYTES + (size_t)c->ev.text_bytes * ESCAPED_BYTES +
+                             (size_t)c->n_dependencies * DEPENDENCY_BYTES) < 0)
         return -ENOMEM;
     char *to = (char *)out->data + out->size;
-    to = text_decimal(TEXT_PUT(to, "["), l->pid);
-    to = text_decimal(TEXT_PUT(to, " "), l->tid);
-    to = put_time(TEXT_PUT(to, "] +"), l->stamp_ns);
-    to = TEXT_PUT(put_word(TEXT_PUT(to, " "), event_infos[l->kind].name), "(");
+    to = text_decimal(TEXT_PUT(to, "["), c->pid);
+    to = text_decimal(TEXT_PUT(to, " "), c->tid);
+    to = put_time(TEXT_PUT(to, "] +"), c->ev.stamp);
+    to = TEXT_PUT(put_word(TEXT_PUT(to, " "), event_infos[c->ev.kind].name), "(");
     to = TEXT_PUT(put_arguments(to, l), ")");
-    if (has_result(l->kind) && has_places(l))
-        to = put_place(TEXT_PUT(to, " = "), l, l->result);
-    if (l->notes || l->error || l->n_dependencies)
-        to = put_rare(to, l);
+    if (has_result(c->ev.kind) && has_blocks(l))
+        to = put_block(TEXT_PUT(to, " = "), l, c->ev.result);
+    to = put_rare(to, c);
     *to++ = '\n';
     out->size = (size_t)((uint8_t *)to - out->data);
     return 0;
@@ -221,28 +213,7 @@ static int dump_text(struct buf *out, const struct dump_line *l)
 // Appends a JSON object and a newline.
 static int dump_json(struct buf *out, struct format_json_heads *heads, const struct dump_line *l)
 {
-    struct export_call c = {
-        .ev = {.stamp = l->stamp_ns,
-               .size = l->size,
-               .count = l->count,
-               .align = l->align,
-               .value = l->value,
-               .ptr = l->slots ? l->ptr + 1 : l->ptr,
-               .result = l->slots ? l->result + 1 : l->result,
-               .text = l->text,
-               .text_bytes = l->text_bytes,
-               .kind = l->kind,
-               .error = l->error},
-        .pid = l->pid,
-        .tid = l->tid,
-        .thread = l->thread,
-        .failed = l->failed,
-        .dependencies = l->dependencies,
-        .n_dependencies = l->n_dependencies,
-    };
-    if (l->notes)
-        memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);
-    return format_json_put(out, heads, &c,
+    return format_json_put(out, heads, &l->call,
                            (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
 }
 
@@ -282,27 +253,10 @@ static bool wants_process(void *context, const struct trace_process *p)
 static int dump_call(void *context, const struct walk_call *call)
 {
     struct dump *d = context;
-    const struct event *ev = call->event;
-    if (!d->kinds[ev->kind])
+    if (!d->kinds[call->event->kind])
         return 0;
-    struct dump_line line = {
-        .pid = call->process->pid,
-        .tid = call->tid,
-        .thread = call->thread,
-        .timed = !d->session->order_only,
-        .stamp_ns = trace_stamp_ns(d->session, ev->stamp),
-        .kind = ev->kind,
-        .error = ev->error,
-        .size = ev->size,
-        .count = ev->count,
-        .align = ev->align,
-        .value = ev->value,
-        .text = ev->text,
-        .text_bytes = ev->text_bytes,
-        .ptr = ev->ptr,
-        .result = ev->result,
-        .notes = ev->notes,
-    };
+    struct dump_line line = {.timed = !d->session->order_only};
+    export_call_from_walk(d->session, call, &line.call);
     return put_line(d, &line);
 }
 
@@ -318,52 +272,18 @@ static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
     return rc;
 }
 
-static int dump_op(struct dump *d, const struct workload_header *h, uint32_t thread,
-                   const struct workload_op *op)
-{
-    uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
-    uint64_t notes[HT_NOTES] = {0};
-    struct dump_line line = {
-        .slots = true,
-        .pid = h->pid,
-        .tid = thread,
-        .timed = h->has_stamps,
-        .stamp_ns = clock_to_ns(since << h->stamp_shift, h->clock_hz),
-        .kind = op->kind,
-        .error = op->error,
-        .failed = op->flags & WORKLOAD_FAILED,
-        .size = op->size,
-        .count = op->count,
-        .align = op->align,
-        .value = op->value,
-        .text = op->text,
-        .text_bytes = op->text_bytes,
-        .ptr = DUMP_NO_SLOT,
-        .result = DUMP_NO_SLOT,
-        .dependencies = op->dependencies,
-        .n_dependencies = op->n_dependencies,
-    };
-    if (format_has_site(op->kind)) {
-        notes[HT_NOTE_SITE] = op->value;
-        line.notes = op->value ? notes : NULL;
-    }
-    unsigned class = event_infos[op->kind].class;
-    uint64_t slot = op->slot == WORKLOAD_NO_SLOT ? DUMP_NO_SLOT : op->slot;
-    if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))
-        line.ptr = slot;
-    if (class == HT_CLASS_ALLOC ||
-        (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
-        line.result = slot;
-    return put_line(d, &line);
-}
-
 static int dump_workload(struct dump *d, struct workload_reader *r, struct err *e)
 {
     uint32_t thread;
+    const struct workload_header *h = workload_reader_header(r);
     const struct workload_op *op;
+    struct dump_line line = {.slots = true, .timed = h->has_stamps};
     int rc;
     while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
-        rc = d->kinds[op->kind] ? dump_op(d, workload_reader_header(r), thread, op) : 0;
+        if (!d->kinds[op->kind])
+            continue;
+        export_call_from_op(h, thread, op, &line.call);
+        rc = put_line(d, &line);
         if (rc < 0)
             return rc;
     }

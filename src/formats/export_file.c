@@ -53,19 +53,20 @@ struct export_job {
     int failed;     // error returned by put_due
 };
 
-static struct export_call call_from_walk(const struct trace_session *s, const struct walk_call *w)
+void export_call_from_walk(const struct trace_session *s, const struct walk_call *w,
+                           struct export_call *c)
 {
-    struct export_call c = {
+    *c = (struct export_call){
         .ev = *w->event, .pid = w->process->pid, .tid = w->tid, .thread = w->thread};
-    unsigned class = event_infos[c.ev.kind].class;
-    c.ev.stamp = trace_stamp_ns(s, c.ev.stamp);
-    c.failed = (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && !c.ev.result && c.ev.error;
-    return c;
+    unsigned class = event_infos[c->ev.kind].class;
+    c->ev.stamp = trace_stamp_ns(s, c->ev.stamp);
+    c->failed =
+        (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && !c->ev.result && c->ev.error;
 }
 
 // Fills in *c instead of returning a struct. The caller would read a returned struct with loads
 // that are wider than the stores that wrote the struct, which prevents store forwarding.
-static void call_from_op(const struct workload_header *h, uint32_t thread,
+void export_call_from_op(const struct workload_header *h, uint32_t thread,
                          const struct workload_op *op, struct export_call *c)
 {
     unsigned class = event_infos[op->kind].class;
@@ -129,7 +130,8 @@ static int put_recorded(void *context, const struct walk_call *w)
     bool holds = kind == HT_RESIDENCY && j->settings->format->export.holds & FORMAT_HOLDS_RESIDENCY;
     if (!event_counts(kind) && !event_defines_sites(kind) && !holds)
         return 0;
-    struct export_call c = call_from_walk(j->session, w);
+    struct export_call c;
+    export_call_from_walk(j->session, w, &c);
     return put_call(j, w->process->number, &c);
 }
 
@@ -442,7 +444,7 @@ static int export_workload(struct export_job *j, struct workload_reader *r, uint
         return write_profile(j, x, r);
     rc = rc < 0 ? rc : put_sites(j, r, process);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
-        call_from_op(h, thread, op, &c);
+        export_call_from_op(h, thread, op, &c);
         rc = put_call(j, process, &c);
     }
     return rc;

@@ -4,7 +4,8 @@
 
 #include "base/fio.h"
 #include "convert/process.h"
-#include "formats/formats.h"
+#include "convert/walk.h"
+#include "formats/export.h"
 
 struct export_settings {
     const struct format *format;
@@ -28,5 +29,11 @@ struct export_settings {
 // Exports the trace or workload at `from` ("-": standard input). Returns 0, or a negative errno
 // with the message set.
 int export_file(const char *from, const struct export_settings *s, struct err *e);
+
+// Set *c to a call of a trace, or to an op of a workload. `c` borrows the text and the dependencies.
+void export_call_from_walk(const struct trace_session *s, const struct walk_call *w,
+                           struct export_call *c);
+void export_call_from_op(const struct workload_header *h, uint32_t thread,
+                         const struct workload_op *op, struct export_call *c);
 
 #endif
