@@ -1,6 +1,7 @@
 #include "convert/convert.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 #include "convert/heap.h"
 #include "trace/ahead.h"
 
@@ -77,29 +78,14 @@ static int copy_forks(struct converter *c, const struct trace_forks *from)
 
 static struct fork *fork_of(const struct converter *c, uint32_t child)
 {
-    size_t low = 0, high = c->n_forks;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->forks[middle].of.child < child)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < c->n_forks && c->forks[low].of.child == child ? &c->forks[low] : NULL;
+    size_t i = HT_SEARCH(at, c->n_forks, c->forks[at].of.child >= child);
+    return i < c->n_forks && c->forks[i].of.child == child ? &c->forks[i] : NULL;
 }
 
 // Returns the index in by_parent of the first fork whose parent is numbered `parent` or higher.
 static size_t first_fork(const struct converter *c, uint64_t parent)
 {
-    size_t low = 0, high = c->n_forks;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->by_parent[middle]->of.parent < parent)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return HT_SEARCH(i, c->n_forks, c->by_parent[i]->of.parent >= parent);
 }
 
 static bool has_children(const struct process *p)

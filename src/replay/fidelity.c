@@ -1,4 +1,5 @@
 #include "replay/fidelity.h"
+#include "base/search.h"
 #include "replay/machine.h"
 
 #include <errno.h>
@@ -20,15 +21,9 @@ enum {
 static double recorded_live(const struct plan *p, uint64_t event)
 {
     const struct plan_facts *facts = plan_facts(p);
-    size_t n, low = 0, high;
+    size_t n;
     const struct plan_live_point *points = plan_live_points(p, &n);
-    for (high = n; low < high;) {
-        size_t middle = (low + high) / 2;
-        if (points[middle].event < event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = HT_SEARCH(i, n, points[i].event >= event);
     if (low < n && points[low].event == event)
         return (double)points[low].live_bytes;
     struct plan_live_point end = {facts->events, (int64_t)facts->live_at_end_bytes};
@@ -63,14 +58,7 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
 double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_t place,
                              size_t places)
 {
-    size_t i = 0, n = 0;
-    for (size_t end = run->n_samples; i < end;) {
-        size_t middle = (i + end) / 2;
-        if (run->samples[middle].event < event)
-            i = middle + 1;
-        else
-            end = middle;
-    }
+    size_t n = 0, i = HT_SEARCH(at, run->n_samples, run->samples[at].event >= event);
     if (i == run->n_samples)
         return run->figures.end_rss_bytes;
     while (i + n < run->n_samples && run->samples[i + n].event == event)

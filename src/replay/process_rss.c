@@ -1,5 +1,6 @@
 #include "replay/process_rss.h"
 
+#include "base/search.h"
 #include "replay/fidelity.h"
 
 #include <errno.h>
@@ -102,15 +103,7 @@ struct outside_input {
 // Returns the first sample of the run at or after the event, or the end of the samples.
 static const struct results_sample *find_sample(const struct replay_run *run, uint64_t event)
 {
-    size_t low = 0, high = run->n_samples;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (run->samples[middle].event < event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return run->samples + low;
+    return run->samples + HT_SEARCH(i, run->n_samples, run->samples[i].event >= event);
 }
 
 // Returns true if the program made no call between this sample and the previous or the next sample.
@@ -197,15 +190,7 @@ static void join_points(struct outside_input *in)
 // Returns the number of points before the event.
 static size_t count_before(const struct process_rss_outside *o, uint64_t event)
 {
-    size_t low = 0, high = o->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (o->points[middle].event < event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return HT_SEARCH(i, o->n, o->points[i].event >= event);
 }
 
 double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,

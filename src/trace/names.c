@@ -1,5 +1,6 @@
 #include "trace/names.h"
 
+#include "base/search.h"
 #include "base/varint.h"
 
 #include <errno.h>
@@ -107,16 +108,11 @@ void names_index_release(struct names_index *x)
 
 const struct names_entry *names_find(const struct names_index *x, uint32_t module, uint64_t address)
 {
-    size_t low = 0, high = x->names ? x->names->n_entries : 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct names_entry *e = &x->names->entries[x->order[middle]];
-        if (e->module < module || (e->module == module && e->start <= address))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct names_entry *e = low ? &x->names->entries[x->order[low - 1]] : NULL;
+    const struct names_entry *e = x->names ? x->names->entries : NULL;
+    size_t after = HT_SEARCH(i, e ? x->names->n_entries : 0,
+                             e[x->order[i]].module > module || (e[x->order[i]].module == module &&
+                                                                e[x->order[i]].start > address));
+    e = after ? &e[x->order[after - 1]] : NULL;
     return e && e->n && e->module == module && address - e->start < e->bytes ? e : NULL;
 }
 

@@ -1,6 +1,7 @@
 #include "workload/proof.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 #include "workload/format.h"
 
 #include <errno.h>
@@ -137,15 +138,7 @@ static int order_after(struct proof *p, uint32_t to, uint32_t thread, uint64_t n
 // Returns the index of the first stored dependency that belongs to op number `op` or to a later op.
 static size_t first_learnt(const struct proof_thread *t, uint64_t op)
 {
-    size_t low = 0, high = t->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (t->learnt[middle].op < op)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return HT_SEARCH(i, t->n, t->learnt[i].op >= op);
 }
 
 static int order_after_all(struct proof *p, uint32_t to, const struct proof_thread *of)

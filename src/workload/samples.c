@@ -1,6 +1,7 @@
 #include "workload/samples.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -174,16 +175,10 @@ const struct workload_residency *samples_residency_find(const struct samples_res
 const struct workload_residency_step *
 samples_residency_steps(const struct samples_residency *l, uint32_t thread, uint64_t op, size_t *n)
 {
-    size_t first = 0, end = l->n_steps;
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (compare_step_ops(&l->steps[middle], thread, op) < 0)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    for (end = first; end < l->n_steps && compare_step_ops(&l->steps[end], thread, op) == 0; end++)
-        continue;
+    size_t first = HT_SEARCH(i, l->n_steps, compare_step_ops(&l->steps[i], thread, op) >= 0),
+           end = first;
+    while (end < l->n_steps && compare_step_ops(&l->steps[end], thread, op) == 0)
+        end++;
     *n = end - first;
     return *n ? &l->steps[first] : NULL;
 }

@@ -1,6 +1,7 @@
 #include "workload/slice_private.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 
 #include <errno.h>
 
@@ -65,14 +66,7 @@ static int number_from(struct slice_thread *t, uint64_t from)
 // of the last op before it that is in the part. Returns false if there is no such op.
 static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *number)
 {
-    size_t below = 0, above = t->n_shifts;
-    while (below < above) {
-        size_t mid = below + (above - below) / 2;
-        if (t->shifts[mid].from <= op)
-            below = mid + 1;
-        else
-            above = mid;
-    }
+    size_t below = HT_SEARCH(i, t->n_shifts, t->shifts[i].from > op);
     if (!below)
         return false;
     *number = op + t->shifts[below - 1].by;

@@ -2,6 +2,7 @@
 #include "analysis/memory/rss.h"
 #include "analysis/memory/rss_heap.h"
 #include "base/buf.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,28 +39,17 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 
 static const struct trace_mapping *mapping_of(const struct trace_pages *p, uint64_t address)
 {
-    size_t low = 0, high = p->n_mappings;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (p->mappings[middle].start + p->mappings[middle].bytes <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < p->n_mappings && p->mappings[low].start <= address ? &p->mappings[low] : NULL;
+    const struct trace_mapping *all = p->mappings;
+    size_t i = HT_SEARCH(at, p->n_mappings, all[at].start + all[at].bytes > address);
+    return i < p->n_mappings && all[i].start <= address ? &all[i] : NULL;
 }
 
 static bool is_resident(const struct trace_pages *p, const struct trace_mapping *m, uint64_t page)
 {
-    size_t low = m->first_run, high = m->first_run + m->n_runs;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (p->runs[middle].first + p->runs[middle].n <= page)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < m->first_run + m->n_runs && p->runs[low].first <= page;
+    size_t end = m->first_run + m->n_runs, first = m->first_run,
+           i = first +
+               HT_SEARCH(at, m->n_runs, p->runs[first + at].first + p->runs[first + at].n > page);
+    return i < end && p->runs[i].first <= page;
 }
 
 bool rss_is_resident(const void *context, uint64_t page)

@@ -2,6 +2,7 @@
 
 #include "analysis/symbols/debug_files.h"
 #include "base/buf.h"
+#include "base/search.h"
 
 #include <dwarf.h>
 #include <gelf.h>
@@ -97,15 +98,7 @@ static void sort_ranges(struct ranges *r)
 // Returns the number of ranges that begin at or before the address.
 static size_t count_until(const struct ranges *r, uint64_t address)
 {
-    size_t from = 0, to = r->n;
-    while (from < to) {
-        size_t i = from + (to - from) / 2;
-        if (r->list[i].low <= address)
-            from = i + 1;
-        else
-            to = i;
-    }
-    return from;
+    return HT_SEARCH(i, r->n, r->list[i].low > address);
 }
 
 // Among the ranges that contain the address, returns the one that begins last, or NULL.

@@ -1,4 +1,5 @@
 // Parses /proc/self/maps, and reads the build IDs of the mapped files.
+#include "base/search.h"
 #include "capture/producer/producer_private.h"
 #include "capture/producer/producer_site.h"
 #include "capture/unwind/unwind.h"
@@ -104,15 +105,7 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 // Returns the index of the first range that ends above the address.
 static uint32_t range_index(const struct producer_sites *sites, uint64_t address)
 {
-    uint32_t low = 0, high = sites->n_ranges;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (sites->ranges[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)HT_SEARCH(i, sites->n_ranges, sites->ranges[i].end > address);
 }
 
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address)

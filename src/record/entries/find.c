@@ -1,6 +1,7 @@
 #include "record/entries/find.h"
 
 #include "base/bytes.h"
+#include "base/search.h"
 #include "trace/event/event.h"
 
 #include <errno.h>
@@ -129,15 +130,7 @@ static int compare_functions(const void *a, const void *b)
 // Returns the number of functions below the address.
 static size_t count_below(const struct find_list *l, uint64_t at)
 {
-    size_t low = 0, high = l->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (l->functions[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return HT_SEARCH(i, l->n, l->functions[i].at >= at);
 }
 
 // Sets `next` of the functions. The list must be sorted. If several functions have one address, sets

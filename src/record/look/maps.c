@@ -1,5 +1,6 @@
 // Attributes the mappings of a process to owners.
 #include "base/buf.h"
+#include "base/search.h"
 #include "record/look/look_private.h"
 #include "record/processes/pages.h"
 
@@ -139,29 +140,15 @@ int look_maps_add_heap(struct look_maps *m, uint64_t start, uint64_t end)
 
 struct look_map *look_maps_find(const struct look_maps *m, uint64_t address)
 {
-    size_t low = 0, high = m->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->all[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < m->n && m->all[low].start <= address ? &m->all[low] : NULL;
+    size_t i = HT_SEARCH(at, m->n, m->all[at].end > address);
+    return i < m->n && m->all[i].start <= address ? &m->all[i] : NULL;
 }
 
 // Returns the index of the first run that ends after the page, or n_runs.
 static size_t find_run(const struct look_resident *r, uint64_t page)
 {
-    size_t low = 0, high = r->pages->n_runs;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (r->pages->runs[middle].first + r->pages->runs[middle].n <= page)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct trace_page_run *runs = r->pages->runs;
+    return HT_SEARCH(i, r->pages->n_runs, runs[i].first + runs[i].n > page);
 }
 
 uint64_t look_resident_end(const struct look_resident *r, uint64_t address)
@@ -280,18 +267,11 @@ void look_maps_find_stacks(struct look_maps *m, pid_t pid)
 
 static uint64_t resident_heap_bytes(const struct look_maps *m, const struct look_map *map)
 {
-    size_t low = 0, high = m->n_heap;
     uint64_t bytes = 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->heap[middle].end <= map->start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < m->n_heap && m->heap[low].start < map->end; low++) {
-        uint64_t from = m->heap[low].start > map->start ? m->heap[low].start : map->start,
-                 to = m->heap[low].end < map->end ? m->heap[low].end : map->end;
+    for (size_t i = HT_SEARCH(at, m->n_heap, m->heap[at].end > map->start);
+         i < m->n_heap && m->heap[i].start < map->end; i++) {
+        uint64_t from = m->heap[i].start > map->start ? m->heap[i].start : map->start,
+                 to = m->heap[i].end < map->end ? m->heap[i].end : map->end;
         bytes += look_resident_bytes(&m->resident, from, to + m->pages.page_bytes - 1);
     }
     return bytes < map->rss_bytes ? bytes : map->rss_bytes;

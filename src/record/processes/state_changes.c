@@ -2,6 +2,7 @@
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,15 +49,7 @@ void drain_forget_changes(struct drain_spool *s, bool all_seen)
 
 static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
 {
-    size_t from = 0, to = s->n_changes;
-    while (from < to) {
-        size_t i = from + (to - from) / 2;
-        if (s->changes[i] >> 2 <= stamp)
-            from = i + 1;
-        else
-            to = i;
-    }
-    return from;
+    return HT_SEARCH(i, s->n_changes, s->changes[i] >> 2 > stamp);
 }
 
 // Returns true if recording was on at `stamp`. Starts at the stream's last position in the changes.
