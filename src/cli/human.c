@@ -38,13 +38,18 @@ char *human_ns(char text[32], double ns)
 
 char *human_count(char text[32], uint64_t n)
 {
+    return human_count_with(text, n, ' ');
+}
+
+char *human_count_with(char text[32], uint64_t n, char separator)
+{
     char digits[24];
     int left = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
     char *to = text;
     for (const char *from = digits; *from; from++) {
         *to++ = *from;
         if (--left && left % 3 == 0)
-            *to++ = ' ';
+            *to++ = separator;
     }
     *to = 0;
     return text;

@@ -9,6 +9,7 @@
 char *human_bytes(char text[32], uint64_t bytes);
 char *human_ns(char text[32], double ns);
 char *human_count(char text[32], uint64_t n);
+char *human_count_with(char text[32], uint64_t n, char separator); // between groups of 3 digits
 
 // Prints "us" for microseconds, for terminals without UTF-8. Set it before the first output.
 extern bool human_ascii;

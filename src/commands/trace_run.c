@@ -31,15 +31,7 @@ static const struct option options[] = {
 // Writes a number with commas like trace_run, for example 1,234,567.
 static const char *format_commas(char text[32], uint64_t v)
 {
-    char digits[24], *to = text;
-    int left = snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
-    for (const char *from = digits; *from; from++) {
-        *to++ = *from;
-        if (--left && left % 3 == 0)
-            *to++ = ',';
-    }
-    *to = 0;
-    return text;
+    return human_count_with(text, v, ',');
 }
 
 // Number of calls, and cycles of the calls, in one of trace_run's four groups.

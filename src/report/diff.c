@@ -116,19 +116,10 @@ static int workload_rows(struct document *d)
     return rc;
 }
 
-// Writes the name of an allocator and its tunables, such as "glibc,MALLOC_ARENA_MAX=2". A long name
-// is cut and ends with "...".
+// Writes the name of an allocator and its tunables. A long name ends with "...".
 static void allocator_name(const struct document_item *item, char name[80])
 {
-    const struct json_value *allocator = json_value_get(item->result, "allocator");
-    const struct json_value *tunables = json_value_get(allocator, "tunables");
-    const char *text = json_value_string(json_value_get(allocator, "name"));
-    size_t n = (size_t)snprintf(name, 80, "%s", text ? text : "?");
-    for (size_t i = 0; i < json_value_length(tunables) && n < 80; i++) {
-        text = json_value_string(json_value_at(tunables, i));
-        n += (size_t)snprintf(name + n, 80 - n, ",%s", text ? text : "?");
-    }
-    if (n >= 80)
+    if (document_allocator_name(json_value_get(item->result, "allocator"), name, 80) >= 80)
         memcpy(name + 76, "...", sizeof "...");
 }
 

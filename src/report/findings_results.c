@@ -1,5 +1,6 @@
 // Findings about replays: the choice of an allocator, and the memory of allocators.
 #include "report/findings.h"
+#include "report/json/document.h"
 
 #include "cli/human.h"
 
@@ -24,14 +25,7 @@ static double figure(const struct json_value *result, const char *path)
 // Writes a name such as "glibc,MALLOC_ARENA_MAX=1" to `text`. Returns `text`.
 static char *name_of(char text[NAME_BYTES], const struct json_value *result)
 {
-    const struct json_value *allocator = json_value_get(result, "allocator");
-    const struct json_value *tunables = json_value_get(allocator, "tunables");
-    const char *name = json_value_string(json_value_get(allocator, "name"));
-    int n = snprintf(text, NAME_BYTES, "%.60s", name ? name : "?");
-    for (size_t i = 0; i < json_value_length(tunables) && n < NAME_BYTES; i++) {
-        const char *tunable = json_value_string(json_value_at(tunables, i));
-        n += snprintf(text + n, NAME_BYTES - (size_t)n, ",%s", tunable ? tunable : "?");
-    }
+    document_allocator_name(json_value_get(result, "allocator"), text, NAME_BYTES);
     return text;
 }
 

@@ -58,6 +58,17 @@ static bool begins_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
+static bool begins_with_any(const char *text, const char *const starts[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (begins_with(text, starts[i]))
+            return true;
+    }
+    return false;
+}
+
+#define BEGINS_WITH_ANY(text, starts) begins_with_any(text, starts, sizeof starts / sizeof *starts)
+
 // Returns true if the path is in a library directory of the Filesystem Hierarchy Standard 3.0 (3.9,
 // 4.6), or in the store of Nix or Guix.
 static bool is_in_system(const char *path)
@@ -65,11 +76,7 @@ static bool is_in_system(const char *path)
     static const char *const folders[] = {
         "/lib/",       "/lib32/",     "/lib64/",      "/libx32/",    "/usr/lib/",
         "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "/nix/store/", "/gnu/store/"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (begins_with(path, folders[i]))
-            return true;
-    }
-    return false;
+    return BEGINS_WITH_ANY(path, folders);
 }
 
 bool symbols_is_own(const struct workload_module *m, const char *exe)
@@ -383,11 +390,7 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
 static bool is_system_source(const char *file)
 {
     static const char *const folders[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (strncmp(file, folders[i], strlen(folders[i])) == 0)
-            return true;
-    }
-    return strstr(file, "/.cargo/registry/") != NULL;
+    return BEGINS_WITH_ANY(file, folders) || strstr(file, "/.cargo/registry/");
 }
 
 static uint32_t code_bytes(Dwarf_Die *die)
@@ -679,11 +682,7 @@ static bool begins_in_library(const char *name)
         "__rdl_",
         "__rg_",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (begins_with(name, names[i]))
-            return true;
-    }
-    return false;
+    return BEGINS_WITH_ANY(name, names);
 }
 
 static const char *skip_words(const char *at)

@@ -80,27 +80,16 @@ static int expect_comparable(const struct document_item *a, const struct documen
                                 names, e);
 }
 
-static void name_allocator(const struct json_value *allocator, char name[NAME_BYTES])
-{
-    const struct json_value *tunables = json_value_get(allocator, "tunables");
-    const char *text = json_value_string(json_value_get(allocator, "name"));
-    size_t n = (size_t)snprintf(name, NAME_BYTES, "%s", text ? text : "?");
-    for (size_t i = 0; i < json_value_length(tunables) && n < NAME_BYTES; i++) {
-        text = json_value_string(json_value_at(tunables, i));
-        n += (size_t)snprintf(name + n, NAME_BYTES - n, ",%s", text ? text : "?");
-    }
-}
-
 // Finds or adds the group of an allocator. If there is a second build of the allocator, its name
 // includes the build ID. Returns NULL when out of memory.
 static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
 {
     char name[NAME_BYTES];
     const struct json_value *build = json_value_get(allocator, "build_id");
-    name_allocator(allocator, name);
+    document_allocator_name(allocator, name, sizeof name);
     for (size_t i = 0; i < p->n; i++) {
         char other[NAME_BYTES];
-        name_allocator(p->groups[i].allocator, other);
+        document_allocator_name(p->groups[i].allocator, other, sizeof other);
         if (strcmp(name, other) != 0)
             continue;
         if (is_same(json_value_get(p->groups[i].allocator, "build_id"), build))

@@ -43,26 +43,27 @@ static void release_counts(struct follow *f)
     *f = (struct follow){.in = f->in};
 }
 
-// Returns true if the file no longer begins with the bytes that were read. A recording that was
-// reset may already be longer than the part that was read before.
-static bool was_reset(struct follow *f)
+// Stores the first bytes of the file. Returns false, without storing them, if the file no longer
+// begins with the bytes that were stored before: the recording was reset, and may already be longer
+// than the part that was read.
+static bool update_head(struct follow *f)
 {
     uint8_t head[FOLLOW_HEAD_BYTES];
     ssize_t n = pread(f->in.fd, head, sizeof head, 0);
     if (n < 0)
-        return false;
-    if ((size_t)n < f->head_bytes || memcmp(head, f->head, f->head_bytes) != 0)
         return true;
+    if ((size_t)n < f->head_bytes || memcmp(head, f->head, f->head_bytes) != 0)
+        return false;
     memcpy(f->head, head, (size_t)n);
     f->head_bytes = (size_t)n;
-    return false;
+    return true;
 }
 
 // Opens the reader when the file has its first frame.
 static int open_reader(struct follow *f, struct err *e)
 {
     f->head_bytes = 0;
-    was_reset(f);
+    update_head(f);
     int rc = trace_reader_open(&f->reader, &f->in, e);
     if (rc < 0)
         return rc;
@@ -198,12 +199,12 @@ int follow_read(struct follow *f, uint64_t until_ns, struct err *e)
         return err_set_errno(e, "%s", f->in.name);
     int rc = 1;
     f->in.size_bytes = (uint64_t)st.st_size;
-    if (!f->walk || f->in.size_bytes < f->in.offset || was_reset(f))
+    if (!f->walk || f->in.size_bytes < f->in.offset || !update_head(f))
         rc = start_again(f, f->in.size_bytes, e);
     if (rc > 0)
         rc = read_frames(f, until_ns, e);
     // The recording may be reset while its frames are read.
-    if (rc < 0 && rc != -ENOMEM && f->walk && was_reset(f))
+    if (rc < 0 && rc != -ENOMEM && f->walk && !update_head(f))
         rc = start_again(f, f->in.size_bytes, e);
     return rc == -ENOMEM ? err_no_memory(e, f->in.name) : rc < 0 ? rc : 0;
 }
