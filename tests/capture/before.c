@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BLOCKS = 6000, THREADS = 4, LIVE = 500, BIG_EVERY = 100, ROUNDS = 50 };
+enum { BLOCKS = 6000, THREADS = 4, LIVE = 500, BIG_EVERY = 100, ROUNDS = 15 };
 
 static void *blocks[BLOCKS];
 static volatile sig_atomic_t asked;
