@@ -8,6 +8,7 @@ golden=$HEAPTAPE_SOURCE/tests/golden
 segment() {
   rm -rf s
   mkdir s
+  segment_bytes=$2
   "$HEAPTAPE_PROGRAMS/parts_of_trace" segments s/%n.ht "$2" <"$1"
 }
 
@@ -61,10 +62,10 @@ are_traces() {
     "$HEAPTAPE" check -q "$file"
     "$HEAPTAPE" stat --json "$file" >stat.json
     [ "$(jq -c '[([.processes[].unmatched_frees] | add // 0), .lost_records]' stat.json)" = "[0,0]" ]
-    # The last segment has no events if the previous one was full with the last event and the end of
-    # the recording was written later.
+    # A segment may be full before its first event, with the starts and ends of processes and lists of
+    # live blocks. Only the last segment may be smaller: it may contain just the end of the recording.
     if [ "$(jq .events stat.json)" -eq 0 ]; then
-      [ "$file" = "s/$(ls s | sort -n | tail -n 1)" ]
+      [ "$(stat -c %s "$file")" -ge $((segment_bytes * 9 / 10)) ] || [ "$file" = "s/$(ls s | sort -n | tail -n 1)" ]
       continue
     fi
     "$HEAPTAPE" convert -q -f "$file" -o one.htw
@@ -111,7 +112,7 @@ events() {
 
 @test "segments: no event is repeated, and sizes are within 10 %" {
   skip_under_sanitizer
-  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 400000
+  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 260000
   segment t.ht 1048576
   [ "$(ls s | wc -l)" -ge 4 ]
   is_recorded t.ht
@@ -125,7 +126,7 @@ events() {
 
 @test "segments: with many live blocks, at most half of them are lists" {
   skip_under_sanitizer
-  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/live_blocks" 100000 1000000
+  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/live_blocks" 100000 600000
   segment t.ht 1000000000
   [ "$(ls s | wc -l)" -eq 1 ]
   one=$(stat -c %s s/1.ht)
