@@ -413,8 +413,8 @@ static void restore_end_signals(const struct sigaction before[END_SIGNALS])
     }
 }
 
-// Starts the reader. Dies on failure. SIGUSR2 stays blocked until both processes handle it. The
-// reader unblocks it.
+// Starts the reader process. Dies on failure. Blocks SIGUSR2 before the fork, so that the signal
+// does not end a process that has no handler yet. The reader unblocks SIGUSR2 when it has one.
 static void start_reader(const struct pipe_reader *to, struct export_live *live, struct output *out)
 {
     struct sigaction before;

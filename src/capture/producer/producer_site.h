@@ -148,7 +148,7 @@ struct producer_mapping {
     const char *path; // in producer_sites.lines; "" if the mapping has no path
 };
 
-// Requires that the caller owns `sites->scanning`. Applies to all functions below.
+// The caller of each of the following functions must own `sites->scanning`.
 
 // Finds the mapping that contains an address. Returns false if there is no such mapping or /proc
 // cannot be read.

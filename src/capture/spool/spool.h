@@ -214,9 +214,10 @@ struct spool_readings {
     // Changed by the recorder before each drain and with each state change, and by the process when
     // it gets a second thread.
     _Alignas(64) _Atomic uint32_t sequence;
-    // unread_words counts the words since the start of the process that have the stamp of an
-    // earlier reading. early_words counts the part of these words that lies between two readings
-    // more than usual_ticks apart. Both are updated at the next reading.
+    // Numbers of words since the start of the process whose event did not read the counter and has
+    // the stamp of the previous reading. unread_words counts all of them. early_words counts those
+    // for which the next reading was more than usual_ticks later than the previous one. Both are
+    // updated at each reading.
     _Atomic uint64_t unread_words, early_words;
     uint64_t usual_ticks;
 };

@@ -52,8 +52,8 @@ static inline uint64_t snapshot_part_stamps(const struct snapshot_histogram *h)
 // and the recorder refers to code by module number.
 uint32_t snapshot_inherited_modules(const struct order *o);
 
-// Writes the order's names of code for process `process`. Call outside a batch. Returns 0, or a
-// negative errno with `e` set.
+// Writes the names of code that the order knows, as names of process `process`. Call outside a
+// batch. Returns 0, or a negative errno with `e` set.
 int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct order *o,
                          struct err *e);
 

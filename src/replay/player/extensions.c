@@ -162,7 +162,7 @@ static void query_mimalloc(struct results_stats *s)
     s->mapped_bytes = committed;
 }
 
-// uordblks does not include blocks with their own mapping. hblkhd counts these.
+// Adds hblkhd, the bytes of blocks with their own mapping, because uordblks does not include them.
 static void query_libc(struct results_stats *s)
 {
 #if __GLIBC_PREREQ(2, 33)
