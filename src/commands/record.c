@@ -311,8 +311,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     int code = report_result(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
-    if (r.losses.bypassed.processes || r.losses.deepbound_bytes)
-        unseen_note(path);
+    unseen_note(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
     if (s->stacks.depth && r.events)
         coverage_note(path, o->verbose);
     trace_unrecorded_release(&r.unrecorded);

@@ -39,6 +39,11 @@ static void note_coverage(const char *path)
     coverage_note(path, false);
 }
 
+static void note_unseen(const char *path)
+{
+    unseen_note(path, true);
+}
+
 // Creates a sparse file of zeros, which occupies no space on the disk.
 static void make_file(char path[64], off_t bytes)
 {
@@ -59,7 +64,7 @@ static void test_a_large_trace_is_not_read_again(void **state)
         "heaptape: run 'heaptape stat -v %s' for the coverage of stacks: the trace exceeds 256 MiB\n",
         path);
     assert_string_equal(note_of(note_coverage, path), expected);
-    assert_string_equal(note_of(unseen_note, path), "");
+    assert_string_equal(note_of(note_unseen, path), "");
     unlink(path);
 }
 
@@ -70,7 +75,7 @@ static void test_a_trace_that_cannot_be_read(void **state)
         void (*print)(const char *path);
         const char *text;
     } notes[] = {{note_coverage, "heaptape: cannot compute the coverage of stacks: "},
-                 {unseen_note, "heaptape: cannot compute how much memory was not recorded: "}};
+                 {note_unseen, "heaptape: cannot compute how much memory was not recorded: "}};
     char path[64];
     make_file(path, LIMIT);
     for (unsigned i = 0; i < 2; i++) {
@@ -93,7 +98,7 @@ static void test_a_trace_without_stacks(void **state)
     char path[4096];
     snprintf(path, sizeof path, "%s/tests/golden/trace-1.ht", source ? source : "..");
     assert_string_equal(note_of(note_coverage, path), "");
-    assert_string_equal(note_of(unseen_note, path), "");
+    assert_string_equal(note_of(note_unseen, path), "");
 }
 
 static const struct CMUnitTest tests[] = {

@@ -1,9 +1,12 @@
 #include "report/text/unseen.h"
 
+#include "analysis/memory/unexplained.h"
 #include "cli/command.h"
 #include "convert/peaks.h"
+#include "record/processes/software.h"
 #include "report/text/watch.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
 
 enum {
@@ -89,21 +92,57 @@ static void note_most(const struct trace_reader *r, const struct peaks *peaks)
         note("%zu other processes have calls that were not recorded", n - MOST_PROCESSES);
 }
 
-void unseen_note(const char *path)
+static void note_unexplained(const struct trace_process *p, const struct unexplained_process *u)
+{
+    const struct software_runtime *runtime = software_runtime_of(p->exe);
+    char program[PROGRAM_BYTES], bytes[32], rss[32], what[128];
+    watch_program(p, program, sizeof program);
+    human_bytes(bytes, u->bytes);
+    human_bytes(rss, u->rss_bytes);
+    snprintf(what, sizeof what,
+             u->is_growth
+                 ? "anonymous mappings without recorded blocks grew by %s, of %s of resident memory"
+                 : "anonymous mappings without recorded blocks have %s of %s of resident memory",
+             bytes, rss);
+    if (runtime)
+        note("process %u (%s): %s: they may be the heap of %s (%s)", p->pid, program, what,
+             runtime->name, runtime->remedy);
+    else
+        note(
+            "process %u (%s): %s: the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)",
+            p->pid, program, what);
+}
+
+static int find_missing(struct trace_file *t, bool has_losses, struct err *e)
+{
+    struct peaks peaks = {0};
+    struct unexplained u;
+    struct progress *progress = watch_begin("memory")->progress;
+    int rc = unexplained_find(&u, t, progress, e);
+    for (size_t i = 0; rc == 0 && i < u.n && i < MOST_PROCESSES; i++)
+        note_unexplained(t->reader.processes[u.items[i].process], &u.items[i]);
+    unexplained_release(&u);
+    if (rc == 0 && has_losses) {
+        rc = trace_file_rewind(t, e);
+        rc = rc == 0 ? peaks_count(&peaks, t, 0, progress, e) : rc;
+        if (rc == 0)
+            note_most(&t->reader, &peaks);
+        peaks_release(&peaks);
+    }
+    return rc;
+}
+
+void unseen_note(const char *path, bool has_losses)
 {
     struct stat st;
     struct trace_file t = {.in.fd = -1};
     struct input in = {.fd = -1};
-    struct peaks peaks = {0};
     struct err e = {0};
     if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
         st.st_size > MAX_NOTED_BYTES)
         return;
-    if (input_open(&in, path, &e) == 0 && trace_file_adopt(&t, &in, false, &e) == 0 &&
-        peaks_count(&peaks, &t, 0, watch_begin("memory")->progress, &e) == 0)
-        note_most(&t.reader, &peaks);
-    else
+    if (input_open(&in, path, &e) < 0 || trace_file_adopt(&t, &in, true, &e) < 0 ||
+        find_missing(&t, has_losses, &e) < 0)
         note("cannot compute how much memory was not recorded: %s", e.text);
-    peaks_release(&peaks);
     trace_file_close(&t);
 }

@@ -1,0 +1,357 @@
+#include "analysis/memory/unexplained.h"
+
+#include "base/buf.h"
+#include "convert/walk.h"
+#include "trace/pages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    GRANULE_SHIFT = 20,
+    MAX_GRANULES = 1 << 22, // limits the memory for invalid maps
+};
+
+// Anonymous memory of a MiB of addresses, in bytes.
+struct unexplained_granule {
+    uint64_t number;       // address >> GRANULE_SHIFT
+    uint64_t first, bytes; // in the first map and in the map with the most anonymous memory
+    bool explained;
+};
+
+// A process that may have unexplained memory.
+struct unexplained_candidate {
+    uint32_t process;
+    bool has_first;
+    struct trace_pages first, most;
+    uint64_t most_bytes;
+    struct unexplained_granule *granules; // sorted by number
+    size_t n, capacity;
+    size_t last; // index of the granule of the last block
+    uint64_t unexplained_bytes;
+};
+
+struct unexplained_search {
+    struct trace_file *file;
+    struct unexplained_candidate *all;
+    size_t n, capacity;
+    size_t open; // number of candidates that may reach the limits
+    struct progress *progress;
+};
+
+// Returns true for memory that may belong to an allocator. brk is called by libc's malloc. The
+// zeroed data of a library follows the mapping of its file.
+static bool is_counted(const struct trace_mapping *m)
+{
+    return m->kind == TRACE_MEMORY_ANONYMOUS && !m->after_file;
+}
+
+static uint64_t sum_anonymous(const struct trace_pages *p)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->n_mappings; i++)
+        sum += is_counted(&p->mappings[i]) ? p->mappings[i].rss_bytes : 0;
+    return sum;
+}
+
+static bool reaches_limits(uint64_t bytes, uint64_t rss_bytes)
+{
+    return bytes > UNEXPLAINED_MIN_BYTES && bytes / UNEXPLAINED_MIN_PERCENT > rss_bytes / 100;
+}
+
+static struct unexplained_candidate *find_candidate(const struct unexplained_search *s,
+                                                    uint32_t process)
+{
+    for (size_t i = s->n; i-- > 0;) {
+        if (s->all[i].process == process)
+            return &s->all[i];
+    }
+    return NULL;
+}
+
+static void move_pages(struct trace_pages *to, struct trace_pages *from)
+{
+    trace_pages_release(to);
+    *to = *from;
+    *from = (struct trace_pages){0};
+}
+
+// Keeps the first map of each process, and the later map with the most anonymous memory.
+static int keep_map(struct unexplained_search *s, struct trace_pages *p)
+{
+    struct unexplained_candidate *c = find_candidate(s, p->process);
+    if (!c) {
+        if (HT_GROW(&s->all, &s->capacity, s->n + 1) < 0)
+            return -ENOMEM;
+        c = &s->all[s->n++];
+        *c = (struct unexplained_candidate){.process = p->process};
+    }
+    uint64_t bytes = sum_anonymous(p);
+    if (bytes > c->most_bytes) {
+        // The first map may also be the map with the most anonymous memory.
+        if (!c->has_first && c->most_bytes) {
+            move_pages(&c->first, &c->most);
+            c->has_first = true;
+        }
+        move_pages(&c->most, p);
+        c->most_bytes = bytes;
+    } else if (!c->has_first && !c->most_bytes) {
+        move_pages(&c->first, p);
+        c->has_first = true;
+    }
+    return 0;
+}
+
+// Reads the page maps. A corrupt frame counts as the end of the file.
+static int read_maps(struct unexplained_search *s, struct err *e)
+{
+    struct frame_reader frames;
+    struct frame f;
+    struct err ignored;
+    int rc = input_seek(&s->file->in, 0, e);
+    if (rc < 0)
+        return rc;
+    frame_reader_init(&frames, &s->file->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    while (rc == 0 && frame_next_of(&frames, TRACE_PAGES, &f, &ignored) > 0) {
+        struct trace_pages p = {0};
+        if (trace_pages_get(f.data, f.size, &p) == 0)
+            rc = keep_map(s, &p);
+        trace_pages_release(&p);
+    }
+    frame_reader_release(&frames);
+    return rc < 0 ? err_no_memory(e, s->file->in.name) : trace_file_rewind(s->file, e);
+}
+
+static int compare_granules(const void *a, const void *b)
+{
+    const struct unexplained_granule *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+// Adds resident bytes of a granule. Returns 0 or -ENOMEM.
+static int add_bytes(struct unexplained_candidate *c, uint64_t number, uint64_t bytes,
+                     bool is_first)
+{
+    struct unexplained_granule *g = c->n ? &c->granules[c->n - 1] : NULL;
+    if (!g || g->number != number) {
+        if (c->n == MAX_GRANULES)
+            return 0;
+        if (HT_GROW(&c->granules, &c->capacity, c->n + 1) < 0)
+            return -ENOMEM;
+        g = &c->granules[c->n++];
+        *g = (struct unexplained_granule){.number = number};
+    }
+    *(is_first ? &g->first : &g->bytes) += bytes;
+    return 0;
+}
+
+static int add_run(struct unexplained_candidate *c, uint64_t at, uint64_t end, bool is_first)
+{
+    int rc = 0;
+    while (rc == 0 && at < end && c->n < MAX_GRANULES) {
+        uint64_t number = at >> GRANULE_SHIFT, next = (number + 1) << GRANULE_SHIFT;
+        next = next < end ? next : end;
+        rc = add_bytes(c, number, next - at, is_first);
+        at = next;
+    }
+    return rc;
+}
+
+// Adds the resident pages of a map.
+static int add_pages(struct unexplained_candidate *c, const struct trace_pages *p, bool is_first)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->n_mappings; i++) {
+        const struct trace_mapping *m = &p->mappings[i];
+        for (size_t k = 0; rc == 0 && is_counted(m) && k < m->n_runs; k++) {
+            const struct trace_page_run *run = &p->runs[m->first_run + k];
+            rc = add_run(c, run->first * p->page_bytes, (run->first + run->n) * p->page_bytes,
+                         is_first);
+        }
+    }
+    return rc;
+}
+
+// Sorts the granules and joins granules with the same number.
+static void join_granules(struct unexplained_candidate *c)
+{
+    size_t n = 0;
+    qsort(c->granules, c->n, sizeof *c->granules, compare_granules);
+    for (size_t i = 0; i < c->n; i++) {
+        if (n && c->granules[n - 1].number == c->granules[i].number) {
+            c->granules[n - 1].first += c->granules[i].first;
+            c->granules[n - 1].bytes += c->granules[i].bytes;
+        } else {
+            c->granules[n++] = c->granules[i];
+        }
+    }
+    c->n = n;
+}
+
+// Removes the processes that cannot reach the limits, and makes the granules of the others.
+static int choose_candidates(struct unexplained_search *s)
+{
+    size_t n = 0;
+    int rc = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        struct unexplained_candidate *c = &s->all[i];
+        bool kept = rc == 0 && reaches_limits(c->most_bytes, c->most.rss_bytes);
+        if (kept)
+            rc = add_pages(c, &c->most, false);
+        if (kept && rc == 0)
+            rc = add_pages(c, c->has_first ? &c->first : &c->most, true);
+        trace_pages_release(&c->first);
+        uint64_t rss_bytes = c->most.rss_bytes;
+        trace_pages_release(&c->most);
+        c->most.rss_bytes = rss_bytes;
+        if (kept)
+            join_granules(c);
+        for (size_t k = 0; kept && k < c->n; k++)
+            c->unexplained_bytes += c->granules[k].bytes;
+        if (kept && c->n)
+            s->all[n++] = *c;
+        else
+            free(c->granules);
+    }
+    s->open = s->n = n;
+    return rc;
+}
+
+static size_t find_granule(const struct unexplained_candidate *c, uint64_t number)
+{
+    size_t low = 0, high = c->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (c->granules[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Marks the memory of a block as explained. Returns false if the process cannot reach the limits
+// any more.
+static bool explain(struct unexplained_candidate *c, uint64_t address, uint64_t bytes)
+{
+    uint64_t number = address >> GRANULE_SHIFT,
+             last = (address + (bytes ? bytes - 1 : 0)) >> GRANULE_SHIFT;
+    if (number == last && c->granules[c->last].number == number && c->granules[c->last].explained)
+        return true;
+    for (size_t i = find_granule(c, number); i < c->n && c->granules[i].number <= last; i++) {
+        struct unexplained_granule *g = &c->granules[i];
+        c->last = i;
+        if (!g->explained)
+            c->unexplained_bytes -= g->bytes;
+        g->explained = true;
+    }
+    return reaches_limits(c->unexplained_bytes, c->most.rss_bytes);
+}
+
+static int visit_call(void *context, const struct walk_call *call)
+{
+    struct unexplained_search *s = context;
+    const struct event *ev = call->event;
+    struct unexplained_candidate *c = find_candidate(s, call->process->number);
+    bool allocates = (event_infos[ev->kind].fields & HT_ALLOCATES) == HT_ALLOCATES;
+    if (!c || !allocates || !ev->result || !reaches_limits(c->unexplained_bytes, c->most.rss_bytes))
+        return 0;
+    uint64_t bytes = ev->kind == HT_MREMAP ? ev->count // the new size
+                                           : event_requested(ev->kind, ev->size, ev->count);
+    if (!explain(c, ev->result, bytes))
+        s->open--;
+    return s->open ? 0 : -ECANCELED;
+}
+
+static bool wants_process(void *context, const struct trace_process *p)
+{
+    return find_candidate(context, p->number) != NULL;
+}
+
+static int show_progress(void *context)
+{
+    const struct unexplained_search *s = context;
+    if (s->progress)
+        progress_update(s->progress, s->file->in.offset);
+    return 0;
+}
+
+static int read_blocks(struct unexplained_search *s, struct err *e)
+{
+    const struct walk_options how = {
+        .call = visit_call, .wants = wants_process, .pause = show_progress, .context = s};
+    struct err cut;
+    if (s->progress)
+        s->progress->total = s->file->in.size_bytes;
+    int rc = walk_run(&s->file->reader, &how, &cut, e);
+    if (s->progress)
+        progress_clear(s->progress);
+    return rc;
+}
+
+// Returns true if another message explains why blocks are missing.
+static bool has_gaps(const struct trace_process *p)
+{
+    return p->bypassed_by || p->deepbound_bytes || p->off_reason || p->lost_records;
+}
+
+static uint64_t sum_unexplained(const struct unexplained_candidate *c, bool is_growth)
+{
+    uint64_t sum = 0, first = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        sum += c->granules[i].explained ? 0 : c->granules[i].bytes;
+        first += c->granules[i].explained || !is_growth ? 0 : c->granules[i].first;
+    }
+    return sum > first ? sum - first : 0;
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+    const struct unexplained_process *x = a, *y = b;
+    return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static int list_processes(struct unexplained *u, const struct unexplained_search *s)
+{
+    u->items = calloc(s->n + 1, sizeof *u->items);
+    for (size_t i = 0; u->items && i < s->n; i++) {
+        const struct unexplained_candidate *c = &s->all[i];
+        const struct trace_process *p =
+            c->process < s->file->reader.n_processes ? s->file->reader.processes[c->process] : NULL;
+        bool is_growth = p && (p->attached || p->forked_from || p->recorded_from);
+        uint64_t bytes = sum_unexplained(c, is_growth);
+        if (p && !has_gaps(p) && reaches_limits(bytes, c->most.rss_bytes))
+            u->items[u->n++] =
+                (struct unexplained_process){c->process, bytes, c->most.rss_bytes, is_growth};
+    }
+    if (u->items)
+        qsort(u->items, u->n, sizeof *u->items, compare_processes);
+    return u->items ? 0 : -ENOMEM;
+}
+
+int unexplained_find(struct unexplained *u, struct trace_file *t, struct progress *progress,
+                     struct err *e)
+{
+    struct unexplained_search s = {.file = t, .progress = progress};
+    *u = (struct unexplained){0};
+    int rc = read_maps(&s, e);
+    if (rc == 0 && choose_candidates(&s) < 0)
+        rc = err_no_memory(e, t->in.name);
+    if (rc == 0 && s.open)
+        rc = read_blocks(&s, e);
+    if (rc == 0 && s.open && list_processes(u, &s) < 0)
+        rc = err_no_memory(e, t->in.name);
+    for (size_t i = 0; i < s.n; i++) {
+        free(s.all[i].granules);
+        trace_pages_release(&s.all[i].first);
+        trace_pages_release(&s.all[i].most);
+    }
+    free(s.all);
+    return rc == -ECANCELED ? 0 : rc;
+}
+
+void unexplained_release(struct unexplained *u)
+{
+    free(u->items);
+    *u = (struct unexplained){0};
+}

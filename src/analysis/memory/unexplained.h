@@ -1,0 +1,37 @@
+// Resident anonymous memory that no recorded block explains: the program's own mappings, and the
+// heaps of allocators whose functions are not recorded.
+#ifndef HEAPTAPE_UNEXPLAINED_H
+#define HEAPTAPE_UNEXPLAINED_H
+
+#include "base/progress.h"
+#include "trace/file.h"
+
+enum {
+    UNEXPLAINED_MIN_BYTES = 10 << 20,
+    UNEXPLAINED_MIN_PERCENT = 10, // of the resident memory
+};
+
+// Memory of a process in the page map with the most resident anonymous memory.
+struct unexplained_process {
+    uint32_t process; // number in the trace
+    uint64_t bytes, rss_bytes;
+    // The process ran before the recording, or it is a fork child. `bytes` is then the growth since
+    // the first page map, because blocks from before are not recorded.
+    bool is_growth;
+};
+
+struct unexplained {
+    struct unexplained_process *items; // most bytes first; owned
+    size_t n;
+};
+
+// Finds the processes whose unexplained memory reaches both limits, and whose recording has no
+// known gaps. Memory counts as explained if a recorded block or recorded mapping was ever within
+// the same MiB. The trace must have been opened for reading twice; it is rewound. Reads the page
+// maps first. Reads events only while a process may reach the limits. Returns 0, or a negative
+// errno with *e set. The caller must release *u in either case.
+int unexplained_find(struct unexplained *u, struct trace_file *t, struct progress *progress,
+                     struct err *e);
+void unexplained_release(struct unexplained *u);
+
+#endif
