@@ -63,6 +63,7 @@ struct recorder {
     struct output *out;
     struct record_launch launch;
     struct unrecorded unrecorded;
+    struct entries_answers answers;
     enum clock_kind clock;
     struct clock_point started;
     uint64_t realtime_ns; // real time at `started`
@@ -701,7 +702,7 @@ static int record_until_over(struct recorder *r, struct err *e)
     while ((rc = run_main_pass(r, &o, e)) >= 0 && !o.over) {
         // The backup thread drains during the wait.
         if (o.request.pid) {
-            entries_answer(r->drain.dir_fd, o.request, &r->result->entries);
+            entries_answer(&r->answers, o.request);
             continue;
         }
         if (!o.full)
@@ -804,6 +805,22 @@ static uint32_t session_flags(const struct record_settings *s)
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;
 }
 
+// A process of the tree has executed a program.
+static void plan_program(void *context, pid_t pid)
+{
+    struct recorder *r = context;
+    if (!is_visit(r)) // programs that an attached process executes are not recorded
+        entries_answer_exec(&r->answers, pid);
+}
+
+static int start_program(struct recorder *r, struct err *e)
+{
+    char path[PATH_MAX];
+    if (record_find_program(r->settings->argv[0], path))
+        entries_answer_ahead(&r->answers, path);
+    return record_launch_start(&r->launch, r->settings, r->drain.dir, e);
+}
+
 static int begin_session(struct recorder *r, struct err *e)
 {
     char root[PATH_MAX];
@@ -819,13 +836,18 @@ static int begin_session(struct recorder *r, struct err *e)
     r->drain.session->filters = r->settings->residency ? facts_passable_filters() : 0;
     r->drain.session->attached = (uint32_t)r->settings->attach.pid;
     record_launch_wake_on_signal(&r->drain.session->wakeups);
-    const struct unrecorded_how how = {r->drain.dir, r->settings->library, r->settings->follow};
+    r->answers.dir_fd = r->drain.dir_fd;
+    const struct unrecorded_how how = {.dir = r->drain.dir,
+                                       .library = r->settings->library,
+                                       .follow = r->settings->follow,
+                                       .executed = plan_program,
+                                       .context = r};
     unrecorded_begin(&r->unrecorded, &how, r->clock, r->settings->attach.pid);
     r->started = clock_point_take(r->clock);
     r->realtime_ns = clock_ns(CLOCK_REALTIME);
     return r->settings->attach.pid
                ? record_launch_attach(&r->launch, &r->settings->attach, r->drain.dir, e)
-               : record_launch_start(&r->launch, r->settings, r->drain.dir, e);
+               : start_program(r, e);
 }
 
 static int begin_encoder(struct recorder *r, struct err *e)
@@ -903,6 +925,7 @@ int record_run(const struct record_settings *settings, struct output *out,
     r->out = out;
     pthread_mutex_init(&r->draining, NULL);
     pthread_cond_init(&r->active_again, NULL);
+    entries_answers_init(&r->answers, &result->entries);
     record_launch_signals(&r->launch);
     int rc = limit_explain(run_recorder(r, e), e);
     record_launch_wake_on_signal(NULL);
@@ -913,6 +936,7 @@ int record_run(const struct record_settings *settings, struct output *out,
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     result->unrecorded.balance = balance;
     unrecorded_release(&r->unrecorded);
+    entries_answers_release(&r->answers);
     // Keep the session mapped until exit. The mapping shows the program that started the recorder
     // when the recorder has ended.
     if (r->launch.attached)

@@ -13,6 +13,7 @@
 #include "trace/losses.h"
 #include "trace/trace.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -101,5 +102,8 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
 // Returns the reason why the program cannot be recorded, such as "is statically linked", or NULL if
 // there is no reason. Inspects the file that execvp(3) would find. The string is static.
 const char *record_explain(const char *program);
+
+// Finds the file that execvp(3) would run. Returns false if there is no such file.
+bool record_find_program(const char *program, char path[PATH_MAX]);
 
 #endif

@@ -289,3 +289,22 @@ END
   grep -q /proc/self/exe calls
   ! grep -E "plan-|nanosleep" calls || false
 }
+
+@test "a large executable: its plan is made before it asks" {
+  # Shells do not ask, because they do not define malloc. Only the recorder can create the file.
+  cp -L /bin/sh small
+  cp -L /bin/sh large
+  truncate -s 16M large
+  # shellcheck disable=SC2016
+  plans='for plan in "$HEAPTAPE_SPOOL"/plan-*; do [ ! -e "$plan" ] || echo plan; done'
+  record ./small -c "$plans"
+  [ "$status" -eq 0 ] && [ ! -s told ]
+  record ./large -c "$plans"
+  [ "$status" -eq 0 ] && [ "$(cat told)" = plan ]
+
+  # A program that the program executes, if the kernel reports it.
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || return 0
+  # shellcheck disable=SC2016
+  record ./small -c "./large -c 'until [ -e \"\$HEAPTAPE_SPOOL\"/plan-* ]; do sleep 0.05; done'; $plans"
+  [ "$status" -eq 0 ] && [ "$(cat told)" = plan ]
+}

@@ -1,10 +1,12 @@
 #include "record/entries/answer.h"
 
 #include "base/fio.h"
+#include "base/thread.h"
 #include "record/entries/plan.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,10 @@
 #include <unistd.h>
 
 #define UNNAMED_PLAN "plan.new" // name until the file is complete
+
+// Size of executables whose plan is made before a process asks. A process waits at most 100 ms, and
+// the plan of an executable of 300 MB takes longer on a busy machine.
+enum { LARGE_BYTES = 16 << 20 };
 
 // Removes the families in which a function cannot be redirected. Returns the number of entries that
 // remain.
@@ -79,14 +85,41 @@ static bool is_executable_of(pid_t pid, const struct stat *file)
     return stat(path, &exe) == 0 && exe.st_dev == file->st_dev && exe.st_ino == file->st_ino;
 }
 
-void entries_answer(int dir_fd, struct entries_request request, struct entries_report *report)
+// Writes the plan of a file, unless it exists. Call with the mutex held.
+static void plan_file(const struct entries_answers *a, int fd, const char *path, const char *name,
+                      bool is_executable)
 {
     const struct entries_names names = {
-        .wrap = report->wrap, .families = ENTRIES_RECORDED_FAMILIES, .reordered = true};
-    char link[64], path[PATH_MAX], name[ENTRIES_FILE_BYTES];
-    struct stat file;
+        .wrap = a->report->wrap, .families = ENTRIES_RECORDED_FAMILIES, .reordered = true};
+    const struct entries_object object = {.path = path, .file = fd, .memory = -1};
     struct err ignored = {0};
     struct entries_result result = {0};
+    if (faccessat(a->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return;
+    bool good = entries_plan_object(&object, &names, &result, &ignored) == 0 &&
+                drop_partial_families(&result);
+    write_file(a->dir_fd, name, good ? result.plan : NULL);
+    report_functions(a->report, &result, path, is_executable);
+    entries_result_release(&result);
+}
+
+void entries_answers_init(struct entries_answers *a, struct entries_report *report)
+{
+    *a = (struct entries_answers){.dir_fd = -1, .report = report};
+    pthread_mutex_init(&a->mutex, NULL);
+}
+
+void entries_answers_release(struct entries_answers *a)
+{
+    if (a->has_thread)
+        pthread_join(a->thread, NULL);
+    pthread_mutex_destroy(&a->mutex);
+}
+
+void entries_answer(struct entries_answers *a, struct entries_request request)
+{
+    char link[64], path[PATH_MAX], name[ENTRIES_FILE_BYTES];
+    struct stat file;
     snprintf(link, sizeof link, "/proc/%ld/fd/%d", (long)request.pid, request.fd);
     ssize_t n = readlink(link, path, sizeof path - 1);
     int fd = input_regular_fd(link, &file);
@@ -94,13 +127,65 @@ void entries_answer(int dir_fd, struct entries_request request, struct entries_r
     if (fd < 0)
         return;
     entries_name_file(&file, name);
-    const struct entries_object object = {.path = path, .file = fd, .memory = -1};
-    if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
-        bool good = entries_plan_object(&object, &names, &result, &ignored) == 0 &&
-                    drop_partial_families(&result);
-        write_file(dir_fd, name, good ? result.plan : NULL);
-        report_functions(report, &result, path, is_executable_of(request.pid, &file));
-    }
-    entries_result_release(&result);
+    pthread_mutex_lock(&a->mutex);
+    plan_file(a, fd, path, name, is_executable_of(request.pid, &file));
+    pthread_mutex_unlock(&a->mutex);
     close(fd);
+}
+
+// Opens an executable whose plan takes long and does not exist. Returns the descriptor, or -1.
+static int open_large(const struct entries_answers *a, const char *path)
+{
+    char name[ENTRIES_FILE_BYTES];
+    struct stat file;
+    if (stat(path, &file) < 0 || !S_ISREG(file.st_mode) || file.st_size < LARGE_BYTES)
+        return -1;
+    entries_name_file(&file, name);
+    return faccessat(a->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? input_regular_fd(path, &file)
+                                                                     : -1;
+}
+
+// Writes the plan of the file a->fd, and closes the file.
+static void *answer_ahead(void *context)
+{
+    struct entries_answers *a = context;
+    char name[ENTRIES_FILE_BYTES];
+    struct stat file;
+    if (fstat(a->fd, &file) == 0) {
+        entries_name_file(&file, name);
+        pthread_mutex_lock(&a->mutex);
+        plan_file(a, a->fd, a->path, name, true);
+        pthread_mutex_unlock(&a->mutex);
+    }
+    close(a->fd);
+    atomic_store(&a->busy, false);
+    return NULL;
+}
+
+void entries_answer_ahead(struct entries_answers *a, const char *path)
+{
+    a->fd = open_large(a, path);
+    if (a->fd >= 0 && snprintf(a->path, sizeof a->path, "%s", path) > 0)
+        answer_ahead(a);
+}
+
+void entries_answer_exec(struct entries_answers *a, pid_t pid)
+{
+    enum { STACK_BYTES = 256 << 10 };
+    char link[64];
+    snprintf(link, sizeof link, "/proc/%ld/exe", (long)pid);
+    int fd = atomic_load(&a->busy) ? -1 : open_large(a, link);
+    if (fd < 0)
+        return;
+    if (a->has_thread)
+        pthread_join(a->thread, NULL);
+    ssize_t n = readlink(link, a->path, sizeof a->path - 1);
+    a->path[n < 0 ? 0 : n] = 0;
+    a->fd = fd;
+    atomic_store(&a->busy, true);
+    a->has_thread = thread_start(&a->thread, STACK_BYTES, answer_ahead, a) == 0;
+    if (!a->has_thread) {
+        close(fd);
+        atomic_store(&a->busy, false);
+    }
 }

@@ -4,6 +4,9 @@
 
 #include "capture/spool/attach.h"
 
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,9 +23,33 @@ struct entries_report {
     char refused[400]; // "NAME in FILE: REASON" of a function that cannot be redirected, or ""
 };
 
-// Writes the plan of the object to the directory `dir_fd` (entries_name_file), unless the file
+struct entries_answers {
+    int dir_fd; // session directory
+    struct entries_report *report;
+    pthread_mutex_t mutex; // held while a plan is made
+    pthread_t thread;      // makes a plan after an exec
+    bool has_thread;
+    _Atomic bool busy; // the thread uses `fd` and `path`
+    int fd;
+    char path[PATH_MAX];
+};
+
+// Set dir_fd before the first plan.
+void entries_answers_init(struct entries_answers *a, struct entries_report *report);
+
+// Waits for the thread. Call before the directory is closed.
+void entries_answers_release(struct entries_answers *a);
+
+// Writes the plan of the object to the session directory (entries_name_file), unless the file
 // exists. Omits an allocator if one of its functions cannot be redirected, because a recording of
 // only some functions would be wrong. The file is empty if no allocator remains.
-void entries_answer(int dir_fd, struct entries_request request, struct entries_report *report);
+void entries_answer(struct entries_answers *a, struct entries_request request);
+
+// If the file is a large executable, writes its plan before a process asks.
+void entries_answer_ahead(struct entries_answers *a, const char *path);
+
+// Does this in another thread for the executable of a process, unless the thread is busy. Call from
+// one thread only.
+void entries_answer_exec(struct entries_answers *a, pid_t pid);
 
 #endif

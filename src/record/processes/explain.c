@@ -16,8 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-// Finds the file that execvp(3) would run.
-static bool find_program(const char *program, char path[PATH_MAX])
+bool record_find_program(const char *program, char path[PATH_MAX])
 {
     if (strchr(program, '/'))
         return snprintf(path, PATH_MAX, "%s", program) < PATH_MAX && access(path, F_OK) == 0;
@@ -131,7 +130,7 @@ static const char *explain_file(int fd, const char *head, size_t n)
 const char *record_explain(const char *program)
 {
     char path[PATH_MAX], head[PATH_MAX];
-    if (!find_program(program, path))
+    if (!record_find_program(program, path))
         return NULL;
     // An interpreter may itself be a script. The kernel follows at most four interpreters.
     for (unsigned depth = 0; depth < 5; depth++) {

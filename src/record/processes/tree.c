@@ -296,6 +296,8 @@ static void handle_event(struct tree *t, const struct proc_event *event)
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
         unrecorded_inspect(&image.seen, pid, t->how);
+        if (image.seen.followed && !image.seen.why[0])
+            t->how->executed(t->how->context, pid);
     }
     pthread_mutex_lock(&t->mutex);
     if (is_fork)
