@@ -817,7 +817,7 @@ static int start_program(struct recorder *r, struct err *e)
 {
     char path[PATH_MAX];
     if (record_find_program(r->settings->argv[0], path))
-        entries_answer_ahead(&r->answers, path);
+        entries_answer_program(&r->answers, path);
     return record_launch_start(&r->launch, r->settings, r->drain.dir, e);
 }
 

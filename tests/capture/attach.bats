@@ -561,6 +561,23 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   end_service
 }
 
+@test "--wrap: addresses in an executable without symbols" {
+  local pair addresses=
+  for pair in ${pre_names//,/ }; do
+    addresses+=,0x$(nm "$HEAPTAPE_PROGRAMS/named_static" | awk -v name="${pair%=*}" '$3 == name { print $1 }')=${pair#*=}
+  done
+  strip -o stripped "$HEAPTAPE_PROGRAMS/named_static"
+  ./stripped >out 3>&- &
+  service=$!
+  until_line ready
+  attach_for 10000 --wrap "${addresses#,}"
+  all_calls_are_there
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  grep -q ' malloc 0 77 ' lines
+  run -1 grep -E ' malloc 0 (184|114) ' lines
+  end_service
+}
+
 @test "--wrap: a function that is called directly and cannot be redirected" {
   short_function pre_free
   cc -fno-builtin -rdynamic -Dpre_free=other_free -c -o library.o "$HEAPTAPE_SOURCE"/tests/capture/named_library.c

@@ -308,3 +308,37 @@ END
   record ./small -c "./large -c 'until [ -e \"\$HEAPTAPE_SPOOL\"/plan-* ]; do sleep 0.05; done'; $plans"
   [ "$status" -eq 0 ] && [ "$(cat told)" = plan ]
 }
+
+# addresses FILE NAME=FUNCTION...: prints the argument of --wrap with the addresses of the names.
+addresses() {
+  local file=$1 pair all=
+  shift
+  for pair; do
+    all+=,0x$(nm "$file" | awk -v name="${pair%=*}" '$3 == name { print $1 }')=${pair#*=}
+  done
+  echo "${all#,}"
+}
+
+@test "--wrap ADDRESS: functions of an executable without symbols" {
+  local options names
+  for options in -pie -no-pie; do
+    gcc -w -O2 -fno-builtin "$options" -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c"
+    names=$(addresses own own_malloc=malloc own_free=free)
+    strip own
+    record_options="--wrap $names" record ./own once
+    [ ! -s err ]
+    [ "$(awk '$5 == "malloc" && $7 == 501' lines | wc -l)" -eq 1000 ]
+    [ "$(awk '$5 == "free"' lines | wc -l)" -ge 1000 ]
+  done
+  # Programs that the program executes have other code at the addresses.
+  printf '#!/bin/sh\nexec ./own once\n' >script
+  chmod +x script
+  timeout 120 "$HEAPTAPE" record -f -o t.ht --wrap "$names" -- ./script 2>err
+  grep -q "^heaptape: --wrap: the program has no function at 0x[0-9a-f]*, or it is a script (start the executable itself)$" err
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  [ "$(awk '$5 == "malloc" && $7 == 501' lines | wc -l)" -eq 0 ]
+  timeout 120 "$HEAPTAPE" record -f -o t.ht --wrap 0x10=malloc,0x20=free -- ./own once 2>err
+  grep -qx "heaptape: an allocator is not recorded: a function cannot be redirected: 0x[12]0 in .*own: the address is not in an executable segment" err
+  run -2 "$HEAPTAPE" record --wrap 0x=malloc -o t.ht -- true
+  run -2 "$HEAPTAPE" record --wrap 0x1g=malloc -o t.ht -- true
+}

@@ -30,7 +30,8 @@ setup_file() {
     attached "$name" &
     started "$name" &
   done
-  "$HEAPTAPE" record -q -f -o two.ht -- sh -c "\"$HEAPTAPE_PROGRAMS/verdicts\" mapping 5 & exec \"$HEAPTAPE_PROGRAMS/verdicts\" reserve 5" >/dev/null 3>&- &
+  strip -o stripped "$HEAPTAPE_PROGRAMS/verdicts"
+  "$HEAPTAPE" record -f -o two.ht -- sh -c "./stripped mapping 5 & exec \"$HEAPTAPE_PROGRAMS/verdicts\" reserve 5" >/dev/null 2>two.err 3>&- &
   wait
 }
 
@@ -91,8 +92,9 @@ first() {
   grep . ./*.err
   grep -q 'verdicts): anonymous mappings without recorded blocks grew by .* MiB, of .* MiB of resident memory: the program called mmap (record its calls with --maps), or' mapping.err
   grep -q 'verdicts): anonymous mappings without recorded blocks have .* MiB of .* MiB of resident memory: the program called mmap (record its calls with --maps), or' started_mapping.err
+  grep -q 'stripped): anonymous mappings without recorded blocks have .*, or its allocator has no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free)' two.err
   # The other services are not mentioned.
-  expect "two lines" [ "$(cat ./*.err | grep -c "without recorded blocks")" -eq 2 ]
+  expect "three lines" [ "$(cat ./*.err | grep -c "without recorded blocks")" -eq 3 ]
 }
 
 @test "thread stacks" {

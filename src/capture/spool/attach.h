@@ -72,9 +72,13 @@ struct spool_wrap {
     char names[SPOOL_WRAPPED][SPOOL_WRAP_BYTES];
 };
 
-// Parses "je_malloc=malloc,je_free=free". Returns 0, -EINVAL, or -EEXIST if a function or a name
+// Parses "je_malloc=malloc,0x401130=free". Returns 0, -EINVAL, or -EEXIST if a function or a name
 // occurs twice.
 int spool_parse_wrap(const char *text, struct spool_wrap *to);
+
+// Returns the virtual address that a name such as "0x401130" contains, or 0 for other names. Names
+// of functions do not begin with a digit.
+uint64_t spool_wrap_address(const char *name);
 
 enum spool_tables {
     SPOOL_TABLES_REST = 1,  // wrapped functions that are not redirected

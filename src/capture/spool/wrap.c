@@ -9,6 +9,23 @@ static const char *const functions[SPOOL_WRAPPED] = {
 #undef ROW
 };
 
+uint64_t spool_wrap_address(const char *name)
+{
+    uint64_t at = 0;
+    if (name[0] != '0' || name[1] != 'x')
+        return 0;
+    for (name += 2; *name; name++) {
+        unsigned digit = *name >= '0' && *name <= '9'   ? (unsigned)(*name - '0')
+                         : *name >= 'a' && *name <= 'f' ? (unsigned)(*name - 'a' + 10)
+                         : *name >= 'A' && *name <= 'F' ? (unsigned)(*name - 'A' + 10)
+                                                        : 16;
+        if (digit > 15 || at >> 60)
+            return 0;
+        at = at << 4 | digit;
+    }
+    return at;
+}
+
 // Parses one item, "je_malloc=malloc", of n characters.
 static int parse_one(const char *text, size_t n, struct spool_wrap *to)
 {
@@ -23,7 +40,7 @@ static int parse_one(const char *text, size_t n, struct spool_wrap *to)
     if (to->names[i][0])
         return -EEXIST;
     memcpy(to->names[i], text, own);
-    return 0;
+    return text[0] == '0' && !spool_wrap_address(to->names[i]) ? -EINVAL : 0;
 }
 
 int spool_parse_wrap(const char *text, struct spool_wrap *to)

@@ -134,6 +134,7 @@ static int plan_object(struct plans *p, const struct remote *r, const struct rem
     int file = open_object(r, o, path, sizeof path);
     const struct entries_object object = {path, file, r->memory, o->base};
     const struct entries_names names = {.wrap = wanted->wrap,
+                                        .addresses = !o->name[0],
                                         .families = ENTRIES_RECORDED_FAMILIES,
                                         .reordered = true,
                                         .wrapped = true};

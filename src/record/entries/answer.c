@@ -89,8 +89,13 @@ static bool is_executable_of(pid_t pid, const struct stat *file)
 static void plan_file(const struct entries_answers *a, int fd, const char *path, const char *name,
                       bool is_executable)
 {
-    const struct entries_names names = {
-        .wrap = a->report->wrap, .families = ENTRIES_RECORDED_FAMILIES, .reordered = true};
+    struct stat file;
+    bool is_program = fstat(fd, &file) == 0 && file.st_ino == a->program.inode &&
+                      file.st_dev == a->program.device;
+    const struct entries_names names = {.wrap = a->report->wrap,
+                                        .addresses = is_program,
+                                        .families = ENTRIES_RECORDED_FAMILIES,
+                                        .reordered = true};
     const struct entries_object object = {.path = path, .file = fd, .memory = -1};
     struct err ignored = {0};
     struct entries_result result = {0};
@@ -133,12 +138,12 @@ void entries_answer(struct entries_answers *a, struct entries_request request)
     close(fd);
 }
 
-// Opens an executable whose plan takes long and does not exist. Returns the descriptor, or -1.
-static int open_large(const struct entries_answers *a, const char *path)
+// Opens a file of at least this size whose plan does not exist. Returns the descriptor, or -1.
+static int open_large(const struct entries_answers *a, const char *path, off_t bytes)
 {
     char name[ENTRIES_FILE_BYTES];
     struct stat file;
-    if (stat(path, &file) < 0 || !S_ISREG(file.st_mode) || file.st_size < LARGE_BYTES)
+    if (stat(path, &file) < 0 || !S_ISREG(file.st_mode) || file.st_size < bytes)
         return -1;
     entries_name_file(&file, name);
     return faccessat(a->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? input_regular_fd(path, &file)
@@ -162,9 +167,14 @@ static void *answer_ahead(void *context)
     return NULL;
 }
 
-void entries_answer_ahead(struct entries_answers *a, const char *path)
+void entries_answer_program(struct entries_answers *a, const char *path)
 {
-    a->fd = open_large(a, path);
+    struct stat file;
+    if (stat(path, &file) == 0) {
+        a->program.device = file.st_dev;
+        a->program.inode = file.st_ino;
+    }
+    a->fd = open_large(a, path, a->report->wrap ? 1 : LARGE_BYTES);
     if (a->fd >= 0 && snprintf(a->path, sizeof a->path, "%s", path) > 0)
         answer_ahead(a);
 }
@@ -174,7 +184,7 @@ void entries_answer_exec(struct entries_answers *a, pid_t pid)
     enum { STACK_BYTES = 256 << 10 };
     char link[64];
     snprintf(link, sizeof link, "/proc/%ld/exe", (long)pid);
-    int fd = atomic_load(&a->busy) ? -1 : open_large(a, link);
+    int fd = atomic_load(&a->busy) ? -1 : open_large(a, link, LARGE_BYTES);
     if (fd < 0)
         return;
     if (a->has_thread)

@@ -26,6 +26,11 @@ struct entries_report {
 struct entries_answers {
     int dir_fd; // session directory
     struct entries_report *report;
+    // File of the program that the recorder starts, or 0. Addresses of --wrap refer to this file.
+    struct {
+        dev_t device;
+        ino_t inode;
+    } program;
     pthread_mutex_t mutex; // held while a plan is made
     pthread_t thread;      // makes a plan after an exec
     bool has_thread;
@@ -45,10 +50,11 @@ void entries_answers_release(struct entries_answers *a);
 // only some functions would be wrong. The file is empty if no allocator remains.
 void entries_answer(struct entries_answers *a, struct entries_request request);
 
-// If the file is a large executable, writes its plan before a process asks.
-void entries_answer_ahead(struct entries_answers *a, const char *path);
+// Sets the program that the recorder starts. If the file is a large executable, or the user named
+// functions, writes its plan before a process asks.
+void entries_answer_program(struct entries_answers *a, const char *path);
 
-// Does this in another thread for the executable of a process, unless the thread is busy. Call from
+// Writes the plan of a large executable of a process in another thread, unless the thread is busy. Call from
 // one thread only.
 void entries_answer_exec(struct entries_answers *a, pid_t pid);
 

@@ -65,6 +65,16 @@ static void find_names(const struct image_symbols *table, const struct functions
     }
 }
 
+// Adds the functions that the user named by their addresses.
+static void add_addresses(const struct functions *names, struct find_list *to)
+{
+    for (size_t k = 0; k < names->n; k++) {
+        const Elf64_Sym s = {.st_value = names->rows[k].at};
+        if (s.st_value)
+            add_function(to, &names->rows[k], &s, false);
+    }
+}
+
 // Returns the target of a function that consists of a direct jump, or 0.
 static uint64_t read_jump(const struct entries_image *i, uint64_t at)
 {
@@ -239,6 +249,7 @@ int find_functions(const struct entries_image *i, const struct functions *names,
         rc = read_static(i, tables);
     for (unsigned t = 0; rc == 0 && t < TABLES; t++)
         find_names(&tables[t], names, t == 0, to);
+    add_addresses(names, to);
     add_targets(i, to);
     qsort(to->functions, to->n, sizeof *to->functions, compare_functions);
     for (unsigned t = 0; rc == 0 && to->n && t < TABLES; t++) {

@@ -227,7 +227,7 @@ static int add_libc_names(struct functions *f, const struct family *to,
 
 // Adds the names that the user gave with --wrap. A name of a known family stays in that family, so
 // that the functions of the family share one heap.
-static int add_user_names(struct functions *f, const struct spool_wrap *wrap)
+static int add_user_names(struct functions *f, const struct spool_wrap *wrap, bool addresses)
 {
     enum { HT_USABLE_SIZE = USABLE_SIZE };
     static const struct family user = {.family = ENTRIES_FAMILY_USER, .prefix = ""};
@@ -248,6 +248,7 @@ static int add_user_names(struct functions *f, const struct spool_wrap *wrap)
         struct functions_row *row = &f->rows[index - 1];
         row->function = own.function;
         row->named |= 1u << i;
+        row->at = addresses ? spool_wrap_address(own.name) : 0;
         memset(row->arguments, 0, sizeof row->arguments);
     }
     return 0;
@@ -267,7 +268,7 @@ int functions_init(struct functions *f, const struct entries_names *names)
                 rc = add_row(f, of, r);
         }
     }
-    return rc == 0 && names->wrap ? add_user_names(f, names->wrap) : rc;
+    return rc == 0 && names->wrap ? add_user_names(f, names->wrap, names->addresses) : rc;
 }
 
 void functions_release(struct functions *f)

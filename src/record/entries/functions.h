@@ -12,6 +12,7 @@ struct functions_row {
     uint16_t function; // as in struct entries_entry, or 0 for malloc_usable_size
     char arguments[7]; // as in struct entries_entry
     uint32_t named;    // bits 1 << SPOOL_WRAP_*; set if the user named the function
+    uint64_t at;       // virtual address, if the user named the function by its address
 };
 
 enum { FUNCTIONS_BEGINNINGS = 4096 };

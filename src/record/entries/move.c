@@ -198,7 +198,7 @@ static bool is_padding(const struct body *b, unsigned from, unsigned to)
 }
 
 // Moves the instructions until a jump fits into their bytes.
-static enum entries_reason move_instructions(struct move *m, const struct body *b)
+static enum entries_reason move_instructions(struct move *m, struct body *b)
 {
     struct entries_entry *e = m->entry;
     const unsigned wanted = e->keep + ENTRIES_JUMP_BYTES;
@@ -220,6 +220,8 @@ static enum entries_reason move_instructions(struct move *m, const struct body *
     }
     if (reason != ENTRIES_REASONS)
         return reason;
+    if (ended && at < wanted && !b->function->bytes)
+        b->bytes = at; // the function ends here, unless code follows instead of padding
     bool fits = at >= wanted || (ended && at == b->bytes && is_padding(b, at, wanted));
     if (!fits)
         return ENTRIES_REASON_SHORT;

@@ -1,12 +1,15 @@
 #include "record/entries/plan.h"
 
 #include "base/bytes.h"
+#include "base/fio.h"
 #include "record/entries/find.h"
 #include "record/entries/move.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     STUB_BYTES = 16,
@@ -213,4 +216,23 @@ int entries_plan_object(const struct entries_object *object, const struct entrie
     functions_release(&functions);
     free(d);
     return rc == -ENOMEM ? err_no_memory(e, object->path) : rc;
+}
+
+bool entries_have_symbols(const char *path)
+{
+    struct stat file;
+    struct entries_image i;
+    struct image_symbols symbols = {0};
+    struct err ignored;
+    int fd = input_regular_fd(path, &file);
+    const struct entries_object object = {.path = path, .file = fd, .memory = -1};
+    bool found = fd < 0 || image_open(&i, &object, &ignored) < 0 ||
+                 image_read_static(fd, &symbols) < 0 || symbols.symbols.size;
+    int debug = found ? -1 : image_open_debug(&i);
+    image_symbols_release(&symbols);
+    if (debug >= 0)
+        close(debug);
+    if (fd >= 0)
+        close(fd);
+    return found || debug >= 0;
 }

@@ -47,6 +47,8 @@ struct entries_names {
     // Functions that the user named, or NULL. If a function also belongs to a family in `families`,
     // it stays in that family.
     const struct spool_wrap *wrap;
+    // The object is the executable in which names of `wrap` that begin with "0x" are addresses.
+    bool addresses;
     // Bits 1 << ENTRIES_FAMILY_*.
     uint32_t families;
     // Also find functions whose arguments differ from the arguments of the event's function, such
@@ -122,5 +124,9 @@ void entries_result_release(struct entries_result *r);
 // negative errno. The message names the object.
 int entries_plan_object(const struct entries_object *object, const struct entries_names *names,
                         struct entries_result *to, struct err *e);
+
+// Returns false if the file is an ELF object without symbols, except dynamic ones, and has no
+// separate debug file with symbols.
+bool entries_have_symbols(const char *path);
 
 #endif

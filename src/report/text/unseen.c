@@ -3,6 +3,7 @@
 #include "analysis/memory/unexplained.h"
 #include "cli/command.h"
 #include "convert/peaks.h"
+#include "record/entries/plan.h"
 #include "record/processes/software.h"
 #include "report/text/watch.h"
 
@@ -107,6 +108,10 @@ static void note_unexplained(const struct trace_process *p, const struct unexpla
     if (runtime)
         note("process %u (%s): %s: they may be the heap of %s (%s)", p->pid, program, what,
              runtime->name, runtime->remedy);
+    else if (p->exe && !entries_have_symbols(p->exe))
+        note(
+            "process %u (%s): %s: the program called mmap (record its calls with --maps), or its allocator has no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free)",
+            p->pid, program, what);
     else
         note(
             "process %u (%s): %s: the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)",
