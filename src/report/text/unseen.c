@@ -146,8 +146,10 @@ void unseen_note(const char *path, bool has_losses)
     if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
         st.st_size > MAX_NOTED_BYTES)
         return;
-    if (input_open(&in, path, &e) < 0 || trace_file_adopt(&t, &in, true, &e) < 0 ||
-        find_missing(&t, has_losses, &e) < 0)
+    int rc = input_open(&in, path, &e);
+    rc = rc == 0 ? trace_file_adopt(&t, &in, true, &e) : rc;
+    rc = rc == 0 ? find_missing(&t, has_losses, &e) : rc;
+    if (rc < 0 && has_losses)
         note("cannot compute how much memory was not recorded: %s", e.text);
     trace_file_close(&t);
 }
