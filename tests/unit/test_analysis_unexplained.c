@@ -16,6 +16,7 @@ static const uint64_t mib = 1 << 20, pool = 0x7f0000000000, arena = 0x7e00000000
 
 static struct output out;
 static struct trace_writer writer;
+static uint64_t map_stamp;
 
 static void begin(const struct trace_process *p)
 {
@@ -38,7 +39,8 @@ static void write_map(const struct area *areas, size_t n)
 {
     struct err e = {0};
     struct buf payload = {0};
-    struct trace_pages p = {.page_bytes = PAGE, .rss_bytes = mib};
+    struct trace_pages p = {
+        .stamp = map_stamp, .end_stamp = map_stamp, .page_bytes = PAGE, .rss_bytes = mib};
     for (size_t i = 0; i < n; i++) {
         const struct area *a = &areas[i];
         const struct trace_mapping m = {.start = a->start,
@@ -151,10 +153,12 @@ static void test_gaps_with_another_message(void **state)
     char text[] = "x";
     const struct trace_process bypassed = {.pid = PID, .ended = 1, .bypassed_by = text},
                                off = {.pid = PID, .ended = 1, .off_reason = text},
-                               lost = {.pid = PID, .ended = 1, .lost_records = 1};
+                               lost = {.pid = PID, .ended = 1, .lost_records = 1},
+                               forked = {.pid = PID, .ended = 1, .forked_from = 1};
     assert_int_equal(find_with(&bypassed, hidden, 2, NULL, 0), 0);
     assert_int_equal(find_with(&off, hidden, 2, NULL, 0), 0);
     assert_int_equal(find_with(&lost, hidden, 2, NULL, 0), 0);
+    assert_int_equal(find_with(&forked, hidden, 2, NULL, 0), 0);
 }
 
 // If a process ran before the recording, the memory of the first map may be blocks from before.
@@ -176,10 +180,43 @@ static void test_growth_of_an_attached_process(void **state)
     assert_true(is_growth);
 }
 
+// The recorder may read a map before it finds the program that the process has executed.
+static void test_map_of_the_next_program(void **state)
+{
+    (void)state;
+    enum { MAP_STAMP = 100 };
+    for (uint64_t start = MAP_STAMP - 1; start <= MAP_STAMP + 1; start++) {
+        const struct trace_process next = {.number = 1, .pid = PID, .start_stamp = start};
+        struct err e = {0};
+        bool is_growth;
+        begin(&started);
+        map_stamp = MAP_STAMP;
+        write_map(hidden, 1);
+        map_stamp = 0;
+        assert_int_equal(trace_write_process(&writer, &next, &e), 0);
+        write_events(NULL, 0);
+        assert_int_equal(find(&started, &is_growth), start > MAP_STAMP ? 64 * mib : 0);
+    }
+    // The program was not recorded.
+    for (uint32_t pid = PID; pid <= PID + 1; pid++) {
+        char name[] = "static";
+        struct trace_missed missed = {.pid = pid, .name = name, .why = name};
+        const struct trace_unrecorded u = {.items = &missed, .n = 1, .processes = 1};
+        struct err e = {0};
+        bool is_growth;
+        begin(&started);
+        write_map(hidden, 1);
+        write_events(NULL, 0);
+        assert_int_equal(trace_write_unrecorded(&writer, &u, &e), 0);
+        assert_int_equal(find(&started, &is_growth), pid == PID ? 0 : 64 * mib);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_blocks_and_mappings_explain_memory),
     cmocka_unit_test(test_limits),
     cmocka_unit_test(test_gaps_with_another_message),
+    cmocka_unit_test(test_map_of_the_next_program),
     cmocka_unit_test(test_growth_of_an_attached_process),
 };
 

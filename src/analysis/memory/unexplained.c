@@ -201,9 +201,10 @@ static int choose_candidates(struct unexplained_search *s)
         if (kept && rc == 0)
             rc = add_pages(c, c->has_first ? &c->first : &c->most, true);
         trace_pages_release(&c->first);
-        uint64_t rss_bytes = c->most.rss_bytes;
+        const struct trace_pages figures = {.rss_bytes = c->most.rss_bytes,
+                                            .end_stamp = c->most.end_stamp};
         trace_pages_release(&c->most);
-        c->most.rss_bytes = rss_bytes;
+        c->most = figures;
         if (kept)
             join_granules(c);
         for (size_t k = 0; kept && k < c->n; k++)
@@ -289,10 +290,28 @@ static int read_blocks(struct unexplained_search *s, struct err *e)
     return rc;
 }
 
-// Returns true if another message explains why blocks are missing.
+// Returns true if another message explains why blocks are missing, or if the process may use blocks
+// that its parent allocated before the fork.
 static bool has_gaps(const struct trace_process *p)
 {
-    return p->bypassed_by || p->deepbound_bytes || p->off_reason || p->lost_records;
+    return p->forked_from || p->bypassed_by || p->deepbound_bytes || p->off_reason ||
+           p->lost_records;
+}
+
+// Returns true if the process had executed another program, or may have, when its map was read. On
+// a busy machine, the recorder may read the map before it finds the new program.
+static bool is_of_successor(const struct trace_reader *r, const struct trace_process *p,
+                            const struct unexplained_candidate *c)
+{
+    bool found = false;
+    for (size_t i = 0; i < r->unrecorded.n; i++)
+        found |= r->unrecorded.items[i].pid == p->pid; // the time is unknown
+    for (size_t i = 0; i < r->n_processes && !found; i++) {
+        const struct trace_process *other = r->processes[i];
+        found = other && other->number > p->number && other->pid == p->pid &&
+                other->start_stamp <= c->most.end_stamp;
+    }
+    return found;
 }
 
 static uint64_t sum_unexplained(const struct unexplained_candidate *c, bool is_growth)
@@ -318,9 +337,10 @@ static int list_processes(struct unexplained *u, const struct unexplained_search
         const struct unexplained_candidate *c = &s->all[i];
         const struct trace_process *p =
             c->process < s->file->reader.n_processes ? s->file->reader.processes[c->process] : NULL;
-        bool is_growth = p && (p->attached || p->forked_from || p->recorded_from);
+        bool is_growth = p && (p->attached || p->recorded_from);
         uint64_t bytes = sum_unexplained(c, is_growth);
-        if (p && !has_gaps(p) && reaches_limits(bytes, c->most.rss_bytes))
+        if (p && !has_gaps(p) && !is_of_successor(&s->file->reader, p, c) &&
+            reaches_limits(bytes, c->most.rss_bytes))
             u->items[u->n++] =
                 (struct unexplained_process){c->process, bytes, c->most.rss_bytes, is_growth};
     }

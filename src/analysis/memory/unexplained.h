@@ -15,8 +15,8 @@ enum {
 struct unexplained_process {
     uint32_t process; // number in the trace
     uint64_t bytes, rss_bytes;
-    // The process ran before the recording, or it is a fork child. `bytes` is then the growth since
-    // the first page map, because blocks from before are not recorded.
+    // The process ran before the recording, or its recording was paused. `bytes` is then the growth
+    // since the first page map, because blocks from before are not recorded.
     bool is_growth;
 };
 
@@ -25,8 +25,8 @@ struct unexplained {
     size_t n;
 };
 
-// Finds the processes whose unexplained memory reaches both limits, and whose recording has no
-// known gaps. Memory counts as explained if a recorded block or recorded mapping was ever within
+// Finds the processes whose unexplained memory exceeds both limits, and whose recording has no
+// known gaps. Omits fork children, which may use blocks of their parents. Memory counts as explained if a recorded block or recorded mapping was ever within
 // the same MiB. The trace must have been opened for reading twice; it is rewound. Reads the page
 // maps first. Reads events only while a process may reach the limits. Returns 0, or a negative
 // errno with *e set. The caller must release *u in either case.
