@@ -67,3 +67,59 @@ assert 0 < a["sampled"]["pss_bytes"] <= a["sampled"]["rss_bytes"]
 assert b["unknown_bytes"] is not None and b["sampled"]["pss_bytes"] is None
 END
 }
+
+# has_map DIRECTORY BYTES: the recording DIRECTORY/t.ht has a page map with at least this RSS.
+has_map() {
+  local found
+  found=$("$HEAPTAPE" stat -q --rss --json "$1/t.ht" 2>/dev/null | jq ".page_maps > 0 and .sampled.rss_bytes >= $2")
+  [ "$found" = true ]
+}
+
+@test "memory without recorded blocks: started and attached, with and without symbols, and no message about blocks" {
+  skip_without_ptrace
+  cat >hidden.c <<'END'
+#include "when_told.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+enum { BYTES = 50 << 20 };
+static void calls(void)
+{
+    char *p = BLOCKS ? malloc(BYTES) : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(p, 1, BYTES);
+    free(malloc(100));
+}
+int main(int argc, char **argv)
+{
+    (void)argv;
+    free(malloc(100));
+    return when_told(argc, calls);
+}
+END
+  local name heaptape=$HEAPTAPE
+  mkdir blocks mapped stripped attached
+  for name in blocks mapped attached; do
+    gcc -D_GNU_SOURCE -fno-builtin "-DBLOCKS=$([ "$name" = blocks ] && echo 1 || echo 0)" \
+      -I"$HEAPTAPE_SOURCE/tests/capture" -o "$name/hidden" hidden.c
+  done
+  strip -o stripped/hidden mapped/hidden
+  for name in blocks mapped stripped; do
+    (cd "$name" && touch go && exec "$heaptape" record -f -o t.ht -- ./hidden >out 2>err 3>&-) &
+  done
+  (cd attached && exec ./hidden >out 3>&-) &
+  wait_until grep -qs ready attached/out
+  (cd attached && exec "$heaptape" record -f -o t.ht --pid $! >record 2>err 3>&-) &
+  # The growth since the first map is reported.
+  wait_until has_map attached 1
+  touch attached/go
+  for name in blocks mapped stripped attached; do
+    wait_until has_map "$name" $((50 << 20))
+    touch "$name/end"
+  done
+  wait
+  cat ./*/err
+  ! grep "without recorded blocks" blocks/err || false
+  grep -q '(./hidden): anonymous mappings without recorded blocks have 50.* MiB of .* MiB of resident memory: the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)$' mapped/err
+  grep -q 'have 50.* of resident memory: the program called mmap (record its calls with --maps), or its allocator has no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free)$' stripped/err
+  grep -q 'grew by [45][0-9].* of resident memory: blocks from before the recording or from a pause were written, the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)$' attached/err
+}

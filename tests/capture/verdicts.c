@@ -163,13 +163,12 @@ static void arenas(void)
 
 static void mapping(void)
 {
-    enum { BYTES = 4 << 20 };
     report_ready();
     for (;; pace(250)) {
-        char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p == MAP_FAILED)
             exit(3);
-        memset(p, 1, BYTES);
+        memset(p, 1, 1 << 20);
         free(get(2000));
     }
 }
