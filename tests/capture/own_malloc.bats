@@ -83,6 +83,26 @@ records_all() {
   records_all
 }
 
+@test "an allocator in the executable: calls by constructors of libraries" {
+  cat >early.c <<'END'
+#include <stdlib.h>
+static void *blocks[100];
+static void end(void) { for (int i = 0; i < 100; i++) free(blocks[i]); }
+__attribute__((constructor)) static void begin(void)
+{
+  for (int i = 0; i < 100; i++) blocks[i] = malloc(321);
+  atexit(end);
+}
+END
+  gcc -O2 -fPIC -shared -o libearly.so early.c
+  build -O2 -rdynamic -Wl,--no-as-needed -L. -learly -Wl,-rpath,"$PWD"
+  record_planned ./own once
+  [ "$status" -eq 0 ]
+  expect "all calls in the process" [ "$(awk '$5 == "malloc" { n[$2 " " $7]++; pids[$2] }
+    END { for (p in pids) if (n[p " 777"]) print n[p " 777"], n[p " 321"] }' lines)" = "1000 100" ]
+  "$HEAPTAPE" convert -q -f --strict t.ht -o t.htw
+}
+
 # record_named TEST [OPTION...]: records ./own as record_planned does, with messages.
 record_named() {
   timeout 120 "$HEAPTAPE" record -f -o t.ht "${@:2}" -- sh -c "$(when_planned "$1")" ./own once 2>err

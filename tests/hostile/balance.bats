@@ -147,17 +147,26 @@ number='[0-9][0-9 ]*'
 
 @test "balance: nothing was recorded, for lack of files or because the spool was truncated" {
   # A library that starts before libheaptape.so limits the recorder's files, or stops the recorder.
+  # glibc first runs the constructor of the last library that has the flag initfirst, and libc knows
+  # no environment then.
   cat >first.c <<'END'
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-__attribute__((constructor)) static void begin(void)
+static const char *find(char **e, const char *name)
 {
-    const char *n = getenv("RECORDER_FILES");
+    while (*e && strncmp(*e, name, strlen(name)))
+        e++;
+    return *e ? *e + strlen(name) : NULL;
+}
+__attribute__((constructor)) static void begin(int argc, char **argv, char **environment)
+{
+    const char *n = find(environment, "RECORDER_FILES=");
     struct rlimit limit = {n ? atoi(n) : 0, n ? atoi(n) : 0};
-    if (!getenv("HEAPTAPE_SPOOL"))
+    if (!find(environment, "HEAPTAPE_SPOOL="))
         return;
     if (n)
         prlimit(getppid(), RLIMIT_NOFILE, &limit, NULL);
@@ -165,7 +174,7 @@ __attribute__((constructor)) static void begin(void)
         kill(getppid(), SIGSTOP);
 }
 END
-  gcc -w -shared -fPIC -o first.so first.c
+  gcc -w -shared -fPIC -Wl,-z,initfirst -o first.so first.c
   local with="env LD_PRELOAD=$PWD/first.so"
   run --separate-stderr env RECORDER_FILES=10 $with timeout -k 1 60 "$HEAPTAPE" record -f -o t.ht -- ./plain
   [ "$stderr" = "heaptape: ./plain: nothing was recorded: no space, memory or file descriptor was left for its spool" ]

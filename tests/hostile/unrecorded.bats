@@ -307,9 +307,9 @@ not_seen() {
 
 @test "unrecorded: a process that exits before the library starts" {
   printf '#include "recorder.h"\n#include <signal.h>\n__attribute__((constructor)) static void end(void) { recorder_wait_examined(); if (HOW) kill(getpid(), HOW); _exit(3); }\n' >end.c
-  gcc -shared -fPIC -DHOW=0 -o exits.so end.c
-  gcc -shared -fPIC -DHOW=9 -o dies.so end.c
-  # Constructors of the last preloaded library run first.
+  gcc -shared -fPIC -Wl,-z,initfirst -DHOW=0 -o exits.so end.c
+  gcc -shared -fPIC -Wl,-z,initfirst -DHOW=9 -o dies.so end.c
+  # glibc first runs the constructor of the last library that has the flag initfirst.
   records sh -c 'LD_PRELOAD="$LD_PRELOAD:$PWD/exits.so" ./plain; LD_PRELOAD="$LD_PRELOAD:$PWD/dies.so" ./plain; ./plain; :'
   says plain "libheaptape.so never started in it; it exited with status 3"
   says plain "libheaptape.so never started in it; signal 9 ended it"

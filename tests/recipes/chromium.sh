@@ -3,9 +3,8 @@ programs=chromium
 packages=chromium
 licence=BSD-3-Clause
 varies='profile/* err'
-# PartitionAlloc is in the executable. Constructors of libraries call it before its functions are
-# redirected, and some of its functions have no symbol, for example UncheckedCalloc and the realloc
-# of Rust, so some frees have no recorded allocation.
+# PartitionAlloc is in the executable. Some of its functions have no symbol, for example
+# UncheckedCalloc and the realloc of Rust, so some frees have no recorded allocation.
 strict=no
 says='calls its own malloc|% was not recorded|other processes have calls that were not recorded'
 

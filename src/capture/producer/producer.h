@@ -513,12 +513,15 @@ void producer_exit(void);
 int producer_control(enum control_verb verb);
 int producer_control_state(void);
 
+// Sets the environment to use until the C library has set environ.
+void producer_set_environment(char **environment);
+
 // Joins the session named in the environment, unless this process image has already tried. The
 // first event does the same.
 void producer_start(void);
 
-// Call after producer_start. If this process started the recorder itself (LD_PRELOAD alone), makes
-// the programs that it executes join the session.
+// Call once, before main, when the C library has set environ. If this process started the recorder
+// itself (LD_PRELOAD alone), makes the programs that it executes join the session.
 void producer_alone_share(void);
 
 // Call at exit. If this process started the recorder itself, waits until that recorder has ended.

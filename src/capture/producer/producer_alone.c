@@ -42,7 +42,7 @@ static bool has_started;
 static const char *find_variable(const char *name)
 {
     const char *value = NULL;
-    for (char **e = environ; e && *e && !value; e++)
+    for (char **e = producer_environment(); e && *e && !value; e++)
         value = producer_env_value(*e, name);
     return value;
 }
@@ -145,7 +145,7 @@ static void set_arguments(struct alone_start *s, const char *options)
 static bool set_environment(struct alone_start *s)
 {
     size_t n = 0;
-    for (char **e = environ; *e; e++) {
+    for (char **e = producer_environment(); *e; e++) {
         if (strncmp(*e, "LD_PRELOAD=", 11) == 0)
             continue;
         if (n == MAX_VARIABLES - 2)
@@ -259,7 +259,7 @@ bool producer_alone_start(struct producer_inherited *in)
 {
     static bool tried; // a fork child inherits this value from the process that tried
     int is_subreaper = 0;
-    if (tried || !environ || !is_requested() || !in->library[0])
+    if (tried || !producer_environment() || !is_requested() || !in->library[0])
         return false;
     tried = true;
     struct alone_start *s = producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE,
@@ -290,7 +290,7 @@ void producer_alone_share(void)
 {
     static char variable[sizeof SPOOL_ENV_DIR + PRODUCER_MAX_PATH + 1] = SPOOL_ENV_DIR "=";
     size_t n = 0;
-    if (!has_started)
+    if (!has_started || !environ)
         return;
     while (environ[n])
         n++;

@@ -339,6 +339,9 @@ bool producer_alone_start(struct producer_inherited *in);
 
 // producer_process.c
 
+// Returns the environment, or NULL if it is not known yet (producer_set_environment).
+char **producer_environment(void);
+
 // Returns the process in state RUNNING, or NULL if tracing is off. Starts the process if it was
 // NEW. Call with signals blocked.
 struct producer_process *producer_process_ready(void);

@@ -56,15 +56,28 @@ static void parse_variable(struct producer_inherited *in, const char *entry)
         spool_parse_stacks(stacks, &in->stacks);
 }
 
+static char **early_environment;
+
+void producer_set_environment(char **environment)
+{
+    early_environment = environment;
+}
+
+char **producer_environment(void)
+{
+    return environ ? environ : early_environment;
+}
+
 // Finds the session directory in the environment. Does so only once, because the program may change
 // its environment before it forks.
 static void find_dir(struct producer_inherited *in)
 {
     static char text[65536];
-    for (char **e = environ; e && *e; e++)
+    char **known = producer_environment();
+    for (char **e = known; e && *e; e++)
         parse_variable(in, *e);
-    // Events may occur before the C library has set environ.
-    if (!environ) {
+    // Events may occur before the constructor.
+    if (!known) {
         size_t n = producer_read_file("/proc/self/environ", text, sizeof text - 1);
         for (char *e = text; e < text + n; e += strlen(e) + 1)
             parse_variable(in, e);

@@ -23,6 +23,7 @@
     EXPORT("_exit")                                                                                \
     EXPORT("_Exit")                                                                                \
     EXPORT("dlclose")                                                                              \
+    EXPORT("__libc_start_main")                                                                    \
     EXPORT("heaptape_start")                                                                       \
     EXPORT("heaptape_stop")                                                                        \
     EXPORT("heaptape_pause")                                                                       \

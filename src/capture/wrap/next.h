@@ -44,6 +44,10 @@
       (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),            \
       (option, a, b, c, d))                                                                        \
     X(void, _exit, (int status), (status))                                                         \
+    X(int, __libc_start_main,                                                                      \
+      (int (*begin)(int, char **, char **), int argc, char **argv, void (*init)(void),             \
+       void (*fini)(void), void (*loader_fini)(void), void *stack_end),                            \
+      (begin, argc, argv, init, fini, loader_fini, stack_end))                                     \
     X(int, dlclose, (void *handle), (handle))                                                      \
     X(int, brk, (void *end), (end))                                                                \
     X(void *, sbrk, (intptr_t change), (change))

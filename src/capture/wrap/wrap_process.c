@@ -143,19 +143,61 @@ WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *
     return error;
 }
 
-static __attribute__((constructor)) void on_load(void)
+static bool is_started;
+
+static void start(void)
 {
     int saved_errno = errno;
-    if (next_is_injected())
-        return;
-    next_resolve();
     if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
         wrap_cxx_resolve();
     producer_start();
     wrap_own_allocator();
-    producer_alone_share();
     pthread_atfork(producer_before_fork, NULL, producer_after_fork);
+    is_started = true;
     errno = saved_errno;
+}
+
+WRAPPER __typeof__(*next.__libc_start_main) __libc_start_main; // in no header
+
+// The start files of the executable call this function after the constructors of all libraries. The
+// call of the real function is a tail call, so the wrapper is not in the stacks of the program.
+WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, char **argv,
+                              void (*init)(void), void (*fini)(void), void (*loader_fini)(void),
+                              void *stack_end)
+{
+    if (!is_started && !next_is_injected())
+        start();
+    producer_alone_share();
+    return next.__libc_start_main(begin, argc, argv, init, fini, loader_fini, stack_end);
+}
+
+// Returns true if a sanitizer defines malloc. The constructor of a sanitizer must run first, because
+// it may replace malloc, and because AddressSanitizer may abort: a program that records events
+// before would hide this cause from the recorder.
+static bool has_sanitizer(void)
+{
+    static const char *const functions[] = {"__asan_init", "__tsan_init", "__msan_init",
+                                            "__lsan_init", "__hwasan_init"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions && !found; i++)
+        found = next_find_definition(functions[i], &is_started);
+    return found;
+}
+
+// Is the first constructor of the process, because the library is linked with -z initfirst: the
+// C library is not initialized yet. glibc passes the arguments of main to constructors. Other C
+// libraries may not, but have set environ.
+static __attribute__((constructor)) void on_load(int argc, char **argv, char **environment)
+{
+    (void)argc;
+    (void)argv;
+    if (next_is_injected())
+        return;
+    if (!environ)
+        producer_set_environment(environment);
+    next_resolve();
+    if (!has_sanitizer())
+        start();
 }
 
 static __attribute__((destructor)) void on_unload(void)
