@@ -202,6 +202,9 @@ static int put_end(struct anonymizing *a)
     s.recording_ns = from->recording_ns;
     s.calls_min_ns = from->calls_min_ns;
     s.calls_max_ns = from->calls_max_ns;
+    s.recording_rss_bytes = from->recording_rss_bytes;
+    s.cxx_bytes = from->cxx_bytes;
+    s.peak_rss_bytes = from->peak_rss_bytes;
     summary_add_early(&s, from);
     if (from->recorded_to) {
         s.recorded_from = stamp_of(a, from->recorded_from);

@@ -328,6 +328,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         if (!facts_memory(sample, s->visible_pid))
             continue;
         r->n_samples++;
+        facts_update_peak(s);
         proc_watch_request(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
     }
     proc_watch_start(r->pages);

@@ -124,8 +124,10 @@ static void set_sums(union stat_figures *f, const struct usage_sums *s)
 static void set_peak(union stat_figures *f, const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
-    uint64_t recording = s->n_processes ? s->processes[s->of_usage].summary.recording_rss_bytes : 0;
+    const struct workload_summary *p = s->n_processes ? &s->processes[s->of_usage].summary : NULL;
+    uint64_t recording = p ? p->recording_rss_bytes : 0, rss = p ? p->peak_rss_bytes : 0;
     f->peak_pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
+    f->peak_rss_bytes = rss ? (double)rss : NAN;
     f->recording_rss_bytes = recording ? (double)recording : NAN;
     f->peak_event = u->peak.event;
     if (u->ns_per_stamp > 0)

@@ -133,6 +133,8 @@
       "live blocks after this event") \
     X(peak_blocks, "peak_blocks", COUNT, INTEGER, PEAK, 0, ALWAYS, LESS, "max live blocks", NULL, \
       "maximum of the live blocks at any time") \
+    X(peak_rss_bytes, "rss_bytes", BYTES, NULLABLE, PEAK, 0, ALWAYS, LESS, "peak RSS", NULL, \
+      "highest RSS of the process by the kernel's count, with heaptape's own mappings; null if unknown, because only part of the process was recorded or the recording is older") \
     X(recording_rss_bytes, "recording_rss_bytes", BYTES, NULLABLE, PEAK, 0, ALWAYS, NEITHER, \
       "resident memory of heaptape", NULL, \
       "resident memory of heaptape's own mappings in this process, which all samples of RSS include; null if unknown, because the recording has no map of pages of the process") \

@@ -31,6 +31,11 @@ void trace_process_release(struct trace_process *p)
     *p = (struct trace_process){0};
 }
 
+uint64_t trace_process_peak_rss(const struct trace_process *p)
+{
+    return p->attached || p->recorded_to ? 0 : p->peak_rss_bytes;
+}
+
 void trace_process_forget(struct trace_process *p)
 {
     const struct trace_process kept = {.number = p->number,
@@ -192,6 +197,8 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_MALLOC_IN_USE_BYTES, p->malloc_in_use_bytes);
     if (rc == 0 && p->malloc_system_bytes)
         rc = tlv_put_u64(b, TRACE_F_MALLOC_SYSTEM_BYTES, p->malloc_system_bytes);
+    if (rc == 0 && p->peak_rss_bytes)
+        rc = tlv_put_u64(b, TRACE_F_PEAK_RSS_BYTES, p->peak_rss_bytes);
     if (rc == 0 && p->recorded_to)
         rc = tlv_put_u64(b, TRACE_F_RECORDED_FROM, p->recorded_from);
     if (rc == 0 && p->recorded_to)
@@ -412,6 +419,9 @@ static int set_process(void *to, const struct tlv *f)
         return 0;
     case TRACE_F_CPU_NS:
         p->cpu_ns = f->number;
+        return 0;
+    case TRACE_F_PEAK_RSS_BYTES:
+        p->peak_rss_bytes = f->number;
         return 0;
     case TRACE_F_MALLOC_IN_USE_BYTES:
         p->malloc_in_use_bytes = f->number;

@@ -147,7 +147,8 @@ enum trace_field {
     TRACE_F_EARLY_EVENTS = 97,
     TRACE_F_EARLY_MAX_TICKS = 98,
     TRACE_F_EARLY_USUAL_TICKS = 99,
-    TRACE_F_CXX_BYTES = 100, // resident bytes of the files of the C++ library (PAGES)
+    TRACE_F_CXX_BYTES = 100,      // resident bytes of the files of the C++ library (PAGES)
+    TRACE_F_PEAK_RSS_BYTES = 101, // highest RSS since the start; absent if unknown (PROCESS_END)
 // Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -229,6 +230,9 @@ struct trace_process {
     // Highest resident bytes of heaptape's own mappings in the page maps so far, or 0 if unknown.
     uint64_t recording_rss_bytes;
     uint64_t cxx_bytes; // highest value of TRACE_F_CXX_BYTES so far
+    // Highest RSS since the process started, by the kernel's count, or 0 if unknown. Includes
+    // heaptape's own mappings, and the time before the recording.
+    uint64_t peak_rss_bytes;
     // As in TRACE_F_EARLY_*. All are 0 if every event has its own reading of the clock.
     uint64_t early_events, early_max_ticks, early_usual_ticks;
     // As in TRACE_F_MALLOC_*. 0 if unknown.
@@ -277,6 +281,9 @@ void trace_unrecorded_release(struct trace_unrecorded *u);
 
 void trace_session_release(struct trace_session *s);
 void trace_process_release(struct trace_process *p);
+
+// Returns peak_rss_bytes, or 0 if the peak may have been before or after the recorded part.
+uint64_t trace_process_peak_rss(const struct trace_process *p);
 
 // Frees the strings of a process, but keeps its number, pid and stamps.
 void trace_process_forget(struct trace_process *p);

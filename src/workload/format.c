@@ -188,6 +188,8 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->recording_rss_bytes;
     case FORMAT_F_CXX_BYTES:
         return &s->cxx_bytes;
+    case FORMAT_F_PEAK_RSS_BYTES:
+        return &s->peak_rss_bytes;
     case FORMAT_F_EARLY_EVENTS:
         return &s->early_events;
     case FORMAT_F_EARLY_MAX_NS:

@@ -116,6 +116,9 @@ struct workload_summary {
     // this memory.
     uint64_t recording_rss_bytes;
     uint64_t cxx_bytes; // resident bytes of the files of the C++ library; 0 if none or unknown
+    // Highest RSS of the process by the kernel's count, or 0 if unknown. Includes the memory of the
+    // recording.
+    uint64_t peak_rss_bytes;
     // Stamps may be earlier than their events: about early_events stamps by up to early_max_ns, and
     // all others by up to early_usual_ns. All three are 0 if no stamp is early.
     uint64_t early_events, early_max_ns, early_usual_ns;

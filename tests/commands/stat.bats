@@ -127,7 +127,7 @@ agrees() {
   [ "$(json a.ht "s['realloc']['grown_in_place'], s['realloc']['growth_factors'][5]['count']")" = \
     "{'count': 1, 'bytes': 1000} 1" ]
   [ "$(json a.ht "s['peak'], s['never_freed']['count'], s['timeline']['pid']")" = \
-    "{'pid': 100, 'event': 2, 'ns': 1100, 'bytes': 3200, 'blocks': 2, 'peak_blocks': 2, 'recording_rss_bytes': None} 2 100" ]
+    "{'pid': 100, 'event': 2, 'ns': 1100, 'bytes': 3200, 'blocks': 2, 'peak_blocks': 2, 'rss_bytes': None, 'recording_rss_bytes': None} 2 100" ]
 }
 
 @test "stat --brief" {

@@ -248,3 +248,23 @@ END
   [ "$(rss "$parts, r['sum_bytes'], [r['sampled'][k] for k in ('rss_bytes', 'pss_bytes', 'swap_bytes', 'huge_bytes', 'minor_faults', 'major_faults', 'cpu_ns', 'cgroup_bytes', 'cgroup_limit_bytes')]")" = \
     "([1025, 15, 7136, 4096, 4112, 20480], 36864, [36864, 20000, 4096, 8192, 7, 8, 9000, 123456, 234567])" ]
 }
+
+@test "the peak RSS is the kernel's, and includes peaks between two samples" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -o a.ht -- perl -e '
+    { my $big = "x" x 2e7; undef $big; }
+    open my $status, "<", "/proc/self/status";
+    print map { /^VmHWM:\s*(\d+) kB/ ? $1 * 1024 : () } <$status>' >printed
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  "$HEAPTAPE" stat --json a.ht >a.json
+  expect "the peak that the program printed" \
+    jq -e --argjson printed "$(cat printed)" '.peak.rss_bytes - $printed | . >= 0 and . < 4194304' a.json
+  [ "$("$HEAPTAPE" stat --json a.htw | jq .peak.rss_bytes)" = "$(jq .peak.rss_bytes a.json)" ]
+  # The other parts of a recording have no peak of their own.
+  "$HEAPTAPE" slice -q --from 10 -o b.htw a.htw
+  [ "$("$HEAPTAPE" stat --json b.htw | jq .peak.rss_bytes)" = null ]
+  # The prediction for the recorded allocator is this peak without heaptape's own memory.
+  "$HEAPTAPE" replay -q --json a.htw >replay.json
+  jq -e --slurpfile stat a.json '.process_peak_rss_bytes + ($stat[0].peak.recording_rss_bytes // 0) ==
+    $stat[0].peak.rss_bytes' replay.json
+}

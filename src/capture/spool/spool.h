@@ -295,7 +295,8 @@ struct spool_header {
     char exe[4096];
     uint32_t argv_bytes; // argv, each string terminated by NUL; truncated if there is no space
     char argv[32768];
-    char end_statm[64]; // /proc/self/statm at exit, or "" if unknown
+    char end_statm[64];    // /proc/self/statm at exit, or "" if unknown
+    char end_status[2048]; // likewise /proc/self/status, whose VmHWM is the peak RSS
 };
 _Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header fits in 64 KiB");
 

@@ -92,6 +92,7 @@ struct drain_spool {
     size_t streams_capacity, streams_used;
     uint64_t sampled_ns, named_ns; // when memory and thread names were last read
     uint64_t sampled_cpu_ns;       // CPU time of the process at sampled_ns
+    uint64_t peak_rss_bytes;       // highest RSS up to sampled_ns, or 0 if unknown
     struct buf thread_names;       // payload of TRACE_F_THREAD_NAMES
     struct proc_due pages_due;
     struct code_names code; // names of JIT-compiled code

@@ -150,6 +150,32 @@ static void add_early_times(struct trace_process *p, const struct drain_spool *s
     p->early_usual_ticks = usual < s->early_ticks ? usual : s->early_ticks;
 }
 
+// Returns VmHWM of the text of /proc/PID/status in bytes, or 0 if it is missing.
+static uint64_t status_peak(const char *text)
+{
+    static const char name[] = "\nVmHWM:";
+    const char *line = strstr(text, name);
+    return line ? 1024 * strtoull(line + sizeof name - 1, NULL, 10) : 0;
+}
+
+void facts_update_peak(struct drain_spool *s)
+{
+    char text[sizeof s->header->end_status];
+    uint64_t bytes =
+        proc_file_read(s->visible_pid, "status", text, sizeof text) < 0 ? 0 : status_peak(text);
+    s->peak_rss_bytes = bytes > s->peak_rss_bytes ? bytes : s->peak_rss_bytes;
+}
+
+// Sets the highest RSS, as reported at exit or last sampled.
+static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
+{
+    char text[sizeof s->header->end_status + 1];
+    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->end_status, s->header->end_status);
+    p->peak_rss_bytes = s->broken ? 0 : status_peak(text);
+    if (!p->peak_rss_bytes)
+        p->peak_rss_bytes = s->peak_rss_bytes;
+}
+
 int facts_process(struct trace_process *p, const struct drain_spool *s)
 {
     struct spool_header *h = s->header;
@@ -175,6 +201,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     };
     add_cpu_time(p, s);
     add_early_times(p, s);
+    add_peak_rss(p, s);
     p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
     p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
     if (h->bypassed_by[0])

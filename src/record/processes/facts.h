@@ -37,6 +37,10 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
 // Reads the RSS and its anonymous part from /proc/PID/statm. Returns false on failure.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
+// Reads the highest RSS so far, which the kernel updates between samples too, from
+// /proc/PID/status.
+void facts_update_peak(struct drain_spool *s);
+
 // Like facts_memory, but returns the values that the process itself read before its first event or,
 // with `end`, when it ended.
 bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end);

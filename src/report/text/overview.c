@@ -117,13 +117,13 @@ static void print_bytes(const char *what, uint64_t bytes, uint64_t blocks)
 
 static uint64_t find_peak_rss(const struct file_stat *s)
 {
-    uint64_t most = 0;
+    uint64_t most = s->processes[s->of_usage].summary.peak_rss_bytes;
     for (size_t i = 0; i < s->n_samples; i++)
         most = s->samples[i].rss_bytes > most ? s->samples[i].rss_bytes : most;
     return most;
 }
 
-// Prints the highest sample of RSS, which includes the memory of heaptape in the process.
+// Prints the highest RSS known, which includes the memory of heaptape in the process.
 static void print_peak_rss(const struct file_stat *s)
 {
     char text[2][32];
