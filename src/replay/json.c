@@ -187,6 +187,8 @@ static void put_outside_samples(struct json *j, const struct replay_session *s,
         json_end_array(j);
     }
     json_end_array(j);
+    json_put_double(j, "outside_hidden_bytes",
+                    r == process_rss_recorded(s) && o->n ? o->hidden_bytes : NAN);
 }
 
 static void put_internal_fragmentation(struct json *j, const struct replay_session *s,

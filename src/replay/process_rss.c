@@ -259,8 +259,24 @@ void process_rss_predict_run(const struct process_rss_outside *o, struct replay_
     }
     if (highest)
         raise_peak(&p, run->figures.peak_rss_bytes, outside_at_peak(o, run, highest));
-    run->figures.process_peak_rss_bytes = p.all;
-    run->figures.outside_rss_bytes = p.part;
+    run->figures.process_peak_rss_bytes = p.all + o->hidden_bytes;
+    run->figures.outside_rss_bytes = p.part + o->hidden_bytes;
+}
+
+// Compares the peak with the kernel's count, which includes memory that was resident only between
+// two samples. Assumes that the difference is equal on all allocators. If the samples predict too
+// much, the memory outside the heap is too high at all samples.
+static void correct_peak(struct process_rss_outside *o, const struct replay_session *s,
+                         struct replay_run run)
+{
+    if (!s->recorded_peak_rss_bytes)
+        return;
+    process_rss_predict_run(o, &run);
+    double error = (double)s->recorded_peak_rss_bytes - (double)s->recording_rss_bytes -
+                   run.figures.process_peak_rss_bytes;
+    for (size_t i = 0; error < 0 && i < o->n; i++)
+        o->points[i].bytes = subtract(o->points[i].bytes, -error);
+    o->hidden_bytes = error > 0 ? error : 0;
 }
 
 int process_rss_predict(struct replay_session *s)
@@ -290,6 +306,7 @@ int process_rss_predict(struct replay_session *s)
     each_sample(&s->outside, run, set_point, &in);
     join_points(&in);
     free(in.rss);
+    correct_peak(&s->outside, s, *run);
     for (size_t i = 0; i < s->n_results; i++) {
         for (size_t k = 0; k < s->results[i].n_runs; k++)
             process_rss_predict_run(&s->outside, &s->results[i].runs[k]);

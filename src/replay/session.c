@@ -86,6 +86,7 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     s->calls_min_ns = summary.calls_min_ns;
     s->calls_max_ns = summary.calls_max_ns;
     s->recording_rss_bytes = summary.recording_rss_bytes;
+    s->recorded_peak_rss_bytes = summary.peak_rss_bytes;
     s->has_cxx = summary.cxx_bytes > 0;
     return summary.events;
 }

@@ -87,6 +87,9 @@ struct replay_session {
     bool has_samples;    // there are samples of the recorded program's memory
     // Resident memory of the recording in the recorded process, or 0 if unknown.
     uint64_t recording_rss_bytes;
+    // Highest RSS of the recorded process by the kernel's count, or 0 if unknown. Includes the
+    // memory of the recording.
+    uint64_t recorded_peak_rss_bytes;
     bool has_cxx;                       // the recorded process had loaded the C++ library
     struct process_rss_outside outside; // set after the runs
     // Bounds on the memory of the workload. The reason is NULL if the bounds are known; otherwise

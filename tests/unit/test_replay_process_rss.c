@@ -120,6 +120,27 @@ static void memory_of_the_recording(void **state)
     release(&f);
 }
 
+// All predicted peaks contain the difference between the peak and the samples.
+static void kernels_count_of_the_peak(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    s->recording_rss_bytes = 300 * KIB;
+    s->recorded_peak_rss_bytes = 5300 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    assert_true(s->outside.hidden_bytes == 3700 * KIB);
+    expect(&f, 0, 5000, 4400);
+    expect(&f, 1, 5300, 4400);
+    s->recorded_peak_rss_bytes = 1500 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1200, 600);
+    expect(&f, 1, 1500, 600);
+    assert_true(s->outside.hidden_bytes == 0);
+    assert_true(process_rss_outside(&s->outside, &f.runs[0], 0) == 600 * KIB);
+    release(&f);
+}
+
 // The program maps 2,000 KiB itself after its heap has shrunk.
 static void peak_after_the_peak_of_the_heap(void **state)
 {
@@ -343,6 +364,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(heap_and_memory_outside),
     cmocka_unit_test(files_of_the_allocator),
     cmocka_unit_test(memory_of_the_recording),
+    cmocka_unit_test(kernels_count_of_the_peak),
+    cmocka_unit_test(peak_between_samples),
     cmocka_unit_test(peak_after_the_peak_of_the_heap),
     cmocka_unit_test(memory_outside_grows_before_the_peak),
     cmocka_unit_test(memory_outside_shrinks_after_the_peak),

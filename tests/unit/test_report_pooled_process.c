@@ -8,9 +8,10 @@
 
 // The recorded allocator, with 100 bytes in files of its own. The memory outside its heap grows
 // from 1,000 to 2,000 bytes.
-#define RECORDED(peak, outside)                                                                    \
+#define RECORDED_WITH(peak, outside, more)                                                         \
     "{\"allocator\": {\"name\": \"own\"}, \"peak_rss_bytes\": " peak                               \
-    ", \"outside_samples\": [[0, 1000], [100, " outside "]]}"
+    ", \"outside_samples\": [[0, 1000], [100, " outside "]]" more "}"
+#define RECORDED(peak, outside) RECORDED_WITH(peak, outside, "")
 
 #define OTHER                                                                                      \
     "{\"allocator\": {\"name\": \"other\"}, \"peak_rss_bytes\": 500, \"end_rss_bytes\": 300, "     \
@@ -43,6 +44,17 @@ static void memory_outside_of_another_result(void **state)
     add(&d, RECORDED("600", "2000"));
     add(&d, OTHER);
     assert_true(extra(&d) == 2000 + 50 + 300 - 500);
+    document_release(&d);
+}
+
+// The recorded process had a peak of 70 bytes more than its samples predict.
+static void peak_between_samples(void **state)
+{
+    struct document d = {.mode = "report"};
+    (void)state;
+    add(&d, RECORDED_WITH("600", "2000", ", \"outside_hidden_bytes\": 70"));
+    add(&d, OTHER);
+    assert_true(extra(&d) == 2000 + 50 + 300 - 500 + 70);
     document_release(&d);
 }
 
@@ -85,6 +97,7 @@ static void malformed_rows(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_outside_of_another_result),
+    cmocka_unit_test(peak_between_samples),
     cmocka_unit_test(run_with_the_median_peak),
     cmocka_unit_test(unknown),
     cmocka_unit_test(malformed_rows),

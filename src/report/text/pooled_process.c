@@ -34,6 +34,8 @@ int pooled_process_read(struct process_rss_outside *o, const struct document *d)
     if (!o->points)
         return -ENOMEM;
     o->n = n;
+    double hidden = json_value_number_at(d->items[recorded].result, "outside_hidden_bytes");
+    o->hidden_bytes = hidden > 0 ? hidden : 0;
     for (size_t i = 0; i < n; i++) {
         const struct json_value *row = json_value_at(rows, i);
         o->points[i] = (struct process_rss_point){json_value_u64(json_value_at(row, 0)),
