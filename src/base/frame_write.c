@@ -10,6 +10,7 @@
 #include <lz4.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 #include <zstd.h>
 
@@ -22,9 +23,10 @@ enum {
     // matches are rare, the search takes about 2 ns per byte and Huffman coding 0.9 ns.
     WORTH_PERCENT = 3,
     FAST_PERCENT = 25,
-    FAST_RAW_PERCENT = 16, // store the part uncompressed if Huffman coding saves less
-    SMALL_LEVEL = 7,       // from this level on, prefer size
-    HINT_FRAMES = 64,      // try all methods again after this many frames
+    RAW_PERCENT = 1, // store the part uncompressed if Huffman coding saves less
+    FAST_RAW_PERCENT = 16,
+    SMALL_LEVEL = 7,  // from this level on, prefer size
+    HINT_FRAMES = 64, // try all methods again after this many frames
 };
 
 // Compression of a part: matches and Huffman coding, Huffman coding only, or none.
@@ -77,9 +79,38 @@ static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method metho
         ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
 }
 
+// Writes the part as a zstd frame without compression. If all bytes are equal, writes one byte a
+// block (RFC 8878, 3.1.1). Returns the size.
+static size_t store_part(const struct frame_part *part, bool constant, uint8_t *to)
+{
+    const uint8_t *bytes = part->bytes;
+    uint8_t *at = to;
+    put_u32(at, ZSTD_MAGICNUMBER);
+    at[4] = 2 << 6 | 1 << 5; // the content size has 4 bytes and is also the window size
+    put_u32(at + 5, (uint32_t)part->size);
+    at += 9;
+    for (size_t from = 0, n; from < part->size; from += n) {
+        n = part->size - from < ZSTD_BLOCKSIZE_MAX ? part->size - from : ZSTD_BLOCKSIZE_MAX;
+        uint32_t last = from + n == part->size,
+                 head = last | (uint32_t)constant << 1 | (uint32_t)n << 3;
+        put_u32(at, head); // 3 bytes; the content overwrites the fourth
+        memcpy(at + 3, bytes + from, constant ? 1 : n);
+        at += 3 + (constant ? 1 : n);
+    }
+    return (size_t)(at - to);
+}
+
+static bool is_constant(const struct frame_part *part)
+{
+    const uint8_t *bytes = part->bytes;
+    return memcmp(bytes, bytes + 1, part->size - 1) == 0;
+}
+
 static size_t compress_part(struct frame_writer *w, enum method method,
                             const struct frame_part *part, uint8_t *to, size_t room)
 {
+    if (method == METHOD_RAW)
+        return store_part(part, false, to);
     set_parameters(w->zstd, w->level, !part->hint->far, method);
     return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
 }
@@ -91,7 +122,8 @@ static enum method choose_method(const struct frame_writer *w, const struct fram
     size_t worth = fast ? FAST_PERCENT : w->level < SMALL_LEVEL ? WORTH_PERCENT : 0;
     if (ZSTD_isError(plain) || (!ZSTD_isError(patterns) && patterns + plain / 100 * worth < plain))
         return METHOD_PATTERNS;
-    return fast && plain > part->size / 100 * (100 - FAST_RAW_PERCENT) ? METHOD_RAW : METHOD_PLAIN;
+    size_t raw = fast ? FAST_RAW_PERCENT : w->level < SMALL_LEVEL ? RAW_PERCENT : 0;
+    return plain > part->size / 100 * (100 - raw) ? METHOD_RAW : METHOD_PLAIN;
 }
 
 // Compresses with the method that was best in earlier frames. Tries all methods every HINT_FRAMES
@@ -100,6 +132,8 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
                                size_t room)
 {
     struct frame_hint *h = part->hint;
+    if (is_constant(part))
+        return store_part(part, true, to);
     bool trial = h->frames == 0;
     h->frames = (uint8_t)((h->frames + 1) % HINT_FRAMES);
     if (trial) {

@@ -120,6 +120,50 @@ static void incompressible_frames_are_stored(void **state)
     (void)state;
 }
 
+enum { PART_BYTES = 300000, PARTS = 3 }; // a part has three blocks of zstd
+
+// Writes the parts as a frame, reads the frame, and returns its size in the file.
+static size_t pass_parts(uint8_t parts[PARTS][PART_BYTES], struct frame_hint *hints)
+{
+    struct output out = {.fd = memory_file(), .name = "m"};
+    struct frame_writer w;
+    struct frame_reader r;
+    struct frame f;
+    struct frame_part given[PARTS];
+    for (unsigned i = 0; i < PARTS; i++)
+        given[i] = (struct frame_part){parts[i], PART_BYTES, &hints[i]};
+    frame_writer_init(&w, &out, FRAME_MAGIC_TRACE, VERSION, FRAME_CODEC_ZSTD, 1);
+    assert_int_equal(frame_write_parts(&w, 1, given, PARTS, NULL), 0);
+    frame_writer_release(&w);
+    assert_int_equal(lseek(out.fd, 0, SEEK_SET), 0);
+    struct input in = {.fd = out.fd, .owns_fd = true, .name = "m"};
+    frame_reader_init(&r, &in, FRAME_MAGIC_TRACE, VERSION);
+    assert_int_equal(frame_next(&r, &f, NULL), 1);
+    assert_int_equal(f.size, PARTS * PART_BYTES);
+    assert_memory_equal(f.data, parts, f.size);
+    frame_reader_release(&r);
+    input_close(&in);
+    return out.offset;
+}
+
+// Random bytes are stored, and equal bytes take one byte a block. A part whose bytes were equal and
+// then differ in a few places is compressed with matches, because Huffman coding would leave a bit
+// for each byte.
+static void parts_without_compression(void **state)
+{
+    static uint8_t parts[PARTS][PART_BYTES];
+    struct frame_hint hints[PARTS] = {{.fast = true}};
+    uint64_t random = 1;
+    (void)state;
+    for (size_t i = 0; i < PART_BYTES; i++)
+        parts[0][i] = (uint8_t)(unit_random(&random) >> 20);
+    memset(parts[2], 77, PART_BYTES);
+    assert_in_range(pass_parts(parts, hints), PART_BYTES, PART_BYTES + 200);
+    for (size_t i = 0; i < PART_BYTES; i += 1000)
+        parts[1][i] = parts[2][i] = 1;
+    assert_in_range(pass_parts(parts, hints), PART_BYTES, PART_BYTES + 2 * PART_BYTES / 50);
+}
+
 static void flips_are_found(enum frame_codec codec)
 {
     struct buf file = write_frames(codec);
@@ -370,6 +414,7 @@ static void short_memory_spoils_no_frame(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_codec_round_trips),
     cmocka_unit_test(incompressible_frames_are_stored),
+    cmocka_unit_test(parts_without_compression),
     cmocka_unit_test(every_bit_flip_is_found),
     cmocka_unit_test(truncation_is_distinguished_from_corruption),
     cmocka_unit_test(resync_finds_the_frames_after_damage),
