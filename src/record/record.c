@@ -27,23 +27,32 @@
 
 enum {
     BATCH_WORDS = 1 << 16, // a batch is written when it has this many words
+    SMALL_BATCH_WORDS = 1 << 12,
+    QUIET_WORDS = 512,     // a process that writes more words between two passes is not quiet
     SAMPLES_AT_ONCE = 256, // number of samples in a frame
     // A batch may contain records with stamps above its watermark. A reader can order records only
     // up to the watermark of the second-to-last batch (docs/design/convert.md).
     SETTLING_BATCHES = 2,
     // Number of full chunks at which the backup thread drains: half of a program's limit.
     CHUNKS_LATE = 12,
+    MAX_BUNDLES = 4,   // number of bundles that the main thread writes between two passes
     MAX_PLANS = 32,    // maximum number of plans that a process may request
     RECORDER_NICE = 5, // lowers the priority of the recorder, so that the program runs first
     // Raises the priority of the backup thread, because the program must not wait.
     BACKUP_UNNICE = 10,
 };
-#define BATCH_NS   MS(20)  // a batch is also written when it reaches this age
-#define SAMPLE_NS  MS(10)  // between RSS samples of each process
-#define CHECK_NS   MS(2)   // between checks for ended processes
-#define BACKUP_NAP 400000u // ns
-#define CALM_NS    MS(50)  // interval between drains while no chunks fill up
-#define IDLE_NS    MS(20) // sleep while few chunks fill up; it limits the delay of published events
+#define BATCH_NS       MS(20)  // a batch is also written when it reaches this age
+#define SMALL_BATCH_NS MS(100) // the same for a batch of fewer than SMALL_BATCH_WORDS
+#define SAMPLE_NS      MS(10)  // between RSS samples of each process
+#define CHECK_NS       MS(2)   // between checks for ended processes
+#define BACKUP_NAP     400000u // ns
+// Limit of the backup thread's sleep while the main thread is not encoding. A process that fills
+// chunks wakes the backup thread earlier, unless the process cannot make system calls.
+#define CALM_NS MS(250)
+#define IDLE_NS MS(20) // sleep while few chunks fill up; it limits the delay of published events
+// Sleep after QUIET_NS during which all processes used little CPU time and wrote few words.
+#define QUIET_NS       MS(500)
+#define QUIET_SLEEP_NS MS(100)
 // Sleep while many chunks fill up, because some processes cannot make the system call that wakes
 // the recorder.
 #define BUSY_NS      MS(1)
@@ -72,7 +81,6 @@ struct recorder {
     // Held during a drain: by the main thread between two bundles, or by the backup thread if
     // encoding takes too long.
     pthread_mutex_t draining;
-    pthread_cond_t active_again;
     pthread_t backup;
     struct proc_watch *pages; // NULL if page maps are not read
     bool has_backup, ending;
@@ -85,6 +93,8 @@ struct recorder {
     bool full;          // the last pass drained nothing because the backlog was full
     uint64_t watermark; // watermark of the last drain that left no stream waiting
     uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, refused_ns;
+    uint64_t busy_ns; // time of the last pass that found a busy process
+    bool quiet;       // no pass has found a busy process for QUIET_NS
     // Number of batches begun, and number of words drained since the last batch began.
     uint64_t batches_begun, batch_words;
     // Number of further batches that a reader needs to order all records written so far.
@@ -310,14 +320,14 @@ static int put_segment(void *ctx, struct drain_spool *s, struct trace_segment *g
 
 static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 {
-    uint64_t between_ns = facts_sample_ns(now - r->started.ns, SAMPLE_NS);
+    uint64_t age_ns = now - r->started.ns, between_ns = facts_sample_ns(age_ns, SAMPLE_NS);
     if (now - r->sampled_ns < between_ns)
         return 0;
     r->sampled_ns = now;
     int rc = 0;
     for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
         struct drain_spool *s = r->drain.spools[i];
-        if (s->dead || !facts_is_sample_due(s, now, between_ns + between_ns / 2))
+        if (s->dead || !facts_is_sample_due(s, now, age_ns, between_ns + between_ns / 2))
             continue;
         facts_update_thread_names(s, now);
         read_code_names(r, s, false);
@@ -329,6 +339,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
             continue;
         r->n_samples++;
         facts_update_peak(s);
+        s->pages_due.words = s->words;
         proc_watch_request(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
     }
     proc_watch_start(r->pages);
@@ -439,6 +450,35 @@ static int put_empty_batch(struct recorder *r, uint64_t now, struct err *e)
     return rc < 0 || !due || !r->in_batch ? rc : end_batch(r, e);
 }
 
+static bool is_batch_due(const struct recorder *r, uint64_t now)
+{
+    bool small = r->batch_words < SMALL_BATCH_WORDS && !r->settings->live;
+    return r->in_batch && (r->batch_words >= BATCH_WORDS ||
+                           now >= r->batch_began_ns + (small ? SMALL_BATCH_NS : BATCH_NS));
+}
+
+// Returns true if passes may be rare. They also request readings of the counter from processes that
+// use the CPU, and find the chunks of processes that cannot wake the recorder.
+static bool is_quiet(const struct recorder *r, uint64_t now)
+{
+    bool quiet = !r->settings->live;
+    for (size_t i = 0; i < r->drain.n_spools && quiet; i++) {
+        const struct drain_spool *s = r->drain.spools[i];
+        quiet = s->drain_words < QUIET_WORDS && s->cpu_due_ns > now &&
+                !atomic_load(&s->header->sandboxed);
+    }
+    return quiet;
+}
+
+static void update_quiet(struct recorder *r, uint64_t now)
+{
+    r->busy_ns = is_quiet(r, now) ? r->busy_ns : now;
+    bool quiet = now - r->busy_ns >= QUIET_NS;
+    for (size_t i = 0; i < r->drain.n_spools && quiet != r->quiet; i++)
+        atomic_store(&r->drain.spools[i]->header->quiet, quiet);
+    r->quiet = quiet;
+}
+
 // Drains all spools once. Call with `draining` held.
 static int drain_pass(struct recorder *r, struct err *e)
 {
@@ -469,11 +509,11 @@ static int drain_pass(struct recorder *r, struct err *e)
         rc = sample_memory(r, now, e);
     if (rc == 0)
         rc = end_processes(r, e);
-    if (rc == 0 && r->in_batch &&
-        (r->batch_words >= BATCH_WORDS || now >= r->batch_began_ns + BATCH_NS))
+    if (rc == 0 && is_batch_due(r, now))
         rc = end_batch(r, e);
     if (rc == 0)
         rc = write_pages(r, e);
+    update_quiet(r, now);
     return rc < 0 ? rc : put_empty_batch(r, now, e);
 }
 
@@ -560,14 +600,15 @@ static void *drain_as_backup(void *arg)
         errno = 0;
     pthread_mutex_lock(&r->draining);
     while (!r->ending && r->backup_failed == 0) {
-        if (!r->active) {
-            thread_wait(&r->active_again, &r->draining, CALM_NS);
-            continue;
-        }
+        bool active = r->active;
         pthread_mutex_unlock(&r->draining);
-        if (!encoder_help(r->encoder))
+        bool woken = !active && drain_nap(&r->drain, CALM_NS);
+        if (active && !encoder_help(r->encoder))
             nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->draining);
+        // A wake-up reaches one thread. Pass it on to the main thread, which may be asleep.
+        if (woken && !r->active)
+            drain_wake(&r->drain.session->wakeups);
         // While `active` is false, the main thread reads the spools without the mutex before it
         // sleeps.
         if (!r->ending && r->active && drain_wakeups(&r->drain) - r->seen >= CHUNKS_LATE)
@@ -578,13 +619,11 @@ static void *drain_as_backup(void *arg)
 }
 
 // Starts the backup thread. Call after starting the program, because a forked child has only one
-// thread.
-static int begin_backup(struct recorder *r, struct err *e)
+// thread. If no thread can be started, programs wait while the main thread encodes a bundle.
+static void begin_backup(struct recorder *r)
 {
     r->pages = r->settings->pages ? proc_watch_new("heaptape", r->clock) : NULL;
-    int rc = thread_start(&r->backup, 0, drain_as_backup, r);
-    r->has_backup = rc == 0;
-    return rc == 0 ? 0 : err_set(e, rc, "cannot start a thread: %s", strerror(-rc));
+    r->has_backup = thread_start(&r->backup, 0, drain_as_backup, r) == 0;
 }
 
 static void end_backup(struct recorder *r)
@@ -592,7 +631,8 @@ static void end_backup(struct recorder *r)
     if (r->has_backup) {
         pthread_mutex_lock(&r->draining);
         r->ending = true;
-        pthread_cond_signal(&r->active_again);
+        atomic_fetch_add(&r->drain.session->wakeups, 1);
+        drain_wake(&r->drain.session->wakeups);
         pthread_mutex_unlock(&r->draining);
         pthread_join(r->backup, NULL);
     }
@@ -620,7 +660,7 @@ static struct entries_request next_request(const struct recorder *r)
 
 struct record_pass {
     struct entries_request request;
-    bool over, full;
+    bool over, full, quiet;
     uint32_t seen, chunks_done;
 };
 
@@ -635,13 +675,10 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
     *o = (struct record_pass){.request = next_request(r),
                               .over = rc == 0 && is_over(r),
                               .full = r->full,
+                              .quiet = r->quiet,
                               .seen = r->seen,
                               .chunks_done = r->drain.chunks_done};
-    bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
-    // This is not needed for the batches of a program that does not fill chunks.
-    if (r->active && !was_active && r->drain.chunks_done)
-        pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
     return rc;
 }
@@ -696,6 +733,20 @@ static void end_visit(struct recorder *r)
     }
 }
 
+// Encodes and writes some bundles. Returns true if a pass is due, false if the backlog is empty and
+// no chunk has filled up since the last pass.
+static bool write_bundles(struct recorder *r)
+{
+    bool due = false;
+    for (unsigned n = 0; !due && encoder_work(r->encoder); n++) {
+        pthread_mutex_lock(&r->draining);
+        r->active = encoder_has_work(r->encoder);
+        due = n == MAX_BUNDLES || drain_wakeups(&r->drain) != r->seen;
+        pthread_mutex_unlock(&r->draining);
+    }
+    return due;
+}
+
 static int record_until_over(struct recorder *r, struct err *e)
 {
     struct record_pass o;
@@ -708,9 +759,10 @@ static int record_until_over(struct recorder *r, struct err *e)
         }
         if (!o.full)
             unrecorded_search(&r->unrecorded, r->launch.pid);
-        if (encoder_work(r->encoder))
+        if (write_bundles(r))
             continue;
-        uint64_t idle_ns = facts_sample_ns(clock_monotonic_ns() - r->started.ns, IDLE_NS);
+        uint64_t age_ns = clock_monotonic_ns() - r->started.ns,
+                 idle_ns = o.quiet ? QUIET_SLEEP_NS : facts_sample_ns(age_ns, IDLE_NS);
         drain_sleep(&r->drain, o.seen, o.chunks_done >= SPOOL_CHUNKS_A_WAKE ? BUSY_NS : idle_ns);
     }
     return rc;
@@ -874,7 +926,7 @@ static int run_recorder(struct recorder *r, struct err *e)
     }
     rc = begin_encoder(r, e);
     if (rc == 0)
-        rc = begin_backup(r, e);
+        begin_backup(r);
     if (rc == 0 && is_visit(r))
         rc = begin_visit(r, e);
     if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
@@ -925,7 +977,6 @@ int record_run(const struct record_settings *settings, struct output *out,
     r->clock = clock_best();
     r->out = out;
     pthread_mutex_init(&r->draining, NULL);
-    pthread_cond_init(&r->active_again, NULL);
     entries_answers_init(&r->answers, &result->entries);
     record_launch_signals(&r->launch);
     int rc = limit_explain(run_recorder(r, e), e);
@@ -951,7 +1002,6 @@ int record_run(const struct record_settings *settings, struct output *out,
         names_release(&r->ended[i].names);
     }
     free(r->ended);
-    pthread_cond_destroy(&r->active_again);
     pthread_mutex_destroy(&r->draining);
     free(r);
     result->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);

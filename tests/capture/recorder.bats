@@ -168,3 +168,15 @@ folder_of() {
   echo "$lost lost, off by $off"
   [ "${off#-}" -le $((20 + lost / 50)) ]
 }
+
+@test "a program with few events has a batch every 100 ms" {
+  skip_under_sanitizer
+  local batches ms
+  "$HEAPTAPE" record -v -o t.ht -- "$HEAPTAPE_PROGRAMS/paced" 1 0.6 2>err
+  batches=$(sed -n 's/.* \([0-9]*\) batches.*/\1/p' err)
+  ms=$("$HEAPTAPE" stat --json --brief t.ht | jq '.duration_ns / 1000000 | floor')
+  echo "$batches batches in $ms ms"
+  [ "$batches" -ge 2 ]
+  # A batch is complete after 100 ms, so few are shorter: the first, the last, and two for END.
+  [ $((batches * 100)) -le $((ms + 400)) ]
+}

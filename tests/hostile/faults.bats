@@ -92,6 +92,18 @@ recording_with() {
   [ "$failed" -ge 10 ]
 }
 
+@test "record without a second thread" {
+  skip_under_sanitizer
+  local recorded
+  write_program
+  fault none:EIO:1 record -q -o t.ht -- sh program.sh || [ "$status" -eq 7 ]
+  recorded=$(known_calls)
+  fault thread:EAGAIN:1:1000 record -q -f -o t.ht -- sh program.sh
+  [ "$status" -eq 7 ]
+  [ ! -s err ]
+  [ "$(known_calls)" -eq "$recorded" ]
+}
+
 # The recorder is stopped while the program runs, and finds all spools after the program has ended.
 record_late() {
   rm -f met t.ht out stopped

@@ -1,6 +1,10 @@
-// Tests which process has the next map of pages, with simulated time.
+// Tests which process has the next map of pages, and when memory is sampled, with simulated time.
+#include "base/clock.h"
+#include "record/processes/facts.h"
 #include "record/processes/watch.h"
 #include "unit.h"
+
+#include <unistd.h>
 
 enum { MAX_PROCESSES = 64 };
 
@@ -11,6 +15,7 @@ struct simulation {
     unsigned n;
     uint64_t cost_ns[MAX_PROCESSES], wait_ns[MAX_PROCESSES], from_ns[MAX_PROCESSES];
     bool is_idle[MAX_PROCESSES]; // RSS does not change
+    uint64_t words;              // number of words that each process writes between two passes
     // Results.
     unsigned maps[MAX_PROCESSES];
     uint64_t first_map_ns[MAX_PROCESSES], cpu_ns[MAX_PROCESSES];
@@ -33,6 +38,7 @@ static void simulate(struct simulation *s, uint64_t until_ns)
         rss_bytes *= rss_bytes < 1ull << 40 ? 2 : 1;
         rss_bytes = rss_bytes == 1ull << 40 ? 1 << 20 : rss_bytes;
         for (unsigned i = 0; i < s->n; i++) {
+            due[i].words += s->words;
             if (now - start_ns >= s->from_ns[i])
                 proc_turns_add(&turns, &due[i], now, i, 1, s->is_idle[i] ? 1 << 20 : rss_bytes);
         }
@@ -89,6 +95,53 @@ static void test_alone(void **state)
     assert_in_range(idle.maps[0], 40, 50); // every 200 ms
 }
 
+// A process whose RSS does not change has maps of 1 ms every 200 ms. After 2 s, it has maps every 2 s
+// if it writes few words.
+static void test_unchanged(void **state)
+{
+    struct simulation calm = {.n = 1, .cost_ns = {MS(1)}, .is_idle = {true}, .words = 10},
+                      busy = calm;
+    (void)state;
+    simulate(&calm, MS(22000));
+    assert_in_range(calm.maps[0], 10 + 9, 10 + 11);
+    busy.words = 1000;
+    simulate(&busy, MS(22000));
+    assert_in_range(busy.maps[0], 100, 110);
+}
+
+// Returns the number of samples in 10 s with a pass every 10 ms. The process writes `words` before
+// each pass.
+static unsigned count_samples(uint64_t words)
+{
+    struct drain_spool s = {0}; // its CPU time is unknown
+    unsigned n = 0;
+    for (uint64_t now = MS(1000); now < MS(11000); now += MS(10)) {
+        s.words += words;
+        n += facts_is_sample_due(&s, now, now, MS(15));
+    }
+    return n;
+}
+
+static void test_samples(void **state)
+{
+    (void)state;
+    assert_int_equal(count_samples(1000), 1000); // each pass
+    assert_in_range(count_samples(10), 90, 101); // every 100 ms
+    assert_in_range(count_samples(0), 5, 9);     // every second for 4 s, and then less often
+}
+
+static void test_samples_by_cpu_time(void **state)
+{
+    struct drain_spool s = {.visible_pid = getpid()};
+    (void)state;
+    assert_true(facts_is_sample_due(&s, MS(10000), MS(10000), MS(15)));
+    while (facts_cpu_ns(getpid()) - s.sampled_cpu_ns < MS(15))
+        continue;
+    assert_true(facts_is_sample_due(&s, MS(10500), MS(10500), MS(15)));
+    // The process is busy, so the next pass reads its CPU time again.
+    assert_true(s.cpu_due_ns <= MS(10500));
+}
+
 // On a busy machine, a map of 1 ms takes 400 ms. Pauses of 8 s would leave short recordings with one
 // map.
 static void test_busy(void **state)
@@ -137,6 +190,9 @@ int main(void)
         cmocka_unit_test(test_beside_an_expensive_map),
         cmocka_unit_test(test_beside_a_map_that_fails),
         cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_unchanged),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_samples_by_cpu_time),
         cmocka_unit_test(test_busy),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_new_processes),

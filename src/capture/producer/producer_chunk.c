@@ -28,7 +28,9 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
     // Pairs with the recorder's acquire. All words are written before this store.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
     uint32_t n = atomic_fetch_add(&p->header->wakeups, 1) + 1;
-    if (n % SPOOL_CHUNKS_A_WAKE == 0 && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+    bool wakes = n % SPOOL_CHUNKS_A_WAKE == 0 ||
+                 atomic_load_explicit(&p->header->quiet, memory_order_relaxed);
+    if (wakes && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         futex(&producer_inherited.futexes->wakeups, FUTEX_WAKE, 1, NULL);
 }
 
@@ -121,6 +123,7 @@ static void populate_all(struct producer_process *p)
     while (n < limit && open_chunk(p, n, true))
         n++;
     atomic_store_explicit(&p->sandboxed, n, memory_order_relaxed);
+    atomic_store(&p->header->sandboxed, 1);
 }
 
 enum { FETCHED = 1, FILTERED = 2, SANDBOX = 4 }; // bits returned by producer_before_sandbox
@@ -148,8 +151,10 @@ void producer_sandbox_refused(unsigned changes)
 {
     struct producer_process *p =
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && changes & FETCHED)
+    if (p && changes & FETCHED) {
         atomic_store_explicit(&p->sandboxed, 0, memory_order_relaxed);
+        atomic_store(&p->header->sandboxed, 0);
+    }
     if (changes & FILTERED)
         producer_inherited.filtered = false;
     if (changes & SANDBOX)

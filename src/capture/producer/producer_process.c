@@ -513,8 +513,8 @@ static bool create_spool(struct producer_process *p)
     producer_sites_start(in->session.depth, in->session.sample_bytes);
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
                   producer_residency_start();
-    // The recorder searches for new spools every 20 ms, which is the cheapest method for
-    // short-lived processes. Wake it only in two cases. The first case is a reserve, because other
+    // The recorder searches for new spools every 20 ms (every 100 ms if all processes are idle),
+    // which is the cheapest method for short-lived processes. Wake it only in two cases. The first case is a reserve, because other
     // processes may be waiting for a reserve. The second case is the program that the recorder
     // started, or that started the recorder: the recorder then reads the program's thread names and
     // memory use.

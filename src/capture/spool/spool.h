@@ -295,8 +295,10 @@ struct spool_header {
     char exe[4096];
     uint32_t argv_bytes; // argv, each string terminated by NUL; truncated if there is no space
     char argv[32768];
-    char end_statm[64];    // /proc/self/statm at exit, or "" if unknown
-    char end_status[2048]; // likewise /proc/self/status, whose VmHWM is the peak RSS
+    char end_statm[64];         // /proc/self/statm at exit, or "" if unknown
+    char end_status[2048];      // likewise /proc/self/status, whose VmHWM is the peak RSS
+    _Atomic uint32_t sandboxed; // the process may not make the system call that wakes the recorder
+    _Atomic uint32_t quiet;     // passes are rare, so the process wakes the recorder for each chunk
 };
 _Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header fits in 64 KiB");
 

@@ -15,6 +15,7 @@ enum {
     // Number of waiting bundles at which a helper encodes. A helper leaves the last waiting bundle
     // to the writing thread, which has a higher priority.
     HELP_BUNDLES = 2,
+    HELP_WORDS = 1 << 12, // size of a bundle that is worth a wake-up
     HELPER_NICE = 5, // relative to the main thread, so that other programs and the drain run first
 };
 // Limit of a wait for a helper. The writing thread must also drain and forward signals.
@@ -167,9 +168,11 @@ void compressors_put(struct compressors *l, struct bundle *p)
     l->waiting = l->waiting ? l->waiting : p;
     l->n_waiting++;
     l->backlog++;
-    if (l->n_waiting >= HELP_BUNDLES && l->n_idle)
+    // Encoding a small bundle takes less time than waking a thread.
+    bool helps = l->n_waiting >= HELP_BUNDLES && p->n_words >= HELP_WORDS;
+    if (helps && l->n_idle)
         pthread_cond_signal(&l->queued);
-    else if (l->n_waiting >= HELP_BUNDLES && l->n_helpers < l->settings.helpers)
+    else if (helps && l->n_helpers < l->settings.helpers)
         start_helper(l);
     pthread_mutex_unlock(&l->mutex);
 }

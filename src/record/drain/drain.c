@@ -282,13 +282,14 @@ int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_
 // free list or the chunk states were then overwritten.
 static bool is_stuck(struct drain_spool *s)
 {
-    uint64_t now = clock_monotonic_ns();
     if (s->drain_done || s->drain_words || !atomic_load(&s->header->waiters) ||
-        (uint32_t)atomic_load(&s->header->free_top))
+        (uint32_t)atomic_load(&s->header->free_top)) {
         s->stuck_ns = 0;
-    else if (!s->stuck_ns)
-        s->stuck_ns = now;
-    return s->stuck_ns && now - s->stuck_ns > STUCK_NS;
+        return false;
+    }
+    uint64_t now = clock_monotonic_ns();
+    s->stuck_ns = s->stuck_ns ? s->stuck_ns : now;
+    return now - s->stuck_ns > STUCK_NS;
 }
 
 static void check_spool(struct drain *c, struct drain_spool *s)

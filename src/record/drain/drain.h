@@ -91,9 +91,12 @@ struct drain_spool {
     struct drain_stream *streams; // open-addressing hash table
     size_t streams_capacity, streams_used;
     uint64_t sampled_ns, named_ns; // when memory and thread names were last read
-    uint64_t sampled_cpu_ns;       // CPU time of the process at sampled_ns
-    uint64_t peak_rss_bytes;       // highest RSS up to sampled_ns, or 0 if unknown
-    struct buf thread_names;       // payload of TRACE_F_THREAD_NAMES
+    // Number of words, and CPU time of the process, at sampled_ns.
+    uint64_t sampled_words, sampled_cpu_ns;
+    // CPU time when it was last read, when it should be read next, and when it last changed.
+    uint64_t seen_cpu_ns, cpu_due_ns, active_ns;
+    uint64_t peak_rss_bytes; // highest RSS up to sampled_ns, or 0 if unknown
+    struct buf thread_names; // payload of TRACE_F_THREAD_NAMES
     struct proc_due pages_due;
     struct code_names code; // names of JIT-compiled code
 };
@@ -236,5 +239,9 @@ uint64_t drain_undrained(const struct drain_spool *s);
 // Sleeps until SPOOL_CHUNKS_A_WAKE chunks are full, a spool appears or closes, a signal arrives, or
 // the timeout expires. `seen` is the value of drain_wakeups before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
+
+// Sleeps until the next wake-up, or until the timeout expires. Returns false at the timeout. Another
+// thread may sleep in drain_sleep; a wake-up ends one of the two sleeps.
+bool drain_nap(struct drain *c, uint64_t timeout_ns);
 
 #endif

@@ -24,12 +24,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_NS       500000000u  // between reads of thread names
-#define IDLE_SAMPLE_NS 1000000000u // between memory samples of an idle process
-#define YOUNG_NS       2000000u    // minimum interval between samples
-#define YOUNG_PART     8           // the interval is the age divided by this, if that is longer
+#define NAMES_NS 500000000u  // between reads of thread names
+#define QUIET_NS 100000000u  // between memory samples of a process with few events
+#define IDLE_NS  1000000000u // between memory samples of an idle process
+// If the process used no CPU time for IDLE_NS * IDLE_PART or longer, the time between two samples is
+// that time divided by IDLE_PART, at most ASLEEP_NS.
+#define IDLE_PART  4
+#define ASLEEP_NS  5000000000u
+#define YOUNG_NS   2000000u // minimum interval between samples
+#define YOUNG_PART 8        // the interval is the age divided by this, if that is longer
 
-enum { MIN_TIMED_CALLS = 100 }; // a lower number of calls is not representative
+enum {
+    MIN_TIMED_CALLS = 100, // a lower number of calls is not representative
+    BUSY_WORDS = 256,      // a process that writes this many words is sampled often
+};
 
 static char *cpu_model(void)
 {
@@ -304,14 +312,25 @@ uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)
     return ns < YOUNG_NS ? YOUNG_NS : ns < most ? ns : most;
 }
 
-bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns)
+bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t age_ns,
+                         uint64_t least_cpu_ns)
 {
+    uint64_t words = s->words - s->sampled_words, quiet_ns = facts_sample_ns(age_ns, QUIET_NS);
+    bool due = words >= BUSY_WORDS || (words && now - s->sampled_ns >= quiet_ns);
+    if (!due && now < s->cpu_due_ns)
+        return false;
+    uint64_t cpu_ns = facts_cpu_ns(s->visible_pid), used_ns = cpu_ns - s->seen_cpu_ns;
+    if (used_ns || !s->active_ns)
+        s->active_ns = now;
+    uint64_t idle_ns = (now - s->active_ns) / IDLE_PART;
+    idle_ns = idle_ns < IDLE_NS ? IDLE_NS : idle_ns < ASLEEP_NS ? idle_ns : ASLEEP_NS;
+    s->cpu_due_ns = now + (used_ns >= least_cpu_ns / 2 ? 0 : used_ns ? quiet_ns : 5 * quiet_ns);
+    s->seen_cpu_ns = cpu_ns;
     // Also sample idle programs, because the allocator may return memory in the background.
-    uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
-    if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns &&
-        now - s->sampled_ns < IDLE_SAMPLE_NS)
+    if (!due && cpu_ns - s->sampled_cpu_ns < least_cpu_ns && now - s->sampled_ns < idle_ns)
         return false;
     s->sampled_ns = now;
+    s->sampled_words = s->words;
     s->sampled_cpu_ns = cpu_ns;
     return true;
 }
