@@ -46,10 +46,8 @@ enum {
 #define SAMPLE_NS      MS(10)  // between RSS samples of each process
 #define CHECK_NS       MS(2)   // between checks for ended processes
 #define BACKUP_NAP     400000u // ns
-// Limit of the backup thread's sleep while the main thread is not encoding. A process that fills
-// chunks wakes the backup thread earlier, unless the process cannot make system calls.
-#define CALM_NS MS(250)
-#define IDLE_NS MS(20) // sleep while few chunks fill up; it limits the delay of published events
+#define CALM_NS        MS(50)  // interval between drains while no chunks fill up
+#define IDLE_NS        MS(20) // sleep while few chunks fill up; it limits the delay of published events
 // Sleep after QUIET_NS during which all processes used little CPU time and wrote few words.
 #define QUIET_NS       MS(500)
 #define QUIET_SLEEP_NS MS(100)
@@ -81,6 +79,7 @@ struct recorder {
     // Held during a drain: by the main thread between two bundles, or by the backup thread if
     // encoding takes too long.
     pthread_mutex_t draining;
+    pthread_cond_t active_again;
     pthread_t backup;
     struct proc_watch *pages; // NULL if page maps are not read
     bool has_backup, ending;
@@ -600,15 +599,14 @@ static void *drain_as_backup(void *arg)
         errno = 0;
     pthread_mutex_lock(&r->draining);
     while (!r->ending && r->backup_failed == 0) {
-        bool active = r->active;
+        if (!r->active) {
+            thread_wait(&r->active_again, &r->draining, CALM_NS);
+            continue;
+        }
         pthread_mutex_unlock(&r->draining);
-        bool woken = !active && drain_nap(&r->drain, CALM_NS);
-        if (active && !encoder_help(r->encoder))
+        if (!encoder_help(r->encoder))
             nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->draining);
-        // A wake-up reaches one thread. Pass it on to the main thread, which may be asleep.
-        if (woken && !r->active)
-            drain_wake(&r->drain.session->wakeups);
         // While `active` is false, the main thread reads the spools without the mutex before it
         // sleeps.
         if (!r->ending && r->active && drain_wakeups(&r->drain) - r->seen >= CHUNKS_LATE)
@@ -631,8 +629,7 @@ static void end_backup(struct recorder *r)
     if (r->has_backup) {
         pthread_mutex_lock(&r->draining);
         r->ending = true;
-        atomic_fetch_add(&r->drain.session->wakeups, 1);
-        drain_wake(&r->drain.session->wakeups);
+        pthread_cond_signal(&r->active_again);
         pthread_mutex_unlock(&r->draining);
         pthread_join(r->backup, NULL);
     }
@@ -678,7 +675,11 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
                               .quiet = r->quiet,
                               .seen = r->seen,
                               .chunks_done = r->drain.chunks_done};
+    bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
+    // This is not needed for the batches of a program that does not fill chunks.
+    if (r->active && !was_active && r->drain.chunks_done)
+        pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
     return rc;
 }
@@ -740,10 +741,13 @@ static bool write_bundles(struct recorder *r)
     bool due = false;
     for (unsigned n = 0; !due && encoder_work(r->encoder); n++) {
         pthread_mutex_lock(&r->draining);
-        r->active = encoder_has_work(r->encoder);
         due = n == MAX_BUNDLES || drain_wakeups(&r->drain) != r->seen;
         pthread_mutex_unlock(&r->draining);
     }
+    pthread_mutex_lock(&r->draining);
+    r->active = due || encoder_has_work(r->encoder);
+    due = r->active;
+    pthread_mutex_unlock(&r->draining);
     return due;
 }
 
@@ -978,6 +982,7 @@ int record_run(const struct record_settings *settings, struct output *out,
     r->out = out;
     pthread_mutex_init(&r->draining, NULL);
     entries_answers_init(&r->answers, &result->entries);
+    pthread_cond_init(&r->active_again, NULL);
     record_launch_signals(&r->launch);
     int rc = limit_explain(run_recorder(r, e), e);
     record_launch_wake_on_signal(NULL);
@@ -1002,6 +1007,7 @@ int record_run(const struct record_settings *settings, struct output *out,
         names_release(&r->ended[i].names);
     }
     free(r->ended);
+    pthread_cond_destroy(&r->active_again);
     pthread_mutex_destroy(&r->draining);
     free(r);
     result->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);

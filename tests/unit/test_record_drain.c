@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -421,29 +420,6 @@ static void a_recorder_that_begins_is_not_swept(void **state)
     rmdir(begun);
 }
 
-static void *take_nap(void *drain)
-{
-    return drain_nap(drain, 600000000000u) ? drain : NULL;
-}
-
-// A wake-up ends the nap of a thread, even if no chunk is full.
-static void a_nap_ends(void **state)
-{
-    (void)state;
-    struct drain c = open_session();
-    pthread_t napper;
-    void *woken = NULL;
-    assert_false(drain_nap(&c, 1000));
-    assert_int_equal(pthread_create(&napper, NULL, take_nap, &c), 0);
-    while (pthread_tryjoin_np(napper, &woken) != 0) {
-        struct spool_header h = {0};
-        control_wake_recorder(&h, c.session);
-        usleep(1000);
-    }
-    assert_ptr_equal(woken, &c);
-    close_session(&c);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_word_survives_sigkill),
     cmocka_unit_test(a_chunk_out_of_turn_waits),
@@ -454,6 +430,5 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_scribbled_spool_does_no_harm),
     cmocka_unit_test(odd_files_are_left_alone),
     cmocka_unit_test(a_recorder_that_begins_is_not_swept),
-    cmocka_unit_test(a_nap_ends),
 };
 UNIT_MAIN(tests)

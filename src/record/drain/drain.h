@@ -240,8 +240,4 @@ uint64_t drain_undrained(const struct drain_spool *s);
 // the timeout expires. `seen` is the value of drain_wakeups before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
 
-// Sleeps until the next wake-up, or until the timeout expires. Returns false at the timeout. Another
-// thread may sleep in drain_sleep; a wake-up ends one of the two sleeps.
-bool drain_nap(struct drain *c, uint64_t timeout_ns);
-
 #endif

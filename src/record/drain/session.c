@@ -242,19 +242,13 @@ void drain_close(struct drain *c)
     *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}};
 }
 
-bool drain_nap(struct drain *c, uint64_t timeout_ns)
+void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
 {
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     // The recorder's signal handler changes the futex word. Processes only wake it.
     uint32_t own = atomic_load(&c->session->wakeups);
-    return syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, own, &t, NULL, 0) == 0 ||
-           errno != ETIMEDOUT;
-}
-
-void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
-{
     if (drain_wakeups(c) - seen < SPOOL_CHUNKS_A_WAKE)
-        drain_nap(c, timeout_ns);
+        syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, own, &t, NULL, 0);
 }
 
 uint32_t drain_wakeups(const struct drain *c)
