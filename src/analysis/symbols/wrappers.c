@@ -28,6 +28,7 @@ struct wrapping {
     size_t stacks;               // number of stacks where it calls the allocator
     size_t outside;              // number of stacks where it calls another candidate
     size_t callers;              // number of different functions that call it
+    size_t allocating_callers;   // number of callers whose names say that they allocate
     uint64_t caller;             // key of a caller
     // A caller is main, the start function of a thread, or a library function.
     bool has_outermost_caller;
@@ -162,6 +163,31 @@ static int find_place(struct wrapper_search *f, const struct workload_site *site
     return 0;
 }
 
+// Returns true if the last part of the function's name contains a word for allocation, as in
+// xmalloc, pool_alloc, os::AllocateHeap or xstrdup.
+static bool names_allocation(const struct symbol *s)
+{
+    static const char *const words[] = {"alloc", "strdup", "strndup", "memdup"};
+    size_t n;
+    unsigned depth = 0;
+    const char *name = symbols_bare_name(s->function, &n), *last = name;
+    for (const char *at = name; at < name + n; at++) {
+        depth += *at == '<';
+        depth -= depth && *at == '>';
+        last = depth == 0 && *at == ':' ? at + 1 : last;
+    }
+    // The names of functions of scripts contain a path.
+    for (; s->module[0] && last < name + n && *last != '<'; last++) {
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            size_t bytes = strlen(words[i]);
+            if (strncasecmp(last, words[i], bytes) == 0 &&
+                strncasecmp(last + bytes, "ator", 4) != 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static struct wrapping *candidate_of(struct wrapper_search *f, uint64_t key, const struct symbol *s)
 {
     uint64_t i = map_get(&f->by_key, key);
@@ -203,6 +229,7 @@ static int count_stack(struct wrapper_search *f, const struct wrapping_call *p)
     pair = pair ? pair : 1;
     if (!map_get(&f->pairs, pair)) {
         c->callers++;
+        c->allocating_callers += !p->caller.library && names_allocation(&p->caller);
         c->caller = p->caller_key;
         if (map_put(&f->pairs, pair, 1) < 0)
             return -ENOMEM;
@@ -238,10 +265,23 @@ static bool has_one_caller(const struct wrapping *c)
     return c->callers == 1 && !c->has_outermost_caller && !c->around_wrapper;
 }
 
+// Returns true if the names say that the function allocates for its callers: its own name, or the
+// names of all its callers. Only for functions whose result is unknown.
+static bool is_named_wrapper(const struct wrapping *c)
+{
+    bool is_own_name =
+        names_allocation(&c->function) && (c->callers >= FEW_CALLERS || !c->has_outermost_caller);
+    return c->function.result == SYMBOLS_RESULT_UNKNOWN && c->callers &&
+           c->function.code_bytes <= LARGE_BYTES &&
+           (is_own_name || c->allocating_callers == c->callers);
+}
+
 static bool is_wrapper(const struct wrapper_search *f, const struct wrapping *c)
 {
     bool many = c->callers >= MANY_CALLERS,
          is_main = c->callers >= SOME_CALLERS && MAIN_SHARE * c->stacks >= f->stacks;
+    if (may_wrap(c) && is_named_wrapper(c))
+        return true;
     if (!may_wrap(c) || c->callers < c->n_places)
         return false;
     bool is_void = c->function.result == SYMBOLS_RESULT_VOID;
