@@ -24,11 +24,12 @@ static void append_args(char *text, size_t size, const char *fmt, va_list args)
     vsnprintf(text + n, size - n, fmt, args);
 }
 
+// Appends to the text. The first sentence begins without the space of `fmt`.
 static void __attribute__((format(printf, 2, 3))) say(struct verdict *v, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    append_args(v->text, sizeof v->text, fmt, args);
+    append_args(v->text, sizeof v->text, v->text[0] ? fmt : fmt + strspn(fmt, " "), args);
     va_end(args);
 }
 
@@ -368,7 +369,10 @@ static void say_names(struct verdict *v, const struct verdict_facts *f)
 {
     unsigned shown = 0;
     for (size_t i = 0; i < f->n_names; i++) {
-        if (f->names[i].owner == VERDICT_MAPPINGS || f->names[i].owner == VERDICT_SHARED)
+        // The kernel calls shared anonymous memory "/dev/zero (deleted)".
+        bool is_named = strncmp(f->names[i].name, "/dev/zero", 9) != 0;
+        if (is_named &&
+            (f->names[i].owner == VERDICT_MAPPINGS || f->names[i].owner == VERDICT_SHARED))
             say(v, "%s%s of %s", shown++ ? ", " : " Largest: ", bytes_text(f->names[i].bytes),
                 f->names[i].name);
     }
@@ -386,9 +390,13 @@ static void tell_mappings(struct verdict *v, const struct verdict_facts *f)
         bytes_text(f->resident[VERDICT_MAPPINGS]), bytes_text(f->resident[VERDICT_SHARED]),
         bytes_text(f->resident[VERDICT_LIVE]));
     say_names(v, f);
-    advise(v,
-           "Find the calls of mmap: record with --maps, or run 'strace -k -e trace=mmap,munmap -p "
-           "PID'. The heap of a language runtime is such memory, too.");
+    if (f->resident[VERDICT_SHARED] > bytes / 2)
+        advise(v, "Processes that map the same shared memory use it together, but its pages count "
+                  "in the RSS of each process. A setting of the program usually determines its "
+                  "size, for example shared_buffers of PostgreSQL.");
+    else
+        advise(v, "Find the calls of mmap: record with --maps, or run 'strace -k -e "
+                  "trace=mmap,munmap -p PID'. The heap of a language runtime is such memory, too.");
 }
 
 static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
@@ -398,13 +406,16 @@ static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
     say(v, "%s of %s resident, %s, is memory outside malloc, where %s has its own heap.",
         bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
         f->runtime->name);
+    if (g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES) {
+        say(v, " This memory grows linearly, ");
+        say_rate(v, g);
+        say(v, "%s",
+            f->runtime->collects ? ": either the program keeps more and more objects, or the next "
+                                   "garbage collection frees them."
+                                 : ": the program keeps more and more objects.");
+    }
     if (!isnan(f->live_bytes))
         say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));
-    if (g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES) {
-        say(v, " It grows, ");
-        say_rate(v, g);
-        say(v, ", which a heap between two garbage collections does, too.");
-    }
     set_sure(v, VERDICT_LIKELY, "The figures of this heap are not known.");
     advise(v, "For this heap, %s.", f->runtime->remedy);
 }
@@ -452,9 +463,12 @@ static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f
         bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
         allocator_text(f));
     set_sure(v, VERDICT_UNSURE, "The blocks from before the recording are not known.");
-    advise(v, f->allocator == SOFTWARE_GLIBC
-                  ? "Record with --walk, or from the start of the program."
-                  : "Record from the start of the program.");
+    advise(v, "%s",
+           f->allocator == SOFTWARE_GLIBC ? "Record with --walk, or from the start of the program."
+           : f->allocator == SOFTWARE_JEMALLOC || f->allocator == SOFTWARE_TCMALLOC
+               ? "Run 'heaptape doctor --allocator-stats PID' while the process runs, or record "
+                 "from the start of the program."
+               : "Record from the start of the program.");
 }
 
 // Appends that the allocator keeps free memory for the next rise, or that RSS fell from a peak.
@@ -496,11 +510,25 @@ static void tell_sawtooth(struct verdict *v, const struct verdict_facts *f)
         advise(v, "If this memory is needed elsewhere, %s.", releases[f->allocator]);
 }
 
+// Appends whether the live bytes grow. Growth below the threshold is not judged.
+static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
+{
+    const struct growth *g = &f->live;
+    bool grows = g->shape == GROWTH_LINEAR || g->shape == GROWTH_SATURATING ||
+                 g->shape == GROWTH_IRREGULAR || g->shape == GROWTH_STEP;
+    if (grows)
+        say(v, " grew by %s in %s, which is too little to judge.", bytes_text(g->grown_bytes),
+            seconds_text(g->span_ns));
+    else
+        say(v, " do not grow.");
+}
+
 static void tell_live(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_LIVE];
-    say(v, "No problem found. Live blocks have %s of %s resident, %s, and do not grow.",
+    say(v, "No problem found. Live blocks have %s of %s resident, %s. Live bytes",
         bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes));
+    say_small_growth(v, f);
     say_sites(v, &f->holding, " Largest call paths: ");
 }
 
@@ -526,7 +554,8 @@ static void say_resident(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
 {
-    say(v, "No problem found. Live bytes (%s) do not grow.", bytes_text(f->live_bytes));
+    say(v, "No problem found. Live bytes (%s)", bytes_text(f->live_bytes));
+    say_small_growth(v, f);
     if (!say_returned(v, f))
         say_resident(v, f);
 }
@@ -534,13 +563,13 @@ static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
 static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
 {
     bool is_long = f->is_running && f->span_ns >= GROWTH_MIN_NS;
-    if (is_long)
-        say(v, "Growth cannot be judged: the blocks of malloc are not known.");
-    else
-        say(v, "Growth cannot be judged: %s were observed, and at least %s are necessary.",
-            seconds_text(f->span_ns), seconds_text(GROWTH_MIN_NS));
     if (f->knows_resident)
         say_resident(v, f);
+    if (is_long)
+        say(v, " Growth cannot be judged: the blocks of malloc are not known.");
+    else
+        say(v, " Growth cannot be judged: %s were observed, and at least %s are necessary.",
+            seconds_text(f->span_ns), seconds_text(GROWTH_MIN_NS));
     if (is_long) {
         set_sure(v, VERDICT_UNSURE, "The live blocks are not known.");
         return;

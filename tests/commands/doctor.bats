@@ -225,6 +225,41 @@ is_verdict() {
   says_not "Live bytes grow"
 }
 
+# Runs on a stack in a large mapping without a guard, as Go does. The data has the mark of Go's linker.
+@test "doctor: the heap of Go, which contains the stacks, does not count as stacks" {
+  cat >heap.c <<'C'
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+volatile char mark[] = "\xff Go buildinf:";
+static void wait_there(void)
+{
+    puts("ready");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+int main(void)
+{
+    static ucontext_t here, there;
+    char *heap = mmap(NULL, 48 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(heap, 1, 40 << 20);
+    getcontext(&there);
+    there.uc_stack = (stack_t){.ss_sp = heap, .ss_size = 1 << 20};
+    makecontext(&there, wait_there, 0);
+    return swapcontext(&here, &there) + mark[0];
+}
+C
+  gcc -O1 -o heap heap.c
+  begin ./heap
+  doctor --json "$program"
+  [ "$(json .runtime)" = Go ]
+  [ "$(json .verdict.kind)" = runtime ]
+  holds '.resident.runtime_bytes > 40000000 and .resident.stacks_bytes < 2000000'
+}
+
 @test "doctor: the memory of a language runtime" {
   begin python3 -c 'import time; x = [{"a": i} for i in range(150000)]; print("ready", flush=True); time.sleep(600)'
   is_verdict runtime

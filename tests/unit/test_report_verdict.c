@@ -281,8 +281,8 @@ static const char *yes_live(struct verdict_facts *f)
 {
     add(f, VERDICT_LIVE, 60);
     add_site(&f->holding, "put (a.c:9)", 60, 0.9);
-    return "No problem found. Live blocks have 62.0 MiB of 65.0 MiB resident, 95 %, and do not grow. "
-           "Largest call paths: 60.0 MiB in put (a.c:9).";
+    return "No problem found. Live blocks have 62.0 MiB of 65.0 MiB resident, 95 %. Live bytes do not "
+           "grow. Largest call paths: 60.0 MiB in put (a.c:9).";
 }
 
 static void no_live(struct verdict_facts *f)
@@ -306,7 +306,8 @@ static const char *yes_too_short(struct verdict_facts *f)
 {
     f->live = level(GROWTH_UNKNOWN, 1);
     f->span_ns = 1e9;
-    return "Growth cannot be judged: 1.00 s were observed, and at least 3.00 s are necessary.";
+    return "RSS is 5.0 MiB; the largest part is files, 3.0 MiB. Growth cannot be judged: 1.00 s were "
+           "observed, and at least 3.00 s are necessary.";
 }
 
 static void no_too_short(struct verdict_facts *f)
@@ -386,14 +387,14 @@ static void use_glibc(struct verdict_facts *f)
     f->allocator = SOFTWARE_GLIBC;
 }
 
-static void use_jemalloc(struct verdict_facts *f)
-{
-    f->allocator = SOFTWARE_JEMALLOC;
-}
-
 static void use_tcmalloc(struct verdict_facts *f)
 {
     f->allocator = SOFTWARE_TCMALLOC;
+}
+
+static void use_jemalloc(struct verdict_facts *f)
+{
+    f->allocator = SOFTWARE_JEMALLOC;
 }
 
 static void use_mimalloc(struct verdict_facts *f)
@@ -585,6 +586,43 @@ static void test_running(void **unused)
     assert_non_null(strstr(v.remedy, "Watch the process for longer."));
 }
 
+static void grow_slowly(struct verdict_facts *f)
+{
+    f->live = level(GROWTH_LINEAR, 0.5);
+}
+
+// Growth below the threshold is neither a leak nor no growth.
+static void test_small_growth(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_healthy, grow_slowly);
+    assert_int_equal(v.kind, VERDICT_KIND_healthy);
+    assert_non_null(strstr(v.text, "Live bytes (2.0 MiB) grew by 512.0 KiB in 5.00 s, which is too "
+                                   "little to judge."));
+    v = find(yes_live, grow_slowly);
+    assert_int_equal(v.kind, VERDICT_KIND_live);
+    assert_non_null(strstr(v.text, "Live bytes grew by 512.0 KiB in 5.00 s"));
+    assert_null(strstr(v.text, "do not grow"));
+}
+
+static void share_most(struct verdict_facts *f)
+{
+    add(f, VERDICT_SHARED, 70);
+    f->names[f->n_names++] =
+        (struct verdict_name){"/dev/zero (deleted)", VERDICT_SHARED, 70 * MIB, 0};
+}
+
+// Shared memory needs no search for calls of mmap. Its name in /proc is not a file's.
+static void test_shared(void **unused)
+{
+    (void)unused;
+    assert_non_null(strstr(find(yes_mappings, use_glibc).remedy, "Find the calls of mmap"));
+    struct verdict v = find(yes_mappings, share_most);
+    assert_non_null(strstr(v.remedy, "count in the RSS of each process"));
+    assert_null(strstr(v.remedy, "mmap"));
+    assert_null(strstr(v.text, "/dev/zero"));
+}
+
 static void start_attached(struct verdict_facts *f)
 {
     f->pinning_before_share = 1;
@@ -679,15 +717,27 @@ static void keep_mappings(struct verdict_facts *f)
     f->of[VERDICT_MAPPINGS] = level(GROWTH_STEADY, 0);
 }
 
-// If the memory of a language runtime grows, the verdict is not marked.
+static void grow_python(struct verdict_facts *f)
+{
+    grow_mappings(f);
+    f->runtime = software_runtime_of("/usr/bin/python3.11");
+}
+
+// If the memory of a language runtime grows, the verdict is not marked. The heap of a garbage
+// collector grows until the next collection. Python frees most objects at once.
 static void test_runtimes(void **unused)
 {
     (void)unused;
     struct verdict v = find(yes_runtime, grow_mappings);
     assert_int_equal(v.kind, VERDICT_KIND_runtime);
     assert_false(v.act);
-    assert_non_null(strstr(v.text, "It grows, by 20.0 MiB"));
-    assert_null(strstr(find(yes_runtime, keep_mappings).text, "It grows"));
+    assert_non_null(strstr(v.text, "This memory grows linearly, by 20.0 MiB in 5.00 s"));
+    assert_non_null(strstr(v.text, "or the next garbage collection frees them."));
+    assert_null(strstr(find(yes_runtime, keep_mappings).text, "grows"));
+    v = find(yes_runtime, grow_python);
+    assert_non_null(strstr(v.text, ": the program keeps more and more objects."));
+    assert_null(strstr(v.text, "collection"));
+    assert_non_null(strstr(v.remedy, "tracemalloc"));
     assert_string_equal(software_runtime_of("/opt/python3.11")->name, "Python");
     assert_null(software_runtime_of("/usr/bin/redis-server"));
     assert_null(software_runtime_of(NULL));
@@ -707,12 +757,25 @@ static void test_no_facts(void **unused)
         strstr(v.text, "Growth cannot be judged: there are no events with timestamps."));
 }
 
+static void test_unknown_blocks_remedies(void **unused)
+{
+    (void)unused;
+    assert_non_null(strstr(find(yes_unknown_blocks, use_glibc).remedy, "--walk"));
+    assert_null(strstr(find(yes_unknown_blocks, use_glibc).remedy, "--allocator-stats"));
+    struct verdict v = find(yes_unknown_blocks, use_jemalloc);
+    assert_non_null(strstr(v.remedy, "heaptape doctor --allocator-stats PID"));
+    assert_null(strstr(v.remedy, "--walk"));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_kind),
     cmocka_unit_test(test_each_other),
     cmocka_unit_test(test_remedies_by_allocator),
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
+    cmocka_unit_test(test_small_growth),
+    cmocka_unit_test(test_shared),
+    cmocka_unit_test(test_unknown_blocks_remedies),
     cmocka_unit_test(test_pinning_blocks_from_before),
     cmocka_unit_test(test_growing_paths),
     cmocka_unit_test(test_unwritten_growth),

@@ -66,7 +66,7 @@ static int read_memory(struct look *l, struct look_maps *m, uint64_t until_ns, s
     l->swap_bytes = m->pages.swap_bytes;
     l->huge_bytes = m->pages.huge_bytes;
     l->runtime = look_runtime(l->pid, m);
-    look_maps_find_stacks(m, l->pid);
+    look_maps_find_stacks(m, l->pid, l->runtime == software_go());
     rc = look_heap_read(l, m, until_ns, e);
     if (rc == 0 && look_maps_finish(m, l) < 0)
         rc = err_no_memory(e, NULL);

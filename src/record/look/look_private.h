@@ -43,8 +43,9 @@ void look_maps_release(struct look_maps *m);
 // Adds a range of malloc's memory. Returns 0 or -ENOMEM.
 int look_maps_add_heap(struct look_maps *m, uint64_t start, uint64_t end);
 
-// Marks the mappings that are stacks of threads.
-void look_maps_find_stacks(struct look_maps *m, pid_t pid);
+// Marks the mappings that are stacks of threads. If the program runs on stacks in its heap, as Go
+// does, `in_heap` is true, and only mappings above a guard are stacks.
+void look_maps_find_stacks(struct look_maps *m, pid_t pid, bool in_heap);
 
 // Sets the owners outside of malloc, the names and the stacks of *l. Call after look_heap_read.
 int look_maps_finish(struct look_maps *m, struct look *l);

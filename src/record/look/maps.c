@@ -218,8 +218,13 @@ static bool is_possible_stack(const struct look_map *m)
     return m->is_anonymous && m->is_writable && !m->is_brk && m->owner == LOOK_ANONYMOUS;
 }
 
+static bool has_guard(const struct look_maps *m, size_t i)
+{
+    return i > 0 && m->all[i - 1].is_guard && m->all[i - 1].end == m->all[i].start;
+}
+
 // Marks the mappings that contain stack pointers.
-static void find_stack_pointers(struct look_maps *m, pid_t pid)
+static void find_stack_pointers(struct look_maps *m, pid_t pid, bool in_heap)
 {
     char path[64];
     struct dirent *d;
@@ -229,16 +234,11 @@ static void find_stack_pointers(struct look_maps *m, pid_t pid)
     while (tasks && n++ < MAX_THREADS && (d = readdir(tasks))) {
         uint64_t at = d->d_name[0] == '.' ? 0 : read_stack_pointer(dirfd(tasks), d->d_name);
         struct look_map *map = at ? look_maps_find(m, at) : NULL;
-        if (map && is_possible_stack(map))
+        if (map && is_possible_stack(map) && (!in_heap || has_guard(m, (size_t)(map - m->all))))
             map->owner = LOOK_STACKS;
     }
     if (tasks)
         closedir(tasks);
-}
-
-static bool has_guard(const struct look_maps *m, size_t i)
-{
-    return i > 0 && m->all[i - 1].is_guard && m->all[i - 1].end == m->all[i].start;
 }
 
 // Marks mappings above a guard page that are as large as a stack. These are stacks of running
@@ -259,9 +259,9 @@ static void find_other_stacks(struct look_maps *m)
     }
 }
 
-void look_maps_find_stacks(struct look_maps *m, pid_t pid)
+void look_maps_find_stacks(struct look_maps *m, pid_t pid, bool in_heap)
 {
-    find_stack_pointers(m, pid);
+    find_stack_pointers(m, pid, in_heap);
     find_other_stacks(m);
 }
 

@@ -16,18 +16,22 @@ const struct software_allocator_info software_allocators[SOFTWARE_ALLOCATORS] = 
 
 const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES] = {
     // No base name begins with '/', so no executable has the name of this row.
-    {"Go", "/", NULL, "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
-    {"Java", "java", "libjvm.so", "see 'jcmd PID GC.heap_info', and limit the heap with -Xmx"},
-    {"Node.js", "node", "libnode.so",
+    {"Go", "/", NULL, true, "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
+    {"Java", "java", "libjvm.so", true,
+     "see 'jcmd PID GC.heap_info', and limit the heap with -Xmx"},
+    {"Node.js", "node", "libnode.so", true,
      "write a heap snapshot (--heapsnapshot-signal=SIGUSR2), and limit the heap with "
      "--max-old-space-size"},
-    {"Python", "python", "libpython",
-     "record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc"},
-    {".NET", "dotnet", "libcoreclr.so", "see 'dotnet-gcdump collect -p PID'"},
-    {"Ruby", "ruby", "libruby", "see GC.stat"},
-    {"PHP", "php", NULL, "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc"},
-    {"Erlang", "beam.smp", NULL, "see erlang:memory()"},
-    {"Julia", "julia", NULL, "see Base.summarysize, and limit the heap with --heap-size-hint"},
+    {"Python", "python", "libpython", false,
+     "call sys._debugmallocstats() to see how much of it is free, find the lines that allocate with "
+     "tracemalloc, or record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc"},
+    {".NET", "dotnet", "libcoreclr.so", true, "see 'dotnet-gcdump collect -p PID'"},
+    {"Ruby", "ruby", "libruby", true, "see GC.stat"},
+    {"PHP", "php", NULL, false,
+     "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc"},
+    {"Erlang", "beam.smp", NULL, true, "see erlang:memory()"},
+    {"Julia", "julia", NULL, true,
+     "see Base.summarysize, and limit the heap with --heap-size-hint"},
 };
 
 static bool starts_with(const char *text, const char *start)

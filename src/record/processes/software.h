@@ -31,6 +31,7 @@ struct software_runtime {
     const char *name;
     const char *program; // start of the executable's name
     const char *library; // start of the name of a library of the runtime, or NULL
+    bool collects;       // the objects are freed by a garbage collector alone
     const char *remedy;  // how to examine or limit the heap of the runtime
 };
 

@@ -36,7 +36,9 @@ static const char *largest_name(const struct look *l, enum look_owner o)
 {
     for (size_t i = 0; i < l->n_names; i++) {
         const char *slash = strrchr(l->names[i].name, '/');
-        if (l->names[i].owner == o && l->names[i].name[0])
+        // The kernel calls shared anonymous memory "/dev/zero (deleted)".
+        if (l->names[i].owner == o && l->names[i].name[0] &&
+            strncmp(l->names[i].name, "/dev/zero", 9) != 0)
             return slash ? slash + 1 : l->names[i].name;
     }
     return NULL;
@@ -203,9 +205,11 @@ static void print_watched(FILE *to, const struct doctor *d)
         snprintf(text + n, sizeof text - n, "RSS is the same.");
     } else {
         set_label(&row, &d->last, find_changed(d, grew));
-        snprintf(text + n, sizeof text - n, "RSS %s by %s to %s, most of it %s.",
+        // Omit the count of blocks or stacks, and the explanation after the colon.
+        const char *label = row.label + strspn(row.label, "0123456789 ");
+        snprintf(text + n, sizeof text - n, "RSS %s by %s to %s, most of it in %.*s.",
                  grew ? "grew" : "fell", human_bytes(a, grew ? now - from : from - now),
-                 human_bytes(b, now), row.label);
+                 human_bytes(b, now), (int)strcspn(label, ":"), label);
     }
     print_field(to, "growth", text);
 }
