@@ -75,7 +75,11 @@ size_t printable_cut(const char *text, size_t max)
 
 void printable_words(char *to, size_t max, const char *arguments, size_t bytes)
 {
-    size_t n = bytes ? bytes - 1 : 0, cut = n < max ? n : max;
+    size_t n = bytes ? bytes - 1 : 0;
+    // A program that changes its title pads the title with spaces or with empty arguments.
+    while (n && (arguments[n - 1] == ' ' || !arguments[n - 1]))
+        n--;
+    size_t cut = n < max ? n : max;
     while (n > cut && cut && ((unsigned char)arguments[cut] & 0xc0) == 0x80)
         cut--;
     for (size_t i = 0; i < cut; i++)

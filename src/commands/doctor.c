@@ -34,7 +34,9 @@ extern const struct command cmd_doctor;
 
 enum {
     WATCH_LOOKS = 120,
-    MAX_COST = 20, // the CPU time of a look is at most 1/MAX_COST of the time between looks
+    MAX_TRIES = 4,
+    MOVED_SHARE = 8, // a change of RSS by 1/MOVED_SHARE outdates a look
+    MAX_COST = 20,   // the CPU time of a look is at most 1/MAX_COST of the time between looks
 };
 
 struct doctor_options {
@@ -98,22 +100,47 @@ static void ask_allocator(struct doctor_watch *w, struct look *l)
         w->doctor.asked_ns = result.paused_ns;
 }
 
+// Returns true if RSS changed after the look, so that statistics read later do not fit the look.
+static bool is_outdated(const struct look *l)
+{
+    struct trace_sample s = {0};
+    if (!facts_memory(&s, l->pid))
+        return false;
+    uint64_t now = s.rss_bytes, then = l->rss_bytes;
+    return (now > then ? now - then : then - now) > then / MOVED_SHARE;
+}
+
+// Takes a look, with the allocator's statistics if they were requested. Returns 0, or a negative
+// errno with *e set.
+static int take_look(struct doctor_watch *w, struct look *l, uint64_t max_ns, struct err *e)
+{
+    for (unsigned i = 0; i < MAX_TRIES; i++) {
+        // On a busy machine, a look takes much longer than its CPU time.
+        uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        int rc = look_take(l, w->pid, max_ns, e);
+        if (rc < 0)
+            return rc;
+        // The wait for a thread that can make the calls is not part of the cost.
+        w->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+        if (!w->asks)
+            return 0;
+        ask_allocator(w, l);
+        if (!is_outdated(l))
+            return 0;
+    }
+    return 0;
+}
+
 // Adds a look. Returns 0, or a negative errno with *e set.
 static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
 {
     struct look l;
-    // On a busy machine, a look takes much longer than its CPU time.
-    uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    int rc = look_take(&l, w->pid, max_ns, e);
+    int rc = take_look(w, &l, max_ns, e);
     if (rc < 0)
         return rc;
     const struct look *first = &w->doctor.first;
     if (w->doctor.looks && l.image != first->image)
         return err_set(e, -ESRCH, "%ld: the process executed another program", (long)w->pid);
-    // The wait for a thread that can make the calls is not part of the cost.
-    w->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
-    if (w->asks)
-        ask_allocator(w, &l);
     w->low = l.rss_bytes < w->low ? l.rss_bytes : w->low;
     w->high = l.rss_bytes > w->high ? l.rss_bytes : w->high;
     if (doctor_add(&w->doctor, &l, w->low, w->high) < 0)

@@ -1,5 +1,6 @@
 #include "report/doctor.h"
 
+#include "base/printable.h"
 #include "cli/human.h"
 
 #include <errno.h>
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { COMMAND_BYTES = 100 };
 
 // Minimum shares for which a note is added.
 #define GROUP_FULL_SHARE  0.8  // share of the limit of the cgroup
@@ -293,17 +296,18 @@ void doctor_judge_file(struct doctor *d, const struct file_stat *s)
 {
     const struct file_stat_process *p =
         s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
-    char bytes[32];
+    char bytes[32], command[COMMAND_BYTES + sizeof "..."];
     d->is_file = true;
     verdict_facts_of_file(&d->facts, s);
     verdict_find(&d->verdict, &d->facts);
     bool resident = d->facts.knows_resident;
     double size = resident ? d->facts.rss_bytes : d->facts.live_bytes;
-    snprintf(d->title, sizeof d->title, "%.200s%sprocess %u (%.100s): %s %s",
+    printable_words(command, COMMAND_BYTES, p ? p->argv : NULL, p ? p->argv_bytes : 0);
+    snprintf(d->title, sizeof d->title, "%.200s%sprocess %u (%.103s): %s %s",
              d->file ? d->file : "", d->file ? ", " : "", p ? p->pid : 0,
-             p && p->argv_bytes ? p->argv
-             : p && p->exe      ? p->exe
-                                : "unknown",
+             *command      ? command
+             : p && p->exe ? p->exe
+                           : "unknown",
              resident ? "RSS" : "live bytes", human_bytes(bytes, size > 0 ? (uint64_t)size : 0));
     if (d->file)
         snprintf(d->next, sizeof d->next, "heaptape stat %s%.300s",

@@ -180,7 +180,8 @@ static bool find_remote_frees(const struct findings_input *in, struct findings_i
 {
     double part = FIGURE(in, remote_frees) / in->stat->freed_blocks;
     char percent[32];
-    if (!(part >= REMOTE_SHARE && isfinite(part)))
+    // The threads that allocated blocks before the recording are not known.
+    if (!(part >= REMOTE_SHARE && isfinite(part)) || FIGURE(in, preexisting_blocks) > 0)
         return false;
     findings_say(
         f,

@@ -32,7 +32,7 @@
     X(peak_of_a_site, false, "one call site has at least 20 % of the peak") \
     X(copied_growth, true, "at least 10 blocks of a call site, with at least 1 % of the requested bytes, are replaced at once by a block of the same site that is up to four times as large; needs stacks") \
     X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes") \
-    X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread") \
+    X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread, and no blocks are older than the recording") \
     X(remote_frees_of_a_site, true, "together with remote_frees, if one call site has at least 20 % of these blocks") \
     X(large_requests, true, "at least 1,000 requests are above 128 KiB and have at least half of the requested bytes") \
     X(hardly_used, true, "blocks of 16 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of their bytes were not used") \

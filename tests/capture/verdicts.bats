@@ -58,6 +58,12 @@ first() {
 @test "a leak is named with its call path" {
   first leak grows true 'remember_session (verdicts.c:' 'frees none of its blocks' 'Free the blocks'
   first started_leak grows true 'remember_session (verdicts.c:' 'until the process exits'
+  # Blocks from before the recording have no call path. The title contains all arguments.
+  "$HEAPTAPE" stat -q leak.ht | tee screen
+  grep -q '(allocated before the recording)' screen
+  "$HEAPTAPE" stat -q started_leak.ht | tee screen
+  [ "$(grep -c 'before the recording' screen)" -eq 0 ]
+  "$HEAPTAPE" doctor -q leak.ht | tr '\n' ' ' | grep -q '^leak.ht, process [0-9]* ([^)]*verdicts leak): RSS'
 }
 
 @test "a cache that fills is not accused" {

@@ -286,6 +286,11 @@ for i in range(200): free(malloc(100), tid=2)'
 for i in range(200): free(malloc(100, tid=2), tid=2)
 for i in range(50): free(malloc(100), tid=2)'
   unsaid remote_frees
+  # The thread that allocated a block before the recording is not known.
+  workload 'malloc(100, kind="preexisting")
+others()
+for i in range(200): free(malloc(100), tid=2)'
+  unsaid remote_frees
 }
 
 @test "remote_frees_of_a_site: yes" {

@@ -67,6 +67,12 @@ static void words_of_a_command_line(void **state)
     assert_string_equal(to, "a --b ä...");
     printable_words(to, 10, line, sizeof line);
     assert_string_equal(to, "a --b äö");
+    // A title that is padded.
+    static const char title[] = "worker  \0\0 \0\0";
+    printable_words(to, 7, title, sizeof title);
+    assert_string_equal(to, "worker");
+    printable_words(to, 7, "   ", 4);
+    assert_string_equal(to, "");
     printable_words(to, 10, NULL, 0);
     assert_string_equal(to, "");
 }

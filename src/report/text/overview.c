@@ -81,7 +81,8 @@ static int find_paths(struct paths *to, const struct file_stat *s)
             continue;
         stack_path(s->symbols, &s->sites, order[i], p.text);
         if (!p.text[0])
-            strcpy(p.text, "(unknown)");
+            strcpy(p.text,
+                   !order[i] && !t->calls ? "(allocated before the recording)" : "(unknown)");
         cut_path(p.text);
         add_path(to, &p);
     }
