@@ -59,7 +59,7 @@ on_terminal() {
   wait_until shows '^ +4\.8 MiB +1 000 .* up to 8\.0 KiB$' --by size t.ht
   grep -Eq '^grows \(process [0-9]+\): recording ' <<<"$output"
   [ "$(grep -c "final state" <<<"$output")" -eq 0 ]
-  has "$output" "RSS "
+  expect "RSS with heaptape's own" grep -Eq "; RSS [0-9.]+ [KMG]iB with heaptape's own; " <<<"$output"
   [ "$(grep -c "RSS not known" <<<"$output")" -eq 0 ]
   # By default, rows are allocating functions.
   wait_until shows '^ +4\.8 MiB +1 000 .* grow' t.ht

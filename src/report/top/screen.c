@@ -137,11 +137,11 @@ static void put_head(const struct screen *s, const struct follow *f, const struc
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
     bool counted = !f->path; // an aggregate does not record the threads that have exited
-    put_text(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s",
+    put_text(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s%s",
              bytes_text(live, l->total.now[LIVE_BYTES]),
              human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
              bytes_text(peak, l->peak_bytes), resident ? human_bytes(rss, resident) : "not known",
-             counted ? "; " : "",
+             resident ? " with heaptape's own" : "", counted ? "; " : "",
              counted ? human_plural(threads, l->running, "thread", "threads") : "");
     snprintf(over, sizeof over, "in the last %.1f s", s->seconds);
     put_text(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s",
