@@ -9,6 +9,7 @@
 #include "workload/format.h"
 #include "workload/workload.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,6 +167,18 @@ static char *put_time(char *to, uint64_t ns)
     return end;
 }
 
+// Returns a name such as "ENOMEM". strerrorname_np needs glibc 2.32; heaptape also runs on older
+// versions, where the description of the error replaces the name.
+static const char *name_error(int error)
+{
+    static const char *(*name)(int);
+    if (!name)
+        name = (const char *(*)(int))dlsym(RTLD_DEFAULT, "strerrorname_np");
+    if (!name)
+        return strerror(error);
+    return name(error) ? name(error) : "unknown error";
+}
+
 // Prints notes, an error and dependencies, which most lines do not have.
 static char *put_rare(char *to, const struct export_call *c)
 {
@@ -178,10 +191,7 @@ static char *put_rare(char *to, const struct export_call *c)
                               ev->notes[i]);
     }
     if (ev->error)
-        to = TEXT_PUT(put_word(TEXT_PUT(to, " ("), strerrorname_np(ev->error)
-                                                       ? strerrorname_np(ev->error)
-                                                       : "unknown error"),
-                      ")");
+        to = TEXT_PUT(put_word(TEXT_PUT(to, " ("), name_error(ev->error)), ")");
     for (uint32_t i = 0; i < c->n_dependencies; i++) {
         to = text_decimal(put_word(to, i ? "," : " after "), c->dependencies[i].thread);
         to = text_decimal(TEXT_PUT(to, ":"), c->dependencies[i].op);

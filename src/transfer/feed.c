@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +82,12 @@ void feed_release(struct feed *f)
     free(f->pattern);
 }
 
+// glibc has had a function for this system call since 2.34.
+static void close_all(unsigned first, unsigned last)
+{
+    syscall(SYS_close_range, first, last, 0);
+}
+
 // Closes all descriptors except a, b and stderr, so that the process keeps no pipe open.
 static void close_others(int a, int b)
 {
@@ -89,10 +96,10 @@ static void close_others(int a, int b)
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDOUT_FILENO);
     if (low > STDERR_FILENO + 1)
-        close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
+        close_all(STDERR_FILENO + 1, (unsigned)low - 1);
     if (low >= 0 && high > low + 1)
-        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-    close_range((unsigned)high + 1, ~0u, 0);
+        close_all((unsigned)low + 1, (unsigned)high - 1);
+    close_all((unsigned)high + 1, ~0u);
 }
 
 static _Noreturn void run_uploads(const struct feed *f, int added)

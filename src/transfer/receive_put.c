@@ -46,7 +46,7 @@ static void refuse_errno(struct receive_request *q, int rc)
     else if (rc == -ENOTDIR || rc == -EISDIR || rc == -ELOOP)
         refuse(q, MHD_HTTP_CONFLICT, "a file and a directory have the same name");
     else
-        refuse(q, MHD_HTTP_INTERNAL_SERVER_ERROR, strerrordesc_np(-rc));
+        refuse(q, MHD_HTTP_INTERNAL_SERVER_ERROR, strerror(-rc));
 }
 
 static bool is_allowed(const struct receive_server *r, struct MHD_Connection *c)

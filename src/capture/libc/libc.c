@@ -207,33 +207,52 @@ static bool is_named(const struct link_map *map, const char *name)
     return map->l_name && strcmp(slash ? slash + 1 : map->l_name, name) == 0;
 }
 
-// Finds the C library and the loader, which are the same object in musl. Objects that other threads
-// load or close concurrently come later in the list.
-static bool find_objects(struct object *c, struct object *loader)
+// The objects that define libc's functions. Before glibc 2.34, libdl and libpthread define some of
+// them, and libheaptape.so is linked with both. In musl, the C library is the loader.
+enum { OBJECT_LOADER, OBJECT_C, OBJECT_DL, OBJECT_PTHREAD, OBJECTS };
+static const char *const object_names[OBJECTS] = {
+    [OBJECT_C] = LIBC_SO, [OBJECT_DL] = LIBDL_SO, [OBJECT_PTHREAD] = LIBPTHREAD_SO};
+
+struct found_objects {
+    struct object all[OBJECTS];
+    bool has[OBJECTS];
+};
+
+// Returns true if the other objects cannot define functions that are needed.
+static bool is_complete(const struct found_objects *in)
 {
-    const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
-    bool has_c = false, has_loader = false;
-    for (const struct link_map *m = debug ? debug->r_map : NULL; m && !(has_c && has_loader);
-         m = m->l_next) {
-        if (!has_c && is_named(m, LIBC_SO)) {
-            read_object(c, m);
-            has_c = true;
-        } else if (!has_loader && m->l_addr == debug->r_ldbase) {
-            read_object(loader, m);
-            has_loader = true;
-        }
-    }
-    if (!has_c && has_loader)
-        *c = *loader;
-    if (!has_loader && has_c)
-        *loader = *c;
-    return has_c || has_loader;
+    return in->has[OBJECT_C] && in->has[OBJECT_LOADER] &&
+           ((in->has[OBJECT_DL] && in->has[OBJECT_PTHREAD]) ||
+            object_find_function(&in->all[OBJECT_C], "dlsym"));
 }
 
-static void *find_function(const struct object *c, const struct object *loader, const char *name)
+// Finds the objects that are loaded. Objects that other threads load or close concurrently come
+// later in the list.
+static bool find_objects(struct found_objects *to)
 {
-    void *found = object_find_function(c, name);
-    return found ? found : object_find_function(loader, name);
+    const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+    memset(to->has, 0, sizeof to->has);
+    for (const struct link_map *m = debug ? debug->r_map : NULL; m && !is_complete(to);
+         m = m->l_next) {
+        for (unsigned i = 0; i < OBJECTS; i++) {
+            if (!to->has[i] && (i == OBJECT_LOADER ? m->l_addr == debug->r_ldbase
+                                                   : is_named(m, object_names[i]))) {
+                read_object(&to->all[i], m);
+                to->has[i] = true;
+                break;
+            }
+        }
+    }
+    return to->has[OBJECT_C] || to->has[OBJECT_LOADER];
+}
+
+static void *find_function(const struct found_objects *in, const char *name)
+{
+    static const uint8_t order[] = {OBJECT_C, OBJECT_LOADER, OBJECT_DL, OBJECT_PTHREAD};
+    void *found = NULL;
+    for (unsigned i = 0; i < OBJECTS && !found; i++)
+        found = in->has[order[i]] ? object_find_function(&in->all[order[i]], name) : NULL;
+    return found;
 }
 
 static ptrdiff_t find_rseq(const struct object *loader)
@@ -246,23 +265,23 @@ static ptrdiff_t find_rseq(const struct object *loader)
 // Threads that run this function concurrently find the same functions.
 static void find_all(void)
 {
-    struct object c, loader;
+    struct found_objects objects;
     void *found;
-    if (!find_objects(&c, &loader))
+    if (!find_objects(&objects))
         exit_unsupported();
-#define FIND(result, name, ...)                                                                    \
-    libc.name = (__typeof__(libc.name))find_function(&c, &loader, #name);
+#define FIND(result, name, ...) libc.name = (__typeof__(libc.name))find_function(&objects, #name);
     OPTIONAL_TABLE(FIND)
 #undef FIND
 #define FIND(result, name, ...)                                                                    \
-    if (!(found = find_function(&c, &loader, #name)))                                              \
+    if (!(found = find_function(&objects, #name)))                                                 \
         exit_unsupported();                                                                        \
     libc.name = (__typeof__(libc.name))found;
     NEEDED_TABLE(FIND)
 #undef FIND
-    libc.rseq_offset = find_rseq(&loader);
+    libc.rseq_offset =
+        find_rseq(&objects.all[objects.has[OBJECT_LOADER] ? OBJECT_LOADER : OBJECT_C]);
     // Pairs with the acquire in ensure. The functions are set before this store.
-    __atomic_store_n(&libc.address, (const void *)libc.dlsym, __ATOMIC_RELEASE);
+    __atomic_store_n(&libc.address, (const void *)libc.__errno_location, __ATOMIC_RELEASE);
 }
 
 // The C identifier differs from the symbol. libc's headers declare attributes for these functions
