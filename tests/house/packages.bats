@@ -67,6 +67,33 @@ long() {
   has "$output" "tools/package: no dpkg-buildpackage: run apt-get install dpkg-dev"
 }
 
+@test "tools/tarball names missing programs" {
+  run "$HEAPTAPE_SOURCE/tools/tarball"
+  [ "$status" -eq 2 ]
+  [ "$output" = "usage: tools/tarball DIR" ]
+  mkdir bin
+  for program in bash sh sed dirname mkdir; do
+    ln -s "$(command -v "$program")" bin/
+  done
+  PATH=$PWD/bin run "$HEAPTAPE_SOURCE/tools/tarball" tarball
+  [ "$status" -eq 1 ]
+  [ "$output" = "tools/tarball: no mmdebstrap: run apt-get install mmdebstrap" ]
+}
+
+# Debian 11 has the oldest supported C library, in which dlsym is in libdl.
+@test "long: the tarball records, reads and replays on Debian 11, 12 and 13" {
+  long mmdebstrap
+  "$HEAPTAPE_SOURCE/tools/tarball" "$PWD/tarball"
+  printf '%s\n' '#!/bin/sh' 'set -eux' 'cd /tmp' 'tar -xJf heaptape-*.tar.xz --transform "s|^heaptape-[^/]*|moved|"' \
+    'moved/bin/heaptape record --stacks -o ls.ht -- ls /' 'moved/bin/heaptape stat ls.ht | grep -q "^events  *[1-9]"' \
+    'moved/bin/heaptape replay -r 1 ls.ht' >chrooted
+  chmod +x chrooted
+  for release in bullseye bookworm trixie; do
+    mmdebstrap --variant=apt --include=xz-utils --format=null --customize-hook="copy-in $(echo "$PWD"/tarball/*.tar.xz) chrooted /tmp" \
+      --chrooted-customize-hook=/tmp/chrooted "$release" /dev/null
+  done
+}
+
 # The second build uses Debian's command, another directory, umask, locale and time zone.
 @test "long: two builds of the packages are identical" {
   long dpkg-buildpackage dh
