@@ -299,72 +299,11 @@ static void on_alarm(int sig)
     atomic_fetch_add(in_handlers, 1);
 }
 
-static void which_frees_are_near(void **state)
-{
-    (void)state;
-    const uint64_t unit = 1 << PRODUCER_UNIT_SHIFT, wrap = 0x10000 * unit,
-                   skid = PRODUCER_NEAR_UNITS * unit;
-    for (uint64_t ticks = 5 * wrap - 2 * skid; ticks <= 5 * wrap + 2 * skid; ticks += unit / 4) {
-        assert_false(producer_release_is_near(producer_release_word(ticks, 7), ticks, 7));
-        assert_false(producer_release_is_near(producer_release_word(ticks - unit, 7), ticks, 7));
-        assert_true(producer_release_is_near(producer_release_word(ticks, 8), ticks, 7));
-        assert_true(
-            producer_release_is_near(producer_release_word(ticks - skid + unit, 8), ticks, 7));
-        assert_true(producer_release_is_near(producer_release_word(ticks + skid, 8), ticks, 7));
-        assert_false(producer_release_is_near(producer_release_word(ticks - skid, 8), ticks, 7));
-        assert_false(
-            producer_release_is_near(producer_release_word(ticks - wrap / 2, 8), ticks, 7));
-    }
-}
-
 static void release(uint64_t address)
 {
     const struct event ev = {.kind = HT_FREE, .ptr = address};
-    if (!producer_put_plain(HT_FREE, address))
+    if (!producer_put_plain(HT_FREE, address) && !producer_retry_plain(HT_FREE, address))
         producer_record(&ev, NULL);
-}
-
-static uint32_t releaser_at(uint64_t address)
-{
-    return (uint16_t)atomic_load(producer_release_at(address));
-}
-
-// A free publishes a release word for other threads only while there are other threads.
-static void frees_of_several_threads(void **state)
-{
-    (void)state;
-    const uint64_t address = 1 << 20,
-                   unaligned = address + (1 << 16) + 1; // requires the slow path
-    struct drain c = open_session(0);
-    struct seen seen = {0};
-    pid_t child = begin(&c);
-    if (child == 0) {
-        put_blocks(1);
-        release(address);
-        release(unaligned);
-        if (producer_tls.releaser || releaser_at(address) || releaser_at(unaligned))
-            _exit(3);
-        producer_thread_cancel(producer_thread_create(NULL, NULL));
-        release(0);
-        release(address);
-        release(unaligned);
-        if (!producer_tls.releaser || releaser_at(0) ||
-            releaser_at(address) != producer_tls.releaser ||
-            releaser_at(unaligned) != producer_tls.releaser)
-            _exit(4);
-        // Another thread has released a block at the same moment. The thread must execute the fence
-        // and publish its own release.
-        uint32_t other = producer_release_word(clock_counter(), producer_tls.releaser + 1);
-        atomic_store(producer_release_at(address), other);
-        release(address);
-        if (releaser_at(address) != producer_tls.releaser)
-            _exit(5);
-        finish();
-    }
-    drain_all(&c, &seen, child);
-    assert_int_equal(seen.in_handlers, 6);
-    assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
-    drain_close(&c);
 }
 
 // Records a block on the fast path if possible. Returns the stamp of its record.
@@ -375,13 +314,19 @@ static uint64_t put_stamped(void)
     return codec_stamp(stream->state.epoch, stream->pos[-1]);
 }
 
+static void read_rarely(struct producer_stream *stream)
+{
+    stream->mask = PRODUCER_MAX_READING_MASK;
+    stream->single_mask = producer_tls.owner ? 0 : PRODUCER_MAX_READING_MASK;
+}
+
 // Sets the position and the last reading so that the next event needs no reading of the counter.
 static void prepare_unread(void)
 {
     struct producer_stream *stream = &producer_tls.thread->streams[0];
     do {
         put_block(1);
-        stream->reading_mask = PRODUCER_MAX_READING_MASK;
+        read_rarely(stream);
     } while (((uintptr_t)stream->pos & PRODUCER_MAX_READING_MASK) == 0);
 }
 
@@ -463,11 +408,11 @@ static int check_sparse_readings(void)
         return 10;
     // A reading by count, after which the next event is a reading because much time has passed.
     do {
-        stream->reading_mask = PRODUCER_MAX_READING_MASK;
+        read_rarely(stream);
         stream->ticks -= producer_usual_ticks();
         put_block(1);
     } while ((uintptr_t)(stream->pos - 1) & PRODUCER_MAX_READING_MASK);
-    if (stream->reading_mask != PRODUCER_EACH_WORD || !next_event_reads())
+    if (stream->mask != PRODUCER_EACH_WORD || !next_event_reads())
         return 11;
     prepare_unread();
     atomic_fetch_add(&stream->readings->sequence, SPOOL_READ_STEP);
@@ -492,10 +437,8 @@ static int check_sparse_readings(void)
     uint32_t sequence = atomic_load(&stream->readings->sequence);
     while (atomic_load(&stream->readings->sequence) == sequence)
         sched_yield();
-    prepare_unread();
     producer_thread_cancel(producer_thread_create(NULL, NULL));
-    put_block(1);
-    return stream->reading_mask || !next_event_reads() ? 17 : 0;
+    return producer_tls.owner ? 0 : 17;
 }
 
 // A process with one thread reads the counter at few events. It must read the counter at each event
@@ -524,10 +467,114 @@ static void readings_at_each_event(void **state)
     pid_t child = begin(&c);
     if (child == 0) {
         put_blocks(2);
-        if (producer_tls.thread->streams[0].reading_mask || !next_event_reads())
+        if (producer_tls.thread->streams[0].mask || !next_event_reads())
             _exit(3);
         finish();
     }
+    drain_all(&c, &seen, child);
+    drain_close(&c);
+}
+
+// Returns the number of the thread whose event was the last at the address. 0 if unknown.
+static uint32_t owner_of(uint64_t address)
+{
+    const _Atomic uint8_t *unit = producer_unit_at(address);
+    return unit ? atomic_load(unit) : 0;
+}
+
+static void set_owner(uint64_t address, uint32_t owner)
+{
+    atomic_store(producer_unit_at(address), (uint8_t)owner);
+}
+
+// Returns true if the next event, a free at the address, reads the counter.
+static bool free_reads(uint64_t address)
+{
+    const struct producer_stream *stream = &producer_tls.thread->streams[0];
+    prepare_unread();
+    uint64_t begin = clock_counter();
+    release(address);
+    return codec_stamp(stream->state.epoch, stream->pos[-1]) >= begin >> CODEC_STAMP_SHIFT;
+}
+
+// Returns true if a free at the address repeats an earlier reading. Tries several times, because the
+// recorder may request a reading at any time.
+static bool free_is_unread(uint64_t address)
+{
+    enum { TRIES = 1000 };
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (!free_reads(address))
+            return true;
+    }
+    return false;
+}
+
+// Checks the rules for events at an address that other threads use. Returns 0 if all rules hold, or
+// the number of the first rule that does not hold.
+static int check_owners(void)
+{
+    const uint64_t address = 5ull << 40, other_region = address + (1ull << PRODUCER_REGION_SHIFT),
+                   // Has the same place in the table as `address`.
+        conflicting = address ^ ((1ull << PRODUCER_REGIONS_SHIFT | 1) << PRODUCER_REGION_SHIFT);
+    put_block(1);
+    if (!free_is_unread(address) || producer_tls.owner || owner_of(address))
+        return 10;
+    producer_thread_cancel(producer_thread_create(NULL, NULL));
+    put_block(1);
+    uint32_t own = producer_tls.owner;
+    if (!own || !free_reads(address) || owner_of(address) != own || !free_is_unread(address))
+        return 11;
+    // The last event at the address is of another thread, or of a thread without a number.
+    set_owner(address, own + 1);
+    if (!free_reads(address) || owner_of(address) != own)
+        return 12;
+    set_owner(address, 0);
+    if (!free_reads(address) || !free_is_unread(address))
+        return 13;
+    // Addresses without a unit, and frees of NULL.
+    if (!free_reads(address + 8) || !free_reads(address + 8) || owner_of(other_region) ||
+        producer_region_at(conflicting) != producer_region_at(address) ||
+        !free_reads(conflicting) || !free_reads(conflicting) || producer_unit_at(conflicting) ||
+        !free_is_unread(0))
+        return 14;
+    if (!free_reads(other_region) || !free_is_unread(other_region) || owner_of(address) != own)
+        return 15;
+    // A thread without a number does not recognize its own events.
+    struct producer_thread *t = producer_tls.thread;
+    uint32_t index = t->index;
+    t->index = PRODUCER_UNNUMBERED - 1;
+    producer_request_reading(&t->streams[0]);
+    put_block(1);
+    bool reads = free_reads(address) && free_reads(address) && !owner_of(address);
+    t->index = index;
+    if (producer_tls.owner != PRODUCER_UNNUMBERED || !reads)
+        return 16;
+    // A child with a single thread, whose second thread gets the same number as a thread of the
+    // parent.
+    producer_request_reading(&t->streams[0]);
+    put_block(1);
+    release(address);
+    if (owner_of(address) != own)
+        return 17;
+    pid_t child = fork();
+    if (child == 0) {
+        put_block(1);
+        _exit(producer_tls.owner || owner_of(address) || !producer_unit_at(address));
+    }
+    int status = 0;
+    return waitpid(child, &status, 0) == child && status == 0 ? 0 : 18;
+}
+
+// In a process with several threads, an event at an address whose last event is not known to be of
+// the same thread reads the counter.
+static void owners_of_addresses(void **state)
+{
+    (void)state;
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0)
+        _exit(check_owners());
     drain_all(&c, &seen, child);
     drain_close(&c);
 }
@@ -738,8 +785,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_thread),
     cmocka_unit_test(chunks_are_used_again),
     cmocka_unit_test(several_threads),
-    cmocka_unit_test(which_frees_are_near),
-    cmocka_unit_test(frees_of_several_threads),
+    cmocka_unit_test(owners_of_addresses),
     cmocka_unit_test(a_signal_handler),
     cmocka_unit_test(lossy),
     cmocka_unit_test(paused),

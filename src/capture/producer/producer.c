@@ -141,14 +141,6 @@ static void put_event(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &noted);
 }
 
-// Threads whose indices differ by a multiple of UINT16_MAX share a number, so their frees are not
-// ordered by a fence.
-static uint32_t releaser_number(const struct producer_process *p, const struct producer_thread *t)
-{
-    bool alone = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed) < 2;
-    return alone ? 0 : 1 + t->index % UINT16_MAX;
-}
-
 // Updates the set of freed addresses. `recorded` is true if the event was recorded.
 static void update_freed(const struct spool_header *h, const struct event *ev, bool recorded)
 {
@@ -182,7 +174,8 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
             update_freed(p->header, ev, false);
         return;
     }
-    producer_tls.releaser = releaser_number(p, t);
+    producer_set_owner(t,
+                       atomic_load_explicit(&p->header->readings.sequence, memory_order_relaxed));
     bool interrupting = busy & PRODUCER_WRITING, timed = producer_cost_is_due(t);
     uint64_t begin = timed ? clock_ticks(p->clock) : 0;
     struct producer_stream *stream = &t->streams[interrupting];

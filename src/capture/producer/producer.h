@@ -34,9 +34,8 @@
 // A thread's stream of words. If a signal handler interrupts the writing of a record in stream 0,
 // its events go to stream 1.
 //
-// While a process has a single thread, the order of its stream is the order of its events.
-// Therefore most events get the ticks of the last reading of the counter (docs/design/capture.md,
-// "Sparse readings").
+// Within a stream, the order of the records is the order of the events. Therefore most events get
+// the ticks of the last reading of the counter (docs/design/capture.md, "Sparse readings").
 struct producer_stream {
     // Address of the next word. If it is NULL or a multiple of SPOOL_PIECE_BYTES, there may be no
     // space.
@@ -46,18 +45,21 @@ struct producer_stream {
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
     // The last reading of the counter, the process's words that request readings, and the value of
-    // readings->sequence before the last reading. Valid if reading_mask is not 0.
+    // readings->sequence before the last reading. Valid if `mask` is not 0.
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
-    // An event reads the counter if `pos` has none of these bits. If the mask is 0, every event
-    // reads it.
-    uint32_t reading_mask;
+    // Equals `mask` while the process has a single thread, then 0.
+    uint32_t single_mask;
     // The slow path and readings of the counter use the following members.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
     uint64_t lost;       // calls dropped since the last record (--lossy)
     uint64_t last_stamp; // stamp of the last event on the slow path
     uint64_t *read_at;   // `pos` at the last reading
+    uint64_t unread;     // words without a reading that are not in readings->unread_words yet
+    // An event reads the counter if `pos` has none of these bits. If the mask is 0, every event
+    // reads it.
+    uint32_t mask;
 };
 _Static_assert(offsetof(struct producer_stream, first_word) == 64,
                "the fast path touches a single cache line of the thread");
@@ -125,8 +127,9 @@ struct producer_tls {
     int64_t stack_left;
     uint64_t random;  // state of the random generator for stack_left; 0 before it is seeded
     uint32_t decided; // enum producer_decided, for an event on the slow path
-    // The thread's number in producer_releases, or 0 while the process is known to have one thread.
-    uint32_t releaser;
+    // The thread's value in the units of addresses (producer_regions), PRODUCER_UNNUMBERED, or 0
+    // while the process is known to have one thread.
+    uint32_t owner;
     int32_t untimed;  // calls to real functions until the next one is timed
     uint64_t section; // replaces rseq_cs in a thread without rseq
 };
@@ -139,12 +142,12 @@ extern _Thread_local struct producer_tls producer_tls
 enum {
     // Value of producer_stream.sequence that requests a reading. spool_readings.sequence never has
     // this value.
-    PRODUCER_NO_SEQUENCE = 2,
-    PRODUCER_EACH_WORD = 7, // reading_mask that reads the counter at every event
-    // Value of reading_mask for the maximum distance of readings.
+    PRODUCER_NO_SEQUENCE = 4,
+    PRODUCER_EACH_WORD = 7, // value of `mask` that reads the counter at every event
+    // Value of `mask` for the maximum distance of readings.
     PRODUCER_MAX_READING_MASK = SPOOL_MAX_UNREAD_WORDS * 8 - 1,
 };
-_Static_assert((PRODUCER_NO_SEQUENCE & SPOOL_READ_ALL) == 0 &&
+_Static_assert((PRODUCER_NO_SEQUENCE & (SPOOL_READ_ALL | SPOOL_THREADS)) == 0 &&
                    PRODUCER_NO_SEQUENCE % SPOOL_READ_STEP != 0,
                "no sequence has this value");
 
@@ -176,48 +179,62 @@ static inline volatile uint64_t *producer_section_word(void)
     return (volatile uint64_t *)(void *)(producer_thread_pointer() + producer_section_at);
 }
 
-// The most recent frees, hashed by address. An entry contains the number of the freeing thread and,
-// in the high bits, the time of the free in coarse units of the counter.
+// The thread of the last event at each address. A unit is a byte for PRODUCER_UNIT_BYTES of address
+// space, which contains the number of a thread, or 0 if the thread is unknown. The units of a region
+// are mapped together, at the first event in the region after the second thread has started.
 //
-// The CPU may read the counter before the pointer to the block arrives from another core. A free
-// can then get an earlier stamp than the previous free of the same address by another thread, and
-// the trace cannot associate the frees with the blocks. The previous free was stored here before
-// the address could be allocated again. The counter is read again after a fence only if an entry
-// shows that another thread freed a nearby block within PRODUCER_NEAR_UNITS. A fence at every free
-// would keep the program's cache misses from overlapping.
-//
-// If two threads store to an entry at the same time, one free may overwrite the other. The later
-// free then has no fence, and the converter sees the same order as without this table.
+// If the last event at the address was recorded by the same thread, the order of the stream is the
+// order of the two events, and the event needs no reading of the counter. Otherwise the thread
+// reads the counter after it has read the unit, so its stamp is later than the stamp of the other
+// thread's event (docs/design/convert.md). Between two events at an address, the program or the
+// allocator synchronizes their threads. Therefore a unit needs no atomic operations.
 enum {
-    PRODUCER_RELEASES = 4096,
-    // log2 of the number of bytes that share an entry. Threads with separate heaps then share no
-    // cache line.
-    PRODUCER_RELEASES_SHIFT = 10,
-    // log2 of the ticks in a unit of coarse time (100 ns at 2.6 GHz). Coarse time wraps after 6 ms.
-    PRODUCER_UNIT_SHIFT = 8,
-    PRODUCER_NEAR_UNITS = 16, // more units than a reading can be early (CONVERT_SKID_NS)
+    PRODUCER_UNIT_SHIFT = 4,
+    PRODUCER_UNIT_BYTES = 1 << PRODUCER_UNIT_SHIFT,
+    PRODUCER_REGION_SHIFT = 22,
+    PRODUCER_REGION_UNITS = 1 << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT),
+    PRODUCER_REGIONS_SHIFT = 10,
+    PRODUCER_REGIONS = 1 << PRODUCER_REGIONS_SHIFT,
+    // producer_tls.owner of a thread without a number, which never equals a unit.
+    PRODUCER_UNNUMBERED = 255,
 };
-extern _Atomic uint32_t producer_releases[PRODUCER_RELEASES] __attribute__((visibility("hidden")));
 
-static inline _Atomic uint32_t *producer_release_at(uint64_t address)
+// The units of a region. A region whose place in the table is occupied by another region has no
+// units.
+struct producer_region {
+    _Atomic uint64_t number;          // 1 + the address of the region in regions, or 0
+    _Atomic(_Atomic uint8_t *) units; // of address 0; set before `number`
+};
+extern struct producer_region producer_regions[PRODUCER_REGIONS]
+    __attribute__((visibility("hidden")));
+
+// Returns the place of the address's region.
+static inline struct producer_region *producer_region_at(uint64_t address)
 {
-    uint64_t place = (address ^ address >> PRODUCER_RELEASES_SHIFT) >> PRODUCER_RELEASES_SHIFT;
-    return &producer_releases[place & (PRODUCER_RELEASES - 1)];
+    uint64_t number = address >> PRODUCER_REGION_SHIFT;
+    return &producer_regions[(number ^ number >> PRODUCER_REGIONS_SHIFT) & (PRODUCER_REGIONS - 1)];
 }
 
-static inline uint32_t producer_release_word(uint64_t ticks, uint32_t releaser)
+// Returns the unit of the address, or NULL if the region has no units.
+static inline _Atomic uint8_t *producer_unit_at(uint64_t address)
 {
-    return (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) << 16 | releaser;
+    struct producer_region *r = producer_region_at(address);
+    if (producer_unlikely(atomic_load_explicit(&r->number, memory_order_acquire) !=
+                          (address >> PRODUCER_REGION_SHIFT) + 1))
+        return NULL;
+    return atomic_load_explicit(&r->units, memory_order_relaxed) + (address >> PRODUCER_UNIT_SHIFT);
 }
 
-// Returns true if `last` is a free by another thread within PRODUCER_NEAR_UNITS of `ticks`. Uses a
-// single condition, because a separate branch on the thread would be hard to predict and would wait
-// for the load of the entry.
-static inline bool producer_release_is_near(uint32_t last, uint64_t ticks, uint32_t releaser)
+// Returns 0 if `owner` is the thread of the last event at the address. Two blocks may start in the
+// same unit. Therefore the result is not 0 if the block does not start at the start of a unit.
+static inline __attribute__((always_inline)) uint64_t producer_is_foreign(uint64_t address,
+                                                                          uint32_t owner)
 {
-    uint32_t now = (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) + PRODUCER_NEAR_UNITS;
-    uint32_t apart = (uint16_t)(now - (last >> 16)), other = (uint16_t)last ^ releaser;
-    return (apart / (2 * PRODUCER_NEAR_UNITS) | (other - 1) >> 31) == 0;
+    const _Atomic uint8_t *unit = producer_unit_at(address);
+    if (producer_unlikely(!unit))
+        return 1;
+    return (atomic_load_explicit(unit, memory_order_relaxed) ^ owner) |
+           (address & (PRODUCER_UNIT_BYTES - 1));
 }
 
 static inline void producer_compiler_fence(void)
@@ -225,35 +242,17 @@ static inline void producer_compiler_fence(void)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-// Reads the counter of a stream whose reading_mask is not 0, and decides when to read it next.
+// Reads the counter for the stream's next event, and decides when to read it next.
 uint64_t producer_read_counter(struct producer_stream *stream)
     __attribute__((visibility("hidden")));
 
-// Reads the counter for a free.
-static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uint64_t address)
-{
-    uint64_t ticks = clock_counter();
-    uint32_t releaser = producer_tls.releaser;
-    if (producer_unlikely(releaser)) {
-        _Atomic uint32_t *at = producer_release_at(address);
-        if (producer_release_is_near(atomic_load_explicit(at, memory_order_relaxed), ticks,
-                                     releaser))
-            ticks = clock_counter_ordered();
-        // Every thread often calls free(NULL).
-        if (address)
-            atomic_store_explicit(at, producer_release_word(ticks, releaser), memory_order_relaxed);
-    }
-    return ticks;
-}
-
-// Like producer_ticks, but always reads the counter.
-static inline uint64_t producer_ticks_now(struct producer_stream *stream)
-{
-    return stream->reading_mask ? producer_read_counter(stream) : clock_counter();
-}
+// Reads the counter for an event at the address, and makes the thread the owner of the address.
+// Reads no counter for address 0, unless a reading is due. Preserves errno.
+uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
+    __attribute__((visibility("hidden")));
 
 // Returns 0 if the next event of the stream does not have to read the counter. `mask` is the
-// stream's reading_mask.
+// stream's mask.
 static inline __attribute__((always_inline)) uint64_t
 producer_reading_is_due(const struct producer_stream *stream, uint32_t mask)
 {
@@ -264,29 +263,30 @@ producer_reading_is_due(const struct producer_stream *stream, uint32_t mask)
     return counted | switched | asked;
 }
 
-// Returns the ticks for the stream's next event, on the fast path. Sets *due to 0 if the ticks are
-// valid, or to another value if the event must read the counter.
+// Returns the ticks for the stream's next event, which is at the address, on the fast path. Sets
+// *due to 0 if the ticks are valid, or to another value if producer_read_for must be called.
 static inline __attribute__((always_inline)) uint64_t
-producer_last_ticks(const struct producer_stream *stream, uint64_t address, bool is_release,
-                    uint64_t *due)
+producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint64_t *due)
 {
-    uint32_t mask = stream->reading_mask;
+    uint32_t mask = stream->single_mask;
     *due = 0;
-    if (!mask)
-        return is_release ? producer_release_ticks(address) : clock_counter();
-    *due = producer_reading_is_due(stream, mask);
+    if (!mask) {
+        uint32_t owner = producer_tls.owner;
+        mask = stream->mask;
+        if (owner)
+            *due = producer_is_foreign(address, owner);
+        if (!mask)
+            return clock_counter();
+    }
+    *due |= producer_reading_is_due(stream, mask);
     return stream->ticks;
 }
 
 // Returns the ticks of the stream's next event, and reads the counter if necessary.
-static inline uint64_t producer_ticks(struct producer_stream *stream, uint64_t address,
-                                      bool is_release)
+static inline uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
 {
-    uint64_t due, ticks = producer_last_ticks(stream, address, is_release, &due);
-    if (due)
-        ticks = producer_read_counter(stream);
-    // A second thread appeared, so the reading must be ordered with its frees.
-    return due && is_release && !stream->reading_mask ? producer_release_ticks(address) : ticks;
+    uint64_t due, ticks = producer_last_ticks(stream, address, &due);
+    return due ? producer_read_for(stream, address) : ticks;
 }
 
 // Returns true at the end of a piece. The alignment of `pos` shows the end, so the fast path needs
@@ -354,13 +354,13 @@ producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint6
 
 // Writes a one-word record of a SIZED kind. Returns false if the caller must use producer_record,
 // for example for big blocks.
-static inline __attribute__((always_inline)) bool
-producer_put_sized(unsigned kind, uint64_t size, uint64_t address, bool is_release)
+static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size,
+                                                                     uint64_t address)
 {
     struct producer_stream *stream = producer_begin(0);
     if (!stream)
         return false;
-    uint64_t due, ticks = producer_last_ticks(stream, address, is_release, &due);
+    uint64_t due, ticks = producer_last_ticks(stream, address, &due);
     uint64_t rel = codec_relative(address, stream->state.base);
     return producer_end(stream, ticks, due | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS,
                         codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel));
@@ -373,14 +373,14 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 {
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
     return !producer_unlikely(producer_tls.stack_left < 0) &&
-           producer_put_sized(kind, size, address, false);
+           producer_put_sized(kind, size, address);
 }
 
 // Like producer_put_sized, but also moves the base to the block, and adds a note if HT_CALLOC has a
 // count other than 1. Returns false if the caller must use producer_record; nothing has changed
 // then.
-bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
-                          bool is_release) __attribute__((visibility("hidden")));
+bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
+    __attribute__((visibility("hidden")));
 
 // Returns 0 if a one-word record can hold the block, because neither the size nor the count is big.
 static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
@@ -395,7 +395,7 @@ static inline bool producer_put_retry(unsigned kind, uint64_t size, uint64_t add
 {
     if (producer_tls.stack_left < 0)
         return producer_put_with_stack(kind, 1, size, address, caller, frame);
-    bool done = producer_put_rebased(kind, 1, size, address, false);
+    bool done = producer_put_rebased(kind, 1, size, address);
     producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
     return done;
 }
@@ -420,7 +420,7 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
     struct producer_stream *stream = producer_begin(producer_residency_hint(address));
     if (!stream)
         return false;
-    uint64_t due, ticks = producer_last_ticks(stream, address, true, &due);
+    uint64_t due, ticks = producer_last_ticks(stream, address, &due);
     return producer_end_plain(stream, ticks, due, kind, address);
 }
 

@@ -137,6 +137,7 @@ unsigned producer_before_sandbox(bool now)
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
         !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
         populate_all(p);
+        producer_owners_sandbox();
         changes |= FETCHED;
     }
     changes |= now && !producer_inherited.filtered ? FILTERED : 0;

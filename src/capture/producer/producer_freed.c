@@ -109,10 +109,9 @@ bool producer_retry_plain(unsigned kind, uint64_t address)
     struct producer_stream *stream = producer_begin(producer_residency_big_hint(address));
     if (!stream)
         return false;
-    bool due = stream->reading_mask && !producer_residency_hint(address);
     // Detaching does not unmap the table or the spool while the thread is busy.
-    if (due || is_freed(producer_inherited.spool, address))
-        return producer_end_plain(stream, producer_ticks(stream, address, true), 0, kind, address);
+    if (!producer_residency_hint(address) || is_freed(producer_inherited.spool, address))
+        return producer_end_plain(stream, producer_ticks(stream, address), 0, kind, address);
     producer_compiler_fence();
     producer_tls.busy = 0;
     return false;

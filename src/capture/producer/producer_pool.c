@@ -61,7 +61,7 @@ struct producer_thread *producer_thread_alloc(struct producer_process *p)
     };
     // The first thread sees this bit before its next event that depends on an event of this thread.
     if (t->number)
-        atomic_fetch_or(&p->header->readings.sequence, SPOOL_READ_ALL);
+        atomic_fetch_or(&p->header->readings.sequence, SPOOL_THREADS);
     return t;
 }
 

@@ -1,6 +1,6 @@
 // Functions and state that the files of the producer share, grouped by the file that defines them.
 // Each file calls only files above its own in this order:
-//   state, map, recorder, cost, chunk, stream, maps, site (producer_site.h),
+//   state, map, owners, recorder, cost, chunk, stream, maps, site (producer_site.h),
 //   residency (producer_residency.h), freed, pool, exit, follow, refused, alone, process, thread,
 //   producer
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
@@ -127,15 +127,37 @@ extern struct producer_inherited producer_inherited __attribute__((visibility("h
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 
-// Allows the calling thread to record events without reading the counter. It must be the only
-// thread of the process. Call at the start of stream 0.
-void producer_begin_sparse(struct producer_process *p, struct producer_stream *stream);
+// Allows the calling thread to record events without reading the counter. Call at the start of
+// stream 0. `first` is true for the first thread of the process.
+void producer_begin_sparse(struct producer_process *p, struct producer_stream *stream, bool first);
 
 // Requests a reading of the counter at the next event of the stream.
 static inline void producer_request_reading(struct producer_stream *stream)
 {
     stream->sequence = PRODUCER_NO_SEQUENCE;
 }
+
+// Like producer_request_reading, for all threads of the process. A thread that sees the request
+// gets a later stamp than all stamps before this call.
+static inline void producer_request_readings(struct spool_header *h)
+{
+    atomic_fetch_add(&h->readings.sequence, SPOOL_READ_STEP);
+}
+
+// producer_owners.c
+
+// Makes the calling thread the owner of an address, after it has read the counter for an event at
+// the address. Does nothing for address 0, or in a process with a single thread. Preserves errno.
+void producer_own(uint64_t address);
+
+// Sets producer_tls.owner. `sequence` is the value of readings->sequence.
+void producer_set_owner(const struct producer_thread *t, uint32_t sequence);
+
+// Maps memory for units that are needed after the program has filtered its system calls.
+void producer_owners_sandbox(void);
+
+// Frees the units. No other thread may be inside the library.
+void producer_owners_stop(void);
 
 // Appends text to a buffer that ends at `end`, and always terminates the text. Returns the new end
 // of the text, or NULL if the text did not fit or `at` was NULL.

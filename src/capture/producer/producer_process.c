@@ -581,8 +581,7 @@ static void save_fork_state(void)
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
     // Later events must have later stamps than the fork.
-    if (producer_tls.thread->live)
-        producer_request_reading(&producer_tls.thread->streams[0]);
+    producer_request_readings(p->header);
 }
 
 void producer_before_fork(void)
@@ -753,6 +752,7 @@ int producer_clear(void)
     producer_sites_stop();
     producer_residency_forget();
     producer_freed_stop();
+    producer_owners_stop();
     if (in->futexes)
         producer_munmap((void *)in->futexes, sizeof in->session);
     if (in->reserves)

@@ -263,7 +263,7 @@ bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const 
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - count * size);
     if (producer_tls.stack_left < 0)
         return producer_put_with_stack(HT_CALLOC, count, size, address, caller, frame);
-    bool done = producer_put_rebased(HT_CALLOC, count, size, address, false);
+    bool done = producer_put_rebased(HT_CALLOC, count, size, address);
     producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
     return done;
 }
@@ -281,7 +281,7 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
         !producer_site_choose(count * size)) {
-        bool done = producer_put_rebased(kind, count, size, address, false);
+        bool done = producer_put_rebased(kind, count, size, address);
         // The process joins the session at its first event. Until then, producer_depth is unknown.
         producer_tls.decided =
             done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
@@ -298,7 +298,7 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
         producer_tls.busy = 0;
         return false;
     }
-    uint64_t *w = stream->pos, ticks = producer_ticks_now(stream),
+    uint64_t *w = stream->pos, ticks = producer_read_for(stream, address),
              stamp = ticks >> CODEC_STAMP_SHIFT;
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;

@@ -11,8 +11,6 @@ const struct producer_thread producer_no_thread;
 _Thread_local struct producer_tls producer_tls = {
     .thread = (struct producer_thread *)&producer_no_thread};
 
-_Atomic uint32_t producer_releases[PRODUCER_RELEASES];
-
 // The kernel requires this word before the abort handler of a critical section.
 #if defined(__aarch64__)
 static const uint32_t signature[] = {0xd428bc00, 0};
@@ -42,15 +40,17 @@ static bool has_rseq(const char *thread_pointer)
     return rseq_at && cpu >= 0;
 }
 
-void producer_begin_sparse(struct producer_process *p, struct producer_stream *stream)
+void producer_begin_sparse(struct producer_process *p, struct producer_stream *stream, bool first)
 {
     const char *thread_pointer = producer_thread_pointer();
-    bool rseq = has_rseq(thread_pointer);
-    producer_section_at = rseq ? rseq_at + (ptrdiff_t)offsetof(struct rseq, rseq_cs)
-                               : (const char *)&producer_tls.section - thread_pointer;
+    // libc registers rseq in all threads or in none.
+    if (first || !producer_section_at)
+        producer_section_at = has_rseq(thread_pointer)
+                                  ? rseq_at + (ptrdiff_t)offsetof(struct rseq, rseq_cs)
+                                  : (const char *)&producer_tls.section - thread_pointer;
     producer_request_reading(stream);
     stream->readings = &p->header->readings;
-    stream->reading_mask = PRODUCER_EACH_WORD;
+    stream->mask = stream->single_mask = PRODUCER_EACH_WORD;
 }
 
 uint64_t producer_signals_block(void)

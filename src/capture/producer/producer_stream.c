@@ -46,21 +46,27 @@ uint64_t producer_usual_ticks(void)
 #endif
 }
 
+enum { MAX_UNCOUNTED = 1024 };
+
 // Counts the words since the last reading, whose events have the ticks of that reading.
-static void count_unread(const struct producer_stream *stream, bool early)
+static void count_unread(struct producer_stream *stream, bool early)
 {
     struct spool_readings *r = stream->readings;
     ptrdiff_t words = stream->pos - stream->read_at - 1;
     if (words <= 0)
         return;
-    uint64_t n = atomic_load_explicit(&r->unread_words, memory_order_relaxed) + (uint64_t)words;
-    atomic_store_explicit(&r->unread_words, n, memory_order_relaxed);
-    n = atomic_load_explicit(&r->early_words, memory_order_relaxed) + (uint64_t)words;
+    stream->unread += (uint64_t)words;
     if (early)
-        atomic_store_explicit(&r->early_words, n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&r->early_words, (uint64_t)words, memory_order_relaxed);
+    // All threads of the process write to the counters, so do not write at every reading.
+    if (!early && stream->unread < MAX_UNCOUNTED &&
+        atomic_load_explicit(&r->unread_words, memory_order_relaxed))
+        return;
+    atomic_fetch_add_explicit(&r->unread_words, stream->unread, memory_order_relaxed);
+    stream->unread = 0;
 }
 
-// Returns the new reading_mask. The distance between readings doubles if it takes less than a
+// Returns the new mask. The distance between readings doubles if it takes less than a
 // quarter of the usual ticks, and halves if it takes more than half. Therefore usual variations do
 // not make events early.
 static uint32_t next_mask(uint32_t mask, uint64_t ticks)
@@ -73,20 +79,41 @@ static uint32_t next_mask(uint32_t mask, uint64_t ticks)
     return ticks >= usual / 2 ? mask / 2 | PRODUCER_EACH_WORD : mask;
 }
 
+// Reads the counter. If there are other threads, reads it after the last event of another thread at
+// the address.
+static uint64_t read_now(bool threads)
+{
+    return threads ? clock_counter_ordered() : clock_counter();
+}
+
 // The order of the stores before the reading matters for signal handlers and the kernel. The next
 // event also reads the counter if, after the store, a handler records an event, the thread is
 // switched out, or a reading is requested.
 uint64_t producer_read_counter(struct producer_stream *stream)
 {
+    if (!stream->mask)
+        return read_now(producer_tls.owner);
     uint32_t sequence = atomic_load_explicit(&stream->readings->sequence, memory_order_relaxed);
     stream->sequence = sequence;
     producer_compiler_fence();
     *producer_section_word() = (uint64_t)(uintptr_t)&producer_section;
-    uint64_t ticks = clock_counter(), since = ticks - stream->ticks;
+    uint64_t ticks = read_now(sequence & SPOOL_THREADS), since = ticks - stream->ticks;
     count_unread(stream, since >= producer_usual_ticks());
-    stream->reading_mask = sequence & SPOOL_READ_ALL ? 0 : next_mask(stream->reading_mask, since);
+    stream->mask = sequence & SPOOL_READ_ALL ? 0 : next_mask(stream->mask, since);
+    stream->single_mask = sequence & SPOOL_THREADS ? 0 : stream->mask;
     stream->read_at = stream->pos;
     stream->ticks = ticks;
+    producer_set_owner(producer_tls.thread, sequence);
+    return ticks;
+}
+
+uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
+{
+    uint32_t mask = stream->mask;
+    uint64_t ticks = !address && mask && !producer_reading_is_due(stream, mask)
+                         ? stream->ticks
+                         : producer_read_counter(stream);
+    producer_own(address);
     return ticks;
 }
 
@@ -95,28 +122,25 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// Always uses the fence, because these events are slow anyway.
-static uint64_t stamp_release(const struct producer_process *p, uint64_t address)
+// Returns the address whose order the event belongs to, or 0.
+static uint64_t ordered_address(const struct event *ev)
 {
-    uint64_t ticks =
-        p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter_ordered();
-    atomic_store_explicit(producer_release_at(address),
-                          producer_release_word(ticks, producer_tls.releaser),
-                          memory_order_relaxed);
-    return ticks >> CODEC_STAMP_SHIFT;
+    enum event_class class = event_infos[ev->kind].class;
+    if (class == HT_CLASS_FREE || class == HT_CLASS_HALF)
+        return ev->ptr;
+    return class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE ? ev->result : 0;
 }
 
-static uint64_t event_stamp(const struct producer_process *p, struct producer_stream *stream,
+static uint64_t event_stamp(struct producer_process *p, struct producer_stream *stream,
                             const struct event *ev)
 {
-    uint64_t ticks = stream->reading_mask ? producer_read_counter(stream) : 0;
-    // If a second thread has appeared, the counter must be read in the order of that thread's
-    // frees, as below.
-    if (stream->reading_mask)
-        return ticks >> CODEC_STAMP_SHIFT;
-    enum event_class class = event_infos[ev->kind].class;
-    bool is_release = (class == HT_CLASS_FREE || class == HT_CLASS_HALF) && ev->ptr;
-    return is_release && producer_tls.releaser ? stamp_release(p, ev->ptr) : stamp_now(p);
+    uint64_t ticks =
+        p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : producer_read_counter(stream);
+    producer_own(ordered_address(ev));
+    // If another thread frees the block later, the stamp of the free must be later.
+    if (event_has_residency(ev->kind) && producer_tls.owner)
+        producer_request_readings(p->header);
+    return ticks >> CODEC_STAMP_SHIFT;
 }
 
 // Writes a record. The stream must have space for the record and its prefix.
@@ -155,9 +179,8 @@ static bool make_room(struct producer_process *p, struct producer_thread *t,
     if (words_left(stream) >= words &&
         producer_chunk_populate(p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
-    // The reading counts the unread words of the chunk.
-    if (stream->chunk && stream->reading_mask)
-        producer_read_counter(stream);
+    if (stream->chunk && stream->mask)
+        count_unread(stream, clock_counter() - stream->ticks >= producer_usual_ticks());
     producer_stream_close(p, stream);
     struct spool_chunk *chunk = producer_chunk_acquire(p, &waited_ns);
     if (!chunk) {
@@ -198,13 +221,12 @@ void producer_stream_force_slow(struct producer_process *p, struct producer_stre
     stream->last_stamp = stamp_now(p);
 }
 
-bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
-                          bool is_release)
+bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
 {
     struct producer_stream *stream = producer_begin(0);
     if (!stream)
         return false;
-    uint64_t *w = stream->pos, ticks = producer_ticks(stream, address, is_release);
+    uint64_t *w = stream->pos, ticks = producer_ticks(stream, address);
     uint64_t odd =
         (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = !odd && producer_has_room(w, 3) && codec_put_base(&stream->state, &w, address);

@@ -15,8 +15,9 @@ static void start_thread(struct producer_process *p, struct producer_thread *t)
     producer_tls.thread = t;
     producer_tls.stack_left = 0; // makes the next allocation check whether stacks are recorded
     producer_thread_arm_key();
-    if (t->number == 0 && p->clock != CLOCK_KIND_MONOTONIC)
-        producer_begin_sparse(p, &t->streams[0]);
+    producer_set_owner(t, atomic_load(&p->header->readings.sequence));
+    if (p->clock != CLOCK_KIND_MONOTONIC)
+        producer_begin_sparse(p, &t->streams[0], t->number == 0);
     // This is the main thread, or the first thread of a fork child. It started with the process.
     if (t->number == 0)
         return;

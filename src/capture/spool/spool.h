@@ -31,7 +31,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3673736573735448ull // "HTssess6"
-#define SPOOL_MAGIC          0x446c6f6f70735448ull // "HTspoolD"
+#define SPOOL_MAGIC          0x456c6f6f70735448ull // "HTspoolE"
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -203,22 +203,24 @@ struct spool_count {
     _Alignas(64) _Atomic uint64_t calls;
 };
 
-// A process with a single thread does not read the counter at every event. These words request
-// readings, and count the events that did not read the counter.
+// A process does not read the counter at every event. These words request readings, and count the
+// events that did not read the counter.
 enum {
     SPOOL_READ_ALL = 1,          // bit of `sequence`: read the counter at every event
-    SPOOL_READ_STEP = 4,         // added to `sequence` to request a reading at the next event
+    SPOOL_THREADS = 2,           // bit of `sequence`: the process has had several threads
+    SPOOL_READ_STEP = 8,         // added to `sequence` to request a reading at the next event
     SPOOL_MAX_UNREAD_WORDS = 64, // maximum distance between two readings
 };
 struct spool_readings {
     // Changed by the recorder before each drain and with each state change, and by the process when
-    // it gets a second thread.
+    // it gets a second thread or forks. All threads read it at each event, so no frequently written
+    // member shares its cache line.
     _Alignas(64) _Atomic uint32_t sequence;
     // Numbers of words since the start of the process whose event did not read the counter and has
     // the stamp of the previous reading. unread_words counts all of them. early_words counts those
     // for which the next reading was more than usual_ticks later than the previous one. Both are
-    // updated at each reading.
-    _Atomic uint64_t unread_words, early_words;
+    // updated at a later reading.
+    _Alignas(64) _Atomic uint64_t unread_words, early_words;
     uint64_t usual_ticks;
 };
 

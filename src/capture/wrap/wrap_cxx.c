@@ -294,7 +294,7 @@ NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOT
 void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller)
 {
     bool done = event_infos[kind].form == HT_FORM_SIZED
-                    ? producer_put_rebased(kind, 1, size, (uintptr_t)p, true)
+                    ? producer_put_rebased(kind, 1, size, (uintptr_t)p)
                     : producer_retry_plain(kind, (uintptr_t)p);
     if (!done)
         record_delete(kind, p, size, 0, caller);

@@ -80,8 +80,7 @@ DELETE(_ZdaPv, HT_DELETE_ARRAY)
     WRAPPER void symbol(void *p, size_t size);                                                     \
     void symbol(void *p, size_t size)                                                              \
     {                                                                                              \
-        free_deleted(kind, p, size, producer_put_sized(kind, size, (uintptr_t)p, true),            \
-                     WRAP_CALLER);                                                                 \
+        free_deleted(kind, p, size, producer_put_sized(kind, size, (uintptr_t)p), WRAP_CALLER);    \
     }
 DELETE_SIZED(_ZdlPvm, HT_DELETE_SIZED)
 DELETE_SIZED(_ZdaPvm, HT_DELETE_ARRAY_SIZED)

@@ -1,0 +1,118 @@
+// The thread of the last event at each address (producer.h).
+#include "capture/producer/producer_private.h"
+
+#include <errno.h>
+
+struct producer_region producer_regions[PRODUCER_REGIONS];
+
+// Number of regions with units.
+static _Atomic uint32_t mapped;
+
+// Set once memory for units is not available, because retrying would cost system calls at each
+// event.
+static _Atomic bool is_full;
+
+// Memory for the regions that a sandboxed process uses first, because such a process must not make
+// system calls. NULL if not mapped.
+enum { SPARES = 32 };
+static void *_Atomic spares;
+static _Atomic uint32_t spares_used;
+
+void producer_owners_sandbox(void)
+{
+    if (!producer_memory_is_scarce((size_t)SPARES * PRODUCER_REGION_UNITS))
+        producer_map_wiped(&spares, (size_t)SPARES * PRODUCER_REGION_UNITS);
+}
+
+// Returns zeroed memory for the units of a region, or NULL.
+static void *allocate_units(void)
+{
+    void *_Atomic made = NULL;
+    if (producer_inherited.sandbox) {
+        char *first = atomic_load_explicit(&spares, memory_order_acquire);
+        uint32_t i =
+            first ? atomic_fetch_add_explicit(&spares_used, 1, memory_order_relaxed) : SPARES;
+        return i < SPARES ? first + (size_t)i * PRODUCER_REGION_UNITS : NULL;
+    }
+    uint32_t n = atomic_load_explicit(&mapped, memory_order_relaxed) + 1;
+    return producer_memory_is_scarce((size_t)n * PRODUCER_REGION_UNITS)
+               ? NULL
+               : producer_map_wiped(&made, PRODUCER_REGION_UNITS);
+}
+
+// Returns the distance of a region's units from the unit of address 0.
+static uintptr_t units_before(uint64_t region)
+{
+    return region << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT);
+}
+
+// Maps the units of the address's region. Returns NULL if that is not possible, or if another thread
+// is mapping them. Then the event needs no unit: it has read the counter, and no earlier event at the
+// address has set the unit.
+static _Atomic uint8_t *map_units(uint64_t address)
+{
+    struct producer_region *r = producer_region_at(address);
+    uint64_t region = address >> PRODUCER_REGION_SHIFT;
+    if (atomic_load_explicit(&r->units, memory_order_relaxed) ||
+        atomic_load_explicit(&is_full, memory_order_relaxed))
+        return NULL;
+    void *made = allocate_units();
+    if (!made) {
+        atomic_store_explicit(&is_full, true, memory_order_relaxed);
+        return NULL;
+    }
+    _Atomic uint8_t *none = NULL,
+                    *units = (_Atomic uint8_t *)((uintptr_t)made - units_before(region));
+    if (!atomic_compare_exchange_strong(&r->units, &none, units)) {
+        if (!producer_inherited.sandbox)
+            producer_munmap(made, PRODUCER_REGION_UNITS);
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&mapped, 1, memory_order_relaxed);
+    atomic_store_explicit(&r->number, region + 1, memory_order_release);
+    return producer_unit_at(address);
+}
+
+void producer_own(uint64_t address)
+{
+    uint32_t owner = producer_tls.owner;
+    if (!owner || !address || address & (PRODUCER_UNIT_BYTES - 1) ||
+        address >> CODEC_ADDRESS_SHIFT >> CODEC_PTR_BITS)
+        return;
+    _Atomic uint8_t *unit = producer_unit_at(address);
+    if (producer_unlikely(!unit)) {
+        int saved_errno = errno;
+        unit = map_units(address);
+        errno = saved_errno;
+    }
+    if (unit)
+        atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : (uint8_t)owner,
+                              memory_order_relaxed);
+}
+
+// A thread gets the number of an ended thread. That is correct, because its readings are later than
+// all events of the ended thread.
+void producer_set_owner(const struct producer_thread *t, uint32_t sequence)
+{
+    uint32_t number = t->index + 1 < PRODUCER_UNNUMBERED ? t->index + 1 : PRODUCER_UNNUMBERED;
+    producer_tls.owner = sequence & SPOOL_THREADS ? number : 0;
+}
+
+void producer_owners_stop(void)
+{
+    for (uint32_t i = 0; i < PRODUCER_REGIONS; i++) {
+        struct producer_region *r = &producer_regions[i];
+        uint64_t number = atomic_exchange(&r->number, 0);
+        _Atomic uint8_t *units = atomic_exchange(&r->units, NULL);
+        if (number)
+            producer_munmap((void *)((uintptr_t)units + units_before(number - 1)),
+                            PRODUCER_REGION_UNITS);
+    }
+    char *first = atomic_exchange(&spares, NULL);
+    uint32_t used = atomic_exchange(&spares_used, 0);
+    if (first && used < SPARES)
+        producer_munmap(first + (size_t)used * PRODUCER_REGION_UNITS,
+                        (size_t)(SPARES - used) * PRODUCER_REGION_UNITS);
+    atomic_store(&mapped, 0);
+    atomic_store(&is_full, false);
+}
