@@ -2,6 +2,7 @@
 // this program replace the functions of libheaptape.so.
 #include "unit.h"
 
+#include "base/clock.h"
 #include "record/attach/attach.h"
 #include "record/attach/status.h"
 
@@ -20,7 +21,7 @@ static struct shared {
     _Atomic uint32_t recorder; // result of heaptape_recorder
     _Atomic uint32_t ended_by; // argument of heaptape_end
     _Atomic bool blocks;       // heaptape_recorder waits for a lock
-    _Atomic bool stays;        // heaptape_recorder waits until another process traces this one
+    _Atomic bool stays;        // heaptape_recorder waits until its caller has been killed
     _Atomic pid_t tracer;      // the process that called it
     _Atomic bool ends;         // the process exits
 } * shared;
@@ -32,14 +33,10 @@ static pid_t find_tracer(void)
     return (pid_t)status_number(getpid(), getpid(), "TracerPid", 10);
 }
 
-static void wait_for_another_tracer(void)
+static void wait_until_killed(void)
 {
-    pid_t first = find_tracer(), now;
-    shared->tracer = first;
-    do {
+    while (find_tracer())
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        now = find_tracer();
-    } while (now == 0 || now == first);
     errno = EIO;
 }
 
@@ -48,8 +45,9 @@ uint32_t heaptape_recorder(void)
 {
     if (shared->blocks)
         pthread_mutex_lock(&lock);
+    shared->tracer = find_tracer();
     if (shared->stays)
-        wait_for_another_tracer();
+        wait_until_killed();
     return shared->recorder;
 }
 
@@ -159,35 +157,61 @@ static void test_a_call_that_waits_for_a_lock_is_abandoned(void **state)
     end(child);
 }
 
+static unsigned kill_after_us;
+
 static void kill_tracer(void *unused)
 {
     (void)unused;
     pid_t tracer = shared->tracer;
-    if (tracer > 0 && shared->stays) {
-        shared->stays = false;
-        assert_int_equal(kill(tracer, SIGKILL), 0);
-    }
+    if (tracer <= 0)
+        return;
+    uint64_t end_ns = clock_monotonic_ns() + kill_after_us * 1000ull;
+    while (clock_monotonic_ns() < end_ns)
+        continue;
+    shared->tracer = 0;
+    assert_int_equal(kill(tracer, SIGKILL), 0); // waited for by the caller
 }
 
-// The thread would return to the start of the program.
+static int end_and_kill(pid_t child, struct err *e)
+{
+    struct attach_result result = {0};
+    *e = (struct err){0};
+    shared->tracer = 0;
+    return attach_end(child, getpid(), &(struct attach_meanwhile){kill_tracer, NULL}, &result, e);
+}
+
+// The function returns to code that restores the thread.
 static void test_the_tracer_is_killed_during_a_call(void **state)
 {
     (void)state;
-    struct err e = {0};
-    struct attach_result result = {0};
+    struct err e;
     char text[100];
     pid_t child = start();
     shared->stays = true;
-    assert_int_equal(
-        attach_end(child, getpid(), &(struct attach_meanwhile){kill_tracer, NULL}, &result, &e),
-        -EIO);
+    kill_after_us = 0;
+    assert_int_equal(end_and_kill(child, &e), -EIO);
     snprintf(text, sizeof text,
              "%ld: the process of heaptape that traced it was killed (try again)", (long)child);
     assert_string_equal(e.text, text);
     assert_int_equal(shared->ended_by, 0);
     // The next call succeeds.
+    shared->stays = false;
     assert_int_equal(end_recording(child, getpid(), &e), 0);
     assert_int_not_equal(shared->ended_by, 0);
+    end(child);
+}
+
+// The thread is stopped between two calls, or is being restored.
+static void test_the_tracer_is_killed_after_a_call(void **state)
+{
+    (void)state;
+    pid_t child = start();
+    for (unsigned i = 0; i < 20; i++) {
+        struct err e;
+        kill_after_us = 53 * i;
+        int rc = end_and_kill(child, &e);
+        assert_true(rc == 0 || rc == -EIO);
+    }
     end(child);
 }
 
@@ -201,6 +225,7 @@ static int map_shared(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_the_recording_of_another_recorder_is_not_ended, map_shared),
     cmocka_unit_test_setup(test_the_tracer_is_killed_during_a_call, map_shared),
+    cmocka_unit_test_setup(test_the_tracer_is_killed_after_a_call, map_shared),
     cmocka_unit_test_setup(test_a_call_that_waits_for_a_lock_is_abandoned, map_shared),
 };
 

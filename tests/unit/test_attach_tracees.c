@@ -44,13 +44,13 @@ static void rest(void)
 static void test_each_thread_is_seized_whatever_failed_before(void **state)
 {
     (void)state;
-    struct attach_breakpoint breakpoints[2] = {{0}};
+    struct attach_breakpoint entry = {0};
     struct tracees t;
     struct remote r;
     pid_t child = start(rest);
     assert_int_equal(remote_open(&r, child, &error), 0);
     errno = ESRCH; // simulates a recorder that saw another process exit
-    assert_int_equal(tracees_seize(&t, &r, breakpoints, &error), 0);
+    assert_int_equal(tracees_seize(&t, &r, &entry, &error), 0);
     assert_int_equal(t.n, 1);
     tracees_release(&t);
     remote_close(&r);
@@ -107,7 +107,7 @@ static void end_main_thread(void)
 // The kernel returns EPERM for an exited thread.
 static void test_an_exited_thread_is_skipped(void **state)
 {
-    struct attach_breakpoint breakpoints[2] = {{0}};
+    struct attach_breakpoint entry = {0};
     struct tracees t;
     struct remote r;
     (void)state;
@@ -116,7 +116,7 @@ static void test_an_exited_thread_is_skipped(void **state)
     assert_int_equal(remote_open(&r, child, &error), 0);
     assert_int_equal(write(go[1], "", 1), 1);
     wait_for_zombie(child);
-    assert_int_equal(tracees_seize(&t, &r, breakpoints, &error), 0);
+    assert_int_equal(tracees_seize(&t, &r, &entry, &error), 0);
     assert_int_equal(t.n, 1);
     assert_int_not_equal(t.all[0].tid, child);
     tracees_release(&t);

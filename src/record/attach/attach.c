@@ -6,6 +6,7 @@
 #include "record/attach/filters.h"
 #include "record/attach/leave.h"
 #include "record/attach/plans.h"
+#include "record/attach/sigframe.h"
 #include "record/attach/status.h"
 #include "record/attach/tracees.h"
 
@@ -31,7 +32,7 @@
 
 enum {
     STACK_BYTES = 256 << 10, // stack for called functions; a thread's own stack may be too small
-    RED_ZONE = 128,          // bytes below the stack pointer that the thread may use
+    RED_ZONE = 128,          // bytes between the first stack frame and the arguments
     XSTATE_BYTES = 16384,
     MAX_PATH = 4096,
     WAITING_TRIES = 100, // tries to find a waiting thread, one every 10 ms
@@ -59,22 +60,20 @@ struct caller {
     struct iovec xstate;
     char xstate_bytes[XSTATE_BYTES];
     uint64_t mask;
-    uint64_t stack; // 0 if the thread's own stack is used
+    uint64_t stack; // 0 if it is not mapped; the signal frame is above
     uint64_t text;  // buffer for strings
     uint64_t errno_at;
     int saved_errno;
     uint64_t taken_ns;
-    uint64_t call_ns; // time limit of a call that waits for a lock
-    bool lets_run;    // the other threads run during calls
-    // State to restore if this process is killed: `masks` if the mask was changed, `calls` if a
-    // function was called.
-    bool masks, calls;
+    uint64_t call_ns;         // time limit of a call that waits for a lock
+    bool lets_run;            // the other threads run during calls
+    struct sigframe sigframe; // restores the thread if this process is killed
 };
 
 // Shared by the recorder and its child.
 struct attach_shared {
-    struct attach_breakpoint breakpoints[2];
-    struct caller caller; // shared, so that another child can restore the thread if this child dies
+    struct attach_breakpoint entry; // shared, so that the recorder can remove it if the child dies
+    struct caller caller;
     struct attach_result result;
     struct err error;
     int rc;
@@ -123,29 +122,43 @@ static void hold_others(struct caller *c)
     tracees_continue_all(t, find_index(t, c->tid));
 }
 
-// Waits until the called function returns. After HOLD_NS the other threads run, because one of them
-// may own a lock. If the thread waits too long for a lock, leaves it stopped, because the owner of
-// the lock may be waiting for this thread. A thread that is running cannot be stopped in the
-// function, because it may hold locks. It cannot be left there either, because the function would
-// return to the breakpoint.
-static int await_return(struct caller *c, struct err *e)
+// Waits briefly for an event of the thread, and resumes other threads. Returns false if the thread
+// has ended.
+static bool poll_caller(struct caller *c, enum tracees_event *event)
+{
+    struct tracees *t = c->tracees;
+    size_t who;
+    *event = tracees_next(t, &who);
+    if (t->gone || find_index(t, c->tid) == t->n)
+        return false;
+    if (*event != TRACEES_NOTHING && t->all[who].tid != c->tid) {
+        tracees_continue(t, who);
+        *event = TRACEES_NOTHING;
+    }
+    return true;
+}
+
+// Waits until the thread begins the system call before `pc`. After HOLD_NS the other
+// threads run, because one of them may own a lock. If the thread waits too long for a lock, leaves it stopped, because the
+// owner of the lock may be waiting for this thread. A thread that is running cannot be stopped in
+// the function, because it may hold locks.
+static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct *r, struct err *e)
 {
     struct tracees *t = c->tracees;
     uint64_t start = clock_monotonic_ns();
     bool is_late = false, held = true;
     for (;;) {
-        size_t who;
-        enum tracees_event event = tracees_next(t, &who);
-        if (t->gone || find_index(t, c->tid) == t->n)
+        enum tracees_event event;
+        if (!poll_caller(c, &event))
             return set_gone(c, e);
-        bool is_caller = event != TRACEES_NOTHING && t->all[who].tid == c->tid;
-        if (is_caller && event == TRACEES_AT_TRAP)
+        if (event == TRACEES_AT_SYSCALL && ptrace(PTRACE_GETREGS, c->tid, 0, r) == 0 &&
+            r->rip == pc)
             return 0;
-        if (is_caller && is_late && is_locked_out(c->tid))
+        if (event == TRACEES_STOPPED && is_late && is_locked_out(c->tid))
             break;
-        is_late &= !is_caller;
+        is_late &= event != TRACEES_STOPPED;
         if (event != TRACEES_NOTHING)
-            tracees_continue(t, who);
+            tracees_continue(t, find_index(t, c->tid));
         if (held && clock_monotonic_ns() - start >= HOLD_NS) {
             held = false;
             tracees_continue_all(t, find_index(t, c->tid));
@@ -161,30 +174,86 @@ static int await_return(struct caller *c, struct err *e)
                    (long)t->remote->pid);
 }
 
+// Blocks all signals except faults and breakpoints while the thread executes code of heaptape. If
+// this process is killed, the code unblocks them.
+static void mask_signals(const struct caller *c)
+{
+    uint64_t most = ~0ull;
+    const int faults[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
+        most &= ~(1ull << (faults[i] - 1));
+    ptrace(PTRACE_SETSIGMASK, c->tid, sizeof most, &most);
+}
+
+// Makes the thread continue with these registers until it begins the system call before `pc`.
+static int run_caller(struct caller *c, struct user_regs_struct *r, uint64_t pc, struct err *e)
+{
+    struct tracees *t = c->tracees;
+    size_t i = find_index(t, c->tid);
+    r->orig_rax = (unsigned long long)-1;
+    r->eflags &= ~0x500ull; // clear the trap flag and the direction flag
+    if (i == t->n || ptrace(PTRACE_SETREGS, c->tid, 0, r) < 0)
+        return set_gone(c, e);
+    mask_signals(c);
+    t->all[i].calls = true;
+    tracees_continue(t, i);
+    return await_syscall(c, pc, r, e);
+}
+
+// Waits until the thread has finished the system call that it begins, and is stopped behind it.
+static int finish_syscall(struct caller *c, struct user_regs_struct *r, struct err *e)
+{
+    enum tracees_event event = TRACEES_NOTHING;
+    tracees_finish_syscall(c->tracees, find_index(c->tracees, c->tid));
+    while (event != TRACEES_STOPPED) {
+        if (!poll_caller(c, &event))
+            return set_gone(c, e);
+        if (event != TRACEES_STOPPED && event != TRACEES_NOTHING)
+            tracees_continue(c->tracees, find_index(c->tracees, c->tid));
+    }
+    return ptrace(PTRACE_GETREGS, c->tid, 0, r) == 0 ? 0 : set_gone(c, e);
+}
+
 static int call_function(struct caller *c, uint64_t function, const uint64_t arguments[6],
                          uint64_t *result, struct err *e)
 {
     struct user_regs_struct r = c->registers;
-    uint64_t own = c->registers.rsp - RED_ZONE,
-             sp = ((c->stack ? c->stack + STACK_BYTES / 2 : own) & ~63ull) - 8;
+    uint64_t sp = ((c->stack + STACK_BYTES / 2) & ~63ull) - 8;
+    *result = 0;
     hold_others(c);
-    size_t i = find_index(c->tracees, c->tid);
     r.rsp = sp;
     r.rip = function;
     r.rdi = arguments[0], r.rsi = arguments[1], r.rdx = arguments[2];
     r.rcx = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
     r.rax = 0;
-    r.orig_rax = (unsigned long long)-1;
-    r.eflags &= ~0x500ull; // clear the trap flag and the direction flag
-    if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8))
+    if (!remote_write(c->tracees->remote, sp, &c->sigframe.back, sizeof c->sigframe.back))
         return set_gone(c, e);
-    c->calls = true;
+    int rc = run_caller(c, &r, c->sigframe.returned, e);
+    if (rc < 0)
+        return rc;
+    *result = r.rbx;
+    // Instead of sigreturn, makes a system call without effect, and then begins sigreturn again:
+    // the kernel would forget how to restart the call that the stop has interrupted.
+    r.rip = c->sigframe.back;
+    r.orig_rax = SYS_mmap;
+    r.rsi = 0, r.rdx = PROT_NONE;
     if (ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
         return set_gone(c, e);
-    tracees_continue(c->tracees, i);
-    int rc = await_return(c, e);
-    if (rc == 0 && ptrace(PTRACE_GETREGS, c->tid, 0, &r) < 0)
-        rc = set_gone(c, e);
+    return finish_syscall(c, &r, e);
+}
+
+// Makes a system call on the thread's own stack.
+static int call_kernel(struct caller *c, long number, const uint64_t arguments[6], uint64_t *result,
+                       struct err *e)
+{
+    struct user_regs_struct r = c->registers;
+    r.rip = c->sigframe.call;
+    r.rax = (unsigned long long)number;
+    r.rdi = arguments[0], r.rsi = arguments[1], r.rdx = arguments[2];
+    r.r10 = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
+    int rc = run_caller(c, &r, c->sigframe.call + SIGFRAME_SYSCALL_BYTES, e);
+    if (rc == 0)
+        rc = finish_syscall(c, &r, e);
     *result = rc == 0 ? r.rax : 0;
     return rc;
 }
@@ -206,63 +275,53 @@ static int write_text(struct caller *c, const char *text, struct err *e)
     return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : set_gone(c, e);
 }
 
-// Blocks all signals except faults and breakpoints while the thread executes code of heaptape.
-static void mask_signals(struct caller *c)
-{
-    uint64_t most = ~0ull;
-    const int faults[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-    for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
-        most &= ~(1ull << (faults[i] - 1));
-    c->masks = ptrace(PTRACE_GETSIGMASK, c->tid, sizeof c->mask, &c->mask) == 0;
-    if (c->masks)
-        ptrace(PTRACE_SETSIGMASK, c->tid, sizeof most, &most);
-}
-
 static int map_stack(struct caller *c, struct err *e)
 {
-    const uint64_t map[6] = {
-        0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
+    struct remote *r = c->tracees->remote;
+    const uint64_t map[6] = {0, STACK_BYTES + SIGFRAME_BYTES, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1};
     uint64_t at = 0;
-    int rc = call_by_name(c, "__errno_location", no_arguments, &c->errno_at, e);
-    if (rc == 0 &&
-        !remote_read(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+    int rc = call_kernel(c, SYS_mmap, map, &at, e);
+    if (rc == 0 && (int64_t)at < 0)
+        rc = err_set(e, -ENOMEM, "%ld: the process has no memory left", (long)r->pid);
+    if (rc < 0)
+        return rc;
+    c->stack = at;
+    c->text = at + STACK_BYTES - MAX_PATH;
+    if (!sigframe_write(&c->sigframe, r, at + STACK_BYTES, &c->registers, c->mask, &c->xstate))
+        return set_gone(c, e);
+    rc = call_by_name(c, "__errno_location", no_arguments, &c->errno_at, e);
+    if (rc == 0 && (!remote_read(r, c->errno_at, &c->saved_errno, sizeof c->saved_errno) ||
+                    !sigframe_keep_errno(&c->sigframe, r, c->errno_at, c->saved_errno)))
         rc = set_gone(c, e);
-    if (rc == 0)
-        rc = call_by_name(c, "mmap", map, &at, e);
-    if (rc == 0 && at == (uint64_t)-1)
-        rc = err_set(e, -ENOMEM, "%ld: the process has no memory left",
-                     (long)c->tracees->remote->pid);
-    if (rc == 0) {
-        c->stack = at;
-        c->text = at + STACK_BYTES - MAX_PATH;
-    }
     return rc;
 }
 
-static void restore_mask(struct caller *c)
+// Changes the address at which the thread continues.
+static void set_pc(struct caller *c, uint64_t pc)
 {
-    if (c->masks)
-        ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
-    c->masks = false;
+    c->registers.rip = pc;
+    if (!sigframe_set_pc(&c->sigframe, c->tracees->remote, c->stack ? c->stack + STACK_BYTES : 0,
+                         pc))
+        errno = 0; // the process has ended
 }
 
 // Restores the thread's state and leaves the thread stopped.
 static void restore_caller(struct caller *c, struct attach_result *result)
 {
     uint64_t ignored, paused;
-    if (c->stack && find_index(c->tracees, c->tid) < c->tracees->n) {
-        const uint64_t unmap[6] = {c->stack, STACK_BYTES};
-        c->stack = 0;
-        call_by_name(c, "munmap", unmap, &ignored, NULL);
-    }
-    if (c->errno_at &&
-        !remote_write(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+    struct remote *r = c->tracees->remote;
+    if (c->errno_at && !remote_write(r, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
         errno = 0; // the process has ended
-    tracees_lift(c->tracees, c->tracees->trap);
     ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &c->xstate);
+    if (c->stack)
+        call_kernel(c, SYS_munmap, (const uint64_t[6]){c->stack, STACK_BYTES + SIGFRAME_BYTES},
+                    &ignored, NULL);
+    c->stack = 0;
+    // Until the last of these calls, the code at sigframe.call restores the mask and the registers.
+    ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
     ptrace(PTRACE_SETREGS, c->tid, 0, &c->registers);
-    restore_mask(c);
-    c->calls = false;
+    sigframe_end(&c->sigframe, r);
     paused = clock_monotonic_ns() - c->taken_ns;
     result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
 }
@@ -277,12 +336,13 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
                          .lets_run = c->lets_run};
     c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
     if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
-        ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0)
+        ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0 ||
+        ptrace(PTRACE_GETSIGMASK, c->tid, sizeof c->mask, &c->mask) < 0)
         return set_gone(c, e);
-    if (!tracees_plant(t, t->trap, t->remote->entry))
-        return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
-    mask_signals(c);
-    int rc = map_stack(c, e);
+    int rc = sigframe_begin(&c->sigframe, t->remote, &c->registers, c->mask, e);
+    if (rc < 0)
+        return rc;
+    rc = map_stack(c, e);
     if (rc < 0)
         restore_caller(c, result);
     return rc;
@@ -615,6 +675,7 @@ static int store_jumps(struct caller *c, struct plans *p, struct err *e)
         pending = pending || p->objects[i].pending;
     for (uint64_t k = 1; pending && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
         if (tracees_stop_all(t, k * STOP_NS) && !t->gone && plans_move_threads(p, t, c->tid, &pc)) {
+            set_pc(c, pc);
             plans_store_jumps(p, t->remote);
             done = true;
         }
@@ -623,7 +684,6 @@ static int store_jumps(struct caller *c, struct plans *p, struct err *e)
         if (!done)
             let_run(c, 1);
     }
-    c->registers.rip = pc;
     return done || !pending ? 0
                             : err_set(e, -EBUSY, "%ld: its threads cannot be stopped in time",
                                       (long)t->remote->pid);
@@ -637,7 +697,7 @@ static int redirect_functions(struct caller *c, struct plans *p, struct err *e)
     if (rc == 0)
         rc = store_jumps(c, p, e);
     if (rc == 0)
-        c->registers.rip = plans_skip_entry(p, c->registers.rip);
+        set_pc(c, plans_skip_entry(p, c->registers.rip));
     return rc;
 }
 
@@ -844,7 +904,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
         return rc;
     }
     find_functions(&r);
-    rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
+    rc = tracees_seize(&t, &r, &s->entry, &s->error);
     s->result.threads = (uint32_t)t.n;
     if (rc == 0)
         rc = filters_check(&t, &allowed, &s->result.paused_ns, &s->error);
@@ -929,7 +989,7 @@ static int run_calls(pid_t pid, struct attach_shared *s)
     rc = check_calls(&r, s, &s->error);
     if (rc == 0) {
         find_functions(&r);
-        rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
+        rc = tracees_seize(&t, &r, &s->entry, &s->error);
         s->result.threads = (uint32_t)t.n;
         c->lets_run = true; // the duration of the calls is unknown
         if (rc == 0)
@@ -969,55 +1029,6 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
     return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-// Removes a breakpoint that a killed child has left, because the breakpoint would kill the process.
-static void remove_breakpoint(const struct remote *r, struct attach_breakpoint *b)
-{
-    if (b->planted && remote_write(r, b->at, &b->original, 1))
-        b->planted = 0;
-}
-
-// Returns true if the stopped thread is executing a called function.
-static bool is_in_call(const struct caller *c)
-{
-    struct user_regs_struct r;
-    return c->calls && ptrace(PTRACE_GETREGS, c->tid, 0, &r) == 0 &&
-           (!c->stack || (r.rsp >= c->stack && r.rsp < c->stack + STACK_BYTES));
-}
-
-// Stops the thread. Returns false if the thread has ended.
-static bool stop_caller(struct caller *c, enum tracees_event *event)
-{
-    struct tracees *t = c->tracees;
-    size_t i = find_index(t, c->tid), who;
-    if (i < t->n)
-        tracees_interrupt(t, i);
-    while (!t->gone && find_index(t, c->tid) < t->n) {
-        *event = tracees_next(t, &who);
-        if (*event != TRACEES_NOTHING && t->all[who].tid == c->tid)
-            return true;
-        if (*event != TRACEES_NOTHING)
-            tracees_continue(t, who);
-    }
-    return false;
-}
-
-// Waits until the thread returns from the function that it executes, and restores the thread.
-static void finish_call(struct caller *c, struct attach_result *result)
-{
-    enum tracees_event event;
-    if (!stop_caller(c, &event))
-        return;
-    bool in_call = is_in_call(c);
-    if (event != TRACEES_AT_TRAP && in_call) {
-        tracees_continue(c->tracees, find_index(c->tracees, c->tid));
-        await_return(c, NULL);
-    }
-    if (event == TRACEES_AT_TRAP || in_call)
-        restore_caller(c, result);
-    else
-        restore_mask(c);
-}
-
 // Makes a child of the recorder a tracer.
 static void become_tracer(void)
 {
@@ -1031,42 +1042,14 @@ static void become_tracer(void)
     setpriority(PRIO_PROCESS, 0, PRIO_MIN);
 }
 
-// Runs in a second child after the first child was killed. The thread may be executing a function
-// that the first child called. That function would return to the breakpoint or, without the
-// breakpoint, to the start of the program.
-static void rescue_caller(pid_t pid, struct attach_shared *s)
+// Removes the breakpoint that a killed child has left, because it would kill the process. The thread
+// that made calls restores itself when its call returns.
+static void clean_up(pid_t pid, struct attach_breakpoint *b)
 {
     struct remote r;
-    struct tracees t;
-    struct caller *c = &s->caller;
-    if (remote_open(&r, pid, NULL) < 0)
+    if (!b->planted || remote_open(&r, pid, NULL) < 0)
         return;
-    remove_breakpoint(&r, &s->breakpoints[0]);
-    if (tracees_seize(&t, &r, s->breakpoints, NULL) == 0) {
-        c->tracees = &t;
-        finish_call(c, &s->result);
-    }
-    tracees_release(&t);
-    remote_close(&r);
-}
-
-// Restores what a killed child has changed in the process.
-static void clean_up(pid_t pid, struct attach_shared *s)
-{
-    struct remote r;
-    bool changed = s->caller.masks || s->caller.calls;
-    pid_t child = changed ? fork() : -1;
-    if (child == 0) {
-        become_tracer();
-        rescue_caller(pid, s);
-        _exit(0);
-    }
-    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    if (remote_open(&r, pid, NULL) < 0)
-        return;
-    remove_breakpoint(&r, &s->breakpoints[0]);
-    remove_breakpoint(&r, &s->breakpoints[1]);
+    b->planted = !remote_write(&r, b->at, &b->original, 1);
     remote_close(&r);
 }
 
@@ -1096,7 +1079,7 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     }
     int rc = child < 0 ? err_set_errno(e, "cannot start a process") : s->rc;
     if (child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        clean_up(pid, s);
+        clean_up(pid, &s->entry);
         rc = err_set(e, -EIO, "%ld: the process of heaptape that traced it was killed (try again)",
                      (long)pid);
     } else if (rc < 0) {

@@ -22,6 +22,7 @@ enum {
     MAX_DYNAMIC = 1024,
     DYNAMIC_AT_ONCE = 8,
     MAX_CHAIN = 1 << 20,
+    PAGE = 4096,
     VERSION_HIDDEN = 0x8000,
     LIST_TRIES = 50, // attempts to read the loader's list in a consistent state
     LIST_PAUSE_NS = 200000,
@@ -437,4 +438,46 @@ struct remote_range remote_object_of(const struct remote *r, uint64_t function)
             return range;
     }
     return (struct remote_range){0};
+}
+
+static bool is_zero(const struct remote *r, uint64_t at, size_t bytes)
+{
+    uint8_t have[PAGE];
+    if (bytes > sizeof have || !remote_read(r, at, have, bytes))
+        return false;
+    for (size_t i = 0; i < bytes; i++) {
+        if (have[i])
+            return false;
+    }
+    return true;
+}
+
+// Finds padding in the last page of a segment with code.
+static uint64_t find_padding(const struct remote *r, uint64_t base, size_t bytes)
+{
+    ElfW(Ehdr) h;
+    ElfW(Phdr) s;
+    if (!remote_read(r, base, &h, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
+        return 0;
+    for (unsigned i = 0; i < h.e_phnum; i++) {
+        if (!remote_read(r, base + h.e_phoff + i * sizeof s, &s, sizeof s) || s.p_type != PT_LOAD ||
+            !(s.p_flags & PF_X))
+            continue;
+        uint64_t end = base + s.p_vaddr + s.p_memsz, page_end = (end + PAGE - 1) & ~(PAGE - 1ull);
+        for (uint64_t at = (end + 15) & ~15ull; at + bytes <= page_end; at += 16) {
+            if (is_zero(r, at, bytes))
+                return at;
+        }
+    }
+    return 0;
+}
+
+uint64_t remote_find_padding(const struct remote *r, size_t bytes)
+{
+    uint64_t at = 0;
+    // All processes share the pages of the kernel's object, linux-vdso.so.1.
+    for (size_t i = 0; i < r->n_objects && !at; i++)
+        at = strncmp(r->objects[i].name, "linux-", 6) ? find_padding(r, r->objects[i].base, bytes)
+                                                      : 0;
+    return at;
 }

@@ -85,4 +85,8 @@ struct remote_range remote_range_of(const struct remote *r, const struct remote_
 // contains it.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
+// Returns the address of unused bytes behind the code of an object, or 0. They are zero and
+// executable, because the kernel maps whole pages.
+uint64_t remote_find_padding(const struct remote *r, size_t bytes);
+
 #endif

@@ -23,6 +23,7 @@
 enum { NAP_NS = 500000 };
 
 enum { TOGETHER_NS = 20000000 }; // time for all threads to stop together
+enum { SYSCALL_STOP = 0x80 };    // PTRACE_O_TRACESYSGOOD
 
 enum { SEIZE_TRIES = 3 }; // number of tries if the kernel refuses for no apparent reason
 
@@ -75,7 +76,7 @@ static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
 {
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-                         PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
+                         PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
     bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
     // The thread may have been about to exit when the kernel refused.
     for (unsigned i = 0; !seized && errno != ESRCH; i++) {
@@ -116,11 +117,11 @@ static int seize_new(struct tracees *t, struct err *e)
     return found;
 }
 
-int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2],
+int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint *entry,
                   struct err *e)
 {
     int found;
-    *t = (struct tracees){.remote = r, .entry = &breakpoints[0], .trap = &breakpoints[1]};
+    *t = (struct tracees){.remote = r, .entry = entry};
     while ((found = seize_new(t, e)) > 0)
         continue;
     return found;
@@ -166,25 +167,22 @@ static void set_pc(pid_t tid, uint64_t pc)
 static void resume_tracee(struct tracee *who, int sig)
 {
     who->state = TRACEE_RUNS;
-    ptrace(PTRACE_CONT, who->tid, 0, sig);
+    ptrace(who->calls ? PTRACE_SYSCALL : PTRACE_CONT, who->tid, 0, sig);
     if (who->interrupted)
         ptrace(PTRACE_INTERRUPT, who->tid, 0, 0);
 }
 
-// Removes the breakpoints that a forked child has inherited.
-static void remove_copied_breakpoints(const struct tracees *t, pid_t child)
+// Removes the breakpoint that a forked child has inherited.
+static void remove_copied_breakpoint(const struct tracees *t, pid_t child)
 {
-    const struct attach_breakpoint *const both[] = {t->entry, t->trap};
     char path[64];
+    uint8_t now = 0;
+    off_t at = (off_t)t->entry->at;
     snprintf(path, sizeof path, "/proc/%ld/mem", (long)child);
     int memory = open(path, O_RDWR | O_CLOEXEC);
-    for (unsigned i = 0; memory >= 0 && i < 2; i++) {
-        uint8_t now = 0;
-        off_t at = (off_t)both[i]->at;
-        if (at && pread(memory, &now, 1, at) == 1 && now == INT3 &&
-            pwrite(memory, &both[i]->original, 1, at) != 1)
-            errno = 0; // the child has ended
-    }
+    if (memory >= 0 && at && pread(memory, &now, 1, at) == 1 && now == INT3 &&
+        pwrite(memory, &t->entry->original, 1, at) != 1)
+        errno = 0; // the child has ended
     if (memory >= 0)
         close(memory);
 }
@@ -201,7 +199,7 @@ static void release_child(struct tracees *t, pid_t parent, bool shares)
     else if (waitpid((pid_t)child, &status, __WALL) != (pid_t)child || !WIFSTOPPED(status))
         return;
     if (!shares)
-        remove_copied_breakpoints(t, (pid_t)child);
+        remove_copied_breakpoint(t, (pid_t)child);
     ptrace(PTRACE_DETACH, child, 0, 0);
 }
 
@@ -228,9 +226,7 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
 static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
     uint64_t pc = get_pc(who->tid);
-    bool behind =
-        (t->entry->at && pc == t->entry->at + 1) || (t->trap->at && pc == t->trap->at + 1);
-    return (behind || who->steps) &&
+    return ((t->entry->at && pc == t->entry->at + 1) || who->steps) &&
            status_number(t->remote->pid, who->tid, "SigPnd", 16) & TRAP_BIT;
 }
 
@@ -290,8 +286,6 @@ static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
         return TRACEES_NOTHING;
     }
     who->state = TRACEE_STOPPED;
-    if (pc == t->trap->at + 1 && t->trap->at)
-        return TRACEES_AT_TRAP;
     if (pc == t->entry->at + 1 && t->entry->at) {
         set_pc(who->tid, t->entry->at);
         if (t->entry->planted)
@@ -320,11 +314,15 @@ static enum tracees_event on_status(struct tracees *t, struct tracee *who, int s
     case PTRACE_EVENT_EXEC:
         // The memory now belongs to another program.
         t->gone = true;
-        t->entry->planted = t->trap->planted = 0;
+        t->entry->planted = 0;
         who->state = TRACEE_STOPPED;
         return TRACEES_NOTHING;
     case PTRACE_EVENT_STOP:
         return on_stop(t, who, sig);
+    }
+    if (sig == (SIGTRAP | SYSCALL_STOP)) {
+        who->state = TRACEE_STOPPED;
+        return TRACEES_AT_SYSCALL;
     }
     if (sig == SIGTRAP)
         return on_trap(t, who);
@@ -377,6 +375,16 @@ enum tracees_event tracees_next(struct tracees *t, size_t *who)
 void tracees_continue(struct tracees *t, size_t who)
 {
     resume_tracee(&t->all[who], 0);
+}
+
+void tracees_finish_syscall(struct tracees *t, size_t who)
+{
+    struct tracee *it = &t->all[who];
+    it->calls = false;
+    it->state = TRACEE_RUNS;
+    // A stop that is requested before the thread continues precedes its first instruction.
+    it->interrupted = ptrace(PTRACE_INTERRUPT, it->tid, 0, 0) == 0;
+    ptrace(PTRACE_CONT, it->tid, 0, 0);
 }
 
 bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
@@ -494,13 +502,12 @@ void tracees_release(struct tracees *t)
     const uint64_t at_once_ns = 100000000u, most_ns = 2000000000u, starved_ns = 60000000000u;
     uint64_t start = clock_monotonic_ns(), now = start;
     tracees_lift(t, t->entry);
-    tracees_lift(t, t->trap);
     while (!tracees_stop_all(t, at_once_ns) && !t->gone &&
            (now - start < most_ns || (now - start < starved_ns && is_any_runnable(t))))
         now = clock_monotonic_ns();
     for (size_t i = 0; i < t->n; i++) {
         if (t->all[i].state == TRACEE_CHILD)
-            remove_copied_breakpoints(t, t->all[i].tid);
+            remove_copied_breakpoint(t, t->all[i].tid);
         ptrace(PTRACE_DETACH, t->all[i].tid, 0, 0);
     }
     free(t->all);

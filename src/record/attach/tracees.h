@@ -26,6 +26,7 @@ struct tracee {
     enum tracee_state state;
     bool interrupted; // a stop was requested
     bool steps;       // the SIGTRAP of a single step is pending
+    bool calls;       // stops at each system call
     // The thread blocks SIGTRAP. The kernel unblocks it at a breakpoint or step.
     bool blocks_trap;
 };
@@ -35,7 +36,6 @@ struct tracees {
     struct tracee *all;
     size_t n, capacity;
     struct attach_breakpoint *entry; // at the entry of malloc
-    struct attach_breakpoint *trap;  // at the return address of called functions
     bool wanted;                     // re-insert `entry` once no vfork child shares the memory
     unsigned vforks;                 // number of children that share the memory
     bool gone;                       // the process has ended or called exec
@@ -45,15 +45,15 @@ enum tracees_event {
     TRACEES_NOTHING,
     // A thread is stopped at `entry`. Its program counter has been reset to `entry`.
     TRACEES_AT_ENTRY,
-    TRACEES_AT_TRAP,
-    TRACEES_STOPPED, // a thread stopped on request
+    TRACEES_AT_SYSCALL, // a thread whose `calls` is set begins or ends a system call
+    TRACEES_STOPPED,    // a thread stopped on request
 };
 
 // Attaches to all threads without stopping them. Returns 0, or a negative errno.
-int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2],
+int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint *entry,
                   struct err *e);
 
-// Removes the breakpoints and detaches from all threads.
+// Removes the breakpoint and detaches from all threads.
 void tracees_release(struct tracees *t);
 
 bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at);
@@ -64,6 +64,10 @@ enum tracees_event tracees_next(struct tracees *t, size_t *who);
 
 // Resumes a stopped thread.
 void tracees_continue(struct tracees *t, size_t who);
+
+// Resumes a thread that is stopped at a system call, until the kernel has finished the call. Then
+// the thread stops (TRACEES_STOPPED) without having executed an instruction.
+void tracees_finish_syscall(struct tracees *t, size_t who);
 
 // Resumes a thread stopped at `entry`, past the breakpoint.
 void tracees_step_over(struct tracees *t, size_t who);

@@ -1,0 +1,45 @@
+// Code and a signal frame in a process. With them, a thread that makes calls for heaptape resumes
+// the work of the program without a tracer: if heaptape is killed, the kernel lets the thread
+// continue with the registers of the call.
+#ifndef HEAPTAPE_ATTACH_SIGFRAME_H
+#define HEAPTAPE_ATTACH_SIGFRAME_H
+
+#include "record/attach/remote.h"
+
+#include <sys/uio.h>
+#include <sys/user.h>
+
+enum {
+    SIGFRAME_BYTES = 20480, // memory for the frame, a multiple of the page size
+    SIGFRAME_SYSCALL_BYTES = 2,
+};
+
+struct sigframe {
+    // Code that makes a system call and then loads all registers that the call changes. The frame
+    // is not used.
+    uint64_t call;
+    // Address to which a called function returns. The code there restores errno and all registers
+    // from the frame, by the system call sigreturn, which ends at `returned`.
+    uint64_t back, returned;
+};
+
+// Writes the code. A thread that executes the code continues with these registers and this signal
+// mask, and restarts the system call that the registers are in. Returns 0 or a negative errno.
+int sigframe_begin(struct sigframe *f, const struct remote *r,
+                   const struct user_regs_struct *registers, uint64_t mask, struct err *e);
+
+// Writes the frame to `at`, which is aligned to a page, and sets `back`.
+bool sigframe_write(struct sigframe *f, const struct remote *r, uint64_t at,
+                    const struct user_regs_struct *registers, uint64_t mask,
+                    const struct iovec *xstate);
+
+// Makes the code at `back` store this value of errno.
+bool sigframe_keep_errno(const struct sigframe *f, const struct remote *r, uint64_t at, int value);
+
+// Changes the address at which the thread continues. `frame` is 0 if there is no frame.
+bool sigframe_set_pc(const struct sigframe *f, const struct remote *r, uint64_t frame, uint64_t pc);
+
+// Removes the code.
+void sigframe_end(struct sigframe *f, const struct remote *r);
+
+#endif
