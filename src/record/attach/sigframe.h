@@ -18,7 +18,7 @@ struct sigframe {
     // Code that makes a system call and then loads all registers that the call changes. The frame
     // is not used.
     uint64_t call;
-    // Address to which a called function returns. The code there restores errno and all registers
+    // Return address of called functions. The code there restores errno and all registers
     // from the frame, by the system call sigreturn, which ends at `returned`.
     uint64_t back, returned;
 };
