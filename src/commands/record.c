@@ -6,6 +6,7 @@
 #include "commands/record_summary.h"
 #include "formats/export_live.h"
 #include "record/aggregate/write.h"
+#include "record/flight/files.h"
 #include "record/flight/flight.h"
 #include "record/flight/segments.h"
 #include "record/processes/target.h"
@@ -379,6 +380,7 @@ struct pipe_reader {
     int (*read)(const void *settings, struct err *e);  // called in the child process
     bool forwards_usr2;                                // SIGUSR2 triggers a dump
     bool uploads; // the reader may outlast the recording; then SIGINT, SIGTERM and SIGHUP end it
+    bool runs_command; // the reader waits for a command, until FLIGHT_FILES_END
 };
 
 static pid_t reader_pid;
@@ -390,17 +392,23 @@ static void forward_signal(int sig)
 
 static const struct sigaction forward = {.sa_handler = forward_signal, .sa_flags = SA_RESTART};
 
+// Ends the wait for a command. The next signal has its default action.
+static void end_command(int sig)
+{
+    signal(sig, SIG_DFL);
+    kill(reader_pid, FLIGHT_FILES_END);
+}
+
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { END_SIGNALS = sizeof end_signals / sizeof *end_signals };
 
-// Forwards the signals that would end heaptape to the reader. Signals that are ignored stay
-// ignored.
-static void forward_end_signals(struct sigaction before[END_SIGNALS])
+// Handles the signals that would end heaptape. Signals that are ignored stay ignored.
+static void handle_end_signals(const struct sigaction *how, struct sigaction before[END_SIGNALS])
 {
     for (int i = 0; i < END_SIGNALS; i++) {
         sigaction(end_signals[i], NULL, &before[i]);
         if (before[i].sa_handler != SIG_IGN)
-            sigaction(end_signals[i], &forward, NULL);
+            sigaction(end_signals[i], how, NULL);
     }
 }
 
@@ -412,15 +420,19 @@ static void restore_end_signals(const struct sigaction before[END_SIGNALS])
     }
 }
 
-// Starts the reader process. Dies on failure. Blocks SIGUSR2 before the fork, so that the signal
-// does not end a process that has no handler yet. The reader unblocks SIGUSR2 when it has one.
+// Starts the reader process. Dies on failure. Blocks SIGUSR2 and FLIGHT_FILES_END before the fork,
+// so that they do not end a process that has no handler yet. The reader unblocks SIGUSR2 when it has
+// one, and keeps FLIGHT_FILES_END blocked.
 static void start_reader(const struct pipe_reader *to, struct export_live *live, struct output *out)
 {
     struct sigaction before;
     struct err e = {0};
-    sigset_t usr2;
+    sigset_t usr2, end, mask;
     sigemptyset(&usr2);
     sigaddset(&usr2, SIGUSR2);
+    sigemptyset(&end);
+    sigaddset(&end, FLIGHT_FILES_END);
+    sigprocmask(SIG_BLOCK, &end, &mask);
     if (to->forwards_usr2)
         sigprocmask(SIG_BLOCK, &usr2, NULL);
     if (to->check(to->settings, &e) < 0 ||
@@ -430,26 +442,31 @@ static void start_reader(const struct pipe_reader *to, struct export_live *live,
     // An ignored SIGUSR2 stays ignored, because PROGRAM inherits it.
     if (to->forwards_usr2 && sigaction(SIGUSR2, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGUSR2, &forward, NULL);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     sigprocmask(SIG_UNBLOCK, &usr2, NULL);
 }
 
 static int record_to_reader(const struct record_options *o, struct record_settings *s,
                             const struct pipe_reader *to)
 {
+    static const struct sigaction end = {.sa_handler = end_command, .sa_flags = SA_RESTART};
     struct sigaction before[END_SIGNALS];
     struct record_result r;
     struct output out;
     struct export_live live;
     struct err e = {0}, lost = {0};
+    bool waits = to->uploads || to->runs_command;
     s->live = true;
     s->beat_ns = NS_PER_S / 5;
     start_reader(to, &live, &out);
     int rc = record_run(s, &out, &r, &e);
-    if (to->uploads)
-        forward_end_signals(before);
+    if (waits)
+        handle_end_signals(to->uploads ? &forward : &end, before);
+    if (to->runs_command && r.end_requests > 1)
+        kill(reader_pid, FLIGHT_FILES_END);
     output_close(&out, true, NULL);
     int written = export_live_finish(&live, EXPORT_LIVE_PATIENT, &lost);
-    if (to->uploads)
+    if (waits)
         restore_end_signals(before);
     if (written < 0 && (rc < 0 || (!r.start_errno && !is_empty(s, &r))))
         die(EXIT_RECORD, "%s: %s", to->path, lost.text);
@@ -513,7 +530,8 @@ static int run_flight(const void *fields, void *settings)
                                         .note = note_text};
     return record_to_reader(o, settings,
                             &(struct pipe_reader){path, &how, .check = check_flight,
-                                                  .read = write_dumps, .forwards_usr2 = true});
+                                                  .read = write_dumps, .forwards_usr2 = true,
+                                                  .runs_command = o->on_dump != NULL});
 }
 
 static struct segments_settings segments_of(const struct record_options *o, const char *path)
@@ -548,8 +566,10 @@ static int run_segments(const void *fields, void *settings)
         return usage_error(&cmd_record,
                            "--segment requires %%n in FILE for the number of the segment");
     s->codec = FRAME_CODEC_NONE; // the reader compresses the segments
-    return record_to_reader(
-        o, s, &(struct pipe_reader){path, &how, .check = check_segments, .read = write_segments});
+    return record_to_reader(o, s,
+                            &(struct pipe_reader){path, &how, .check = check_segments,
+                                                  .read = write_segments,
+                                                  .runs_command = o->on_segment != NULL});
 }
 
 struct upload_reader {

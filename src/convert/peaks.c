@@ -350,6 +350,19 @@ static int walk_others_first(struct count *c, const struct trace_count *most, st
     return rc;
 }
 
+// Chooses the first process with this pid, or the first process if `pid` is 0. Returns false unless
+// the trace is a segment: the last segment may contain no events.
+static bool choose_idle(const struct trace_file *t, uint32_t pid, uint32_t *process)
+{
+    const struct trace_reader *r = &t->reader;
+    for (size_t i = 0; r->session.segment && i < r->n_processes; i++) {
+        *process = (uint32_t)i;
+        if (!pid || r->processes[i]->pid == pid)
+            return true;
+    }
+    return false;
+}
+
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e)
 {
@@ -370,9 +383,10 @@ int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *
     release_count(&c);
     if (rc < 0)
         return rc;
-    if (!p->n)
+    if (!p->n && !choose_idle(t, pid, process))
         return err_no_process(t, pid, e);
-    *process = p->items[0].process;
-    *n = t->tail.n ? t->tail.n : p->n;
+    if (p->n)
+        *process = p->items[0].process;
+    *n = !p->n ? 1 : t->tail.n ? t->tail.n : p->n;
     return trace_file_rewind(t, e);
 }

@@ -88,6 +88,63 @@ stops_with_part() {
   [ -s dumped ]
 }
 
+@test "segments: while a program is idle, no further segment begins; the last one may have no events" {
+  mkdir s
+  "$HEAPTAPE" record -q --segment 100ms -o s/%n.ht -- "$HEAPTAPE_PROGRAMS/hostile/idle" go 3>&- &
+  recorder=$!
+  wait_until test -e s/1.ht
+  sleep 0.5 # more segments would have begun
+  kill -9 "$(pgrep -P $recorder -x idle)"
+  status=0
+  wait $recorder || status=$?
+  recorder=
+  [ "$status" -eq 137 ]
+  [ "$(echo s/*)" = "s/1.ht s/2.ht" ]
+  run -0 "$HEAPTAPE" convert -o 2.htw s/2.ht
+  [[ "$output" == "heaptape: 2.htw: 0 events, "* ]]
+  "$HEAPTAPE" check -q 2.htw
+}
+
+@test "segments: a segment that is removed before it is renamed is reported, and the next one is written" {
+  mkdir s
+  # The first rename fails as if the file did not exist.
+  HEAPTAPE_FAULT=renameat2:ENOENT:1 HEAPTAPE_FAULT_FORKS=1 LD_PRELOAD=$HEAPTAPE_PROGRAMS/hostile/libtest-faults.so \
+    run -125 "$HEAPTAPE" record --segment 1M -z none -o s/%n.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 200000
+  [[ "$output" == *"heaptape: s/1.ht.part: was removed before it was renamed to s/1.ht"* ]]
+  [[ "$output" == *"heaptape: s/%n.ht: 1 of "*" segments were removed, replaced or truncated while they were written"* ]]
+  [ ! -e s/1.ht ]
+  "$HEAPTAPE" check -q s/2.ht
+}
+
+# The recording has ended, and heaptape handles signals while it waits for the command.
+waits_for_command() {
+  local caught=$((16#$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$recorder/status")))
+  ((caught >> 14 & 1 && !(caught >> 25 & 1))) # SIGTERM, but no longer SIGVTALRM
+}
+
+@test "segments: a command that hangs is named, and a second signal ends the recording" {
+  mkfifo ready
+  # shellcheck disable=SC2016
+  "$HEAPTAPE" record --segment 1G --on-segment 'echo $$ >command; exec sleep 300' -o s.%n.ht -- \
+    "$HEAPTAPE_PROGRAMS/service" 1 >ready 2>err 3>&- &
+  recorder=$!
+  read -r _ <ready
+  kill $recorder
+  wait_until waits_for_command
+  wait_until test -s command
+  kill $recorder
+  status=0
+  wait $recorder || status=$?
+  recorder=
+  cat err
+  command=$(cat command)
+  kill "$command" # the command was not ended
+  [ "$status" -eq 143 ]
+  grep -qx "heaptape: s.1.ht: --on-segment is still running (process $command); heaptape does not wait for it" err
+  grep -q "^heaptape: recorded .* events of 1 process" err
+  "$HEAPTAPE" check -q s.1.ht
+}
+
 @test "segments: invalid options and existing names" {
   local option
   for option in '--segment 1' '--segment 1M --flight 1M' '--segment 1M -o x.ht' '--segment 1M --aggregate' '--on-segment true' \

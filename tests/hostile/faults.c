@@ -3,6 +3,7 @@
 //   HEAPTAPE_FAULT=FUNCTION:HOW:N[:TIMES]  HOW is the name of an errno, or "short" to transfer one
 //                                          byte; TIMES calls (default 1) fail from the Nth on
 //   HEAPTAPE_FAULT_MET=FILE                is created when that call happens
+//   HEAPTAPE_FAULT_FORKS=1         the forked processes of heaptape count and fail on their own
 //   HEAPTAPE_FAULT_AFTER=FILE              counts calls only while FILE exists
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS // This file defines both names of open, mmap and so on.
@@ -27,6 +28,7 @@ static char function[16], how[16];
 static int error; // errno of the failing call; 0: transfer one byte
 static long n, times = 1;
 static pid_t self;
+static int forks;
 static _Atomic long calls;
 static const char *met, *after;
 
@@ -35,8 +37,8 @@ static int error_of(const char *name)
     static const struct {
         const char *name;
         int error;
-    } errors[] = {{"EAGAIN", EAGAIN}, {"EINTR", EINTR},   {"EIO", EIO},
-                  {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"ENOSPC", ENOSPC}};
+    } errors[] = {{"EAGAIN", EAGAIN}, {"EINTR", EINTR},   {"EIO", EIO},      {"EMFILE", EMFILE},
+                  {"ENOENT", ENOENT}, {"ENOMEM", ENOMEM}, {"ENOSPC", ENOSPC}};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         if (strcmp(errors[i].name, name) == 0)
             return errors[i].error;
@@ -49,8 +51,9 @@ static __attribute__((constructor)) void begin(void)
     const char *fault = getenv("HEAPTAPE_FAULT");
     met = getenv("HEAPTAPE_FAULT_MET");
     after = getenv("HEAPTAPE_FAULT_AFTER");
+    forks = getenv("HEAPTAPE_FAULT_FORKS") != NULL;
     if (fault && strcmp(program_invocation_short_name, "heaptape") == 0 &&
-        sscanf(fault, "%15[a-z]:%15[A-Za-z]:%ld:%ld", function, how, &n, &times) >= 3) {
+        sscanf(fault, "%15[a-z0-9]:%15[A-Za-z]:%ld:%ld", function, how, &n, &times) >= 3) {
         error = error_of(how);
         self = getpid();
     }
@@ -59,7 +62,7 @@ static __attribute__((constructor)) void begin(void)
 // Returns true if this call must fail. The functions that it calls are not made to fail.
 static int fails(const char *name)
 {
-    if (!self || strcmp(name, function) != 0 || getpid() != self ||
+    if (!self || strcmp(name, function) != 0 || (!forks && getpid() != self) ||
         (after && access(after, F_OK) < 0))
         return 0;
     long call = atomic_fetch_add(&calls, 1) + 1;
@@ -128,6 +131,8 @@ FAILS(int, ftruncate, (int fd, off_t size), (fd, size), -1)
 FAILS(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size), -1)
 FAILS(int, rename, (const char *from, const char *to), (from, to), -1)
 FAILS(int, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), -1)
+FAILS(int, renameat2, (int a, const char *from, int b, const char *to, unsigned how_to),
+      (a, from, b, to, how_to), -1)
 FAILS(int, linkat, (int a, const char *from, int b, const char *to, int flags),
       (a, from, b, to, flags), -1)
 FAILS(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/human.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct flight_file {
@@ -20,6 +22,10 @@ struct flight_file {
 _Noreturn static void execute(const char *command, const struct flight_file *file)
 {
     static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR2};
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, FLIGHT_FILES_END);
+    sigprocmask(SIG_UNBLOCK, &ours, NULL);
     for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
         signal(reset[i], SIG_DFL);
     // Standard input is the trace, so replace it.
@@ -79,15 +85,34 @@ int flight_files_add(struct flight_files *f, const char *path, const char *trigg
     return 0;
 }
 
+// Waits 10 ms. Returns true, and notes the running command, if the end was requested.
+static bool is_end_requested(const struct flight_files *f)
+{
+    const struct timespec nap = {.tv_nsec = 10000000};
+    sigset_t end;
+    sigemptyset(&end);
+    sigaddset(&end, FLIGHT_FILES_END);
+    if (sigtimedwait(&end, NULL, &nap) != FLIGHT_FILES_END)
+        return false;
+    size_t later = f->n - f->commanded - 1;
+    char text[64];
+    err_note(f->note, "%s: %s is still running (process %ld); heaptape does not wait for it",
+             f->files[f->commanded].path, f->option, (long)f->command_pid);
+    if (later)
+        err_note(f->note, "%s: %s was not run for %s", f->files[f->n - 1].path, f->option,
+                 human_plural(text, later, "file", "files"));
+    return true;
+}
+
 void flight_files_reap(struct flight_files *f, bool wait)
 {
     int status;
     while (f->command_pid) {
-        pid_t pid = waitpid(f->command_pid, &status, wait ? 0 : WNOHANG);
-        if (pid < 0 && errno == EINTR)
-            continue;
-        if (pid == 0)
+        pid_t pid = waitpid(f->command_pid, &status, WNOHANG);
+        if (pid == 0 && (!wait || is_end_requested(f)))
             return;
+        if (pid == 0)
+            continue;
         if (pid < 0 || status != 0)
             err_note(f->note, "%s: %s failed", f->files[f->commanded].path, f->option);
         f->command_pid = 0;

@@ -2,10 +2,14 @@
 #ifndef HEAPTAPE_FLIGHT_FILES_H
 #define HEAPTAPE_FLIGHT_FILES_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+// Signal after which flight_files_reap no longer waits. The process must block it.
+enum { FLIGHT_FILES_END = SIGUSR1 };
 
 struct flight_file;
 
@@ -26,7 +30,7 @@ struct flight_files {
 int flight_files_add(struct flight_files *f, const char *path, const char *trigger);
 
 // If the command of a file has ended, runs the command for the next file. With `wait`, waits until
-// the last command has ended.
+// the last command has ended or FLIGHT_FILES_END is pending; then notes the command that is running.
 void flight_files_reap(struct flight_files *f, bool wait);
 
 void flight_files_release(struct flight_files *f);

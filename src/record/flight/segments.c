@@ -126,13 +126,17 @@ static int begin_segment(struct segments *s, struct err *e)
     return rc;
 }
 
-// Renames the finished segment. Without --force, does not replace an existing file.
+// Renames the finished segment. Without --force, does not replace an existing file. Returns -ESTALE
+// if the segment was removed.
 static int publish_segment(struct segments *s, struct err *e)
 {
     int rc = renameat2(AT_FDCWD, s->unfinished, AT_FDCWD, s->path,
                        s->settings->force ? 0 : RENAME_NOREPLACE);
     if (rc < 0 && errno == EINVAL)
         rc = rename(s->unfinished, s->path);
+    if (rc < 0 && errno == ENOENT)
+        return err_set(e, -ESTALE, "%s: was removed before it was renamed to %s", s->unfinished,
+                       s->path);
     if (rc < 0)
         return err_set_errno(e, "%s: cannot be renamed to %s", s->unfinished, s->path);
     if (s->settings->published)
@@ -170,9 +174,10 @@ static int end_segment(struct segments *s, bool continues, struct err *e)
     if (touched)
         report_touched(s, e);
     rc = rc < 0 ? rc : touched ? 0 : closed;
-    // A segment that could not be kept has no file.
-    if (rc == 0 && !(touched && !file_exists(s->unfinished)))
-        rc = publish_segment(s, e);
+    int published = rc == 0 ? publish_segment(s, e) : 0;
+    if (published == -ESTALE && !touched)
+        report_touched(s, e);
+    rc = published == -ESTALE ? 0 : rc < 0 ? rc : published;
     release_segment(s);
     return rc;
 }
@@ -229,7 +234,8 @@ static bool is_over(const struct segments *s)
     uint64_t full = full_bytes(s);
     bool over = s->out.offset >= full - full / END_PART ||
                 (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
-    return over && convert_visit(s->converter, check_clear, NULL) == 0;
+    // An idle program must not produce segments without events.
+    return over && s->part.snapshot.words && convert_visit(s->converter, check_clear, NULL) == 0;
 }
 
 // Writes the events up to `stamp`, and begins the next segment when this one is full.
