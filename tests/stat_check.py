@@ -168,7 +168,10 @@ def at_peak(calls, peak_event):
 def check_calls(s, u):
     same("events", s["events"], u.events)
     same("by_kind", s["by_kind"], dict(u.kinds))
-    same("peak_live_bytes", s["peak_live_bytes"], u.peak[0])
+    # The peak is that of the converter's order. The file keeps the order of each thread and of each
+    # block, and times: two threads that act at the same time may be in another order in the dump.
+    unordered = s["threads"] * max(u.sizes, default=0) if s["threads"] > 1 else 0
+    same("peak_live_bytes", s["peak_live_bytes"], u.peak[0], unordered)
     same("live_at_end", (s["live_at_end_bytes"], s["live_at_end_blocks"]), (u.bytes, len(u.live)))
     same("null_frees", s["null_frees"], u.null_frees)
     same("failed", sum(k["failed"] for k in s["calls"].values()), u.failed)
