@@ -558,7 +558,7 @@ END
   TMPDIR=$PWD/tmp heaptape doctor -- "$HEAPTAPE_PROGRAMS/verdicts" pinned 3
   [ "$status" -eq 0 ]
   says "ready"
-  says "verdicts): RSS"
+  says "verdicts pinned 3): RSS"
   says "freed memory that glibc has not returned"
   says "in batch (verdicts.c:"
   says "next heaptape doctor -o verdicts.ht -- $HEAPTAPE_PROGRAMS/verdicts pinned 3"
