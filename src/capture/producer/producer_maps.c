@@ -308,7 +308,10 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
     syscall(SYS_close, l.fd);
     // Do this before publish_gone. A walk that no longer finds its code among the unloaded objects
     // must load the new age.
-    if (change)
+    if (change) {
         change_configuration(sites, change);
+        // Stacks of other threads in the new objects must have later stamps than HT_MODULE.
+        producer_request_readings(p->header);
+    }
     publish_gone(sites);
 }
