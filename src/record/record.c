@@ -700,7 +700,8 @@ static int begin_visit(struct recorder *r, struct err *e)
                                    .session_dir = r->drain.dir + r->drain.root_bytes,
                                    .list_blocks = r->settings->attach.list_blocks,
                                    .names = r->settings->wrap};
-    int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){continue_recording, r},
+    int rc = attach_begin(r->launch.pid, &how,
+                          &(struct attach_meanwhile){continue_recording, r, &r->draining},
                           &r->result->visit, e);
     continue_recording(r); // find the new spool
     r->visiting = rc == 0;
@@ -725,9 +726,9 @@ static void end_visit(struct recorder *r)
         if (s->dead || s->left || !s->visible_pid || waits_for_end(s))
             continue;
         s->left = true;
-        int rc =
-            attach_end(s->visible_pid, getpid(), &(struct attach_meanwhile){continue_recording, r},
-                       &r->result->visit, &e);
+        int rc = attach_end(s->visible_pid, getpid(),
+                            &(struct attach_meanwhile){continue_recording, r, &r->draining},
+                            &r->result->visit, &e);
         if (rc < 0 && rc != -ESRCH && rc != -ENOENT && !r->result->not_left[0])
             strcpy(r->result->not_left, e.text);
         i = SIZE_MAX; // the list of spools may have changed

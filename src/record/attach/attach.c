@@ -67,6 +67,7 @@ struct caller {
     uint64_t taken_ns;
     uint64_t call_ns;         // time limit of a call that waits for a lock
     bool lets_run;            // the other threads run during calls
+    bool holds;               // the other threads stay stopped, however long a call takes
     struct sigframe sigframe; // restores the thread if this process is killed
 };
 
@@ -138,10 +139,10 @@ static bool poll_caller(struct caller *c, enum tracees_event *event)
     return true;
 }
 
-// Waits until the thread begins the system call before `pc`. After HOLD_NS the other
-// threads run, because one of them may own a lock. If the thread waits too long for a lock, leaves it stopped, because the
-// owner of the lock may be waiting for this thread. A thread that is running cannot be stopped in
-// the function, because it may hold locks.
+// Waits until the thread begins the system call before `pc`. After HOLD_NS the other threads run,
+// unless `holds` is set, because one of them may own a lock. If the thread waits too long for a
+// lock, leaves it stopped, because the owner of the lock may be waiting for this thread. A thread
+// that is running cannot be stopped in the function, because it may hold locks.
 static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct *r, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -159,7 +160,7 @@ static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct 
         is_late &= event != TRACEES_STOPPED;
         if (event != TRACEES_NOTHING)
             tracees_continue(t, find_index(t, c->tid));
-        if (held && clock_monotonic_ns() - start >= HOLD_NS) {
+        if (held && !c->holds && clock_monotonic_ns() - start >= HOLD_NS) {
             held = false;
             tracees_continue_all(t, find_index(t, c->tid));
         }
@@ -776,8 +777,10 @@ static int list_stopped(struct caller *c, const struct leave_what *in, uint64_t 
     int rc = threads ? blocks_find(&b, c->tracees->remote, threads, c->tracees->n, e)
                      : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
     free(threads);
+    c->holds = true; // no block may be freed before it is listed
     if (rc == 0)
         rc = pass_blocks(c, &b, e);
+    c->holds = false;
     for (size_t i = 0; rc == 0 && i < b.n; i++)
         result->listed_bytes += b.all[i].size;
     result->listed_blocks += rc == 0 ? b.n : 0;
@@ -1066,7 +1069,12 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     s->n_calls = task->n_calls < ATTACH_CALLS ? task->n_calls : ATTACH_CALLS;
     if (task->calls)
         memcpy(s->calls, task->calls, s->n_calls * sizeof *s->calls);
+    pthread_mutex_t *allocating = meanwhile ? meanwhile->allocating : NULL;
+    if (allocating)
+        pthread_mutex_lock(allocating);
     pid_t child = fork();
+    if (child != 0 && allocating)
+        pthread_mutex_unlock(allocating);
     if (child == 0) {
         become_tracer();
         s->rc = run_task_patiently(task, s);

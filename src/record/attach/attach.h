@@ -3,8 +3,8 @@
 //
 // One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
 // call. This thread makes the calls on a separate stack and then continues where it was stopped.
-// The other threads run during the calls. A child of the recorder controls the thread while the
-// recorder drains. If the child is killed, another child restores the thread
+// The other threads are stopped for a few milliseconds meanwhile. A child of the recorder controls
+// the threads while the recorder drains. If the child is killed, the thread restores itself
 // (docs/design/capture.md).
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "capture/spool/attach.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,10 +40,13 @@ struct attach_how {
     const struct spool_wrap *names; // names of additional functions to wrap, or NULL
 };
 
-// A function that attach_begin and attach_end call repeatedly while they wait. May be NULL.
+// What attach_begin and attach_end do for the caller. May be NULL.
 struct attach_meanwhile {
-    void (*call)(void *context);
+    void (*call)(void *context); // called repeatedly while they wait
     void *context;
+    // Held while they fork, or NULL. Threads that allocate memory hold it, too: in the child, a lock
+    // of AddressSanitizer's allocator would stay locked.
+    pthread_mutex_t *allocating;
 };
 
 // Time limit of a call that waits for a lock in the process. Tests shorten it.
