@@ -539,8 +539,15 @@ static int check_owners(void)
         return 14;
     if (!free_reads(other_region) || !free_is_unread(other_region) || owner_of(address) != own)
         return 15;
-    // A thread without a number does not recognize its own events.
+    // A mark requests readings in all threads.
     struct producer_thread *t = producer_tls.thread;
+    const struct event mark = {.kind = HT_MARK, .text = "mark", .text_bytes = 4};
+    struct spool_readings *readings = t->streams[0].readings;
+    uint32_t sequence = atomic_load(&readings->sequence);
+    producer_record(&mark, NULL);
+    if (atomic_load(&readings->sequence) == sequence)
+        return 19;
+    // A thread without a number does not recognize its own events.
     uint32_t index = t->index;
     t->index = PRODUCER_UNNUMBERED - 1;
     producer_request_reading(&t->streams[0]);

@@ -137,8 +137,10 @@ static uint64_t event_stamp(struct producer_process *p, struct producer_stream *
     uint64_t ticks =
         p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : producer_read_counter(stream);
     producer_own(ordered_address(ev));
-    // If another thread frees the block later, the stamp of the free must be later.
-    if (event_has_residency(ev->kind) && producer_tls.owner)
+    // Later events of other threads must have later stamps than a mark. If another thread frees the
+    // block of a residency, the stamp of the free must be later, too.
+    bool is_edge = event_has_residency(ev->kind) || event_infos[ev->kind].class == HT_CLASS_MARK;
+    if (is_edge && producer_tls.owner)
         producer_request_readings(p->header);
     return ticks >> CODEC_STAMP_SHIFT;
 }
