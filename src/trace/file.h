@@ -3,6 +3,7 @@
 #define HEAPTAPE_TRACE_FILE_H
 
 #include "base/fio.h"
+#include "trace/pages.h"
 #include "trace/reader.h"
 #include "trace/tail.h"
 
@@ -25,6 +26,13 @@ void trace_file_close(struct trace_file *t);
 
 // Restarts at the first frame. Returns 0, or a negative errno.
 int trace_file_rewind(struct trace_file *t, struct err *e);
+
+// Calls `take` with each page map and its number in the file, until `take` returns a positive number
+// or -ENOMEM, and restarts. To keep a map, `take` replaces it by an empty map. A corrupt frame counts
+// as the end of the file. Returns 0, or a negative errno.
+int trace_file_each_map(struct trace_file *t,
+                        int (*take)(void *context, struct trace_pages *p, uint32_t number),
+                        void *context, struct err *e);
 
 // Reads the end of a regular file and restarts. Does nothing for a pipe. Returns 0, or a negative
 // errno.

@@ -62,47 +62,21 @@ static int add_moment(struct rss_reading *r, struct moment m)
     return 0;
 }
 
-// Calls `take` with each map until `take` returns 1 or an error. To keep a map, `take` replaces it
-// by an empty map. A corrupt frame counts as the end of the file.
-static int each_map(struct rss_reading *r,
-                    int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
-                    struct err *e)
-{
-    struct frame_reader frames;
-    struct frame f;
-    struct err ignored;
-    int rc = input_seek(&r->file->in, 0, e);
-    if (rc < 0)
-        return rc;
-    frame_reader_init(&frames, &r->file->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
-    for (uint32_t i = 0; (rc = frame_next_of(&frames, TRACE_PAGES, &f, &ignored)) > 0; i++) {
-        struct trace_pages p = {0};
-        rc = trace_pages_get(f.data, f.size, &p);
-        if (rc == 0)
-            rc = take(r, &p, i);
-        trace_pages_release(&p);
-        if (rc == -ENOMEM || rc > 0)
-            break;
-    }
-    frame_reader_release(&frames);
-    if (rc == -ENOMEM)
-        return err_no_memory(e, r->file->in.name);
-    return trace_file_rewind(r->file, e);
-}
-
 static uint64_t middle_of(const struct trace_pages *p)
 {
     return p->stamp + (p->end_stamp - p->stamp) / 2;
 }
 
-static int add_map_moment(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+static int add_map_moment(void *context, struct trace_pages *p, uint32_t frame)
 {
+    struct rss_reading *r = context;
     r->heap.page_bytes = p->page_bytes;
     return add_moment(r, (struct moment){middle_of(p), p->rss_bytes, p->process, frame});
 }
 
-static int keep_chosen(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+static int keep_chosen(void *context, struct trace_pages *p, uint32_t frame)
 {
+    struct rss_reading *r = context;
     if (frame != r->at->frame)
         return 0;
     r->to->pages = *p;
@@ -126,8 +100,9 @@ static bool is_spread(const struct rss_reading *r, uint32_t frame)
     return most->frame == frame;
 }
 
-static int keep_spread(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+static int keep_spread(void *context, struct trace_pages *p, uint32_t frame)
 {
+    struct rss_reading *r = context;
     if (p->process != r->process || !is_spread(r, frame) || r->n_kept == RSS_MOMENTS)
         return 0;
     r->kept[r->n_kept++] = *p;
@@ -310,7 +285,7 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
 
 static int keep_moments(struct rss_reading *r, struct err *e)
 {
-    int rc = each_map(r, keep_spread, e);
+    int rc = trace_file_each_map(r->file, keep_spread, r, e);
     if (rc == 0 && r->wanted->begin && r->wanted->begin(r->wanted->context, r->kept, r->n_kept) < 0)
         rc = err_no_memory(e, r->file->in.name);
     return rc;
@@ -320,7 +295,7 @@ static int keep_moments(struct rss_reading *r, struct err *e)
 static int find_moments(struct rss_reading *r, struct err *e)
 {
     *r->to = (struct rss){.name = r->file->in.name};
-    int rc = each_map(r, add_map_moment, e);
+    int rc = trace_file_each_map(r->file, add_map_moment, r, e);
     bool has_maps = r->n > 0;
     if (rc == 0 && !has_maps && r->wanted)
         return 0;
@@ -348,7 +323,7 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     if (r->wanted)
         return rc;
     if (rc == 0 && r->to->maps)
-        rc = each_map(r, keep_chosen, e);
+        rc = trace_file_each_map(r->file, keep_chosen, r, e);
     else if (rc == 0)
         r->to->pages = (struct trace_pages){.stamp = r->at->stamp,
                                             .end_stamp = r->at->stamp,

@@ -1,6 +1,7 @@
 #include "analysis/memory/unexplained.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 #include "convert/walk.h"
 #include "trace/pages.h"
 
@@ -77,8 +78,10 @@ static void move_pages(struct trace_pages *to, struct trace_pages *from)
 }
 
 // Keeps the first map of each process, and the later map with the most anonymous memory.
-static int keep_map(struct unexplained_search *s, struct trace_pages *p)
+static int keep_map(void *context, struct trace_pages *p, uint32_t number)
 {
+    (void)number;
+    struct unexplained_search *s = context;
     struct unexplained_candidate *c = find_candidate(s, p->process);
     if (!c) {
         if (HT_GROW(&s->all, &s->capacity, s->n + 1) < 0)
@@ -100,26 +103,6 @@ static int keep_map(struct unexplained_search *s, struct trace_pages *p)
         c->has_first = true;
     }
     return 0;
-}
-
-// Reads the page maps. A corrupt frame counts as the end of the file.
-static int read_maps(struct unexplained_search *s, struct err *e)
-{
-    struct frame_reader frames;
-    struct frame f;
-    struct err ignored;
-    int rc = input_seek(&s->file->in, 0, e);
-    if (rc < 0)
-        return rc;
-    frame_reader_init(&frames, &s->file->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
-    while (rc == 0 && frame_next_of(&frames, TRACE_PAGES, &f, &ignored) > 0) {
-        struct trace_pages p = {0};
-        if (trace_pages_get(f.data, f.size, &p) == 0)
-            rc = keep_map(s, &p);
-        trace_pages_release(&p);
-    }
-    frame_reader_release(&frames);
-    return rc < 0 ? err_no_memory(e, s->file->in.name) : trace_file_rewind(s->file, e);
 }
 
 static int compare_granules(const void *a, const void *b)
@@ -218,19 +201,6 @@ static int choose_candidates(struct unexplained_search *s)
     return rc;
 }
 
-static size_t find_granule(const struct unexplained_candidate *c, uint64_t number)
-{
-    size_t low = 0, high = c->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (c->granules[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 // Marks the memory of a block as explained. Returns false if the process cannot reach the limits
 // any more.
 static bool explain(struct unexplained_candidate *c, uint64_t address, uint64_t bytes)
@@ -239,7 +209,8 @@ static bool explain(struct unexplained_candidate *c, uint64_t address, uint64_t 
              last = (address + (bytes ? bytes - 1 : 0)) >> GRANULE_SHIFT;
     if (number == last && c->granules[c->last].number == number && c->granules[c->last].explained)
         return true;
-    for (size_t i = find_granule(c, number); i < c->n && c->granules[i].number <= last; i++) {
+    for (size_t i = HT_SEARCH(k, c->n, c->granules[k].number >= number);
+         i < c->n && c->granules[i].number <= last; i++) {
         struct unexplained_granule *g = &c->granules[i];
         c->last = i;
         if (!g->explained)
@@ -354,7 +325,7 @@ int unexplained_find(struct unexplained *u, struct trace_file *t, struct progres
 {
     struct unexplained_search s = {.file = t, .progress = progress};
     *u = (struct unexplained){0};
-    int rc = read_maps(&s, e);
+    int rc = trace_file_each_map(t, keep_map, &s, e);
     if (rc == 0 && choose_candidates(&s) < 0)
         rc = err_no_memory(e, t->in.name);
     if (rc == 0 && s.open)
