@@ -72,26 +72,16 @@ static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, 
     return l;
 }
 
-static void wake(_Atomic uint32_t *futex, int most)
+void drain_wake(_Atomic uint32_t *futex, int most)
 {
     syscall(SYS_futex, futex, FUTEX_WAKE, most, NULL, NULL, 0);
 }
 
-void drain_wake(_Atomic uint32_t *futex)
-{
-    wake(futex, INT_MAX);
-}
-
-static void wake_waiters(struct spool_header *h, int most)
+void drain_wake_waiters(struct spool_header *h, int most)
 {
     atomic_fetch_add(&h->free_sequence, 1);
     if (atomic_load(&h->waiters))
-        wake(&h->free_sequence, most);
-}
-
-void drain_wake_waiters(struct spool_header *h)
-{
-    wake_waiters(h, INT_MAX);
+        drain_wake(&h->free_sequence, most);
 }
 
 // Stops draining a corrupt spool and makes its program stop writing.
@@ -104,7 +94,7 @@ static void spool_break(struct drain *c, struct drain_spool *s, const char *why)
     if (c->attached)
         return;
     atomic_store(&s->header->refused, 1);
-    drain_wake_waiters(s->header);
+    drain_wake_waiters(s->header, INT_MAX);
 }
 
 void drain_stop(struct drain *c)
@@ -112,7 +102,7 @@ void drain_stop(struct drain *c)
     c->stopped = true;
     atomic_store(&c->session->recorder.owner, c->owner | SPOOL_RECORDER_STOPPED);
     for (size_t i = 0; i < c->n_spools; i++)
-        drain_wake_waiters(c->spools[i]->header);
+        drain_wake_waiters(c->spools[i]->header, INT_MAX);
 }
 
 static void chunk_free(struct drain_spool *s, uint32_t index)
@@ -129,7 +119,7 @@ static void chunk_free(struct drain_spool *s, uint32_t index)
     } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) &&
              ++tries < MAX_TRIES);
     // One chunk is enough for one thread. More threads would compete for it, and wait again.
-    wake_waiters(s->header, 1);
+    drain_wake_waiters(s->header, 1);
 }
 
 static int by_position(const void *a, const void *b)
@@ -156,7 +146,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         s->unmapped = s->cut = true;
         s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
         atomic_store(&s->header->refused, 1);
-        drain_wake_waiters(s->header);
+        drain_wake_waiters(s->header, INT_MAX);
     }
     size_t known = s->marks_capacity, n = 0;
     if (HT_GROW(&s->marks, &s->marks_capacity, fresh) < 0 ||

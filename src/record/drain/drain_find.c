@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -533,7 +534,7 @@ void drain_drop(struct drain *c, size_t i)
     // A process that still uses the spool must not wait for the recorder.
     if (!c->attached) {
         atomic_store(&s->header->refused, 1);
-        drain_wake_waiters(s->header);
+        drain_wake_waiters(s->header, INT_MAX);
     }
     // A process that is not visible in /proc may still write to its reserve and must see `refused`,
     // so keep the reserve.

@@ -30,10 +30,10 @@ enum drain_resizing {
 // Reserves descriptors for drain_open_file. Returns false on failure.
 bool drain_keep_spares(struct drain *c);
 
-// drain_wake wakes all waiters of a futex. drain_wake_waiters wakes all threads that are waiting
-// for a chunk.
-void drain_wake(_Atomic uint32_t *futex);
-void drain_wake_waiters(struct spool_header *h);
+// drain_wake wakes at most `most` waiters of a futex. drain_wake_waiters does this for threads that
+// are waiting for a chunk.
+void drain_wake(_Atomic uint32_t *futex, int most);
+void drain_wake_waiters(struct spool_header *h, int most);
 
 // Opens a file in the session directory, using a spare descriptor if necessary. Returns -1 with
 // errno set on failure.

@@ -5,6 +5,7 @@
 #include "base/search.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 enum { MANY_CHANGES = 1 << 16, TOO_MANY_CHANGES = 1 << 18 };
@@ -170,7 +171,7 @@ void drain_answer(struct drain *c, enum spool_request what, int error)
         if (what == SPOOL_RESET)
             atomic_store(&k->reset_error, (uint32_t)error);
         atomic_store(&k->done[what], s->asked[what]);
-        drain_wake(&k->done[what]);
+        drain_wake(&k->done[what], INT_MAX);
     }
 }
 
