@@ -85,26 +85,28 @@ static bool is_executable_of(pid_t pid, const struct stat *file)
     return stat(path, &exe) == 0 && exe.st_dev == file->st_dev && exe.st_ino == file->st_ino;
 }
 
-// Writes the plan of a file, unless it exists. Call with the mutex held.
-static void plan_file(const struct entries_answers *a, int fd, const char *path, const char *name,
+// Writes the plan of an open file, unless it exists.
+static void plan_file(struct entries_answers *a, int fd, const char *path, const struct stat *file,
                       bool is_executable)
 {
-    struct stat file;
-    bool is_program = fstat(fd, &file) == 0 && file.st_ino == a->program.inode &&
-                      file.st_dev == a->program.device;
+    char name[ENTRIES_FILE_BYTES];
     const struct entries_names names = {.wrap = a->report->wrap,
-                                        .addresses = is_program,
+                                        .addresses = file->st_ino == a->program.inode &&
+                                                     file->st_dev == a->program.device,
                                         .families = ENTRIES_RECORDED_FAMILIES,
                                         .reordered = true};
     const struct entries_object object = {.path = path, .file = fd, .memory = -1};
     struct err ignored = {0};
     struct entries_result result = {0};
-    if (faccessat(a->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return;
-    bool good = entries_plan_object(&object, &names, &result, &ignored) == 0 &&
-                drop_partial_families(&result);
-    write_file(a->dir_fd, name, good ? result.plan : NULL);
-    report_functions(a->report, &result, path, is_executable);
+    entries_name_file(file, name);
+    pthread_mutex_lock(&a->mutex);
+    if (faccessat(a->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+        bool good = entries_plan_object(&object, &names, &result, &ignored) == 0 &&
+                    drop_partial_families(&result);
+        write_file(a->dir_fd, name, good ? result.plan : NULL);
+        report_functions(a->report, &result, path, is_executable);
+    }
+    pthread_mutex_unlock(&a->mutex);
     entries_result_release(&result);
 }
 
@@ -123,7 +125,7 @@ void entries_answers_release(struct entries_answers *a)
 
 void entries_answer(struct entries_answers *a, struct entries_request request)
 {
-    char link[64], path[PATH_MAX], name[ENTRIES_FILE_BYTES];
+    char link[64], path[PATH_MAX];
     struct stat file;
     snprintf(link, sizeof link, "/proc/%ld/fd/%d", (long)request.pid, request.fd);
     ssize_t n = readlink(link, path, sizeof path - 1);
@@ -131,10 +133,7 @@ void entries_answer(struct entries_answers *a, struct entries_request request)
     path[n < 0 ? 0 : n] = 0;
     if (fd < 0)
         return;
-    entries_name_file(&file, name);
-    pthread_mutex_lock(&a->mutex);
-    plan_file(a, fd, path, name, is_executable_of(request.pid, &file));
-    pthread_mutex_unlock(&a->mutex);
+    plan_file(a, fd, path, &file, is_executable_of(request.pid, &file));
     close(fd);
 }
 
@@ -154,14 +153,9 @@ static int open_large(const struct entries_answers *a, const char *path, off_t b
 static void *answer_ahead(void *context)
 {
     struct entries_answers *a = context;
-    char name[ENTRIES_FILE_BYTES];
     struct stat file;
-    if (fstat(a->fd, &file) == 0) {
-        entries_name_file(&file, name);
-        pthread_mutex_lock(&a->mutex);
-        plan_file(a, a->fd, a->path, name, true);
-        pthread_mutex_unlock(&a->mutex);
-    }
+    if (fstat(a->fd, &file) == 0)
+        plan_file(a, a->fd, a->path, &file, true);
     close(a->fd);
     atomic_store(&a->busy, false);
     return NULL;
