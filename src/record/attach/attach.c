@@ -74,7 +74,6 @@ struct caller {
 // Shared by the recorder and its child.
 struct attach_shared {
     struct attach_breakpoint entry; // shared, so that the recorder can remove it if the child dies
-    struct caller caller;
     struct attach_result result;
     struct err error;
     int rc;
@@ -884,7 +883,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
 {
     struct remote r;
     struct tracees t;
-    struct caller *c = &s->caller;
+    struct caller caller = {0}, *c = &caller;
     struct filters_verdict allowed;
     int rc = check_patiently(pid, !how, &s->error);
     if (rc < 0)
@@ -983,7 +982,8 @@ static int run_calls(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
-    struct caller *c = &s->caller;
+    // The duration of the calls is unknown.
+    struct caller caller = {.lets_run = true}, *c = &caller;
     int rc = check_patiently(pid, false, &s->error);
     if (rc == 0)
         rc = remote_open(&r, pid, &s->error);
@@ -994,7 +994,6 @@ static int run_calls(pid_t pid, struct attach_shared *s)
         find_functions(&r);
         rc = tracees_seize(&t, &r, &s->entry, &s->error);
         s->result.threads = (uint32_t)t.n;
-        c->lets_run = true; // the duration of the calls is unknown
         if (rc == 0)
             rc = find_caller(c, &t, &s->result, &s->error);
         if (rc == 0) {
