@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -360,8 +361,10 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 
 // Returns true if the thread is in a blocking system call that the kernel restarts after an
 // interruption. Returns false for a thread that waits in the library, because it uses the memory
-// that a detach unmaps.
-static bool is_waiting(pid_t tid, struct remote_range library)
+// that a detach unmaps. A thread that waits on a futex may own a lock of the allocator, except if
+// libc waits for a condition variable or another thread: then the operation is FUTEX_WAIT_BITSET,
+// but FUTEX_WAIT for a mutex.
+static bool is_waiting(const struct tracees *t, pid_t tid, struct remote_range library)
 {
     static const long calls[] = {
         SYS_read,       SYS_poll,          SYS_select,          SYS_pselect6,        SYS_ppoll,
@@ -371,6 +374,8 @@ static bool is_waiting(pid_t tid, struct remote_range library)
     struct user_regs_struct r;
     if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 || (r.rip >= library.start && r.rip < library.end))
         return false;
+    if ((long)r.orig_rax == SYS_futex)
+        return (r.rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && remote_is_libc(t->remote, r.rip);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if ((long)r.orig_rax == calls[i])
             return true;
@@ -401,22 +406,20 @@ static bool find_waiting_now(struct tracees *t, struct remote_range library, siz
         return false;
     size_t leader = find_index(t, t->remote->pid);
     if (leader < t->n && t->all[leader].state == TRACEE_STOPPED &&
-        is_waiting(t->remote->pid, library)) {
+        is_waiting(t, t->remote->pid, library)) {
         *who = leader;
         return true;
     }
     for (*who = 0; *who < t->n; ++*who) {
-        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t->all[*who].tid, library))
+        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t, t->all[*who].tid, library))
             return true;
     }
     return false;
 }
 
 // Repeats find_waiting_now, for a program that is mostly busy and rarely calls malloc.
-static bool find_waiting(struct tracees *t, size_t *who)
+static bool find_waiting(struct tracees *t, struct remote_range library, size_t *who)
 {
-    uint64_t function = remote_last_function(t->remote, "heaptape_thread");
-    struct remote_range library = remote_object_of(t->remote, function);
     for (unsigned i = 0; i < WAITING_TRIES && !t->gone; i++) {
         if (find_waiting_now(t, library, who))
             return true;
@@ -426,11 +429,10 @@ static bool find_waiting(struct tracees *t, size_t *who)
     return false;
 }
 
-static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
-                       struct err *e)
+// Finds a thread that enters malloc, by a breakpoint.
+static int find_allocating(struct tracees *t, bool *found, size_t *who, struct err *e)
 {
     uint64_t entry = remote_function(t->remote, "malloc");
-    size_t who = 0;
     // Otherwise a fork that began before its thread was traced would not be noticed, and the child
     // would inherit the breakpoint.
     if (!tracees_pass_all(t, CALL_NS))
@@ -438,21 +440,34 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
     t->wanted = true;
     if (!entry || !tracees_plant(t, t->entry, entry))
         return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
-    bool found = find_entering(t, &who);
+    *found = find_entering(t, who);
     t->wanted = false;
     tracees_lift(t, t->entry);
-    if (!found && !t->gone)
-        found = find_waiting(t, &who);
+    return 0;
+}
+
+// Finds a thread that can make calls, because it does not own a lock of libc or of the allocator.
+// Prefers a waiting thread: a breakpoint would kill the process if this process were killed.
+static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
+                       struct err *e)
+{
+    uint64_t function = remote_last_function(t->remote, "heaptape_thread");
+    struct remote_range library = remote_object_of(t->remote, function);
+    size_t who = 0;
+    bool found = find_waiting_now(t, library, &who);
+    int rc = found || t->gone ? 0 : find_allocating(t, &found, &who, e);
+    if (rc == 0 && !found && !t->gone)
+        found = find_waiting(t, library, &who);
     if (t->gone)
         return remote_set_over(t->remote, e);
     if (!found || c->lets_run)
         tracees_continue_all(t, found ? who : SIZE_MAX);
     if (!found)
-        return err_set(
-            e, -EBUSY,
-            "%ld: no thread called malloc within %u s or waited in a system call that can be "
-            "interrupted",
-            (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
+        return rc < 0 ? rc
+                      : err_set(e, -EBUSY,
+                                "%ld: no thread called malloc within %u s or waited in a system "
+                                "call that can be interrupted",
+                                (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
     return prepare_caller(c, t, who, result, e);
 }
 

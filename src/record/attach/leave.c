@@ -8,9 +8,10 @@
 #include <time.h>
 
 enum {
-    STEPS = 25, // if a step takes longer than 1/STEPS of the time, the thread waits in the kernel
-    RUNS = 20,  // tries before the thread is stepped
-    RUN_NS = 30000, // duration of a try, some hundred calls of malloc
+    RUN_NS = 30000,        // duration of the first try, some hundred calls of malloc
+    MOST_RUN_NS = 1000000, // duration of the longest try
+    TRIES = 16,            // tries of each duration
+    WAITS = 4, // tries after which a thread in a system call is considered to be waiting
 };
 
 static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid,
@@ -27,14 +28,13 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
 
 // Lets a stopped thread run for a moment. Returns false if it does not stop again, or if the indices
 // of threads may have changed.
-static bool run_briefly(struct tracees *t, size_t who, uint64_t most_ns)
+static bool run_briefly(struct tracees *t, size_t who, long run_ns, uint64_t until_ns)
 {
     const pid_t tid = t->all[who].tid;
-    uint64_t start = clock_monotonic_ns();
     tracees_continue(t, who);
-    nanosleep(&(struct timespec){.tv_nsec = RUN_NS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = run_ns}, NULL);
     tracees_interrupt(t, who);
-    while (!t->gone && clock_monotonic_ns() - start < most_ns) {
+    while (!t->gone && clock_monotonic_ns() < until_ns) {
         size_t other;
         if (tracees_next(t, &other) == TRACEES_NOTHING)
             continue;
@@ -44,17 +44,20 @@ static bool run_briefly(struct tracees *t, size_t who, uint64_t most_ns)
     return false;
 }
 
-// Runs the thread until it is outside of the code. After RUNS tries, single-steps it, because a
-// running thread may rarely be outside. A step takes longer than a try if the CPUs are idle. All
-// other threads stay stopped.
-static bool step_outside(struct tracees *t, const struct leave_what *in, size_t who,
-                         uint64_t until_ns, uint64_t step_ns, struct user_regs_struct *r)
+// Runs the thread until it is outside of the code. All other threads stay stopped. Does not use
+// single steps: after one, the thread would get SIGTRAP if this process were killed.
+static bool run_outside(struct tracees *t, const struct leave_what *in, size_t who,
+                        uint64_t until_ns, struct user_regs_struct *r)
 {
     bool known;
-    for (unsigned i = 0; !is_outside(t->remote, in, t->all[who].tid, r, &known); i++) {
+    unsigned waits = 0;
+    long run_ns = RUN_NS;
+    for (unsigned i = 1; !is_outside(t->remote, in, t->all[who].tid, r, &known); i++) {
+        waits = (long)r->orig_rax >= 0 ? waits + 1 : 0;
         if (!known || t->all[who].state != TRACEE_STOPPED || clock_monotonic_ns() >= until_ns ||
-            !(i < RUNS ? run_briefly(t, who, step_ns) : tracees_step(t, who, step_ns)))
+            waits > WAITS || !run_briefly(t, who, run_ns, until_ns))
             return false;
+        run_ns *= i % TRIES == 0 && run_ns < MOST_RUN_NS ? 2 : 1;
     }
     return true;
 }
@@ -66,7 +69,7 @@ struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *i
     struct user_regs_struct *all = calloc(n + 1, sizeof *all);
     bool good = all;
     for (size_t i = 0; good && i < n; i++)
-        good = step_outside(t, in, i, until, most_ns / STEPS, &all[i]);
+        good = run_outside(t, in, i, until, &all[i]);
     // A thread that ran may have started another one.
     if (good && t->n == n)
         return all;

@@ -1,4 +1,4 @@
-// Steps the threads of a stopped process out of code that must not be interrupted.
+// Moves the threads of a stopped process out of code that must not be interrupted.
 #ifndef HEAPTAPE_ATTACH_LEAVE_H
 #define HEAPTAPE_ATTACH_LEAVE_H
 

@@ -387,7 +387,10 @@ void tracees_finish_syscall(struct tracees *t, size_t who)
     ptrace(PTRACE_CONT, it->tid, 0, 0);
 }
 
-bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
+// Makes a stopped thread execute one instruction or enter a signal handler. Returns false if the
+// thread has ended, or if it is waiting in the kernel. A waiting thread is left running. Indices of
+// threads may change.
+static bool step_tracee(struct tracees *t, size_t who, uint64_t most_ns)
 {
     struct tracee *it = &t->all[who];
     const pid_t tid = it->tid;
@@ -418,7 +421,7 @@ void tracees_step_over(struct tracees *t, size_t who)
     const uint64_t most_ns = 1000000000u;
     bool planted = t->entry->planted;
     tracees_lift(t, t->entry);
-    bool stands = tracees_step(t, who, most_ns);
+    bool stands = step_tracee(t, who, most_ns);
     if (planted)
         tracees_plant(t, t->entry, t->entry->at);
     if (stands)

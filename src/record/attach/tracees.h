@@ -72,11 +72,6 @@ void tracees_finish_syscall(struct tracees *t, size_t who);
 // Resumes a thread stopped at `entry`, past the breakpoint.
 void tracees_step_over(struct tracees *t, size_t who);
 
-// Makes a stopped thread execute one instruction or enter a signal handler. Returns false if the
-// thread has ended, or if it is waiting in the kernel. A waiting thread is left running. Indices of
-// threads may change.
-bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns);
-
 void tracees_interrupt(struct tracees *t, size_t who);
 
 // Stops and resumes each thread once. Afterwards, all system calls that began before attaching have
