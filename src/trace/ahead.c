@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-enum { PLACES = 3 }; // the item in use, an item that is ready, and the item that is being read
+// the item that the caller uses, an item that is ready, and the item being read
+enum { PLACES = 3 };
 
 struct place {
     struct trace_item item;
@@ -19,7 +20,7 @@ struct trace_ahead {
     struct ring ring;
     pthread_t thread;
     struct place places[PLACES];
-    bool in_use; // the caller is still using the last place
+    bool in_use; // the caller still uses the item returned last
 };
 
 static void swap_buffers(struct buf *a, struct buf *b)
@@ -29,7 +30,7 @@ static void swap_buffers(struct buf *a, struct buf *b)
     *b = c;
 }
 
-// Swaps the storage of the reader's item with the storage of the place.
+// Swaps the buffers of the reader's item with the buffers of the slot.
 static void move_storage(struct place *p, struct trace_reader *r)
 {
     swap_buffers(&p->words, &r->words);

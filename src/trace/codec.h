@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum codec_tag {
-    // A word that was never written. Such a word follows the last record of a killed thread.
+    // A word that was never written. The stream of a killed thread ends with such a word.
     CODEC_TAG_HOLE = 0,
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
@@ -40,11 +40,11 @@ enum {
     // Addresses are in units of 8 bytes, the smallest alignment of jemalloc and tcmalloc.
     CODEC_ADDRESS_SHIFT = 3,
 
-    // Unit of stamps: 2^4 ticks (6 ns at 2.6 GHz). A finer unit takes more space and is below the
-    // precision of rdtsc without a fence.
+    // Unit of stamps: 2^4 ticks (6 ns at 2.6 GHz). A finer unit needs more space, and rdtsc without
+    // a fence is less precise anyway.
     CODEC_STAMP_SHIFT = 4,
 
-    CODEC_LOWEST_BASE = 4096, // blocks are never below this address
+    CODEC_LOWEST_BASE = 4096, // no block has a lower address
 
     CODEC_LONG_KIND_AT = 19,
     CODEC_LONG_WORDS_AT = 27,

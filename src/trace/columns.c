@@ -7,14 +7,14 @@
 // Records are split in blocks whose buffers fit in the L1 cache.
 enum { BLOCK = 1024, PLANES = 6, WORD = 8, GROUP = 8 };
 
-// A vector register of 16 bytes.
+// A vector of 16 bytes.
 #define BYTES16 uint8_t __attribute__((vector_size(16)))
 
 struct columns_block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
-    // The arrays hold whole words while records are split, and bits 19 to 63 of the words while
-    // columns are merged. The addresses in `plain` are relative to the base.
+    // While records are split, the arrays hold complete words. While columns are merged, they hold
+    // bits 19 to 63 of the words. The addresses in `plain` are relative to the base.
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 
@@ -120,7 +120,7 @@ static bool long_counts(uint64_t head)
     return event_counts(head >> CODEC_LONG_KIND_AT & 0xff);
 }
 
-// Returns true if the notes at `w` are followed by a record.
+// Returns true if a record follows the notes at `w`.
 static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t left)
 {
     uint32_t notes = 1;
@@ -162,7 +162,7 @@ static inline uint32_t tags_of(const uint64_t *w)
     return tags;
 }
 
-// Returns the class of w[i], or the class of CODEC_TAG_HOLE after the end.
+// Returns the class of w[i]. After the end, returns the class of CODEC_TAG_HOLE.
 static inline const struct columns_class *class_at(const struct columns *c, const uint64_t *w,
                                                    uint32_t i, uint32_t n)
 {
@@ -235,14 +235,14 @@ static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
 }
 
 // Swaps 0 and the site that was just defined. The decoder knows the site's number from its
-// definition, and 0 compresses better. A second call restores the value.
+// definition, and 0 compresses better. Calling the function twice restores the value.
 static inline uint64_t exchange_site(bool is_site, uint64_t value, uint64_t defined)
 {
     bool is_either = is_site & ((value == defined) | (value == 0));
     return __builtin_expect(is_either, 0) ? value ^ defined : value;
 }
 
-// Like scan_rare, but also appends the words that do not belong in the block.
+// Like scan_rare, but also appends the words that have no place in the block.
 static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                            struct columns_records *r)
 {
@@ -297,7 +297,7 @@ static uint32_t split_frequent(struct columns *c, struct columns_block *b, const
     const uint64_t defined = c->defined;
     uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT, events = 0;
     uint32_t i = 0, most = n < BLOCK - b->records ? n : BLOCK - b->records;
-    // Most programs have only hot records.
+    // Fast path for groups of hot records: most programs produce nothing else.
     for (; i < most && c->hot >> codec_tag_of(w[i]) & 1; i++) {
         const struct columns_class *k = &c->classes[codec_tag_of(w[i])];
         *to_sized = w[i];
@@ -480,7 +480,7 @@ bool columns_ended(const struct columns_source *src)
 }
 
 // Counts the forms in a block of tags. Returns false if a tag is invalid or a column is too short.
-// The columns do not advance here, but in the get_* functions.
+// The get_* functions advance the columns later.
 static bool count_block(const struct columns *c, const struct columns_source *src,
                         struct columns_block *b)
 {
@@ -563,7 +563,7 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     else
         to[0] = tag | exchange_site(is_site(tag), word, src->defined) << CODEC_TAG_BITS;
     if (form == COLUMNS_NOTE)
-        return 1; // columns_get checks the record that follows
+        return 1; // columns_get checks that a record follows
     uint32_t words = codec_record_words(to[0]);
     if (words > room || words - 1 > src->left[COLUMN_WORDS])
         return 0;
@@ -606,7 +606,7 @@ static uint32_t merge_records(const struct columns *c, struct columns_source *sr
     return at;
 }
 
-// Returns true if every note is followed by a record.
+// Returns true if a record follows every note.
 static bool notes_are_good(const struct columns *c, const struct columns_records *r,
                            const uint64_t *words)
 {

@@ -46,10 +46,10 @@ enum columns_form {
     COLUMNS_BAD
 };
 
-// Properties of a tag's records, for the loop that splits most records.
+// Properties of the records with a tag, for the loop that splits the most frequent records.
 struct columns_class {
     uint8_t sized, plain, word_bytes, counts, is_site, is_base;
-    // If `ends & follows of the next record` is not 0, another function splits the record.
+    // If `ends & (follows of the next record)` is not 0, another function handles the record.
     uint8_t ends, follows;
 };
 
@@ -65,12 +65,12 @@ struct columns {
     struct frame_hint hints[2][COLUMN_COUNT]; // by `fast`
 };
 
-// Consecutive whole records. A note counts as a record.
+// Consecutive complete records. A note counts as a record.
 struct columns_records {
     struct codec_state state; // in: state before the first word; out: state after the last word
     uint32_t words, records;
     uint64_t events; // counted events
-    bool modules;    // set if a record is HT_MODULE; never reset
+    bool modules;    // set if any record is HT_MODULE; never cleared
 };
 
 // Initializes the tables for columns_scan and columns_get. Does not allocate columns.
@@ -81,7 +81,7 @@ void columns_release(struct columns *c);
 int columns_reserve(struct columns *c, uint32_t words);
 void columns_clear(struct columns *c);
 
-// Scans whole records in w[0..n) and stops at the first word that is not a whole record.
+// Scans complete records in w[0..n) and stops at the first word that does not start one.
 void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
                   struct columns_records *r);
 
@@ -110,7 +110,7 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
 bool columns_ended(const struct columns_source *src);
 
 // Returns the first unknown event kind in the n bytes at `at`, which follow the table of segments,
-// or 0.
+// or 0 if all kinds are known.
 unsigned columns_unknown_kind(enum columns_transform transform, const uint8_t *at, size_t n);
 
 #endif

@@ -21,7 +21,7 @@ int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s);
 int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p);
 int fields_get_unrecorded(const uint8_t *at, size_t n, struct trace_unrecorded *u);
 
-// Returns the process number in a PROCESS or PROCESS_END frame, or UINT32_MAX.
+// Returns the process number in a PROCESS or PROCESS_END frame, or UINT32_MAX if it is missing.
 uint32_t fields_process_number(const uint8_t *at, size_t n);
 
 // Returns the number in the first field with this tag, or `fallback`.

@@ -11,15 +11,15 @@ struct trace_file {
     struct input in;
     struct trace_reader reader;
     bool open; // `reader` is open
-    // The end of the file, if it has been read. In that case, the reader's session contains the
-    // clock rate of the whole recording.
+    // The end of the file, if it has been read. The reader's session then contains the clock rate
+    // measured over the whole recording.
     struct trace_tail tail;
     bool tail_read;
 };
 
-// Opens the trace at the start of an input, and moves *in into *t. With `twice`, first copies a
-// pipe to a temporary file. Returns 0, or a negative errno with the message set. The caller must
-// call trace_file_close, even after an error.
+// Opens the trace at the start of an input, and moves *in into *t. If `twice` is set, first copies
+// a pipe to a temporary file, so that it can be read again. Returns 0, or a negative errno with the
+// message set. The caller must call trace_file_close, even after an error.
 int trace_file_adopt(struct trace_file *t, struct input *in, bool twice, struct err *e);
 
 void trace_file_close(struct trace_file *t);

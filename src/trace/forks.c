@@ -11,7 +11,7 @@ struct forks_image {
     size_t older; // index of the previous image with the same pid, plus 1, or 0
 };
 
-// Limit on the number of images to search for a pid; chains of exec are shorter.
+// Maximum number of images of a pid that are searched; chains of exec are shorter.
 enum { MAX_OLDER = 1000 };
 
 void trace_forks_release(struct trace_forks *f)
@@ -28,7 +28,7 @@ void trace_forks_finder_release(struct trace_forks_finder *s)
 }
 
 // Returns the number of the parent plus 1, or 0 if the parent is not in the trace. Old traces
-// contain only the pid of the parent, so the last image with that pid is used.
+// contain only the pid of the parent; for these, the parent is the last image with that pid.
 static size_t find_parent(const struct trace_forks_finder *s, const struct trace_process *p)
 {
     size_t at = p->forked_from ? map_get(&s->by_pid, p->forked_from) : 0;

@@ -1,6 +1,6 @@
 // Finds the process images in a trace that were created by fork. A converter needs the forks before
-// it reads events, because the PROCESS frame of a child may follow events of its parent, or even
-// the parent's end.
+// it reads events, because the PROCESS frame of a child may come after events of its parent, or
+// even after the end of the parent.
 #ifndef HEAPTAPE_TRACE_FORKS_H
 #define HEAPTAPE_TRACE_FORKS_H
 
@@ -15,7 +15,7 @@ struct trace_fork {
     bool seen;
 };
 
-// Forks, ordered by child. All zero is empty.
+// Forks, ordered by child. A zeroed struct is an empty list.
 struct trace_forks {
     struct trace_fork *items;
     size_t n, capacity;

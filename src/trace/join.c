@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A map cannot store 0, and an offset may be negative.
+// Added to offsets: a map cannot store 0, and an offset may be negative.
 #define SHIFT_BIAS (1ull << 63)
 
 struct piece {
@@ -28,7 +28,7 @@ struct joined {
     // Start of the first segment that contains the process; 0 if the process was recorded from its
     // start.
     uint64_t recorded_from;
-    struct trace_process last; // facts of PROCESS_END in the process's last segment
+    struct trace_process last; // fields of PROCESS_END in the process's last segment
 };
 
 struct join {
@@ -253,7 +253,7 @@ static int put_item(struct join *j, const struct trace_item *item)
     case TRACE_SAMPLES:
         return renumber_samples(&j->writer, item, j->numbers, j->e);
     case TRACE_NAMES:
-        // In the joined trace, a fork child has only its own modules.
+        // A fork child in the joined trace has only the modules it loaded after the fork.
         return j->repeats ? 0
                           : renumber_names(&j->writer, item, j->numbers,
                                            -item->process->inherited_modules, j->e);

@@ -1,11 +1,10 @@
-// Facts about missing data. A trace stores them for each process; this struct collects them over
-// all processes.
+// Missing data. A trace stores it for each process; this struct collects it over all processes.
 #ifndef HEAPTAPE_TRACE_LOSSES_H
 #define HEAPTAPE_TRACE_LOSSES_H
 
 #include "trace/trace.h"
 
-// A fact that applies to some processes.
+// A loss that occurred in some processes.
 struct trace_fact {
     uint32_t processes; // number of these processes; if 0, the other fields are unset
     uint32_t pid;       // pid of the first of these processes

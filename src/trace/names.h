@@ -23,7 +23,7 @@ struct names_entry {
     size_t first;    // index of the innermost function
 };
 
-// All zero is an empty set.
+// A zeroed struct is an empty set.
 struct names {
     struct names_entry *entries;
     struct names_function *functions;

@@ -47,7 +47,7 @@ struct trace_pages_name {
 
 #define TRACE_PAGES_UNKNOWN UINT64_MAX
 
-// An all-zero struct is empty. Release with trace_pages_release.
+// A zeroed struct is empty. Release with trace_pages_release.
 struct trace_pages {
     uint32_t process;
     uint64_t stamp, end_stamp; // stamps at which reading the maps started and ended

@@ -42,7 +42,7 @@ struct trace_reader {
     size_t n_processes, processes_capacity;
     struct trace_unrecorded unrecorded; // empty until the UNRECORDED frame
     bool saw_unrecorded;
-    bool saw_end; // END has been read, so the recording was not cut off
+    bool saw_end; // the END frame was read, so the recording is complete
     struct columns *columns;
     // Optional filter of processes. EVENTS frames that contain no selected process are not decoded
     // and are returned without segments.
@@ -59,9 +59,9 @@ void trace_reader_close(struct trace_reader *r);
 
 // Reads the next frame. Returns 1, 0 at the end of the file, or a negative errno with the message
 // set, like frame_next. If the recording was cut off between frames, returns 0 at the end and
-// saw_end is false; if it was cut off inside a frame, returns -ENODATA after all whole frames.
-// Skips frames of unknown type. Returned segments consist of whole records of known kinds. Returns
-// -EPROTO for a frame with an unknown kind.
+// saw_end is false; if it was cut off inside a frame, returns -ENODATA after the last complete
+// frame. Skips frames of unknown type. Returned segments consist of complete records of known
+// kinds. Returns -EPROTO for a frame with an unknown kind.
 int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 
 // Decodes a frame, for salvage. Returns 1 and fills in the item, 0 if trace_next skips frames of
@@ -69,7 +69,7 @@ int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item,
                      struct err *e);
 
-// Adds a process with the next process number. Its other facts are unknown.
+// Adds a process with the next process number. All other fields are unknown.
 int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e);
 
 #endif

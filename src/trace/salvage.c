@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// If a process number exceeds the known numbers by more than this, the number is invalid. A smaller
-// excess means that a PROCESS frame was lost.
+// A process number that exceeds the known numbers by more than this is invalid. If the excess is
+// smaller, a PROCESS frame was lost.
 enum { MOST_UNKNOWN = 65536, LEVEL = 3 };
 
 struct salvage {
@@ -177,8 +177,8 @@ static int skip_to_header(struct salvage *s, uint64_t at, uint64_t due, uint64_t
 {
     struct frame_reader *frames = &s->reader.frames;
     uint64_t skipped = 0;
-    // A frame with an unexpected number is intact and is found at `at`. If decoding fails there
-    // again, continue after it.
+    // An intact frame with an unexpected number is found at `at`. If decoding fails there again,
+    // continue after it.
     uint64_t from = at == *last ? at + 1 : at;
     int rc = input_seek(frames->in, from, e);
     if (rc == 0)

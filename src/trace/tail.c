@@ -8,8 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Maximum size of the END frame that is found, which is enough for the counts of a few thousand
-// processes. Longer END frames are not found.
+// Longest END frame that is found. It has space for the counts of a few thousand processes.
 enum { TAIL_BYTES = 65536 };
 
 static bool get_count(const uint8_t **at, const uint8_t *end, struct trace_count *c)
@@ -78,7 +77,7 @@ int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e)
     if (rc < 0)
         return rc;
     frame_reader_init(&frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
-    // If other bytes look like a frame header, the search ends and the totals are unknown.
+    // If other bytes look like a frame header, the search stops there and the totals are unknown.
     while (rc >= 0 && !is_end && (rc = frame_resync(&frames, &skipped, e)) > 0)
         rc = read_frame(&frames, &is_end, t);
     frame_reader_release(&frames);

@@ -11,8 +11,8 @@ enum { TRACE_VERSION = 1 };
 
 // Frame types. Wire values.
 enum trace_frame {
-    TRACE_SESSION = 1,     // fields of the recording; always the first frame
-    TRACE_PROCESS = 2,     // fields of a process image, before its first events
+    TRACE_SESSION = 1,     // fields that describe the recording; always the first frame
+    TRACE_PROCESS = 2,     // fields that describe a process image; precedes its first events
     TRACE_EVENTS = 3,      // part of a batch: segments with records
     TRACE_PROCESS_END = 4, // fields known at the end of a process image
     TRACE_SAMPLES = 5,     // memory of the processes, sampled by the recorder
@@ -192,7 +192,7 @@ struct trace_session {
     // recorded.
     uint64_t stack_sample_bytes;
     char *argv, *host, *kernel, *cpu, *heaptape;
-    // As in TRACE_F_SEGMENT and TRACE_F_RECORDING; 0 if the trace is not a segment.
+    // As in TRACE_F_SEGMENT and TRACE_F_RECORDING. 0 if the trace is not a segment.
     uint64_t segment, recording_ns;
     char *dumped; // as in TRACE_F_DUMPED; NULL if the trace is a whole recording
     uint32_t argv_bytes, cpus;
@@ -210,7 +210,7 @@ struct trace_process {
     uint32_t inherited_modules; // as in TRACE_F_INHERITED_MODULES
     // As in TRACE_F_LISTED. All are 0 if the field is absent.
     uint64_t listed_from, listed_from_start, listed_fork_stamp;
-    // Facts from PROCESS_END. `ended` is 0 if the frame is missing.
+    // Fields of PROCESS_END. `ended` is 0 if the frame is missing.
     int ended;
     uint64_t end_stamp;
     // `recorded_to` is 0 if the process was recorded from start to end.
@@ -293,7 +293,7 @@ bool trace_process_uses_glibc(const struct trace_process *p);
 
 // Key of a stream in a map. A recorder writes only streams 0 and 1 and far fewer than 2^31
 // processes, so keys are unique. In a damaged trace, several streams may share a key. Their events
-// are then mixed up, which is otherwise harmless.
+// are then mixed up, which does no other harm.
 static inline uint64_t trace_stream_key(uint32_t process, uint32_t thread, uint32_t stream)
 {
     return (uint64_t)process << 33 ^ (uint64_t)thread << 1 ^ stream;

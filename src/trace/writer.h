@@ -56,9 +56,9 @@ int trace_write_pages(struct trace_writer *w, const uint8_t *at, size_t n, struc
 int trace_batch_begin(struct trace_writer *w, struct err *e);
 
 // Appends a segment. Segments of the same stream must follow each other without a gap. Sets
-// n_records, epoch_end and base_end. A traced program can cause invalid words by writing to its
-// spool. Invalid words end the segment, and n_words is reduced. The words are not used after the
-// call returns.
+// n_records, epoch_end and base_end. A traced program that overwrites its spool can produce invalid
+// words. The segment ends before the first of them, and n_words is reduced. The words are not used
+// after the call returns.
 int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err *e);
 
 // Like trace_batch_add, but for a segment that columns_scan has accepted completely. n_records,

@@ -23,7 +23,7 @@ enum event_class {
     HT_CLASS_THREAD, // thread starts and exits
     HT_CLASS_MARK,   // marks, and calls to allocator statistics and settings functions
     HT_CLASS_POOL,   // pool allocations: parts of blocks or mappings of the program
-    HT_CLASS_META,   // facts about the recording, never counted
+    HT_CLASS_META,   // records about the recording itself; never counted
 };
 
 enum event_stamp { HT_STAMP_BEFORE, HT_STAMP_AFTER, HT_STAMP_BOTH };
