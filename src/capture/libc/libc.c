@@ -40,7 +40,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
-// Functions that are forwarded in the same way, although a C library may lack them.
+// More functions that are forwarded in this way. A C library may lack them.
 struct dl_find_object;
 #define OPTIONAL_TABLE(X)                                                                          \
     X(int, __register_atfork,                                                                      \
@@ -93,7 +93,7 @@ static long raw_syscall(long number, const long a[6])
 #endif
 }
 
-// Always passes six arguments, because the kernel ignores surplus arguments.
+// Always passes six arguments: the kernel ignores those that the call does not use.
 HIDDEN long syscall(long number, ...)
 {
     enum { MAX_ERRNO = 4095 };
@@ -180,7 +180,7 @@ HIDDEN uid_t geteuid(void)
     return (uid_t)RAW(SYS_geteuid, 0);
 }
 
-// Exits the process, because no call can be forwarded without dlsym.
+// Exits the process. Used if dlsym was not found, so that no call can be forwarded.
 static _Noreturn void exit_unsupported(void)
 {
     static const char text[] =
@@ -218,7 +218,7 @@ struct found_objects {
     bool has[OBJECTS];
 };
 
-// Returns true if the other objects cannot define functions that are needed.
+// Returns true if the remaining objects cannot define any function that is still missing.
 static bool is_complete(const struct found_objects *in)
 {
     return in->has[OBJECT_C] && in->has[OBJECT_LOADER] &&
@@ -284,8 +284,8 @@ static void find_all(void)
     __atomic_store_n(&libc.address, (const void *)libc.__errno_location, __ATOMIC_RELEASE);
 }
 
-// The C identifier differs from the symbol. libc's headers declare attributes for these functions
-// that do not hold before find_all.
+// The C identifier differs from the symbol: libc's headers declare the symbol with attributes that
+// are wrong before find_all has run.
 #define DEFINE(result, name, parameters, names)                                                    \
     static result boot_##name parameters                                                           \
     {                                                                                              \

@@ -1,7 +1,7 @@
 // The libc functions that the capture library calls.
 //
-// A preloaded library can override any libc function. The override may allocate, lock, or call
-// dlopen, which would deadlock inside malloc. Therefore the capture library imports nothing from
+// A preloaded library can override any libc function, and its version may allocate, lock, or call
+// dlopen. Inside malloc, that would deadlock. The capture library therefore imports nothing from
 // libc. libc.c defines, with hidden visibility, each libc function that the capture library calls:
 // either as a raw system call, or by forwarding to libc's own definition, which it finds in libc's
 // symbol table. string.c defines the functions that do not depend on libc.

@@ -27,7 +27,7 @@ bool object_contains(const struct object *o, const void *at, size_t bytes)
 static void read_dynamic(struct object *o, const ElfW(Dyn) * d, size_t n)
 {
     for (; n && d->d_tag != DT_NULL; n--, d++) {
-        // In every object but the vDSO, the loader has replaced the offsets with addresses.
+        // The loader has replaced the offsets with addresses in every object except the vDSO.
         uintptr_t value = d->d_un.d_ptr, at = value < o->base ? value + o->base : value;
         switch (d->d_tag) {
         case DT_SYMTAB:
@@ -77,7 +77,7 @@ void object_read_segments(struct object *o, const struct dl_phdr_info *info)
             o->end = to > o->end ? to : o->end;
         } else if (s->p_type == PT_GNU_RELRO) {
             o->relro_start = from & ~page;
-            o->relro_end = to & ~page; // rounded like in the loader
+            o->relro_end = to & ~page; // rounded to pages, as the loader does
         }
     }
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Valid while the object is loaded. In practice, use it inside a dl_iterate_phdr callback only.
+// Valid while the object is loaded, so use it only inside a dl_iterate_phdr callback.
 struct object {
     const char *path; // "" for the main program
     uintptr_t base, start, end;
@@ -20,7 +20,8 @@ struct object {
     size_t string_bytes;
     const uint32_t *gnu_hash;
     const ElfW(Half) * versions;
-    const ElfW(Rela) * relocations[2]; // [0]: of the procedure linkage table; [1]: all others
+    // [0]: slots of the procedure linkage table; [1]: all other slots
+    const ElfW(Rela) * relocations[2];
     size_t relocation_bytes[2];
 };
 

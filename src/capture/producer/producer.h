@@ -49,9 +49,9 @@ struct producer_stream {
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
-    // Equals `mask` while the process has a single thread, then 0.
+    // equals `mask` while the process has a single thread; 0 from then on
     uint32_t single_mask;
-    // The slow path and readings of the counter use the following members.
+    // Members that only the slow path and readings of the counter use.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
     uint64_t lost;       // calls dropped since the last record (--lossy)
     uint64_t last_stamp; // stamp of the last event on the slow path
@@ -67,7 +67,7 @@ _Static_assert(offsetof(struct producer_stream, first_word) == 64,
 #define PRODUCER_NO_EPOCH UINT64_MAX
 
 struct producer_thread {
-    // Threads do not share cache lines.
+    // Aligned so that threads do not share cache lines.
     _Alignas(64) struct producer_stream streams[2];
     uint32_t live; // 1 if the thread may record; 0 in a fork child
     uint32_t number, tid, parent;
@@ -199,7 +199,7 @@ enum {
     PRODUCER_UNNUMBERED = 255,
 };
 
-// The units of a region. A region whose place in the table is occupied by another region has no
+// Units of a region. If another region occupies the region's place in the table, the region has no
 // units.
 struct producer_region {
     _Atomic uint64_t number;          // 1 + the address of the region in regions, or 0
@@ -246,8 +246,8 @@ static inline void producer_compiler_fence(void)
 uint64_t producer_read_counter(struct producer_stream *stream)
     __attribute__((visibility("hidden")));
 
-// Reads the counter for an event at the address, and makes the thread the owner of the address.
-// Reads no counter for address 0, unless a reading is due. Preserves errno.
+// Reads the counter for an event at the address, and makes the thread the owner of the address. For
+// address 0, reads the counter only if a reading is due. Preserves errno.
 uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
     __attribute__((visibility("hidden")));
 
@@ -282,15 +282,15 @@ producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint
     return stream->ticks;
 }
 
-// Returns the ticks of the stream's next event, and reads the counter if necessary.
+// Returns the ticks of the stream's next event. Reads the counter if necessary.
 static inline uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
 {
     uint64_t due, ticks = producer_last_ticks(stream, address, &due);
     return due ? producer_read_for(stream, address) : ticks;
 }
 
-// Returns true at the end of a piece. The alignment of `pos` shows the end, so the fast path needs
-// no end pointer. Also returns true for NULL.
+// Returns true at the end of a piece, and for NULL. The alignment of `pos` shows the end, so the
+// fast path needs no end pointer.
 static inline bool producer_no_room(const uint64_t *pos)
 {
     return ((uintptr_t)pos & (SPOOL_PIECE_BYTES - 1)) == 0;
@@ -319,7 +319,7 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
 static inline __attribute__((always_inline)) struct producer_stream *
 producer_begin(uint32_t obstacles)
 {
-    // A handler that runs before the flag is set restores all state.
+    // If a handler runs before the flag is set, it restores all state that it changes.
     if (producer_unlikely(producer_tls.busy | obstacles))
         return NULL;
     producer_tls.busy = PRODUCER_WRITING;
@@ -377,8 +377,8 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 }
 
 // Like producer_put_sized, but also moves the base to the block, and adds a note if HT_CALLOC has a
-// count other than 1. Returns false if the caller must use producer_record; nothing has changed
-// then.
+// count other than 1. Returns false if the caller must use producer_record; in that case nothing
+// has changed.
 bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
     __attribute__((visibility("hidden")));
 
@@ -426,8 +426,8 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 
 // Call after producer_put_plain has returned false. Writes the record if only a reading of the
 // counter was due. Also writes the record if heaptape has attached to the process and the block was
-// certainly allocated after that. Returns false if the caller must use producer_record; nothing has
-// changed then.
+// certainly allocated since. Returns false if the caller must use producer_record; in that case
+// nothing has changed.
 bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
 
 // Stamps any event (ev->stamp is ignored) and records it in the shortest form that can represent
@@ -436,8 +436,8 @@ bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibi
 // fails: does nothing if tracing is off. Preserves errno. May wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
 
-// Sets the offset of struct rseq from the thread pointer. Call before the first event. Without this
-// call, thread switches are not detected.
+// Sets the offset of struct rseq from the thread pointer. Call before the first event. If it is not
+// called, thread switches are not detected.
 void producer_set_rseq(ptrdiff_t offset);
 
 // Counts a call to a real function. If the result is true, call producer_call_choose, which decides
@@ -489,7 +489,7 @@ bool producer_is_allocator(const void *address);
 bool producer_wants_maps(void);
 
 // Sets the function that returns the usable size of a block, or 0 if unknown. `kind` is the kind of
-// event that allocates or frees the block. Call before the first event. Without this call, no
+// event that allocates or frees the block. Call before the first event. If it is not called, no
 // usable sizes are recorded.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 
@@ -520,7 +520,7 @@ void producer_set_environment(char **environment);
 // first event does the same.
 void producer_start(void);
 
-// Call once, before main, when the C library has set environ. If this process started the recorder
+// Call once before main, after the C library has set environ. If this process started the recorder
 // itself (LD_PRELOAD alone), makes the programs that it executes join the session.
 void producer_alone_share(void);
 
@@ -577,9 +577,9 @@ void producer_set_bypass(const char *path);
 // Adds the path of an object whose malloc calls bypass the library, unless it is already listed.
 void producer_add_deepbound(const char *path);
 
-// Returns the spool's header if calls to other objects' malloc bypass this library and a child
-// process may be created to query that malloc. Otherwise returns NULL. Always returns NULL in a
-// sandbox and in a vfork child.
+// Returns the spool's header if some objects' malloc calls bypass this library and a child process
+// may be created to query their malloc. Otherwise returns NULL, and always in a sandbox or a vfork
+// child.
 struct spool_header *producer_malloc_query_header(void);
 
 // Returns true if the loader's lock may be held by a thread that no longer exists, because a
@@ -599,9 +599,9 @@ void producer_before_fork(void);
 // be mistaken for this child.
 void producer_after_fork(void);
 
-// Call before the program filters its system calls. Allocates all memory that recording may need,
-// so that recording makes no more system calls. `now` is true if this call installs the filter;
-// fork children then cannot start a recording. Returns the changes made, for
+// Call before the program filters its system calls. Allocates all memory that the recording may
+// need, so that it makes no system calls from then on. `now` is true if this call installs the
+// filter; fork children then cannot start a recording. Returns the changes made, for
 // producer_sandbox_refused.
 unsigned producer_before_sandbox(bool now);
 

@@ -117,8 +117,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     s->arguments[n++] = s->path;
     s->arguments[n++] = "record";
     s->arguments[n++] = "-q";
-    // Parse the value as in a session without a recorder. A --stacks option in HEAPTAPE_RECORD
-    // comes later and has precedence.
+    // Parse the variable as a session without a recorder does. A --stacks option in HEAPTAPE_RECORD
+    // follows it and takes precedence.
     struct spool_stacks ignored = {0};
     const char *stacks = find_variable(SPOOL_ENV_STACKS);
     if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" &&
@@ -213,7 +213,7 @@ static bool read_report(int fd, char *dir, size_t room)
 {
     size_t n = 0;
     long got = 1;
-    // The recorder's other processes may also hold the write end open, so stop at the NUL.
+    // The write end may also be open in other processes of the recorder, so stop at the NUL.
     while (n < room && got != 0 && (n == 0 || dir[n - 1])) {
         struct pollfd in = {.fd = fd, .events = POLLIN};
         struct timespec most = {.tv_sec = START_WAIT_S};

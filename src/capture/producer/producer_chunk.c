@@ -1,4 +1,4 @@
-// Chunks: allocates them, waits for the recorder to free them, hands them to the recorder.
+// Allocates chunks, waits for the recorder to free chunks, and hands full chunks to the recorder.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 enum {
-    WAIT_MS = 100,   // between checks that the recorder is alive
+    WAIT_MS = 100,   // between two checks that the recorder is alive
     LOOK_EACH = 256, // number of dropped events between checks that the recorder is alive
     // Maximum number of chunks for a sandboxed process. Without a recorder it has no other limit.
     MOST_FETCHED = 256,
@@ -54,8 +54,8 @@ static struct spool_chunk *pop_free(struct producer_process *p)
     return NULL;
 }
 
-// Returns the number of chunks that the process may hold now. The limit is high enough that the
-// recorder can free some of them when all are in use.
+// Returns the number of chunks that the process may use now. The limit is so high that the recorder
+// can free some chunks even when all of them are in use.
 static uint32_t chunk_limit(const struct producer_process *p)
 {
     uint32_t max = p->max_chunks,
@@ -216,7 +216,7 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
 {
     if (p->flags & SPOOL_NO_RECORDER)
         return "the spool is full";
-    // Do not check at every event dropped under --lossy, because the check is a system call.
+    // The check is a system call, so do not check at every event dropped under --lossy.
     if (producer_tls.thread->streams[0].lost % LOOK_EACH == 0 && !producer_has_recorder(p))
         return SPOOL_REASON_ENDED;
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
@@ -234,7 +234,7 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns)
 {
     for (;;) {
-        // Read this before the stack of free chunks, so that a chunk freed in between ends the wait
+        // Read before the stack of free chunks, so that a chunk freed after this line ends the wait
         // at once.
         uint32_t sequence = atomic_load_explicit(&p->header->free_sequence, memory_order_seq_cst);
         bool scarce = false;

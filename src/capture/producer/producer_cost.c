@@ -76,8 +76,8 @@ _Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has m
 bool producer_call_choose(void)
 {
     producer_tls.untimed = MIN_PERIOD;
-    // Do nothing while the thread is busy, like the fast path. The counter may be disabled, or the
-    // call may come from code other than the program's.
+    // Do nothing while the thread is busy, like the fast path: the counter may be disabled, or the
+    // caller may not be the program.
     if (producer_tls.busy)
         return false;
     uint32_t was = producer_enter(PRODUCER_WRITING);
@@ -85,8 +85,8 @@ bool producer_call_choose(void)
     const struct producer_stream *stream = &t->streams[0];
     bool chosen = stream->fast_epoch != PRODUCER_NO_EPOCH && !producer_no_room(stream->pos);
     if (chosen) {
-        // A program's calls may be periodic, so the interval is random: uniform from 1 to 2 *
-        // period - 1.
+        // A program may call the allocator periodically, so the interval is random: uniform from 1
+        // to 2 * period - 1.
         uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
         producer_tls.untimed = (int32_t)(bits * (2 * timing_period(t) - 1) >> 32);
     }

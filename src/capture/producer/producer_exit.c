@@ -49,9 +49,9 @@ void producer_thread_reap(struct producer_process *p)
     }
 }
 
-// Destructor of the key, called once per round of destructors. The thread still runs after the last
-// round, when the C library frees its per-thread blocks. Therefore the thread is only appended to a
-// list, and other threads check whether it has exited.
+// Destructor of the key, called once per round of destructors. After the last round, the thread
+// still runs and the C library frees its per-thread blocks. The destructor therefore only appends
+// the thread to a list, and other threads check whether the thread has exited.
 static void on_key_round(void *value)
 {
     if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&

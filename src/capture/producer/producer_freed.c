@@ -33,10 +33,10 @@ void producer_freed_stop(void)
         producer_munmap(table, TABLE_BYTES);
 }
 
-// Returns the number of state changes and resets. After each of them, blocks whose allocations are
-// not in the trace may be live at all addresses. Returns UINT64_MAX if the number does not fit in
-// an entry. Also returns UINT64_MAX until a reset is complete, because the recorder drops
-// allocations that it has drained, but keeps later frees of these blocks.
+// Returns the number of state changes and resets. After each of them, blocks whose allocation is
+// not in the trace may be live at any address. Returns UINT64_MAX if the number does not fit in an
+// entry, and while a reset is not complete: until then, the recorder drops allocations that it has
+// drained, but keeps later frees of these blocks.
 static inline uint64_t read_generation(const struct spool_header *h)
 {
     const struct spool_control *k = &h->control;
@@ -56,7 +56,7 @@ find_place(const struct spool_header *h, uint64_t address, struct freed_place *t
     if (!table || unit >> UNIT_BITS)
         return false;
     generation = read_generation(h);
-    // Few blocks start at odd multiples of 8. Their bits are in other entries.
+    // Few blocks start at odd multiples of 8. Other entries have the bits of these blocks.
     unit = unit >> 1 | (unit & 1) << (UNIT_BITS - 1);
     uint64_t region = unit >> PLACE_BITS, high = region >> PRODUCER_FREED_INDEX_BITS;
     // Heaps of threads start at multiples of a large power of two, so the index depends on all
@@ -84,7 +84,8 @@ void producer_freed_add(const struct spool_header *h, uint64_t address)
 void producer_freed_remove(const struct spool_header *h, uint64_t address)
 {
     struct freed_place at;
-    // If another thread replaces the entry now, an address of that thread is lost.
+    // If another thread replaces the entry at this point, the address that the thread added is
+    // lost.
     if (find_place(h, address, &at) &&
         atomic_load_explicit(at.entry, memory_order_relaxed) >> PRODUCER_FREED_PLACES == at.key)
         atomic_fetch_and_explicit(at.entry, ~at.bit, memory_order_relaxed);

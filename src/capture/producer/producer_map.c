@@ -45,7 +45,8 @@ static void *remap(void *from, size_t bytes, void *to)
     return (void *)syscall(SYS_mremap, from, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 }
 
-// Reserves `bytes` of address space, aligned to the size of a chunk. Returns NULL on failure.
+// Reserves `bytes` of address space, aligned to the size of a chunk. Returns NULL if there is not
+// enough.
 static char *reserve_space(size_t bytes)
 {
     size_t room = bytes + SPOOL_CHUNK_BYTES;
@@ -137,7 +138,7 @@ void producer_map_forget(struct producer_inherited *in)
     in->spool = NULL;
 }
 
-// Maps the next step together with the chunk before it, then unmaps that extra chunk.
+// Maps the next step together with the chunk before it, and then unmaps that chunk again.
 static bool map_next(struct producer_inherited *in, uint32_t step)
 {
     struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);

@@ -227,7 +227,7 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
-// Publishes the bounds of files that the last scan did not find any more.
+// Publishes the bounds of the files that the last scan no longer found.
 static void publish_gone(const struct producer_sites *sites)
 {
     uint64_t start = 0, end = 0;
@@ -242,8 +242,8 @@ static void publish_gone(const struct producer_sites *sites)
     atomic_store_explicit(&unwind_gone_bytes, end - start, memory_order_release);
 }
 
-// Returns a generation that no configuration of this process or its ancestors has used. At the
-// limit, the generation may have been used.
+// Returns a generation that no configuration of this process or its ancestors has used. If
+// generations have run out, the generation may have been used.
 static uint32_t next_generation(void)
 {
     producer_inherited.generations += producer_inherited.generations < CODEC_GENERATIONS - 1;
@@ -265,7 +265,7 @@ void producer_maps_start(struct producer_sites *sites)
 }
 
 // Selects the configuration's generation, so that sites in replaced code differ from sites in the
-// new code. If code is mapped at its old address again, its sites are the same as before.
+// new code. When code is mapped at its old address again, its sites are the old ones.
 static void change_configuration(struct producer_sites *sites, uint64_t change)
 {
     struct producer_configuration *all = sites->configurations;

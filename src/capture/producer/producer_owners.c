@@ -8,8 +8,8 @@ struct producer_region producer_regions[PRODUCER_REGIONS];
 // Number of regions with units.
 static _Atomic uint32_t mapped;
 
-// Set once memory for units is not available, because retrying would cost system calls at each
-// event.
+// Set when memory for units is not available, because every further attempt would cost system
+// calls.
 static _Atomic bool is_full;
 
 // Memory for the regions that a sandboxed process uses first, because such a process must not make
@@ -46,8 +46,8 @@ static uintptr_t units_before(uint64_t region)
     return region << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT);
 }
 
-// Maps the units of the address's region. Returns NULL if that is not possible, or if another thread
-// is mapping them. Then the event needs no unit: it has read the counter, and no earlier event at the
+// Maps the units of the address's region. Returns NULL if that fails or another thread is mapping
+// them. In both cases the event needs no unit: it has read the counter, and no earlier event at the
 // address has set the unit.
 static _Atomic uint8_t *map_units(uint64_t address)
 {
@@ -90,8 +90,8 @@ void producer_own(uint64_t address)
                               memory_order_relaxed);
 }
 
-// A thread gets the number of an ended thread. That is correct, because its readings are later than
-// all events of the ended thread.
+// A thread reuses the number of a thread that has ended. This is correct, because all of its
+// readings are later than the events of the ended thread.
 void producer_set_owner(const struct producer_thread *t, uint32_t sequence)
 {
     uint32_t number = t->index + 1 < PRODUCER_UNNUMBERED ? t->index + 1 : PRODUCER_UNNUMBERED;

@@ -6,7 +6,8 @@
 enum { NAP_NS = 200000 }; // interval between two checks for the plan
 #define PATIENCE_NS 100000000u
 
-// Returns true if only the recorder, which owns the session directory, can have written the file.
+// Returns true if only the owner of the session directory, which is the recorder, can have written
+// the file.
 static bool is_from_recorder(int fd, const char *dir)
 {
     struct stat file, of;

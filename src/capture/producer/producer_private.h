@@ -50,14 +50,14 @@ enum producer_state {
 struct producer_process {
     _Atomic uint32_t state; // enum producer_state
     uint32_t flags;         // enum spool_session_flags
-    bool slow;              // every event uses the slow path
-    bool measures;          // residency of big blocks is measured
+    bool slow;              // every event goes through the slow path
+    bool measures;          // the residency of big blocks is measured
     enum clock_kind clock;
     // pid of the image, set when the image starts. The events of a vfork child are therefore
     // recorded as events of its parent.
     uint32_t pid;
     struct spool_header *header;
-    uint32_t max_chunks; // copy of the header's value, which other processes may overwrite
+    uint32_t max_chunks; // copy of the header's field, which other processes may overwrite
     // Counters of unrecorded calls, or NULL if they are not counted. `counts` is the number of
     // counters, a power of two.
     struct spool_count *unrecorded;
@@ -71,14 +71,14 @@ struct producer_process {
     _Alignas(64) _Atomic uint64_t free_thread;
     _Atomic uint32_t fresh_threads; // threads [0, fresh_threads) have been used
     _Atomic uint32_t ending;        // head of the list of ending threads: index plus 1
-    _Atomic uint32_t full; // 1 if there was no memory for more thread states: do not try again
+    _Atomic uint32_t full; // 1 if a mapping for more thread states failed, so do not try again
     struct producer_residency_cost residency;
 };
 
-// A thread without space: all its events use the slow path. Never written to.
+// Thread without space, so all its events take the slow path. Never written to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
 
-// Data that a fork child needs from its parent. It is therefore in ordinary memory.
+// Data that a fork child needs from its parent, and which is therefore in ordinary memory.
 struct producer_inherited {
     _Atomic(struct producer_process *) process; // a wiped mapping
     // Pool of threads, in wiped mappings. NULL if not mapped.
@@ -86,7 +86,7 @@ struct producer_inherited {
     char dir[PRODUCER_MAX_PATH]; // session directory, or "" if the environment names none
     bool dir_known;
     char bypassed_by[512];        // object whose malloc the program calls, or ""
-    char library[512];            // path of libheaptape.so; "" if unknown
+    char library[512];            // path of libheaptape.so, or "" if unknown
     const char *heaptape;         // path of heaptape relative to the directory of `library`
     struct spool_stacks stacks;   // from the environment; used in a session without a recorder
     struct spool_session session; // copy; magic is 0 if there is no session
@@ -106,7 +106,7 @@ struct producer_inherited {
     char *place;
     bool forked;   // forked by a process that had, or may have had, several threads
     bool filtered; // system calls are filtered: a fork child cannot start a recording
-    bool sandbox;  // the program is setting up a sandbox, so nothing is measured any more
+    bool sandbox;  // the program is setting up a sandbox, so measure nothing from now on
     bool attached; // heaptape attached to the running program, or to an ancestor that forked it
     uint32_t recording;   // enum spool_recording: initial state of new spools
     uint32_t generations; // the highest value of unwind_generation so far
@@ -122,8 +122,8 @@ extern struct producer_inherited producer_inherited __attribute__((visibility("h
 
 // producer_state.c
 
-// Block all signals, and restore the mask. Make a system call, because pthread_sigmask does not
-// block the C library's internal signals.
+// Block all signals, and restore the mask. They use the system call, because pthread_sigmask leaves
+// the C library's internal signals unblocked.
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 
@@ -147,7 +147,7 @@ static inline void producer_request_readings(struct spool_header *h)
 // producer_owners.c
 
 // Makes the calling thread the owner of an address, after it has read the counter for an event at
-// the address. Does nothing for address 0, or in a process with a single thread. Preserves errno.
+// that address. Does nothing for address 0, or if the process has a single thread. Preserves errno.
 void producer_own(uint64_t address);
 
 // Sets producer_tls.owner. `sequence` is the value of readings->sequence.
@@ -171,8 +171,8 @@ const char *producer_env_value(const char *entry, const char *name);
 
 // producer_map.c
 
-// Returns true if the program's resource limits are too low to map `bytes` for an optional part of
-// the recording.
+// Returns true if the program's resource limits do not permit mapping `bytes` for an optional part
+// of the recording.
 bool producer_memory_is_scarce(size_t bytes);
 
 // Maps zeroed memory and stores its address in *to, unless *to is already set. The memory is zero
@@ -184,7 +184,7 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
-// Like producer_map_first, for a reserve of the user. Mapping a reserve needs only memory.
+// Like producer_map_first, but for a reserve of the user, which needs only memory.
 // PRODUCER_OPEN_CHUNKS chunks are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
@@ -211,7 +211,7 @@ static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *i
 // Wakes the recorder, which then examines the spool.
 void producer_wake_recorder(struct producer_process *p);
 
-// Returns true if a live recorder will drain words that are written after this call.
+// Returns true if a live recorder will drain the words that are written after this call.
 bool producer_has_recorder(const struct producer_process *p);
 
 // Turns tracing off for this process image. Stores `reason` in the spool's header if there is a
@@ -251,11 +251,11 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
 // producer_stream.c
 
-// Returns the maximum number of ticks (about 8 us) between two readings of the counter that does
-// not make the events in between early.
+// Returns the maximum distance in ticks (about 8 us) of two readings of the counter at which the
+// events in between do not count as early.
 uint64_t producer_usual_ticks(void);
 
-// Stamps an event and writes it to a stream that is not being written.
+// Stamps an event and writes it to a stream in which no record is being written.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev);
 
@@ -282,8 +282,8 @@ enum {
 };
 
 // The set of addresses at which a block was freed since heaptape attached to the process. A block
-// at such an address was allocated later, so its allocation is in the trace. The set may lose
-// addresses, but contains only addresses that were added. It is empty after the recording was
+// at such an address was allocated later, so its allocation is in the trace. Addresses may be
+// missing from the set, but every address in it was added. The set is empty after the recording was
 // paused, resumed or reset, and in a fork child.
 
 // Makes the set usable, unless memory is scarce.
@@ -308,12 +308,12 @@ static inline struct producer_thread *producer_thread_at(uint32_t index)
     return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
 }
 
-// Allocate a thread state from the pool, and return a state to the pool.
+// Allocate a thread state from the pool, and return a thread state to it.
 struct producer_thread *producer_thread_alloc(struct producer_process *p);
 void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 
-// Returns true if no more thread states are available. The events of a thread without a state then
-// cost no system calls.
+// Returns true if all thread states are in use. Events of threads without a state then make no
+// system calls.
 bool producer_thread_pool_is_full(const struct producer_process *p);
 
 // Returns true if some thread has not yet read its state, although it was created with this
@@ -330,7 +330,7 @@ void producer_thread_drop_all(struct producer_process *p);
 // children.
 void producer_thread_make_key(void);
 
-// Ensures that the key's destructor runs when the calling thread exits.
+// Makes sure that the key's destructor runs when the calling thread exits.
 void producer_thread_arm_key(void);
 
 // Records the exit of listed threads that no longer exist, and returns their states to the pool.
@@ -338,7 +338,7 @@ void producer_thread_reap(struct producer_process *p);
 
 // producer_follow.c
 
-// Returns true if the session records this process.
+// Returns true if this process belongs to the processes that the session records.
 bool producer_is_followed(const struct spool_session *session);
 
 // Returns true if the whole text matches the pattern, which may contain *, ? and [sets].
@@ -368,8 +368,8 @@ char **producer_environment(void);
 // NEW. Call with signals blocked.
 struct producer_process *producer_process_ready(void);
 
-// Reads up to `room` bytes of a file in /proc/self with one read(2). Returns the number of bytes,
-// or 0 on any error.
+// Reads up to `room` bytes of a file in /proc/self with a single read(2). Returns the number of
+// bytes, or 0 after any error.
 size_t producer_read_file(const char *path, char *to, size_t room);
 
 // producer_thread.c

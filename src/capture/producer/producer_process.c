@@ -24,8 +24,7 @@ enum {
 
 #define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
 
-// Makes a system call. libc's open is a cancellation point, and malloc must not be a cancellation
-// point.
+// Makes a system call: libc's open is a cancellation point, which malloc must not be.
 static int open_raw(const char *path, int flags)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
@@ -76,7 +75,7 @@ static void find_dir(struct producer_inherited *in)
     char **known = producer_environment();
     for (char **e = known; e && *e; e++)
         parse_variable(in, *e);
-    // Events may occur before the constructor.
+    // Events may occur before the library's constructor.
     if (!known) {
         size_t n = producer_read_file("/proc/self/environ", text, sizeof text - 1);
         for (char *e = text; e < text + n; e += strlen(e) + 1)
@@ -424,9 +423,9 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-// Drops the parent's spool in a fork child, because the mapping would keep the memory allocated
-// after the parent has exited. Does not drop the spool if a signal handler forked the child in the
-// middle of a record. That record is finished when the handler returns.
+// Drops the parent's spool in a fork child, because the mapping would keep its memory in use after
+// the parent has exited. Does not drop the spool if a signal handler forked the child in the middle
+// of a record. That record is finished when the handler returns.
 static struct parent drop_parent(struct producer_inherited *in, bool fork_was_seen)
 {
     struct parent parent = {0};
@@ -483,7 +482,7 @@ static bool create_spool(struct producer_process *p)
         return false;
     if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
         return false;
-    // After the end of an attached recording, events do not count as lost.
+    // Once an attached recording has ended, events do not count as lost.
     if (!producer_has_recorder(p))
         return !in->attached && producer_count_refused(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
@@ -514,8 +513,8 @@ static bool create_spool(struct producer_process *p)
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
                   producer_residency_start();
     // The recorder searches for new spools every 20 ms (every 100 ms if all processes are idle),
-    // which is the cheapest method for short-lived processes. Wake it only in two cases. The first case is a reserve, because other
-    // processes may be waiting for a reserve. The second case is the program that the recorder
+    // which costs short-lived processes least. Wake it only in two cases. The first is a reserve,
+    // for which other processes may be waiting. The second is the program that the recorder
     // started, or that started the recorder: the recorder then reads the program's thread names and
     // memory use.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
@@ -571,12 +570,11 @@ static void save_fork_state(void)
 {
     struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
-    // If the process has recorded nothing, the state inherited at the process's own fork is still
-    // valid.
+    // If the process has recorded nothing, the state it inherited at its own fork is still valid.
     if (!p || !p->header)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
-    // If the process is off, it may have disabled the counter.
+    // If the process is OFF, it may have disabled the counter.
     bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
@@ -657,7 +655,7 @@ void producer_start(void)
     producer_signals_restore(mask);
 }
 
-// Maps the state for another recording. The state is off. Returns NULL if out of memory, or if
+// Maps the state for another recording, with state OFF. Returns NULL if out of memory, or if
 // threads may still use the memory of the last recording.
 static struct producer_process *replace_idle(void)
 {
@@ -680,7 +678,7 @@ int producer_attach_prepare(void)
         p = replace_idle();
     if (!p)
         return ENOMEM;
-    // Another thread may already have searched for a session and found none.
+    // Another thread may have searched for a session already, without success.
     atomic_compare_exchange_strong(&p->state, &new, PRODUCER_OFF);
     return atomic_load(&p->state) == PRODUCER_OFF ? 0 : EALREADY;
 }
@@ -698,7 +696,7 @@ int producer_attach(const char *dir)
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     bool begun = start_recording(p);
-    // Threads have run without being recorded until now.
+    // Until now, other threads have run unrecorded.
     if (begun) {
         atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
         enable_counts(p);
@@ -836,7 +834,7 @@ void producer_add_deepbound(const char *path)
         atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct spool_header *h = p ? p->header : NULL;
     size_t n = strlen(path) + 1;
-    // If another thread is adding paths, it finds the same paths.
+    // A thread that adds paths at the same time finds the same paths.
     if (!h || atomic_exchange(&adding, true))
         return;
     uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);

@@ -16,7 +16,7 @@ enum {
     FIRST_PROBES = 16,
     PROBES = 32,
     RESERVED = 1, // address in an entry that is being filled in
-    // Pages per mincore call. The overhead of a call is as high as the cost of 2,000 pages.
+    // Pages per mincore call. The fixed cost of a call equals the cost of 2,000 pages.
     VECTOR_PAGES = 4096,
     // Pages per mincore call while another thread uses the vector. The buffer is then on the stack,
     // which may be a small signal stack.
@@ -30,8 +30,8 @@ enum {
     // millisecond).
     COST_SHARE = 200,
     COST_FREE = 1 << 21,
-    // A measurement that takes more ticks than these was interrupted. The additional time does not
-    // count, because the program pays nothing for it.
+    // A measurement that takes longer than this was interrupted. The excess does not count, because
+    // the program was not running.
     MAX_BLOCK_TICKS = 1 << 18,
     MAX_PAGE_TICKS = 1 << 7,
     // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of this
@@ -148,8 +148,8 @@ static struct residency_entry *find_entry(uint64_t address)
     return NULL;
 }
 
-// Removes the block and copies its data to *copy. Returns false if the block is unknown or another
-// thread removed it first.
+// Removes the block and copies its data to *copy. Returns false if the block is not in the table or
+// another thread removed it first.
 static bool remove_block(struct residency_entry *from, uint64_t address, struct block *copy)
 {
     if (!from)
@@ -230,8 +230,8 @@ struct residency_part {
     const unsigned char *resident;
 };
 
-// Calls `each` for each part of a range of pages. Returns false if the kernel does not report
-// residency.
+// Calls `each` for each part of a range of pages. Returns false if the kernel does not report which
+// pages are resident.
 static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages,
                       void (*each)(void *context, const struct residency_part *part), void *context)
 {
@@ -298,7 +298,7 @@ static void read_part(void *context, const struct residency_part *part)
     }
 }
 
-// Excludes pages that the kernel or the allocator filled with zeros. They are resident, but the
+// Excludes pages that the kernel or the allocator filled with zeros: they are resident, but the
 // program has not used them.
 static bool exclude_zeros(struct producer_process *p, uint64_t start, uint64_t pages,
                           struct measured *m)
@@ -349,7 +349,7 @@ static bool can_afford(struct producer_process *p, uint64_t size, uint64_t now)
     return true;
 }
 
-// Returns true in a sandbox, which may kill the program for an unexpected system call.
+// Returns true in a sandbox, where an unexpected system call may kill the program.
 static bool is_forbidden(const struct producer_process *p)
 {
     return !p->measures || producer_inherited.sandbox;
@@ -417,8 +417,7 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
     return !b->zeroed || exclude_zeros(p, start, pages, m);
 }
 
-// Records how long the previous value remained true. Call before writing a record of the used
-// bytes.
+// Records how long the previous value was valid. Call before writing a record of the used bytes.
 static void put_unchanged(struct producer_process *p, struct producer_thread *t,
                           struct producer_stream *stream, uint64_t address, uint64_t used,
                           uint64_t unchanged_at)
@@ -438,7 +437,8 @@ static void measure_block(struct producer_process *p, struct producer_thread *t,
     if (!b->chosen || is_forbidden(p))
         return;
     uint64_t bytes = page_bytes(), begun = begin_cost(p);
-    // If a fork child inherited the block, the parent chose it, so check the cost again.
+    // If a fork child inherited the block, its parent decided to measure it, so check the cost
+    // again.
     if (b->pid != p->pid && !can_afford(p, b->size, begun))
         return;
     bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
@@ -492,7 +492,7 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     if (!address || b.size < HT_BIG_BYTES)
         return;
     choose_block(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
-    // Add zeroed blocks even if they are not measured. After a realloc, their pages of zeros are
+    // Add zeroed blocks even if they are not measured: after a realloc, their pages of zeros are
     // still unused.
     if (b.chosen || b.zeroed)
         add_block(address, &b);
@@ -554,7 +554,7 @@ static uint64_t follow_block(struct producer_process *p, struct producer_thread 
     uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
              used = atomic_load_explicit(&at->used, memory_order_relaxed);
     if (seen == m.resident + 1) {
-        // Resident pages of zeros may be used later without changing the count.
+        // The program may still write to resident pages of zeros, which does not change the count.
         if (!b.zeroed || used == m.resident * bytes)
             atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
         return max;

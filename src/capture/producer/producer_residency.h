@@ -1,12 +1,12 @@
 // Measures how much a program uses its big blocks: how many pages of a block are resident, and how
 // many of these pages are not all zeros. A block is measured when it is freed or resized, or at
-// exit if it is still live. The result is in an HT_RESIDENCY record before the release. For some
-// blocks, further records show their use in between.
+// exit if it is still live. An HT_RESIDENCY record before the release contains the result. Some
+// blocks have further records in between.
 //
 // Blocks of HT_BIG_BYTES or more are kept in a table. A release reads a single byte to check that
-// its block is not in the table, which adds no branch to the fast path. Everything is lock-free.
-// Only the kernel reads pages of the program, so an unreadable page causes an error and not a
-// signal.
+// its block is not in the table, which adds no branch to the fast path. All functions are
+// lock-free. Only the kernel reads pages of the program, so an unreadable page causes an error
+// instead of a signal.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
 #define HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
 

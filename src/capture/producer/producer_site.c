@@ -62,8 +62,8 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
     t->stack_low = t->stack_high = UINTPTR_MAX; // no stack: do not search again
     if (!found)
         return;
-    // The C library places a thread's control block at the end of the thread's stack. The memory
-    // above may belong to another mapping, which can be unmapped.
+    // The C library places a thread's control block at the end of the thread's stack. Memory above
+    // it may belong to a mapping that another thread can unmap.
     uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
     if (m.grows) {
         t->stack_low = m.end - MAIN_STACK_BYTES;
@@ -276,8 +276,8 @@ static bool is_seen(uint64_t id)
 bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                              const void *caller, const void *frame)
 {
-    // Assume that this is the wrapper's frame. The check of at[1] fails if the compiler moved the
-    // call into a function that the wrapper calls.
+    // Assume that this is the wrapper's frame. The comparison of at[1] fails if the compiler moved
+    // the call into a function called by the wrapper.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
         !producer_site_choose(count * size)) {
@@ -383,7 +383,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
         atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
         atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
         return;
-    // Meanwhile, other threads may lose or miss IDs, whose sites are then defined again.
+    // In the meantime, other threads may lose or miss IDs, and then define their sites again.
     atomic_store_explicit(&sites->seen_mask, size * 4 - 1, memory_order_relaxed);
     for (uint32_t i = 0; i < size; i++) {
         uint64_t there = atomic_load_explicit(&sites->seen[i], memory_order_relaxed);

@@ -43,10 +43,10 @@ enum {
     PRODUCER_MAX_RANGES = 2048,
 };
 
-// A range of executable memory.
+// A range of executable addresses.
 struct producer_range {
     uint64_t start, end;
-    uint64_t file; // identifies the file, or 0 if there is no file
+    uint64_t file; // identifies the file; 0 without a file
     uint64_t bias; // start minus the offset in the file
     uint32_t scan; // number of the last scan that found the mapping
 };
@@ -75,7 +75,7 @@ struct producer_sites {
     uint64_t configuration; // sum of the hash changes of all replaced ranges
     struct producer_configuration configurations[PRODUCER_CONFIGURATIONS];
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
-    // Buffers, which may be too large for a thread's stack.
+    // Buffers that may be too large for a thread's stack.
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
     _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
     _Atomic uint32_t n_seen, growing;
@@ -128,7 +128,7 @@ static inline bool producer_site_seen(const struct producer_sites *sites,
 
 // Records a call that allocated a block of `count` elements, together with its site. Returns false
 // if the site is not defined or the block does not fit in the one-word form. The caller must then
-// use producer_record; nothing has changed.
+// use producer_record; in that case nothing has changed.
 bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                              const void *caller, const void *frame)
     __attribute__((visibility("hidden")));

@@ -11,7 +11,7 @@ const struct producer_thread producer_no_thread;
 _Thread_local struct producer_tls producer_tls = {
     .thread = (struct producer_thread *)&producer_no_thread};
 
-// The kernel requires this word before the abort handler of a critical section.
+// The kernel requires this word in front of the abort handler of a critical section.
 #if defined(__aarch64__)
 static const uint32_t signature[] = {0xd428bc00, 0};
 #else

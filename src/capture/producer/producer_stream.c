@@ -58,7 +58,8 @@ static void count_unread(struct producer_stream *stream, bool early)
     stream->unread += (uint64_t)words;
     if (early)
         atomic_fetch_add_explicit(&r->early_words, (uint64_t)words, memory_order_relaxed);
-    // All threads of the process write to the counters, so do not write at every reading.
+    // The counters are shared by all threads of the process, so do not write to them at every
+    // reading.
     if (!early && stream->unread < MAX_UNCOUNTED &&
         atomic_load_explicit(&r->unread_words, memory_order_relaxed))
         return;
@@ -66,9 +67,9 @@ static void count_unread(struct producer_stream *stream, bool early)
     stream->unread = 0;
 }
 
-// Returns the new mask. The distance between readings doubles if it takes less than a
-// quarter of the usual ticks, and halves if it takes more than half. Therefore usual variations do
-// not make events early.
+// Returns the new mask. The distance between readings doubles if it takes less than a quarter of
+// the usual ticks, and halves if it takes more than half. Ordinary variation therefore does not
+// make events early.
 static uint32_t next_mask(uint32_t mask, uint64_t ticks)
 {
     uint64_t usual = producer_usual_ticks();
@@ -122,7 +123,7 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// Returns the address whose order the event belongs to, or 0.
+// Returns the address that determines the event's order, or 0.
 static uint64_t ordered_address(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;

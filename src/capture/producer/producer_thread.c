@@ -18,7 +18,7 @@ static void start_thread(struct producer_process *p, struct producer_thread *t)
     producer_set_owner(t, atomic_load(&p->header->readings.sequence));
     if (p->clock != CLOCK_KIND_MONOTONIC)
         producer_begin_sparse(p, &t->streams[0], t->number == 0);
-    // This is the main thread, or the first thread of a fork child. It started with the process.
+    // This is the main thread, or the first thread of a fork child, so it started with the process.
     if (t->number == 0)
         return;
     const struct event ev = {.kind = HT_THREAD_START, .value = t->parent};

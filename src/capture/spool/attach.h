@@ -24,10 +24,9 @@
 //
 //       int heaptape_clear(void)
 // Frees everything that an ended recording allocated, while the other threads keep running. Since
-// heaptape_end, the caller must have stopped each other thread at least once outside the library's
-// code and without SPOOL_THREAD_WRITING. It must then have set that thread's `state` to the calling
-// thread's `state`. Returns 0, or EAGAIN if a thread that was created during the recording has not
-// started.
+// heaptape_end, the caller must have stopped each of these threads at least once, outside the
+// library's code and without SPOOL_THREAD_WRITING, and set its `state` to the calling thread's
+// `state`. Returns 0, or EAGAIN if a thread that was created during the recording has not started.
 //
 //       const struct spool_thread *heaptape_thread(void)
 // Returns the calling thread's struct.

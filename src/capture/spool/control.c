@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAIT_NS 20000000u // interval between checks that the recorder is alive
-// A live recorder repairs a truncated session within this many waits of WAIT_NS.
+#define WAIT_NS 20000000u // between two checks that the recorder is alive
+// If the recorder is alive, it repairs a truncated session within this many waits of WAIT_NS.
 #define REPAIR_NAPS 50
 // Timeout of the lock. After this time the holder is presumed dead, because the lock is held for a
 // few instructions only.

@@ -21,7 +21,7 @@
 
 enum {
     ENTRIES_MAX = 96,             // entries of a plan
-    ENTRIES_MAX_FIXUPS = 384,     // displacements in the area's code that refer to the object
+    ENTRIES_MAX_FIXUPS = 384,     // displacements in the area's code that point into the object
     ENTRIES_MAX_BYTES = 16,       // replaced bytes of a function
     ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the page size
     ENTRIES_JUMP_BYTES = 5,       // size of jmp rel32
@@ -29,7 +29,7 @@ enum {
     ENTRIES_JMP_REL32 = 0xe9,     // first byte of this jump
     ENTRIES_INT3 = 0xcc,          // fills bytes that are never executed
     ENTRIES_PAGE_BYTES = 4096,    // size of a page of the area
-    ENTRIES_NO_INSTRUCTION = 255, // in `moved`: no instruction starts at this byte
+    ENTRIES_NO_INSTRUCTION = 255, // in `moved`: this byte is not the first byte of an instruction
 };
 
 // Other functions that the library wraps. They have no event kind: X(number, SYMBOL, symbol). The
@@ -72,17 +72,18 @@ struct entries_entry {
     uint64_t at;         // address of the function, relative to the object's base
     uint32_t trampoline; // offsets in the area
     uint32_t stub;
-    uint32_t slot;     // a multiple of 8, not below code_bytes
-    uint16_t function; // event kind (event_table.h) or enum entries_control: selects the wrapper
-    uint16_t family;   // 0 for the names of libc and C++; other values: see src/record/entries/
-    uint8_t bytes;     // replaced bytes: whole instructions, including `keep`
-    uint8_t keep;      // bytes before the jump that stay: 0 or ENTRIES_ENDBR_BYTES
+    uint32_t slot; // a multiple of 8, not below code_bytes
+    // event kind (event_table.h) or enum entries_control, which selects the wrapper
+    uint16_t function;
+    uint16_t family; // 0 for the names of libc and C++; for other values, see src/record/entries/
+    uint8_t bytes;   // number of replaced bytes: complete instructions, including `keep`
+    uint8_t keep;    // bytes before the jump that stay: 0 or ENTRIES_ENDBR_BYTES
     // The function's arguments, if they differ from the arguments of the event's function; else all
     // 0. Each letter is an argument: p (block), s (size), c (count), a (alignment), f (flags of
     // jemalloc's mallocx), x (passed on). A plan contains functions with letters only on request
     // (`reordered` in struct entries_names).
     char arguments[6];
-    bool named; // a function of --wrap; its usable sizes come from the function of --wrap
+    bool named; // function of --wrap; usable sizes come from another function of --wrap
     uint8_t was[ENTRIES_MAX_BYTES]; // original contents of the replaced bytes, padded with 0
     // For each replaced byte, the offset of the moved instruction from `trampoline`, or
     // ENTRIES_NO_INSTRUCTION. A thread that is stopped at the replaced byte continues at the moved
@@ -93,14 +94,15 @@ struct entries_entry {
 // The area contains the code pages, followed by the pages with the slots. It is mapped at base +
 // place, or elsewhere within 2 GiB of the object. If the area is mapped D bytes above base + place,
 // the library subtracts D from the 32-bit displacement at each offset in `fixups`. Each of these
-// displacements refers to the object. The library also initializes the slots with the addresses of
-// the trampolines, and computes the jumps in the object.
+// displacements points into the object. The library also stores the addresses of the trampolines in
+// the slots, and computes the jumps in the object.
 struct entries_plan {
     uint64_t magic;
     int64_t place;       // relative to the object's base, a multiple of the page size
     uint64_t span;       // size of the object in memory: its end, relative to base
-    uint32_t code_bytes; // whole pages, at most ENTRIES_MAX_CODE
-    uint32_t area_bytes; // whole pages: code_bytes and at least one page for the slots
+    uint32_t code_bytes; // a multiple of the page size, at most ENTRIES_MAX_CODE
+    // a multiple of the page size: code_bytes and at least one page for the slots
+    uint32_t area_bytes;
     uint32_t n_entries, n_fixups;
     struct entries_entry entries[ENTRIES_MAX];
     uint32_t fixups[ENTRIES_MAX_FIXUPS];
@@ -139,8 +141,9 @@ bool entries_make_jump(const struct entries_entry *entry, uint64_t base, uint64_
                        uint8_t to[ENTRIES_MAX_BYTES]);
 
 // Returns the address where a thread that is stopped at `pc` must continue if the bytes of the
-// entry are replaced. If `pc` is outside these bytes, or the bytes at `pc` stay, this is `pc`.
-// Otherwise it is an address in the trampoline. Returns 0 if no instruction starts at `pc`.
+// entry are replaced. The address is `pc` itself if `pc` is outside these bytes or the bytes at
+// `pc` stay, and otherwise an address in the trampoline. Returns 0 if no instruction starts at
+// `pc`.
 uint64_t entries_move(const struct entries_entry *entry, uint64_t base, uint64_t area, uint64_t pc);
 
 #endif

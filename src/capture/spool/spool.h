@@ -48,7 +48,7 @@
 #define SPOOL_ENV_ATTACH "HEAPTAPE_ATTACH"
 
 enum {
-    // With 1 MiB chunks, an event costs twice as much, because the words do not stay in the L2
+    // With chunks of 1 MiB, an event costs twice as much, because the words fall out of the L2
     // cache (docs/design/capture.md).
     SPOOL_CHUNK_BYTES = 65536,
     SPOOL_CHUNK_HEADER_BYTES = 64,
@@ -66,8 +66,8 @@ enum {
     // threads wait for the recorder.
     SPOOL_BASE_CHUNKS = 24,
     SPOOL_CHUNKS_A_THREAD = 2,
-    // Number of full chunks that wakes the recorder. Each batch of the recorder costs the program
-    // time.
+    // Number of full chunks at which the recorder is woken. Each pass of the recorder costs the
+    // program time.
     SPOOL_CHUNKS_A_WAKE = 10,
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
@@ -203,7 +203,7 @@ struct spool_count {
     _Alignas(64) _Atomic uint64_t calls;
 };
 
-// A process does not read the counter at every event. These words request readings, and count the
+// A process does not read the counter at every event. These members request readings, and count the
 // events that did not read the counter.
 enum {
     SPOOL_READ_ALL = 1,          // bit of `sequence`: read the counter at every event
@@ -367,10 +367,10 @@ struct spool_session {
 enum { SPOOL_UNTRACED = 64, SPOOL_NAME_BYTES = 16 };
 struct spool_untraced {
     uint32_t pid;         // in the process's own pid namespace
-    _Atomic uint32_t why; // enum spool_refusal, or 0 before the entry is filled in
+    _Atomic uint32_t why; // enum spool_refusal, or 0 while the entry is not filled in
     char name[SPOOL_NAME_BYTES];
     uint32_t resource; // RLIMIT_* that caused the refusal
-    uint64_t limit;    // value of that limit, or 0 if no limit was the cause
+    uint64_t limit;    // value of that limit; 0 if no limit was the cause
     struct spool_count count;
 };
 

@@ -60,7 +60,7 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
         !unwind_read_word(c, at + SIGNAL_FP, &to->fp) ||
         !unwind_read_word(c, at + SIGNAL_PC, &to->pc) || (to->sp <= at && !c->window))
         return false;
-    to->pc++; // like a return address, which lies after the call
+    to->pc++; // plus 1, like a return address, which follows its call
     return true;
 }
 
@@ -149,7 +149,7 @@ static inline __attribute__((always_inline)) bool find_caller(const struct unwin
         cfa = of->sp + number;
         break;
     case WAY_UNKNOWN:
-        // Here, code was generated at run time or has no tables.
+        // The code here was generated at run time, or its object has no tables.
         if (of->fp < of->sp)
             return false;
         cfa = of->fp + number;
@@ -341,7 +341,7 @@ static inline void add_word(struct unwind_memory *m, uint32_t *n, uint64_t at, u
 // A walk. It consists of n innermost frames and the outermost `known` frames of the path.
 struct path_walk {
     uint32_t n, known;
-    bool ended; // reading more of the stack would not extend the walk
+    bool ended; // reading further up the stack would not extend the walk
 };
 
 // Replaces the path with the frames of the walk.

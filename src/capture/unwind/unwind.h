@@ -34,10 +34,10 @@ struct unwind_window {
     uint64_t words[UNWIND_WINDOW_BYTES / 8];
 };
 
-// A rule packed into 32 bits. It contains the way to compute the CFA (the stack pointer before the
-// call), and an operand of that computation in words. It also contains the distance in words from
-// the saved frame pointer of the caller up to the CFA, or 0 if the register is unchanged. The
-// return address is right below the CFA.
+// A rule packed into 32 bits: how to compute the CFA (the stack pointer before the call), an
+// operand of that computation in words, and the distance in words from the caller's saved frame
+// pointer up to the CFA, or 0 if the register is unchanged. The return address is right below the
+// CFA.
 enum {
     UNWIND_WAY_BITS = 3,
     UNWIND_SLOT_BITS = 6,
@@ -66,9 +66,9 @@ struct unwind_frame {
 
 // A frame of the current walk.
 struct unwind_walked {
-    struct unwind_frame *frame; // may have been replaced by another frame in the meantime
+    struct unwind_frame *frame; // another frame may have replaced it in the meantime
     uint64_t pc, sp;
-    const uint64_t *fp; // where the frame's frame pointer is stored
+    const uint64_t *fp; // where the frame pointer of the frame is stored
 };
 
 // A frame of the path. If the first n_words of `words` have not changed, this frame and all frames
@@ -77,7 +77,7 @@ struct unwind_place {
     struct unwind_frame *frame; // NULL if unused
     uint64_t pc, sp, fp, site;
     uint32_t n_frames, n_words;
-    bool needs_fp; // the frame pointer must also be `fp`
+    bool needs_fp; // if set, the frame pointer must also be `fp`
 };
 
 // A word of the stack, as it was when cached.
@@ -199,7 +199,7 @@ static inline uint64_t unwind_read(uint64_t at)
 // Method of finding a frame's caller. unwind_tables.c derives a rule from an object's tables, and
 // unwind.c applies it.
 enum unwind_way {
-    WAY_UNKNOWN, // there is no table: follow the frame pointer if it is plausible
+    WAY_UNKNOWN, // there is no table: follow the frame pointer if it looks valid
     WAY_SP,      // CFA = sp + number
     WAY_FP,      // CFA = fp + number
     // The function realigned its stack. The CFA is stored at fp + number, and the caller's fp at

@@ -44,7 +44,7 @@ static uint64_t get_long_leb(struct bytes *b, bool is_signed)
     return is_signed && shift < 64 && (byte & 64) ? v | ~0ull << shift : v;
 }
 
-// Optimized for values of one byte, which is the size of nearly all values.
+// Optimized for values of one byte, as nearly all values are.
 static inline uint64_t get_uleb(struct bytes *b)
 {
     return b->at < b->end && *b->at < 128 ? *b->at++ : get_long_leb(b, false);
@@ -128,8 +128,8 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
     const char *augmentation = (const char *)b.at;
     size_t n = strnlen(augmentation, (size_t)(b.end - b.at));
     (void)get_fixed(&b,
-                    // If the augmentation string is longer, its rest and the bytes after it are
-                    // unknown.
+                    // If the augmentation string is longer, the meaning of the rest and of the
+                    // bytes after it is unknown.
                     n < 8 ? n + 1 : 8);
     if (n >= 8)
         return false;
@@ -222,7 +222,7 @@ struct run {
     struct row row, first; // current row; row after the instructions of the common entry
     struct row states[MAX_STATES];
     unsigned n_states;
-    uint64_t at; // start of the current row
+    uint64_t at; // start address of the current row
     uint64_t pc; // address whose row is wanted
 };
 
@@ -389,8 +389,8 @@ static bool interpret_until(struct run *r, struct bytes b, uint64_t until)
 {
     while (b.at < b.end && !b.bad) {
         uint8_t op = *b.at++;
-        // Long functions contain thousands of instructions of two kinds: advance the location, and
-        // set the CFA offset.
+        // Long functions contain thousands of instructions of only two kinds: advance the location,
+        // and set the CFA offset.
         uint64_t end = op >> 6 == 1 ? r->at + (op & 63) * r->entry->code_factor : 0;
         if (op == 0x0e)
             set_cfa(&r->row, r->row.reg, (int64_t)get_uleb(&b));

@@ -3,7 +3,7 @@
 // and into linker options that make the link fail if a wrapper is missing.
 #include "trace/event/event_table.h"
 
-// Event classes whose functions are wrapped.
+// Classes of events whose functions are wrapped.
 #define EXPORT_ALLOC(symbol)  EXPORT(symbol)
 #define EXPORT_FREE(symbol)   EXPORT(symbol)
 #define EXPORT_RESIZE(symbol) EXPORT(symbol)

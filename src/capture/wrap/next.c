@@ -24,10 +24,11 @@ static _Atomic uint32_t arena_live; // number of blocks not freed yet
 
 static _Atomic uint32_t resolving, resolved;
 
-// The real functions. Instead of these, `next` may contain wrappers that recognize arena blocks.
+// The real functions. `next` may contain wrappers instead, which recognize blocks of the arena.
 static struct next real;
 
-// Looked up together with the functions, because a fork child must not wait for the loader's lock.
+// Looked up together with the other functions, because a fork child must not wait for the loader's
+// lock.
 static struct next_object libc_object;
 
 // The real functions, or their trampolines if they are redirected.
@@ -154,7 +155,7 @@ static bool is_path_of_injected(const char *path)
 
 bool next_is_injected(void)
 {
-    static _Atomic int known; // 0 before the first check; then 1 for no, 2 for yes
+    static _Atomic int known; // 0: not checked yet, 1: no, 2: yes
     struct next_object self;
     if (!known)
         known = next_object_of(&known, &self) && is_path_of_injected(self.path) ? 2 : 1;
@@ -315,8 +316,8 @@ static void look_up_functions(void)
     dl_iterate_phdr(count_object, NULL);
 }
 
-// Call functions of a redirected allocator that the wrappers call without PRODUCER_IN_ALLOCATOR. If
-// such a function calls another redirected function, the nested call is not an event.
+// Functions of a redirected allocator that the wrappers call without PRODUCER_IN_ALLOCATOR. These
+// versions set the bit, so that calls from one redirected function to another are not events.
 static void *marked_malloc(size_t size)
 {
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
@@ -465,7 +466,7 @@ bool next_is_loaded(const char *name)
 
 // State of the search for objects that call the real functions directly.
 struct deepbound_search {
-    size_t objects;                     // objects visited so far
+    size_t objects;                     // number of objects visited
     struct next_object allocator, libc; // objects that define the real functions
     bool found;                         // a direct call was found in the current object
 };

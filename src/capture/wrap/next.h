@@ -94,7 +94,7 @@ bool next_find(const char *symbol, void **to);
 // dlsym(RTLD_DEFAULT) may return a stub in an executable that is not position-independent.
 void *next_find_definition(const char *name, const void *except);
 
-// malloc_usable_size of the allocator in use. NULL if that allocator does not define it, even if
+// malloc_usable_size of the allocator in use, or NULL if the allocator does not define it, even if
 // another object does.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));
 

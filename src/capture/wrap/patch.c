@@ -102,7 +102,7 @@ static bool is_own(const struct object *o)
     return (uintptr_t)&patch >= o->start && (uintptr_t)&patch < o->end;
 }
 
-// Returns true for the loader, which calls its own functions and uses its own blocks only
+// Returns true for the loader, which calls only its own functions, and uses their blocks only
 // internally.
 static bool is_loader(const struct object *o)
 {
@@ -250,8 +250,8 @@ void patch_check_objects(void)
 {
     if (!atomic_load_explicit(&patched, memory_order_relaxed))
         return;
-    // This runs at every free. Reading CLOCK_MONOTONIC_COARSE takes a tenth of the time of
-    // CLOCK_MONOTONIC. It lags by a few milliseconds at most.
+    // Called at every free. Reading CLOCK_MONOTONIC_COARSE takes a tenth of the time of
+    // CLOCK_MONOTONIC, and the clock lags by a few milliseconds at most.
     uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE),
              last = atomic_load_explicit(&checked_ns, memory_order_relaxed);
     if (now - last < CHECK_NS || !atomic_compare_exchange_strong(&checked_ns, &last, now))

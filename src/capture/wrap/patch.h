@@ -13,7 +13,7 @@ bool patch_names_are_called(const struct spool_wrap *names);
 // function wrapped under another name, or NULL. Returns 0 or ENOMEM.
 int patch_install(void *(*find_named)(const char *name));
 
-// Lets patch_check_objects patch objects that are loaded after this call.
+// Lets patch_check_objects patch the objects that are loaded from now on.
 void patch_start_checks(void);
 
 // Restores all slots and stops the checks.

@@ -46,7 +46,7 @@ static struct redirect_function *find_function(uintptr_t at)
     return NULL;
 }
 
-// Objects that a plan is checked against.
+// Objects to compare with a plan.
 struct redirect_objects {
     const struct entries_plan *plan;
     uintptr_t base;

@@ -42,8 +42,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 // written). After an error, calls reach the real functions.
 int redirect_apply(struct entries_plan *plan, uintptr_t base);
 
-// redirect_start directs calls of the functions in the plans added since redirect_stop to the
-// wrappers. redirect_stop directs calls of all redirected functions to the real functions.
+// redirect_start sends the calls of the functions in the plans added since redirect_stop to the
+// wrappers. redirect_stop sends the calls of all redirected functions to the real functions.
 void redirect_start(void);
 void redirect_stop(void);
 

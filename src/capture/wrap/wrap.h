@@ -41,7 +41,7 @@ static inline bool wrap_operators_are_standard(void)
 // Frees a block with the real operator, after the call has been recorded.
 void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third);
 
-// Call the real functions. Measure the time if the call was chosen for timing.
+// Call the real functions. Measure the time if this call was chosen for timing.
 WRAP_COLD void *wrap_timed_malloc(size_t size);
 WRAP_COLD void wrap_timed_free(void *p);
 

@@ -18,8 +18,8 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
     uint8_t error = wrap_error(p, size);
     if (producer_put_retry(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
         return p;
-    // Fill in the event only when needed, because zeroing it takes longer than the rest of the
-    // usual case.
+    // Fill in the event only when needed, because zeroing it takes longer than the rest of the fast
+    // path.
     const struct event ev = {
         .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
     producer_record(&ev, caller);

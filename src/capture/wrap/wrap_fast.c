@@ -1,6 +1,6 @@
 // Wrappers for the most frequent calls: malloc, free and the plain C++ operators. This file is
 // compiled without frame pointers, and each function ends with a tail call. Rare cases are in other
-// functions, whose frames replace the wrapper's frame. Therefore the common case saves no
+// functions, whose frames replace the wrapper's frame. The common case therefore saves no
 // registers.
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"

@@ -19,7 +19,7 @@ enum {
     LONGEST_NAME = 32, // size of the longest name, with the terminating 0
 };
 
-static const char malloc_name[] = "malloc"; // all entries_malloc_names end with this
+static const char malloc_name[] = "malloc"; // all names in entries_malloc_names end with this
 
 static bool read_at(int fd, void *to, size_t bytes, uint64_t at)
 {
@@ -48,7 +48,7 @@ static size_t advance_for(char c)
     return sizeof malloc_name - (last ? (size_t)(last - malloc_name) + 1 : 0);
 }
 
-// Adds the names that end with the "malloc" at offset `i` in the piece.
+// Adds the names that end with the "malloc" at offset `i` of the piece.
 static void add_names(size_t i, uint64_t offset, struct places *to)
 {
     for (size_t k = 0; k < ENTRIES_PREFIXES && to->n < MAX_PLACES; k++) {
@@ -220,7 +220,7 @@ bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id)
 {
     char link[NAME_MAX + 1];
     int found = defines_malloc(executable, link);
-    // The recorder uses a debug file only if the file has the build ID.
+    // Without a build ID, the recorder would not use a debug file either.
     if (found >= 0 || !build_id)
         return found > 0;
     return debug_file_defines_malloc(open_debug_file(build_id)) || linked_file_defines_malloc(link);

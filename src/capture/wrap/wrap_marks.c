@@ -1,6 +1,5 @@
-// Wrappers for two groups of calls. Calls of the first group put a mark in the trace: the program's
-// own marks, and the allocator's statistics and tuning calls. Calls of the second group control the
-// recording.
+// Wrappers for two groups of calls. The first group puts a mark in the trace: the program's own
+// marks, and the allocator's statistics and tuning calls. The second group controls the recording.
 #include "capture/wrap/next.h"
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"

@@ -11,7 +11,7 @@
 
 enum { MAX_LIBRARIES = 16 };
 
-// An object that is loaded at startup, and stays loaded during the startup.
+// An object that is loaded at startup and stays loaded until the startup ends.
 struct own_object {
     uintptr_t base, start;
     const char *path;

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 // Detects that the program enters a sandbox. From then on, an unexpected system call, or reading
-// the time-stamp counter, may kill the program. Therefore the resources for recording are allocated
+// the time-stamp counter, may kill the program, so the resources for the recording are allocated
 // first.
 WRAPPER int prctl(int option, ...)
 {
@@ -157,10 +157,11 @@ static void start(void)
     errno = saved_errno;
 }
 
-WRAPPER __typeof__(*next.__libc_start_main) __libc_start_main; // in no header
+WRAPPER __typeof__(*next.__libc_start_main) __libc_start_main; // not declared in any header
 
-// The start files of the executable call this function after the constructors of all libraries. The
-// call of the real function is a tail call, so the wrapper is not in the stacks of the program.
+// The executable's startup code calls this function after the constructors of all libraries. It
+// ends with a tail call of the real function, so that the stacks of the program do not contain the
+// wrapper.
 WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, char **argv,
                               void (*init)(void), void (*fini)(void), void (*loader_fini)(void),
                               void *stack_end)
@@ -184,8 +185,8 @@ static bool has_sanitizer(void)
     return found;
 }
 
-// Is the first constructor of the process, because the library is linked with -z initfirst: the
-// C library is not initialized yet. glibc passes the arguments of main to constructors. Other C
+// Runs as the first constructor of the process, because the library is linked with -z initfirst.
+// The C library is not initialized yet. glibc passes the arguments of main to constructors. Other C
 // libraries may not, but have set environ.
 static __attribute__((constructor)) void on_load(int argc, char **argv, char **environment)
 {
