@@ -18,9 +18,9 @@
 
 enum {
     TICK_NS = 20000000,
-    // Limits after the second request to end: maximum duration of one write (one second).
+    // After the second termination request: maximum duration of one write (one second).
     MAX_TICKS_BLOCKED = 50,
-    MAX_TICKS = 1500, // limit after the second request to end: maximum duration of all writes
+    MAX_TICKS = 1500, // after the second termination request: maximum duration of all writes
 };
 
 static _Atomic int signals_seen; // number of termination requests
@@ -53,7 +53,7 @@ static void forward_signal(void)
     }
 }
 
-// Starts the timer at the second request to end. The timer limits the time for pending output.
+// Starts the timer at the second termination request. The timer limits the time for pending output.
 static void start_cancel_timer(void)
 {
     const struct itimerspec tick = {.it_value = {0, TICK_NS}, .it_interval = {0, TICK_NS}};
@@ -126,7 +126,7 @@ void record_launch_signals(struct record_launch *l)
         struct sigaction a = {.sa_handler = taken_over[i].handler};
         sigaction(sig, &a, &l->actions[i]);
         sigaddset(&ours, sig);
-        // Keep ignoring terminal signals under nohup or in a script's background job, where the
+        // Under nohup and in a script's background job, keep ignoring terminal signals, so that the
         // program and the recording continue.
         bool of_terminal = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
         if (of_terminal && l->actions[i].sa_handler == SIG_IGN)
@@ -297,11 +297,11 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
         return err_set(e, -ESRCH, "%ld: no such process", (long)to->pid);
     if (l->attached < 0)
         return err_set_errno(e, "process %ld", (long)to->pid);
-    // SIGINT is then meant for heaptape.
+    // From here on, SIGINT is meant for heaptape, not for the program.
     child_ended = to->report < 0;
     if (to->report < 0)
         return 0;
-    // The write does not block. It fails if the program has given up waiting.
+    // The write does not block. It fails if the program no longer waits.
     int rc = write(to->report, session_dir, n) == (ssize_t)n
                  ? 0
                  : err_set_errno(e, "process %ld", (long)to->pid);

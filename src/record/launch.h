@@ -27,8 +27,8 @@ struct record_launch {
 };
 
 // Installs signal handlers. The program handles SIGINT and SIGQUIT. SIGTERM and SIGHUP count as
-// termination requests. After the program has ended, SIGINT does too. From the second request on, a
-// write that takes longer than a second is cancelled (base/fio.h).
+// termination requests. After the program has ended, SIGINT counts as well. After the second
+// request, a write that takes longer than a second is cancelled (base/fio.h).
 void record_launch_signals(struct record_launch *l);
 void record_launch_signals_restore(struct record_launch *l);
 
@@ -54,10 +54,10 @@ void record_launch_find_root(pid_t pid, char *path);
 // has ended.
 bool record_launch_reap(struct record_launch *l, bool wait);
 
-// Updates the count of termination requests and forwards the first one to the program.
+// Updates the number of termination requests and forwards the first request to the program.
 void record_launch_forward(struct record_launch *l);
 
-// Stops recording and waits for the program, because a full disk must not end the program.
+// Stops recording and waits for the program: a full disk must not end the program.
 void record_launch_continue_untraced(struct record_launch *l, struct drain *c);
 
 #endif

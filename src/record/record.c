@@ -185,8 +185,8 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     return rc;
 }
 
-// Saves the facts for PROCESS_END and drops the spool. With goes_on, the process continues, so
-// keeps the spool to count its events.
+// Saves the data for PROCESS_END and drops the spool. If goes_on is set, the process continues, so
+// the spool is kept to count its events.
 static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
 {
     struct drain_spool *s = r->drain.spools[i];
@@ -345,8 +345,8 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     return rc;
 }
 
-// Writes a finished page map. Drops the map if its process has ended or the trace was restarted
-// meanwhile.
+// Writes a finished page map. Drops the map if its process has ended in the meantime or the trace
+// was restarted.
 static int write_pages(struct recorder *r, struct err *e)
 {
     struct buf payload = {0};
@@ -594,7 +594,7 @@ static bool is_over(struct recorder *r)
 static void *drain_as_backup(void *arg)
 {
     struct recorder *r = arg;
-    // A failure does not matter.
+    // Ignore failure: the priority only affects speed.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - BACKUP_UNNICE) < 0)
         errno = 0;
     pthread_mutex_lock(&r->draining);
@@ -634,7 +634,7 @@ static void end_backup(struct recorder *r)
         pthread_join(r->backup, NULL);
     }
     r->has_backup = false;
-    // Free this only after the join, because the backup thread also collects page maps.
+    // Free this only after the join: the backup thread also collects page maps.
     proc_watch_free(r->pages);
     r->pages = NULL;
 }
@@ -677,7 +677,7 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
                               .chunks_done = r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
-    // This is not needed for the batches of a program that does not fill chunks.
+    // A program that does not fill chunks never needs the backup thread, so do not wake it.
     if (r->active && !was_active && r->drain.chunks_done)
         pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
@@ -801,8 +801,8 @@ static void count_losses(struct recorder *r, struct trace_balance *b)
     b->lost_at_least |= r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened;
 }
 
-// Returns the balance up to now. Called at the end of the trace, and at the end of the program for
-// the result.
+// Returns the losses so far. Called at the end of the trace, and at the end of the program for the
+// result.
 static struct trace_balance current_balance(struct recorder *r)
 {
     const struct record_result *result = r->result;
@@ -863,7 +863,7 @@ static uint32_t session_flags(const struct record_settings *s)
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;
 }
 
-// A process of the tree has executed a program.
+// Called when a process of the tree has executed a program.
 static void plan_program(void *context, pid_t pid)
 {
     struct recorder *r = context;
@@ -938,7 +938,7 @@ static int run_recorder(struct recorder *r, struct err *e)
         errno = 0;
     if (rc == 0)
         rc = record_until_over(r, e);
-    // The passes during the detach see that the spool ends.
+    // Passes that run during the detach notice the end of the spool.
     bool ended_early = r->result->ended_early;
     if (r->visiting)
         end_visit(r);
@@ -955,8 +955,8 @@ static int run_recorder(struct recorder *r, struct err *e)
     record_launch_forward(&r->launch);
     r->result->cut_off = rc == -ECANCELED;
     rc = r->result->cut_off ? 0 : rc;
-    // The first SIGINT is the usual end of an attached recording. The recorder then completes its
-    // output.
+    // The first SIGINT is the normal way to end an attached recording. The recorder then completes
+    // its output.
     r->result->end_requests =
         is_visit(r) && !r->result->cut_off ? r->launch.signals : r->launch.terminations;
     r->result->wait_status = r->launch.wait_status;
@@ -989,7 +989,7 @@ int record_run(const struct record_settings *settings, struct output *out,
     record_launch_wake_on_signal(NULL);
     drain_check_refused(&r->drain, true);
     const struct trace_balance balance = current_balance(r);
-    // Include events after the end of the trace.
+    // Also count the events that came after the end of the trace.
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     result->unrecorded.balance = balance;

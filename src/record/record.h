@@ -21,7 +21,7 @@
 // A program that is already running.
 struct record_attach {
     pid_t pid; // 0 if the recorder starts the program
-    // If the program has started the recorder, the pipe on which to report the session. Otherwise
+    // The pipe on which to report the session, if the program has started the recorder. Otherwise
     // -1.
     int report;
     // If `pid` is set and `report` is -1, the duration of the recording. If it is 0, the recording
@@ -68,7 +68,8 @@ struct record_result {
     int wait_status; // if `exited`: status as from wait(2)
     bool full;       // recording ended at max_bytes, and the program continued
     int stopped_by;  // signal that ended the recording, or 0
-    bool cut_off; // the signal came while the output accepted no data, so the trace is incomplete
+    // the signal arrived while the output accepted no data, so the trace is incomplete
+    bool cut_off;
     // Number of requests to end the recording; from the second on, nothing waits for output.
     int end_requests;
     uint32_t processes;
@@ -76,8 +77,8 @@ struct record_result {
     uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
     struct trace_losses losses;         // losses in all processes
-    struct trace_balance balance;       // some of the sums; unrecorded.balance contains all
-    struct trace_unrecorded unrecorded; // missed processes, and the balance of the trace; owned
+    struct trace_balance balance;       // only some of the sums; unrecorded.balance has all of them
+    struct trace_unrecorded unrecorded; // missed processes, and the losses in the trace; owned
     struct attach_result visit;         // result of attaching to a running program
     // Report on the redirection of functions in started programs.
     struct entries_report entries;

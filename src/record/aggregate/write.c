@@ -19,7 +19,7 @@ struct job;
 struct counting {
     struct job *job;
     const struct trace_process *of; // owned by the trace reader
-    struct buf facts; // payload of the PROCESS frame; facts from PROCESS_END are appended later
+    struct buf facts; // payload of the PROCESS frame; fields of PROCESS_END are appended later
     struct aggregate_counts counts;
 };
 

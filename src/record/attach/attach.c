@@ -233,8 +233,8 @@ static int call_function(struct caller *c, uint64_t function, const uint64_t arg
     if (rc < 0)
         return rc;
     *result = r.rbx;
-    // Instead of sigreturn, makes a system call without effect, and then begins sigreturn again:
-    // the kernel would forget how to restart the call that the stop has interrupted.
+    // Makes a system call without effect instead of sigreturn, and then begins sigreturn again.
+    // Otherwise the kernel would forget how to restart the call that the stop interrupted.
     r.rip = c->sigframe.back;
     r.orig_rax = SYS_mmap;
     r.rsi = 0, r.rdx = PROT_NONE;
@@ -603,10 +603,10 @@ static bool release_threads(const struct caller *c, const struct leave_what *in,
 }
 
 // Frees the memory of the ended recording, if all threads leave it in time. All threads are stopped
-// meanwhile: a thread that is interrupted while the others compete for the CPUs may be inside each
-// time. A thread may not stop soon, because it has no CPU or waits for a vfork child, or may wait in
-// the library. The time for it to stop (up to STOP_NS), and the time that all threads run between two
-// tries, double.
+// during each attempt: if they competed for the CPUs, one of them might be inside the library
+// whenever it is interrupted. A thread may be slow to stop because it has no CPU or waits for a
+// vfork child, and it may wait inside the library. The time to stop (up to STOP_NS) and the time
+// that all threads run between two attempts therefore double each time.
 static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -1054,13 +1054,13 @@ static void become_tracer(void)
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    // Raise the priority, because threads of the process are stopped during the task. A failure
-    // does not matter.
+    // Raise the priority, because threads of the process are stopped during the task. Ignore
+    // failure.
     setpriority(PRIO_PROCESS, 0, PRIO_MIN);
 }
 
-// Removes the breakpoint that a killed child has left, because it would kill the process. The thread
-// that made calls restores itself when its call returns.
+// Removes a breakpoint that a killed child has left, because the breakpoint would kill the process.
+// The thread that made calls restores itself when its call returns.
 static void clean_up(pid_t pid, struct attach_breakpoint *b)
 {
     struct remote r;

@@ -3,9 +3,9 @@
 //
 // One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
 // call. This thread makes the calls on a separate stack and then continues where it was stopped.
-// The other threads are stopped for a few milliseconds meanwhile. A child of the recorder controls
-// the threads while the recorder drains. If the child is killed, the thread restores itself
-// (docs/design/capture.md).
+// During the calls, the other threads are stopped for a few milliseconds. A child of the recorder
+// controls the threads while the recorder drains. If the child is killed, the thread restores
+// itself (docs/design/capture.md).
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 
@@ -40,12 +40,12 @@ struct attach_how {
     const struct spool_wrap *names; // names of additional functions to wrap, or NULL
 };
 
-// What attach_begin and attach_end do for the caller. May be NULL.
+// Callbacks of attach_begin and attach_end. May be NULL.
 struct attach_meanwhile {
-    void (*call)(void *context); // called repeatedly while they wait
+    void (*call)(void *context); // called repeatedly during waits
     void *context;
-    // Held while they fork, or NULL. Threads that allocate memory hold it, too: in the child, a lock
-    // of AddressSanitizer's allocator would stay locked.
+    // Held during forks, or NULL. Threads that allocate memory must hold it, too: otherwise a lock
+    // of AddressSanitizer's allocator could stay locked in the child.
     pthread_mutex_t *allocating;
 };
 

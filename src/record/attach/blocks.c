@@ -337,7 +337,7 @@ static int open_pagemap(const struct heap_walk *w)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Returns true if the page was ever written. The kernel would map other pages if they were read.
+// Returns true if the page was ever written. Reading any other page would make the kernel map it.
 static bool is_touched(struct mapped *m, uint64_t at)
 {
     const uint64_t present_or_swapped = 3ull << 62;

@@ -8,7 +8,7 @@
 #include <time.h>
 
 enum {
-    RUN_NS = 30000,        // duration of the first try, some hundred calls of malloc
+    RUN_NS = 30000,        // duration of the first try: a few hundred calls of malloc
     MOST_RUN_NS = 1000000, // duration of the longest try
     TRIES = 16,            // tries of each duration
     WAITS = 4, // tries after which a thread in a system call is considered to be waiting
@@ -70,7 +70,7 @@ struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *i
     bool good = all;
     for (size_t i = 0; good && i < n; i++)
         good = run_outside(t, in, i, until, &all[i]);
-    // A thread that ran may have started another one.
+    // A thread that ran may have started another thread.
     if (good && t->n == n)
         return all;
     free(all);

@@ -18,8 +18,8 @@ struct leave_what {
 
 // Moves all threads, which must be stopped, out of the code described by `in`. Returns the
 // registers of the threads, in order; the caller must free them. Returns NULL if out of memory, or
-// if a thread could not leave in time or is waiting in the kernel. Some threads may be running
-// then.
+// if a thread could not leave in time or is waiting in the kernel. In that case, some threads may
+// be running.
 struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in,
                                    uint64_t most_ns);
 

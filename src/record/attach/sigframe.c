@@ -113,7 +113,7 @@ static void fill_fpstate(uint8_t *to, const struct iovec *xstate)
     memcpy(to, xstate->iov_base, bytes);
     memcpy(&used, to + FX_BYTES, sizeof used);
     memcpy(&sw.features, to + SW_BYTES, sizeof sw.features);
-    // The kernel refuses a state that is larger than the space that the thread has.
+    // The kernel rejects a state that is larger than the space reserved for the thread.
     if (sw.features >> TILES & 1 && !(used >> TILES & 1) &&
         __get_cpuid_count(0xd, TILES, &size, &begin, &c, &d) && begin > FX_BYTES && begin < bytes) {
         bytes = begin;

@@ -24,7 +24,7 @@ struct sigframe {
 };
 
 // Writes the code. A thread that executes the code continues with these registers and this signal
-// mask, and restarts the system call that the registers are in. Returns 0 or a negative errno.
+// mask, and restarts the system call that was interrupted, if any. Returns 0 or a negative errno.
 int sigframe_begin(struct sigframe *f, const struct remote *r,
                    const struct user_regs_struct *registers, uint64_t mask, struct err *e);
 

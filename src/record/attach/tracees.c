@@ -25,7 +25,8 @@ enum { NAP_NS = 500000 };
 enum { TOGETHER_NS = 20000000 }; // time for all threads to stop together
 enum { SYSCALL_STOP = 0x80 };    // PTRACE_O_TRACESYSGOOD
 
-enum { SEIZE_TRIES = 3 }; // number of tries if the kernel refuses for no apparent reason
+// number of attempts if the kernel fails a PTRACE_SEIZE for no apparent reason
+enum { SEIZE_TRIES = 3 };
 
 static void wait_for_event(void)
 {
@@ -451,7 +452,8 @@ bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
     bool in_time = true;
     for (;;) {
         size_t who;
-        // Request all stops before waiting. Also stop threads that are created meanwhile.
+        // Request all stops before waiting, and also stop the threads that are created during the
+        // wait.
         for (size_t i = 0; i < t->n; i++)
             tracees_interrupt(t, i);
         in_time = clock_monotonic_ns() - start < most_ns;

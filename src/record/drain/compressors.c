@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    // Number of waiting bundles at which a helper encodes. A helper leaves the last waiting bundle
-    // to the writing thread, which has a higher priority.
+    // Number of waiting bundles from which on a helper encodes. A helper leaves the last waiting
+    // bundle to the writing thread, which has a higher priority.
     HELP_BUNDLES = 2,
     HELP_WORDS = 1 << 12, // size of a bundle that is worth a wake-up
     HELPER_NICE = 5, // relative to the main thread, so that other programs and the drain run first
@@ -132,7 +132,7 @@ static void *run_helper(void *arg)
 {
     struct compressors *l = arg;
     struct trace_writer w;
-    // A failure does not matter.
+    // Ignore failure: the priority only affects speed.
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, (id_t)getpid()) + HELPER_NICE);
     trace_writer_init(&w, l->settings.out, l->settings.codec, l->settings.level);
     pthread_mutex_lock(&l->mutex);

@@ -45,8 +45,7 @@ void compressors_put(struct compressors *l, struct bundle *p);
 bool compressors_work(struct compressors *l, struct bundle **oldest);
 
 // If the backlog is full, encodes a waiting bundle and returns true. Called by the backup thread
-// only. Programs wait for space in the backlog then, and the priority of the backup thread is not
-// lower than theirs.
+// only, whose priority is not lower than the programs': they wait for space in the backlog.
 bool compressors_help(struct compressors *l);
 
 // Recycles a bundle that was written.

@@ -63,7 +63,7 @@ struct drain_spool {
     uint64_t exe_device, exe_inode;
     unsigned plans;     // number of requests for plans
     bool left;          // heaptape tried to detach from the process
-    bool dead;          // the process writes no more, so the next drain reads everything
+    bool dead;          // the process no longer writes, so the next drain reads everything
     const char *broken; // why the contents are corrupt, or NULL
     // Start of the period during which threads have waited for chunks and no chunk could be
     // drained, or 0.
@@ -143,7 +143,8 @@ struct drain {
     size_t candidates_capacity;
     uint64_t *copy;
     uint32_t gone_wakeups; // number of wake-ups counted in dropped spools
-    // Number of chunks that the last drain found DONE. It shows how much the recorder lags.
+    // Number of chunks that the last drain found DONE. A high number means that the recorder lags
+    // behind.
     uint32_t chunks_done;
     uint32_t n_refused;            // number of processes whose spools could not be mapped
     struct drain_refused *refused; // refused spools that have not been counted yet

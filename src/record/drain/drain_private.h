@@ -20,7 +20,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s);
 int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,
                      const struct drain_sink *sink, struct err *e);
 
-// Tells whether the first half of a realloc was kept. Set between the two halves.
+// Whether the first half of a realloc was kept. Set between the two halves.
 enum drain_resizing {
     DRAIN_RESIZING_NONE = 0,
     DRAIN_RESIZING_KEPT = 1,

@@ -73,7 +73,7 @@ int encoder_flush(struct encoder *n, struct err *e);
 
 bool encoder_has_work(struct encoder *n);
 
-// Returns true if the backlog is full. The caller must stop draining then, so that the programs
+// Returns true if the backlog is full. The caller must then stop draining, so that the programs
 // wait.
 bool encoder_is_full(struct encoder *n);
 

@@ -101,7 +101,8 @@ static bool is_known(const struct find_list *l, const struct find_function *f, u
 
 // Adds the code of functions that consist of a jump, because, for example, an allocator's strdup
 // may enter the code of malloc without the jump. Skips code that is itself a function in the list.
-// Also skips code to which functions with several names jump, because its event is not known.
+// Also skips code that several functions with different names jump to, because the event of such
+// code is not known.
 static void add_targets(const struct entries_image *i, struct find_list *l)
 {
     size_t n = l->n;

@@ -79,7 +79,7 @@ static void place_area(struct draft *d)
     memset(p->code, ENTRIES_INT3, sizeof p->code);
 }
 
-// Adds an entry to the draft. Returns the reason if the function is refused.
+// Adds an entry to the draft. If the function cannot be redirected, returns the reason.
 static enum entries_reason add_entry(struct draft *d, const struct find_function *f)
 {
     struct entries_plan *p = d->plan;

@@ -47,7 +47,7 @@ struct entries_names {
     // Functions that the user named, or NULL. If a function also belongs to a family in `families`,
     // it stays in that family.
     const struct spool_wrap *wrap;
-    // The object is the executable in which names of `wrap` that begin with "0x" are addresses.
+    // The object is the executable. Names of `wrap` that begin with "0x" are addresses in it.
     bool addresses;
     // Bits 1 << ENTRIES_FAMILY_*.
     uint32_t families;

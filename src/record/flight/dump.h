@@ -6,9 +6,9 @@
 #include "record/flight/ring.h"
 
 struct dump_source {
-    struct trace_reader *reader;    // has read all frames that were dropped from the ring
-    struct converter *converter;    // has converted all of these frames
-    const struct flight_ring *ring; // the later frames, in order, except PROCESS frames
+    struct trace_reader *reader;    // positioned after the frames that were dropped from the ring
+    struct converter *converter;    // has converted all dropped frames
+    const struct flight_ring *ring; // the frames after these, in order, except PROCESS frames
     const char *reason;
 };
 

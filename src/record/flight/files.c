@@ -85,7 +85,7 @@ int flight_files_add(struct flight_files *f, const char *path, const char *trigg
     return 0;
 }
 
-// Waits 10 ms. Returns true, and notes the running command, if the end was requested.
+// Waits 10 ms. If the end was requested, prints a note about the running command and returns true.
 static bool is_end_requested(const struct flight_files *f)
 {
     const struct timespec nap = {.tv_nsec = 10000000};

@@ -29,8 +29,9 @@ struct flight_files {
 // file is not removed before its command has ended. Returns 0, or -ENOMEM.
 int flight_files_add(struct flight_files *f, const char *path, const char *trigger);
 
-// If the command of a file has ended, runs the command for the next file. With `wait`, waits until
-// the last command has ended or FLIGHT_FILES_END is pending; then notes the command that is running.
+// If the command of a file has ended, runs the command for the next file. If `wait` is set, waits
+// until the last command has ended or FLIGHT_FILES_END is pending. In the latter case, prints a
+// note about the running command.
 void flight_files_reap(struct flight_files *f, bool wait);
 
 void flight_files_release(struct flight_files *f);

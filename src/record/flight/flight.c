@@ -84,8 +84,8 @@ static int write_dump(struct flight *f, struct written *w)
     return rc < 0 ? rc : closed;
 }
 
-// Starts a dump in a forked process, which has a copy of the current state. Therefore the recorder
-// never waits.
+// Starts a dump in a forked process, which has a copy of the current state, so the recorder never
+// waits.
 static void begin_dump(struct flight *f)
 {
     f->requested = false;

@@ -17,7 +17,7 @@ int part_choose_process(void *context, const struct trace_process *p, struct con
 enum { PART_FORK_NS = 500000000 };
 
 struct part_start {
-    struct trace_reader *reader; // has read the preceding frames
+    struct trace_reader *reader; // positioned after the frames that precede the part
     struct converter *converter; // has converted all of these frames
     const char *dumped;          // reason of the dump, or NULL for a segment
     uint64_t segment;            // number of the segment, or 0 for a dump
@@ -51,7 +51,7 @@ struct part {
 int part_begin(struct part *p, const struct part_start *from, struct output *out, struct err *e);
 
 // Writes an item. The process numbers in the item are the numbers in the recording. In a segment,
-// do not call this for EVENTS and PROCESS_END frames; use the functions below for these. In a
+// EVENTS and PROCESS_END frames are not written by this function, but by the functions below. In a
 // segment, call it for a PROCESS frame only after the converter has read the frame.
 int part_item(struct part *p, const struct trace_item *item);
 

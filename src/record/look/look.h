@@ -1,7 +1,8 @@
-// A look at the memory of a running process from outside: the owners of its resident pages, and the
-// state of glibc's malloc. Stops no thread, writes nothing, and reads no page that is not resident.
+// Examines the memory of a running process from outside: the owners of its resident pages, and the
+// state of glibc's malloc. Such a look stops no thread, writes nothing, and reads no page that is
+// not resident.
 //
-// The process changes its memory during the look. Figures that contradict each other are dropped.
+// The process changes its memory during the look. Values that contradict each other are dropped.
 // look_heap.lost_bytes counts the memory whose blocks are unknown for this reason.
 #ifndef HEAPTAPE_LOOK_LOOK_H
 #define HEAPTAPE_LOOK_LOOK_H

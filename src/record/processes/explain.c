@@ -257,7 +257,7 @@ static bool has_environment(pid_t pid)
     return at && strtoull(at, NULL, 10) != 0;
 }
 
-// Checks the environment. Sets *seen if the environment was read; the process had not ended then.
+// Checks the environment. Sets *seen if the environment was read, so the process had not ended yet.
 static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // exec accepts 2 MiB by default

@@ -1,4 +1,4 @@
-// Facts about the machine and the processes that a trace contains.
+// Data about the machine and the processes of a trace.
 #ifndef HEAPTAPE_RECORD_FACTS_H
 #define HEAPTAPE_RECORD_FACTS_H
 
@@ -10,11 +10,11 @@
 // Returns 0, or -ENOMEM.
 int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv);
 
-// Sets the facts for PROCESS and PROCESS_END. Release with trace_process_release. Returns 0, or
-// -ENOMEM.
+// Sets the fields of PROCESS and PROCESS_END frames. Release with trace_process_release. Returns 0,
+// or -ENOMEM.
 int facts_process(struct trace_process *p, const struct drain_spool *s);
 
-// Adds the facts of a process that has ended to the result.
+// Adds the data of a process that has ended to the result.
 void facts_add(struct record_result *result, const struct trace_process *p);
 
 // Sets recorded_from and recorded_to if only part of the process's lifetime was recorded. Requires

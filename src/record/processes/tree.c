@@ -27,7 +27,7 @@ enum {
     RECEIVE_BYTES = 4 << 20, // size of the receive buffer, if permitted
     STACK_BYTES = 256 << 10, // small, because address space may be limited
     UNNICE = 10,
-    SETTLED = 2,          // number of tree_settle calls by which a spool must have been found
+    SETTLED = 2,          // number of tree_settle calls after which a spool must have been found
     MAX_IMAGES = 1 << 16, // images that were missed or are running
 };
 
@@ -322,8 +322,8 @@ static int receive_event(struct tree *t, struct proc_event *event)
 static void *listen_to_kernel(void *arg)
 {
     struct tree *t = arg;
-    // Raise the priority, because programs may run for only a few hundred microseconds. A failure
-    // does not matter.
+    // Raise the priority, because programs may run for only a few hundred microseconds. Ignore
+    // failure.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - UNNICE) < 0)
         errno = 0;
     struct pollfd of[] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->stop, .events = POLLIN}};
@@ -474,8 +474,8 @@ void tree_settle(struct tree *t)
     pthread_mutex_unlock(&t->mutex);
 }
 
-// Waits until all events up to now have been processed, at most 10 ms. Does not wait for later
-// events, because other processes may fork continuously. Returns with the mutex held.
+// Waits until all events so far have been processed, at most 10 ms. Does not wait for later events,
+// because other processes may fork continuously. Returns with the mutex held.
 static bool catch_up(struct tree *t)
 {
     enum { MAX_NAPS = 200 };

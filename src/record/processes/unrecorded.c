@@ -182,8 +182,8 @@ static void forget_ended(struct unrecorded *u)
     u->n = n;
 }
 
-// If /proc belongs to another pid namespace, in which the program's pid is unknown, returns the
-// recorder's pid in /proc, else 0.
+// Returns the recorder's pid in /proc if /proc belongs to another pid namespace, where the
+// program's pid is unknown. Otherwise returns 0.
 static pid_t find_outer_pid(void)
 {
     char text[32];

@@ -26,7 +26,7 @@ struct proc_turns {
     uint32_t number;
     pid_t pid;
     uint64_t rss_bytes;
-    // Number of due processes in the previous pass, and up to now in this pass.
+    // Number of due processes in the previous pass, and so far in this pass.
     unsigned competing, counted;
     uint64_t rest_until_ns; // no map begins before this time
 };
