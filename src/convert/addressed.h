@@ -17,7 +17,7 @@ struct addressed_call {
     uint32_t thread, tid; // numbered as in the trace
     bool failed;          // the call neither allocated nor freed anything
     bool earlier;         // the block at ev.ptr existed before the recording
-    // The recording lacks this free; it is inserted because the address was allocated again.
+    // The recording lacks this free, which was inserted because the address was allocated again.
     bool added;
 };
 

@@ -16,7 +16,7 @@ struct fork {
     struct heap heap;
 };
 
-// A process. A process that is not wanted is ordered without a sink, and only up to its last fork.
+// A process. If it was not chosen, it is ordered without a sink, and only up to its last fork.
 struct process {
     struct convert_sink sink;
     struct order *order;     // NULL if the process was skipped or is finished

@@ -67,7 +67,7 @@ enum {
 
 struct convert_result {
     bool cut_off;       // the recording is truncated: only its beginning was converted
-    struct err cut;     // the place where the trace ends, if cut_off is set
+    struct err cut;     // offset where the trace ends, if cut_off is set
     uint64_t end_stamp; // end of the recording or, if the trace is truncated, the last watermark
 };
 
@@ -82,8 +82,8 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
 void convert_free(struct converter *c);
 
 // Converts an item returned by trace_next. The caller may pass frames that announce a process
-// before their turn. Returns 0, or a negative errno without a message; the error may come from a
-// sink.
+// earlier than the preceding frames. Returns 0, or a negative errno without a message; the error
+// may come from a sink.
 int convert_feed(struct converter *c, const struct trace_item *item);
 
 // Advances to the watermark of the last complete batch. Call at the end of the trace.

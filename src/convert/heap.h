@@ -5,7 +5,7 @@
 
 #include "convert/order/order.h"
 
-// The allocation of a slot's block. The order does not store these facts.
+// How the block of a slot was allocated. The order does not store this.
 struct heap_note {
     uint64_t size, stamp;
     uint32_t site; // number of the site within the order, or 0 if unknown

@@ -17,7 +17,7 @@ struct order_call {
     uint64_t ptr, result; // addresses, as in struct event
     uint64_t notes[HT_NOTES];
     uint32_t thread, tid; // numbered as in the trace
-    // Not recorded: a block that existed before the recording, or a free that was lost.
+    // This call was not recorded: the block existed before the recording, or its free was lost.
     bool added;
 };
 

@@ -10,7 +10,8 @@
 
 enum {
     ORDER_NO_THREAD = 0xffffffff,
-    ORDER_MAX_DEPENDENCIES = 4, // per op: on the thread's creation, the block and the slot
+    // dependencies of an op: on the thread's creation, the block and the slot
+    ORDER_MAX_DEPENDENCIES = 4,
     ORDER_PENDING = 4, // pending reallocs per thread; they nest when signal handlers call realloc
     ORDER_RECENT = 64, // number of a thread's latest ops whose stamps are stored
     ORDER_BATCH = 64,  // ops passed to the sink at a time
