@@ -25,7 +25,7 @@ enum { BY_SITE_FREES_WEIGH = 4 };
 struct by_site_totals {
     uint64_t calls, bytes; // number of allocations, and their requested bytes
     uint64_t peak_blocks,
-        peak_bytes;                   // when the sum of the live bytes of all sites was at its peak
+        peak_bytes;                   // at the peak of the sum of all sites' live bytes
     uint64_t live_blocks, live_bytes; // at the end of the pass
     // Resized blocks are not counted. If sites are sampled, this is an estimate that includes
     // resized blocks.
@@ -50,7 +50,7 @@ extern const uint64_t by_site_lives_ns[BY_SITE_LIVES - 1], by_site_lives_events[
 // A site's allocations in one thread and size class (usage_size_class).
 struct by_site_part {
     uint32_t site, thread, size_class;
-    // `peak`: when the live bytes of all sites together were at their peak.
+    // `peak`: at the peak of the sum of all sites' live bytes.
     struct usage_count all, live, peak;
     struct usage_count freed[BY_SITE_LIVES];
     uint64_t seen_peak; // as in by_site_totals

@@ -85,7 +85,7 @@ const char *const coverage_runtime_names[] = {
 static enum coverage_runtime runtime_of(const char *path)
 {
     static const struct {
-        const char *start; // of the base name
+        const char *start; // start of the base name
         enum coverage_runtime runtime;
     } objects[] = {{"python3", COVERAGE_PYTHON},
                    {"libpython3", COVERAGE_PYTHON},

@@ -45,7 +45,7 @@ struct coverage {
     // One allocation is sampled per this many bytes; 0 if all allocations are recorded.
     uint64_t sample_bytes;
     struct coverage_bytes all, reached;
-    // Allocated by library constructors, before the program's first allocation.
+    // Bytes allocated by library constructors, before the program's first allocation.
     struct coverage_bytes loading;
     struct coverage_interpreted interpreted[COVERAGE_RUNTIMES];
     struct coverage_object *objects; // sorted by coverage_finish

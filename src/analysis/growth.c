@@ -20,8 +20,8 @@ enum {
 #define SAW_SHARE                   0.1 // swing of a saw-tooth, as a share of the highest level
 #define PREDICTED_OFF               0.3 // max. error of the predicted growth, as a share
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
-#define TAU_MIN                     0.05  // share of the duration
-#define TAU_MAX                     4.0   // share of the duration
+#define TAU_MIN                     0.05  // shortest time constant, as a share of the duration
+#define TAU_MAX                     4.0   // longest time constant, as a share of the duration
 #define CONFIDENCE_95               1.96
 
 #define HT_X(symbol, name, meaning) name,

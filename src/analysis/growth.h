@@ -36,7 +36,7 @@ struct growth_point {
 struct growth {
     enum growth_shape shape;
     double span_ns;                 // time between the first and the last point
-    double first_bytes, last_bytes; // low level in the first and in the last part of the time
+    double first_bytes, last_bytes; // low level in the first and in the last part of the run
     double grown_bytes;             // last_bytes minus first_bytes
     double swing_bytes;             // highest level minus lowest level
     double bytes_per_s;             // slope of the line through the low levels

@@ -10,7 +10,8 @@ enum { SITE_USES_SHORT_EVENTS = 8 }; // maximum lifetime of a short-lived block
 
 struct site_use {
     uint64_t freed, short_lived,
-        remote; // number of blocks that were freed, short-lived, and freed by another thread
+        // numbers of freed blocks, of short-lived blocks, and of blocks freed by another thread
+        remote;
     // Blocks that were freed right after their thread allocated a larger block at the same site.
     // The larger block has at most four times the size. std::vector and std::string grow in this
     // way. Counts the bytes of the smaller blocks.

@@ -73,7 +73,7 @@ struct usage_thread {
     uint64_t remotely_freed; // blocks of this thread that other threads freed
     uint64_t live_bytes;     // current live bytes
     uint32_t tid;            // 0 if unknown
-    char name[16];           // most recent kernel name, or ""
+    char name[16];           // latest name of the thread in the kernel, or ""
 };
 
 // Blocks allocated by thread `from` and freed or resized by thread `to`.

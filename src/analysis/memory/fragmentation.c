@@ -130,7 +130,7 @@ static int add_pieces(struct finding *f, const struct placed_block *b)
     uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
     uint64_t first = b->address / page_bytes, last = end / page_bytes;
     if (end < b->address)
-        return 0; // the address is implausible
+        return 0; // the address is not valid
     if (first == last)
         return add_piece(f, b, first, b->bytes);
     int rc = add_piece(f, b, first, page_bytes - b->address % page_bytes);

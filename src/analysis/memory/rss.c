@@ -23,7 +23,7 @@ struct rss_reading {
     struct moment *moments;
     size_t n, capacity;
     uint32_t process;         // chosen process
-    struct slice_point point; // a time is converted to a stamp
+    struct slice_point point; // time points are converted to stamps
     // Chosen moment, or NULL if the point has not been reached.
     const struct moment *at;
     bool over;                            // the blocks at the chosen moment are complete
@@ -84,8 +84,7 @@ static int keep_chosen(void *context, struct trace_pages *p, uint32_t frame)
     return 1;
 }
 
-// Returns true if the frame has the highest RSS, or if it is one of the wanted frames that are
-// spread over the run.
+// Returns true if the frame has the highest RSS, or if it is one of the frames that are spread over
 // the run.
 static bool is_spread(const struct rss_reading *r, uint32_t frame)
 {
@@ -135,7 +134,7 @@ static int by_process(const void *a, const void *b)
     return x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
 }
 
-// Keeps only the moments of the wanted process, or of the process with the highest RSS, sorted by
+// Keeps only the moments of the chosen process, or of the process with the highest RSS, sorted by
 // stamp.
 static void choose_process(struct rss_reading *r)
 {
@@ -187,7 +186,7 @@ static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
     return clock_to_ns(since << s->stamp_shift, s->clock_hz);
 }
 
-// Passes the wanted moments that precede the stamp to the caller.
+// Passes the chosen moments before the stamp to the caller.
 static int pass_moments(struct rss_reading *r, uint64_t stamp)
 {
     int rc = 0;
@@ -291,7 +290,7 @@ static int keep_moments(struct rss_reading *r, struct err *e)
     return rc;
 }
 
-// Finds the process and its moments. Reads the maps of the wanted moments.
+// Finds the process and its moments. Reads the maps of the chosen moments.
 static int find_moments(struct rss_reading *r, struct err *e)
 {
     *r->to = (struct rss){.name = r->file->in.name};

@@ -97,7 +97,7 @@ static int put_block(struct rss_heap *heap, struct rss_block *b,
     };
     uint64_t bytes = b->size ? b->size : 1, end = b->address + bytes - 1;
     if (!b->address || end < b->address) {
-        b->address = 0; // the address is implausible
+        b->address = 0; // the address is not valid
         return 0;
     }
     int rc = note_heap(heap, b);

@@ -201,8 +201,8 @@ static int choose_candidates(struct unexplained_search *s)
     return rc;
 }
 
-// Marks the memory of a block as explained. Returns false if the process cannot reach the limits
-// any more.
+// Marks the memory of a block as explained. Returns false if the process can no longer reach the
+// limits.
 static bool explain(struct unexplained_candidate *c, uint64_t address, uint64_t bytes)
 {
     uint64_t number = address >> GRANULE_SHIFT,

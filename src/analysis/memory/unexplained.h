@@ -8,7 +8,7 @@
 
 enum {
     UNEXPLAINED_MIN_BYTES = 10 << 20,
-    UNEXPLAINED_MIN_PERCENT = 10, // of the resident memory
+    UNEXPLAINED_MIN_PERCENT = 10, // percentage of the resident memory
 };
 
 // Memory of a process in the page map with the most resident anonymous memory.

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    MAX_RANGES = 1 << 22, // limit per file; a file with more ranges would be implausible
+    MAX_RANGES = 1 << 22, // limit per file; no real file has more ranges
     MAX_DEPTH = 256,      // limit on the nesting of DIEs
 };
 
