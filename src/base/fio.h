@@ -19,7 +19,7 @@ struct input {
     const char *name;    // name for messages, borrowed from the caller of input_open
     uint64_t offset;     // offset of the next byte that input_read returns
     uint64_t size_bytes; // size of a regular file, 0 if unknown (pipe)
-    // bytes that input_peek has read; input_read has returned the first ahead_taken of them
+    // bytes that input_peek has read, of which input_read has returned the first ahead_taken
     struct buf ahead;
     size_t ahead_taken;
 };

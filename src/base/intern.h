@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Empty if all zero. Strings are borrowed until intern_release.
+// A zeroed struct is empty. Strings are borrowed until intern_release.
 struct intern {
     // Maps the hash of a string to the number of the string. Strings with the same hash use
     // consecutive keys.

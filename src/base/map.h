@@ -10,7 +10,7 @@ struct map_cell {
     uint64_t key, value; // value is 0 if the cell is empty
 };
 
-// All zero is an empty map.
+// A zeroed struct is an empty map.
 struct map {
     struct map_cell *cells;
     size_t n, capacity; // capacity is a power of two

@@ -123,7 +123,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     return rc < 0 ? rc : call_placed(s, thread, slot);
 }
 
-// Updates the facts about the slot's block. Called for ops outside the part as well.
+// Updates the state of the slot's block. Called for ops outside the part as well.
 static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {

@@ -130,7 +130,8 @@ int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workl
 int slice_drop(struct slice *s, uint32_t thread)
 {
     struct slice_thread *t = &s->threads[thread];
-    // If a thread has no ops in the part yet, its numbers in the part start at its next op.
+    // As long as the part has no op of the thread, the thread's numbers in the part start at its
+    // next op.
     return t->in_part ? number_from(t, t->read) : 0;
 }
 
