@@ -11,9 +11,9 @@
 // Memory is not compared if one of these limits is exceeded.
 enum {
     FEW_SAMPLES = 5,
-    // denominator: at most this fraction of the peak live bytes may be live at the first sample
+    // at the first sample, at most 1/EARLY_PART of the peak live bytes may be live
     EARLY_PART = 4,
-    OVERMAPPED_PART = 10, // denominator: at most this fraction of the samples may be overmapped
+    OVERMAPPED_PART = 10, // at most 1/OVERMAPPED_PART of the samples may be overmapped
 };
 
 // Returns live bytes after `event` calls in the workload's order, interpolated between known

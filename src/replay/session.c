@@ -74,8 +74,8 @@ static void report_read(void *context, uint64_t ops)
     progress_update(context, ops);
 }
 
-// Returns the expected number of ops, and copies the facts about the recorded program from the
-// summary.
+// Returns the expected number of ops, and copies what the summary states about the recorded
+// program.
 static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
 {
     struct workload_summary summary;

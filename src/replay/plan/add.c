@@ -469,7 +469,7 @@ static int add_realloc(struct pending_op *a)
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
-// Returns a kind of call whose blocks free_kind can free.
+// Returns the kind of a call that allocates blocks which free_kind can free.
 static unsigned preexisting_kind(const struct plan_slot *slot)
 {
     switch (slot->free_kind) {

@@ -84,7 +84,7 @@ enum {
     // more precise.
     PLAN_SECTION_CALLS = 8,
     PLAN_SECTION_BYTES = 16384, // bytes allocated and freed
-    PLAN_SECTION_PART = 32, // denominator: at least this fraction of the peak of live bytes so far
+    PLAN_SECTION_PART = 32,     // at least 1/PLAN_SECTION_PART of the peak of live bytes so far
 };
 
 // State that keeps threads as close together as they were when recorded; see couple.c.
@@ -136,7 +136,7 @@ struct plan {
     int64_t live, peak;
     uint64_t preexisting_bytes;
     uint64_t max_block_bytes;
-    bool preexisting_by[HT_KIND_LIMIT]; // kinds of call that allocate preexisting blocks
+    bool preexisting_by[HT_KIND_LIMIT]; // by kind: the call allocates preexisting blocks
     // With facts.one_thread: the recorded thread of the last op, whether that thread has exited,
     // and the highest thread number + 1.
     uint32_t current, n_threads;

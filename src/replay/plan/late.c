@@ -19,7 +19,7 @@ enum {
     // A block counts as late if a sample has less memory by at least this much. The kernel counts
     // resident pages per thread or CPU, and adds several dozen to the total at a time.
     SLACK_BYTES = 512 << 10,
-    SLACK_PART = 32, // denominator of a fraction of the used bytes
+    SLACK_PART = 32, // plus 1/SLACK_PART of the used bytes
 };
 
 static uint64_t unused_bytes(const struct plan_slot *slot)

@@ -14,7 +14,7 @@
 enum {
     FIRST_CHUNK_WORDS = 64, // 20,000 threads with a few calls each then use 10 MB
     MAX_CHUNK_WORDS = 32768,
-    MAX_CHUNK_SHARE = 64, // denominator of a fraction of a window
+    MAX_CHUNK_SHARE = 64, // at most 1/MAX_CHUNK_SHARE of a window
     FILE_STEP_WORDS = 1 << 20,
 };
 

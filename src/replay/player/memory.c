@@ -271,7 +271,8 @@ void player_sample(uint64_t events, uint64_t live_change, bool keep)
     uint64_t live =
         atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) +
         live_change;
-    // A thread that frees blocks of other threads may be counted before these threads.
+    // The sum may be negative for a short time: a thread that frees blocks of other threads may be
+    // counted before those threads.
     if ((int64_t)live < 0)
         live = 0;
     note_peak(live);

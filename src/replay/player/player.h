@@ -243,8 +243,8 @@ void player_release_threads(void);
 void player_start_thread(const struct player_thread *parent, uint32_t number);
 void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds the thread's figures to the results
-// Joins all threads, except threads that outlive the recording, which have made their calls by
-// then.
+// Joins all threads except those that outlive the recording, which have made all their calls at
+// this point.
 void player_join_all(void);
 void player_end_threads(void); // joins the threads that outlive the recording
 
