@@ -143,7 +143,7 @@ const struct command cmd_convert = {
             {"Convert the process with the highest peak of live bytes to gcc.htw",
              "heaptape convert gcc.ht"},
             {"Convert the process 4711", "heaptape convert -o cc1.htw --pid 4711 gcc.ht"},
-            {"Convert each process to a file of its own",
+            {"Convert each process to a separate file",
              "heaptape convert --pid all -o gcc-%p.htw gcc.ht"},
         },
     .options = options,

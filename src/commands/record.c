@@ -740,8 +740,8 @@ static bool selects_started_by_program(const void *fields, int operands)
     return operands == 0 && !o->pid && !o->collect && read_attach(&ignored);
 }
 
-// HEAPTAPE_RECORD may contain options for several programs. Therefore these options have no effect
-// instead of causing an error.
+// HEAPTAPE_RECORD may contain options for several programs, so options that do not apply are
+// ignored instead of causing an error.
 #define SOURCE_OPTIONS "allocator|duration|walk|wrap"
 
 // Selects the processes to record. `run` completes the settings and returns 0, or an exit code
@@ -817,7 +817,7 @@ const struct command cmd_record = {
              "heaptape record -o gcc.ht -- gcc -O2 -c big.c"},
             {"Record call stacks, to find the code that allocates",
              "heaptape record --stacks=16 -o program.ht -- ./program"},
-            {"Watch a service for days in a file of some MiB, and see what grows",
+            {"Watch a service for days in a file of a few MiB, and see what grows",
              "heaptape record --aggregate -o service.hta --pid 4711\nheaptape stat --by site --weight growth service.hta"},
         },
     .options = options,

@@ -181,7 +181,7 @@ static int run_reduce(const void *fields, int argc, char **argv)
 static const struct command_word words[] = {
     {"glibc: peak_rss/peak_live > 2", "figures of 'replay --json' and numbers"},
     {"malloc.p999 > 50us", "the time of a call: mean, p50, p99, p999 or max"},
-    {"verify, crash, hang", "the replay fails like that of the input"},
+    {"verify, crash, hang", "the replay fails in the same way as with the input"},
     {0},
 };
 

@@ -14,7 +14,7 @@
 
 // Groups of figures. X(group, keys) is called for each group. `keys` are the keys of the JSON
 // object that contains the figures, each followed by a dot. stat_json.c, usage_json.c and
-// sites_json.c write each group at its place.
+// sites_json.c write each group where it belongs.
 // clang-format off
 #define STAT_FIGURES_GROUPS(X) \
     X(EVENTS, "") \
@@ -214,7 +214,7 @@
       "slots: the largest number of blocks that the workload addresses at a time") \
     X(order_repaired, "repaired", COUNT, INTEGER, ORDER, PAGE, ALWAYS, LESS, \
       "events reordered", "events reordered", \
-      "events whose order differs from that of their timestamps") \
+      "events whose order differs from the order of their timestamps") \
     X(order_ambiguous, "ambiguous", COUNT, INTEGER, ORDER, PAGE, ALWAYS, LESS, \
       "ambiguous order", "ambiguous order", \
       "events whose order could not be proved") \

@@ -123,7 +123,7 @@ struct verdict_facts {
     X(retained, true, "the same amount of free memory, which the allocator keeps for later allocations") \
     X(fills, false, "live bytes grow by at least 1 MiB, more and more slowly") \
     X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit") \
-    X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime that has a heap of its own (Java, Node.js, Python, PHP, …)") \
+    X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime with its own heap (Java, Node.js, Python, PHP, …)") \
     X(mappings, false, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
     X(unknown_blocks, false, "pages of the heap without recorded blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are not known; or the blocks of a running process cannot be read") \
     X(sawtooth, false, "live bytes rise by at least 1 MiB and fall back") \
@@ -159,7 +159,7 @@ struct verdict {
     char remedy[VERDICT_REMEDY_BYTES]; // "" if nothing can be done
     double saves_bytes;                // resident bytes that the remedy can save; NAN if unknown
     enum verdict_sureness sure;
-    // A sentence that says why the verdict is not sure; "" if it is sure.
+    // A sentence that explains why the verdict is uncertain; "" if it is certain.
     char because[VERDICT_BECAUSE_BYTES];
 };
 

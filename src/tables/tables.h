@@ -82,7 +82,7 @@ enum tables_type {
 #define TABLES_SAMPLES(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \
     X(TIME, "time_ns", INTEGER, "ns", "as events.time_ns; NULL without timestamps") \
-    X(RSS, "rss_bytes", INTEGER, "bytes", "resident memory of the process, with that of heaptape in it") \
+    X(RSS, "rss_bytes", INTEGER, "bytes", "resident memory of the process, including heaptape's")        \
     X(ANON, "anon_bytes", INTEGER, "bytes", "anonymous resident memory: heap and stacks")
 
 // Calls X(SYMBOL, name, meaning) for each table.
