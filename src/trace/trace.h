@@ -1,4 +1,8 @@
 // Contents of a raw trace, format version 1: docs/reference/trace-format.md.
+//
+// Each thread of a process image writes records into a stream of 64-bit words. A segment is a run
+// of consecutive words of a stream. A stamp is the time of an event in units of 2^stamp_shift
+// ticks.
 #ifndef HEAPTAPE_TRACE_TRACE_H
 #define HEAPTAPE_TRACE_TRACE_H
 

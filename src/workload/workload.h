@@ -1,5 +1,8 @@
 // Workload, format version 1: ops in total order, without addresses, ready for replay. Layout:
 // docs/reference/workload-format.md.
+//
+// A slot is the number of a live block, and is reused after the block is freed. A frame of ops
+// contains a window of the total order, as one run of ops for each thread.
 #ifndef HEAPTAPE_WORKLOAD_WORKLOAD_H
 #define HEAPTAPE_WORKLOAD_WORKLOAD_H
 

@@ -1,7 +1,10 @@
 // A workload converted to the form that the player reads, in a shared memory file. A plan is built
 // once and used by every run on every allocator. While a plan is built, everything that the player
-// relies on is checked. Therefore a finished plan never makes the player use a missing block or
-// wait forever.
+// relies on is checked, so a finished plan never makes the player use a missing block or wait
+// forever.
+//
+// A plan has a stream of words for each thread. Entries of the player's slot table replace the
+// slots of the workload. A position is a word number: the thread has played the words before it.
 #ifndef HEAPTAPE_PLAN_PLAN_H
 #define HEAPTAPE_PLAN_PLAN_H
 
