@@ -204,7 +204,7 @@ static void note_heap(struct doctor *d)
     else if (h->why_not[0])
         add_note(d, "The blocks of malloc were not read: %s.", h->why_not);
     else if (h->has_statistics && !d->asked_ns)
-        return; // the memory was read from outside
+        return; // read from outside, without calls in the process
     else if (h->has_statistics)
         add_note(d, "The statistics of %s were read by calls, which stopped a thread for %s.",
                  software_allocators[h->allocator].name, human_ns(a, (double)d->asked_ns));

@@ -1,5 +1,5 @@
-// The result of `doctor`. Converts samples of a process ("looks") to the facts of a verdict, and
-// adds notes about memory that the verdict does not cover.
+// The result of `doctor`. Converts samples of a process ("looks") to the facts from which a verdict
+// is derived, and adds notes about memory that the verdict does not cover.
 #ifndef HEAPTAPE_REPORT_DOCTOR_H
 #define HEAPTAPE_REPORT_DOCTOR_H
 
@@ -40,7 +40,7 @@ struct doctor {
     size_t n_notes;
     char title[700];   // process, size, threads and allocator
     char next[400];    // the next command to run, or ""
-    bool is_file;      // the facts are from a recording, so there are no looks
+    bool is_file;      // the result is from a recording, so there are no looks
     const char *file;  // name of the recording, or NULL if the recording is not kept; borrowed
     char *const *argv; // program that was recorded to find the verdict, or NULL; borrowed
     bool ended;        // the process ended after the last look

@@ -1,5 +1,5 @@
-// Findings are sentences about remarkable facts in a recording or in results. The terminal, the
-// JSON and the HTML report show the same table of findings.
+// Findings are sentences that point out something unusual in a recording or in results. The
+// terminal, the JSON and the HTML report show the same table of findings.
 #ifndef HEAPTAPE_REPORT_FINDINGS_H
 #define HEAPTAPE_REPORT_FINDINGS_H
 
@@ -88,7 +88,7 @@ struct findings {
     struct verdict_facts facts;
 };
 
-// Finds the findings of a file, which must have been counted whole (FILE_STAT_ALL or
+// Finds the findings of a file, which must have been counted completely (FILE_STAT_ALL or
 // FILE_STAT_REPORT) or be an aggregate.
 void findings_of_file(struct findings *f, const struct file_stat *s);
 

@@ -147,7 +147,7 @@ static void use_rss_growth(struct growth *g, const struct growth *rss, const str
     }
 }
 
-// Finds the growth of the owners outside malloc. Their level is known at all moments.
+// Finds the growth of the owners outside malloc. Their level is known at each sample.
 static void set_owner_growth(struct verdict_facts *f, const struct rss_history *h)
 {
     struct growth_point points[RSS_MOMENTS];

@@ -1,5 +1,5 @@
-// The balance of a recording, which has a line for each kind of missing data, with the next step
-// for the user. `record` prints the balance when it ends; `stat` prints the same lines from the
+// Text about data that is missing in a recording: a line for each kind of loss, with the next step
+// for the user. `record` prints these lines when it ends; `stat` prints the same lines from the
 // trace.
 #ifndef HEAPTAPE_REPORT_BALANCE_H
 #define HEAPTAPE_REPORT_BALANCE_H
@@ -10,7 +10,7 @@
 // Collects the losses of the processes of a trace or aggregate.
 void balance_of_file(struct trace_losses *l, const struct file_stat *s);
 
-// Printable forms of the strings of a fact. The strings come from the traced program. Valid until
+// Printable strings of a struct trace_fact. The strings come from the traced program. Valid until
 // the next call.
 struct balance_texts {
     char process[4 * sizeof((struct trace_fact *)0)->program + 32]; // "process 12 (NAME)"

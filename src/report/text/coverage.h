@@ -7,8 +7,8 @@
 // Prints the table of `stat`.
 void coverage_print(const struct coverage *c);
 
-// Reads the trace at `path` again. Prints a note if the stacks of at least 1 % of the bytes end
-// before the program's own code. If `verbose` is set, always prints the shares.
+// Reads the trace at `path` again. Prints a note if at least 1 % of the bytes have stacks that end
+// before they reach the program's own code. If `verbose` is set, always prints the shares.
 void coverage_note(const char *path, bool verbose);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { NAME_BYTES = 120 };
 
-// All runs of one build of an allocator with the same tunables.
+// All runs of the same build of an allocator with the same tunables.
 struct pooled_group {
     char name[NAME_BYTES];              // "glibc,MALLOC_ARENA_MAX=2"
     const struct json_value *allocator; // the allocator in the first file that contains it
