@@ -543,9 +543,9 @@ void producer_set_ended_by(uint32_t pid);
 // usable size, if known.
 int producer_attach(const char *dir);
 
-// Ends the recording of this process: no call that begins afterwards is recorded. The other threads
-// keep running and may use the memory of the recording until producer_clear. Returns false if there
-// is no such memory.
+// Ends the recording of this process: calls that begin afterwards are not recorded. The other
+// threads keep running and may use the memory of the recording until producer_clear. Returns false
+// if there is no such memory.
 bool producer_detach(void);
 
 // Records blocks that were allocated before the recording. No other thread may run. Returns 0, or

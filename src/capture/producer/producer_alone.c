@@ -3,8 +3,8 @@
 //
 // The recorder is not a child of the program. An intermediate process starts the recorder and
 // exits. The intermediate process has no exit signal and is therefore invisible to the program's
-// wait(2). The recorder runs in its own session. Of the program's descriptors, it inherits only
-// standard error.
+// wait(2). The recorder runs in its own session. The only descriptor that it inherits from the
+// program is standard error.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>

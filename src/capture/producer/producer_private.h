@@ -255,7 +255,7 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 // events in between do not count as early.
 uint64_t producer_usual_ticks(void);
 
-// Stamps an event and writes it to a stream in which no record is being written.
+// Stamps an event and writes it to a stream while no other record is being written to the stream.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev);
 
