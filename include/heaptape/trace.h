@@ -127,7 +127,7 @@ typedef struct heaptape_op {
     uint8_t error; // errno of a failed call, or the result of posix_memalign
 } heaptape_op;
 
-// Facts about a process. Unknown strings are NULL, and unknown numbers are HEAPTAPE_NONE64.
+// A process. Unknown strings are NULL, and unknown numbers are HEAPTAPE_NONE64.
 typedef struct heaptape_process {
     uint32_t process, pid;
     uint64_t parent_pid;

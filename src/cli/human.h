@@ -11,7 +11,8 @@ char *human_ns(char text[32], double ns);
 char *human_count(char text[32], uint64_t n);
 char *human_count_with(char text[32], uint64_t n, char separator); // between groups of 3 digits
 
-// Prints "us" for microseconds, for terminals without UTF-8. Set it before the first output.
+// If set, microseconds are printed as "us", for terminals without UTF-8. Set before the first
+// output.
 extern bool human_ascii;
 
 // Writes "1 event" or "2 000 events" into `text` and returns `text`.

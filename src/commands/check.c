@@ -39,7 +39,7 @@ struct totals {
     uint64_t processes;                 // processes of an aggregate
     bool complete;                      // the writer has closed the file
     struct trace_unrecorded unrecorded; // processes that the trace does not contain
-    // The order of all ops was not proved, because that would take too long for the file's size.
+    // The order proof was abandoned, because it would take too long for a file of this size.
     bool unproved;
     struct progress progress;
 };

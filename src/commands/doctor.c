@@ -191,7 +191,7 @@ static void look_first(struct doctor_watch *w)
         die(EXIT_FAILED, "%s", e.text);
 }
 
-// Adds looks until the time is over. If the process ends, uses the looks up to then.
+// Takes looks until the time is over. If the process ends, uses the looks so far.
 static void look_on(struct doctor_watch *w, uint64_t watch_ns)
 {
     struct err e = {0};

@@ -23,7 +23,7 @@ struct export_call {
     uint32_t n_dependencies;
 };
 
-// Facts about all calls of an export.
+// Properties of all calls of an export.
 struct export_facts {
     bool slots; // the calls come from a workload
     bool has_stamps;
@@ -59,7 +59,7 @@ struct export
     uint64_t dropped;                // calls dropped by export_drop
 };
 
-// Initializes *x, in which the caller has set format and facts and zeroed the rest. `out` is
+// Initializes *x. The caller has set `format` and `facts`, and zeroed the other members. `out` is
 // borrowed. Returns 0, or a negative errno with the message set.
 int export_open(struct export *x, struct output *out, struct err *e);
 

@@ -675,7 +675,7 @@ static int find_key(struct import *im, struct json_import *j, struct fields *f, 
 {
     int rc = 0;
     *key = f->tid;
-    // A workload's threads are numbered from 0, and thread 0 has the first event.
+    // The threads of a workload are numbered from 0, and the first event is thread 0's.
     if (!j->begun)
         j->is_raw = f->tid != 0;
     // The events of a workload are in call order.

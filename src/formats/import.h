@@ -43,8 +43,8 @@ struct import {
     bool no_early_frees;
     void *state;         // format->import.state_bytes bytes
     size_t record_bytes; // initially from the format; `begin` may change it
-    // Facts about the process, owned by this struct. If the format provides these facts, the
-    // importer sets them before the first event of the process.
+    // Data about the process, owned by this struct. If the format contains it, the importer sets it
+    // before the first event of the process.
     char *exe, *argv;
     uint32_t argv_bytes;            // size of `argv`, a list of NUL-terminated words
     struct names names;             // names of code addresses, for formats that hold one process

@@ -103,7 +103,8 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
     return rc < 0 ? rc : p->settings->format->begin(&f->output);
 }
 
-// Closes a file. If `whole` is set, the file gets its name. Returns 0 or a negative errno.
+// Closes a file. If `whole` is set, the file is complete and gets its final name. Returns 0 or a
+// negative errno.
 static int close_file(struct partitions *p, size_t number, bool whole)
 {
     const struct tables_format *format = p->settings->format;

@@ -7,8 +7,8 @@
 
 #define TRANSFER_EXPORT __attribute__((visibility("default")))
 
-// Returns the address of `function` in `library`, or NULL with the message set. The message says
-// that the build requires `package`.
+// Returns the address of `function` in `library`, or NULL with the message set. The message names
+// `package`, which the build requires.
 void *module_load(const char *library, const char *function, const char *package, struct err *e);
 
 #endif

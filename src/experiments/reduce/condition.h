@@ -9,10 +9,11 @@ enum { CONDITION_MAX = 16 }; // maximum number of conditions of a reduction
 
 enum condition_kind {
     CONDITION_FIGURES, // a comparison of figures holds
-    // The allocator violates the malloc contract in the same way as with the input.
+    // The allocator violates the malloc contract as it does with the input.
     CONDITION_VERIFY,
-    CONDITION_CRASH, // the player ends with the same signal or exit status as with the input
-    CONDITION_HANG,  // the replay makes no progress for the timeout
+    // the player ends with the signal or exit status that it ends with on the input
+    CONDITION_CRASH,
+    CONDITION_HANG, // the replay makes no progress for the timeout
 };
 
 // Kinds of replay that a comparison needs. The values are bits.
@@ -50,7 +51,7 @@ struct condition_figures {
 // Observed values of a condition.
 struct condition_seen {
     double left, right; // sides of the comparison; NAN if unknown
-    // Lowest dividend of the quotients of bytes, or INFINITY if there are no such quotients.
+    // Lowest dividend of all quotients of bytes, or INFINITY if there are no such quotients.
     double dividend_bytes;
     double margin;      // difference of the sides, as a share of the right side
     uint32_t violation; // with CONDITION_VERIFY

@@ -133,8 +133,8 @@ static int number_groups(struct chunks *chunks, enum reduce_dimension d, struct 
     return chunks->groups || !r->blocks.n ? 0 : err_no_memory(e, NULL);
 }
 
-// Drops chunks of groups. A chunk is at first half of all groups and at last a single group. After
-// a chunk was dropped, the search continues after that chunk.
+// Drops chunks of groups. Chunks shrink from half of all groups to a single group. After a chunk
+// was dropped, the search continues with the next chunk.
 static int leave_out(struct reduce *r, enum reduce_dimension d, const char *how, struct err *e)
 {
     struct chunks chunks = {.r = r};
