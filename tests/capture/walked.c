@@ -1,6 +1,6 @@
 // Allocates blocks of all kinds in several arenas, prints the live and freed blocks, and waits for
-// SIGUSR1: walked [busy]. With `busy`, threads allocate and free other blocks meanwhile. Frees the
-// blocks at exit.
+// SIGUSR1: walked [busy]. With `busy`, threads allocate and free other blocks at the same time.
+// Frees the blocks at exit.
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-// Runs the calls of a test program, at once or when the test creates the file "go". Includes only
-// POSIX headers, because tests compile the programs by hand.
+// Runs the calls of a test program, immediately or when the test creates the file "go". Includes
+// only POSIX headers, because tests compile the programs by hand.
 #ifndef HEAPTAPE_TESTS_CAPTURE_WHEN_TOLD_H
 #define HEAPTAPE_TESTS_CAPTURE_WHEN_TOLD_H
 

@@ -156,7 +156,7 @@ int main(int n, char **v)
     if (!strcmp(mode, "clone")) {
         stop = 1;
         chdir(dir);
-        char nm[100]; /* 200 copies of the own spool under other names */
+        char nm[100]; /* 200 copies of its spool under other names */
         for (int i = 0; i < 200; i++) {
             snprintf(nm, 100, "1-%d.spool", i + 100);
             int q = open(nm, O_CREAT | O_RDWR, 0666);

@@ -1,4 +1,4 @@
-// A program whose main thread exits at once by pthread_exit while another thread continues.
+// A program whose main thread exits immediately by pthread_exit while another thread continues.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -55,7 +55,7 @@ static void put_ops(struct workload_output *to, const char *lie)
     }
 }
 
-// Writes the file's INDEX again, with one op less in the entry of the first frame.
+// Writes the file's INDEX again, with one op fewer in the entry of the first frame.
 static void lie_in_index(const char *path)
 {
     struct input in;

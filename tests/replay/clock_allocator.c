@@ -2,7 +2,7 @@
 // unused for 45 ms; malloc then frees it. For each malloc that frees such blocks, the library
 // counts the blocks that are still kept. At exit, it writes the median of these counts to the file
 // $CLOCK_COUNTS. A few of the mallocs are calls of the player before and after the replay. Aborts
-// if the clock goes back.
+// if the clock goes backwards.
 #include "replay/libc_allocator.h"
 
 #include <pthread.h>

@@ -524,7 +524,7 @@ static int check_owners(void)
     uint32_t own = producer_tls.owner;
     if (!own || !free_reads(address) || owner_of(address) != own || !free_is_unread(address))
         return 11;
-    // The last event at the address is of another thread, or of a thread without a number.
+    // The last event at the address is from another thread, or from a thread without a number.
     set_owner(address, own + 1);
     if (!free_reads(address) || owner_of(address) != own)
         return 12;
@@ -572,8 +572,8 @@ static int check_owners(void)
     return waitpid(child, &status, 0) == child && status == 0 ? 0 : 18;
 }
 
-// In a process with several threads, an event at an address whose last event is not known to be of
-// the same thread reads the counter.
+// In a process with several threads, an event at an address whose last event is not known to be
+// from the same thread reads the counter.
 static void owners_of_addresses(void **state)
 {
     (void)state;
@@ -738,7 +738,7 @@ static void a_recorder_that_is_gone(void **state)
             put_blocks(3000000);
             finish();
         }
-        usleep(50000); // The process usually waits by now. Otherwise it detects the end later.
+        usleep(50000); // The process is usually waiting by now. If not, it detects the end later.
         assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
         if (killed)
             kill(recorder, SIGKILL);

@@ -1,4 +1,4 @@
-// Tests the demangling of C++ and Rust names, also of names that would need exponential time or
+// Tests the demangling of C++ and Rust names, including names that would need exponential time or
 // memory.
 #include "analysis/symbols/demangle.h"
 

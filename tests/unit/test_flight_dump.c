@@ -94,7 +94,7 @@ static void step(struct sim *s, unsigned p, unsigned t)
         allocate(s, p, t, place, HT_MALLOC);
     } else if (at->live && unit_random(&s->random) % 3 == 0) {
         put(s, p, t, (struct event){.kind = HT_REALLOC_BEGIN, .ptr = address_of(place)});
-        at->live = false; // The size stays, so that no other thread gets the slot meanwhile.
+        at->live = false; // The size stays, so that no other thread gets the slot in the meantime.
         of->resizes = place + 1;
     } else if (at->live) {
         put(s, p, t, (struct event){.kind = HT_FREE, .ptr = address_of(place)});

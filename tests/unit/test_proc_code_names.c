@@ -56,13 +56,13 @@ static void attached_later(void **state)
     assert_int_equal(count_names(getpid(), clock_ns(CLOCK_REALTIME) + 3600 * SECOND), 1);
 }
 
-// The pid was that of another process before.
+// Another process had this pid before.
 static void older_than_the_process(void **state)
 {
     (void)state;
     age_map(3600);
     assert_int_equal(count_names(getpid(), clock_ns(CLOCK_REALTIME)), 0);
-    // The recording began before.
+    // The recording began earlier.
     assert_int_equal(count_names(getpid(), clock_ns(CLOCK_REALTIME) - 7200 * SECOND), 1);
 }
 

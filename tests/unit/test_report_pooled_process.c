@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-// The recorded allocator, with 100 bytes in files of its own. The memory outside its heap grows
-// from 1,000 to 2,000 bytes.
+// The recorded allocator, with 100 bytes in its own files. The memory outside its heap grows from
+// 1,000 to 2,000 bytes.
 #define RECORDED_WITH(peak, outside, more)                                                         \
     "{\"allocator\": {\"name\": \"own\"}, \"peak_rss_bytes\": " peak                               \
     ", \"outside_samples\": [[0, 1000], [100, " outside "]]" more "}"
@@ -24,7 +24,8 @@ static void add(struct document *d, const char *text)
     assert_int_equal(document_add(d, "x.json", 0, text, strlen(text), &e), 0);
 }
 
-// Returns what the last result of the document has beyond the peak of its heap.
+// Returns the difference between the peak of the process and the peak of its heap, in the last
+// result of the document.
 static double extra(const struct document *d)
 {
     struct process_rss_outside o = {0};
