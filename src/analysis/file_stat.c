@@ -177,7 +177,6 @@ static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
     c->sites = (struct workload_sites){0};
 }
 
-// Counts the coverage of a process's stacks.
 static int count_coverage(struct file_stat *s, const struct file_stat_process *p, struct by_site *b,
                           const struct workload_sites *sites)
 {

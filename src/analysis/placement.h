@@ -65,7 +65,7 @@ void placement_release(struct placement_search *p);
 // another negative errno.
 int placement_put(struct placement_search *p, uint32_t slot, uint64_t bytes, struct err *e);
 
-// Allocates a block that is live from the start. The caller may report the block later.
+// Allocates a block that is live from the start, even if the call follows other events.
 int placement_put_preexisting(struct placement_search *p, uint32_t slot, uint64_t bytes,
                               struct err *e);
 

@@ -16,7 +16,7 @@ enum {
     // Memory needed by import_put and the conversion per thread, live block and definition.
     THREAD_BYTES = 8192,
     BLOCK_BYTES = 64,
-    DEFINITION_BYTES = 104, // of a module or stack, plus the length of its text
+    DEFINITION_BYTES = 104, // for a module or stack, in addition to its text
     // Limit enforced by import_keep: FIRST_KEPT bytes, plus this many per byte of the file.
     KEPT_FOR_EACH = 64,
     FIRST_KEPT = 512 << 20,

@@ -6,7 +6,6 @@
 #include "replay/plan/streaming.h"
 #include "replay/player/results.h"
 
-// The run to explain.
 struct run_explained {
     const struct plan *plan; // NULL for a probe, which has no plan
     const struct watchdog *watchdog;

@@ -15,7 +15,6 @@ struct pack {
     uint8_t *part; // start of the current part
 };
 
-// Ends a part.
 static void end_part(struct pack *p, uint8_t *at, struct frame_hint *hint)
 {
     if (at > p->part)

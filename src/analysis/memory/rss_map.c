@@ -120,7 +120,6 @@ static void count_pages(struct sweep *s)
     }
 }
 
-// The pages of a row.
 struct row_pages {
     const struct trace_pages *pages;
     uint64_t first, end;
@@ -274,7 +273,7 @@ static int by_bytes(const void *a, const void *b)
                                 : x->site > y->site;
 }
 
-// Sums up the stranded bytes of each site.
+// Adds up the stranded bytes of each site.
 static void add_pins(const struct rss_map *m, struct pinning *sites, uint64_t n)
 {
     for (size_t row = 0; row < m->n_rows; row++) {

@@ -100,7 +100,7 @@ void symbols_debug_dirs(const char *dirs)
 }
 
 // Limits the time for which an unresponsive server can delay the program, in seconds: for the first
-// 100 KiB, and for a whole file. The settings of the user take precedence.
+// 100 KiB, and for the entire file. The settings of the user take precedence.
 static void bound_downloads(void)
 {
     if (getenv("DEBUGINFOD_URLS") && *getenv("DEBUGINFOD_URLS")) {

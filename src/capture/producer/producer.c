@@ -194,7 +194,7 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
         producer_residency_follow(p, t, stream);
     if (!muted)
         put_event(p, t, stream, ev, caller);
-    // Without a chunk, the event was lost.
+    // There was no chunk, so the event was lost.
     update_freed(p->header, ev, !muted && stream->chunk);
     if (p->measures && !muted)
         producer_residency_after(p, t, ev);

@@ -159,7 +159,6 @@ extern ptrdiff_t producer_section_at __attribute__((visibility("hidden")));
 // switches out a thread that is not inside the critical section, and does nothing else.
 extern const struct rseq_cs producer_section __attribute__((visibility("hidden")));
 
-// Returns the thread pointer.
 static inline char *producer_thread_pointer(void)
 {
 #if defined(__x86_64__)

@@ -377,7 +377,7 @@ struct spool_untraced {
 struct spool_reserves {
     uint64_t magic;
     _Atomic uint64_t taken; // one bit per reserve, set by the process and cleared by the recorder
-    // Number of processes that could not create a spool. The first SPOOL_UNTRACED processes are
+    // Number of processes that could not create a spool. Only the first SPOOL_UNTRACED of them are
     // described.
     _Atomic uint32_t untraced;
     struct spool_untraced untraced_of[SPOOL_UNTRACED];

@@ -483,8 +483,9 @@ static bool is_malloc_function(const char *name)
     return false;
 }
 
-// The slot of a function that has not been called yet may still contain the address of the object's
-// own stub. Calls of a redirected function are recorded.
+// Sets `found` if the slot leads directly to libc or the allocator. The slot of a function that has
+// not been called yet may still lead to the object's own stub, and calls of a redirected function
+// are recorded. Neither is a direct call.
 static void check_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     struct deepbound_search *s = context;

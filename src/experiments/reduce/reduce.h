@@ -37,7 +37,7 @@ struct reduce {
     struct input confirmed;
     bool is_confirmed;          // the current part is `confirmed`
     bool is_shown;              // `confirmed` differs from the input, which had fewer replays
-    struct reduce_blocks input; // counts of the input, without items
+    struct reduce_blocks input; // counts of the blocks of the input; `items` is not set
     uint64_t judged;            // number of candidates
     bool *kept, *kept_threads;
     size_t kept_capacity, kept_threads_capacity;

@@ -50,7 +50,7 @@ enum {
 #define LEAVE_NS      MS(500)  // time for all threads to leave the library while they are stopped
 #define LIST_NS       MS(3000) // for threads to leave malloc
 #define CLEAR_NS      MS(2000) // for threads to leave the memory of an ended recording
-#define HOLD_NS       MS(10)   // time of a call after which the other threads run
+#define HOLD_NS       MS(10)   // duration of a call after which the other threads are resumed
 
 static const uint64_t no_arguments[6];
 
@@ -201,7 +201,7 @@ static int run_caller(struct caller *c, struct user_regs_struct *r, uint64_t pc,
     return await_syscall(c, pc, r, e);
 }
 
-// Waits until the thread has finished the system call that it begins, and is stopped behind it.
+// Waits until the thread has finished the system call that it begins, and is stopped after it.
 static int finish_syscall(struct caller *c, struct user_regs_struct *r, struct err *e)
 {
     enum tracees_event event = TRACEES_NOTHING;

@@ -1,5 +1,5 @@
-// Memory and symbols of another process. Reads the loader's data from memory. This needs no files
-// and is also correct in containers.
+// Memory and symbols of another process. Reads the loader's data from memory, which needs no files
+// and therefore also works in containers.
 #ifndef HEAPTAPE_ATTACH_REMOTE_H
 #define HEAPTAPE_ATTACH_REMOTE_H
 
@@ -85,7 +85,7 @@ struct remote_range remote_range_of(const struct remote *r, const struct remote_
 // contains it.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
-// Returns the address of unused bytes behind the code of an object, or 0. They are zero and
+// Returns the address of unused bytes after the code of an object, or 0. They are zero and
 // executable, because the kernel maps whole pages.
 uint64_t remote_find_padding(const struct remote *r, size_t bytes);
 

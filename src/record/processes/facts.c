@@ -118,8 +118,8 @@ static char *copy_off_reason(const struct drain_spool *s)
     return text;
 }
 
-// Sets the CPU time since the first event, as reported at exit or last sampled. Also sets the
-// estimated share of recording in that time.
+// Sets the CPU time since the first event: the value that the process reported at exit, or the last
+// sampled value. Also sets the estimated part of this time that was spent on recording.
 static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
@@ -158,7 +158,7 @@ static void add_early_times(struct trace_process *p, const struct drain_spool *s
     p->early_usual_ticks = usual < s->early_ticks ? usual : s->early_ticks;
 }
 
-// Returns VmHWM of the text of /proc/PID/status in bytes, or 0 if it is missing.
+// Returns VmHWM in the text of /proc/PID/status, in bytes, or 0 if it is missing.
 static uint64_t status_peak(const char *text)
 {
     static const char name[] = "\nVmHWM:";
@@ -174,7 +174,7 @@ void facts_update_peak(struct drain_spool *s)
     s->peak_rss_bytes = bytes > s->peak_rss_bytes ? bytes : s->peak_rss_bytes;
 }
 
-// Sets the highest RSS, as reported at exit or last sampled.
+// Sets the highest RSS: the value that the process reported at exit, or the last sampled value.
 static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
 {
     char text[sizeof s->header->end_status + 1];
