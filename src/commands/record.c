@@ -309,9 +309,13 @@ static int record_to_trace(const struct record_options *o, const struct record_s
         discard_output(&out);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
-    int code = report_result(o, s, &r, &out);
-    if (output_close(&out, true, &e) < 0)
+    const struct output written = out;
+    rc = output_close(&out, true, &e);
+    record_unblock_signals();
+    int code = report_result(o, s, &r, &written);
+    if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
+    record_restore_signals(); // the notes read the trace again, which may take long
     unseen_note(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
     if (s->stacks.depth && r.events)
         coverage_note(path, o->verbose);
@@ -341,6 +345,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
     int rc = record_run(s, &out, &r, &e);
     output_close(&out, true, NULL);
     int written = export_live_finish(&live, r.end_requests, &lost);
+    record_unblock_signals();
     if (rc == 0 && (r.start_errno || is_empty(s, &r)))
         export_live_discard(t);
     else if (written < 0)
@@ -462,6 +467,7 @@ static int record_to_reader(const struct record_options *o, struct record_settin
     int rc = record_run(s, &out, &r, &e);
     if (waits)
         handle_end_signals(to->uploads ? &forward : &end, before);
+    record_unblock_signals();
     if (to->runs_command && r.end_requests > 1)
         kill(reader_pid, FLIGHT_FILES_END);
     output_close(&out, true, NULL);

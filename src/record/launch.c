@@ -105,47 +105,71 @@ static void on_child(int sig)
 static const struct {
     int sig;
     void (*handler)(int);
-} taken_over[LAUNCH_SIGNALS] = {
+} taken_over[] = {
     {SIGPIPE, SIG_IGN},        {SIGXFSZ, SIG_IGN},       {SIGCHLD, on_child},
     {SIGVTALRM, on_tick},      {SIGINT, on_interrupt},   {SIGQUIT, on_interrupt},
     {SIGTERM, on_termination}, {SIGHUP, on_termination},
 };
+
+enum { SIGNALS = sizeof taken_over / sizeof *taken_over };
+
+static struct sigaction actions[SIGNALS]; // original actions
+static sigset_t original_mask;
 
 void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
 {
     bell = wakeups;
 }
 
-void record_launch_signals(struct record_launch *l)
+static sigset_t taken_over_set(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (unsigned i = 0; i < SIGNALS; i++)
+        sigaddset(&set, taken_over[i].sig);
+    return set;
+}
+
+void record_launch_signals(void)
 {
     signals_seen = signals_received = forwarded = child = child_ended = output_cancelled = 0;
-    sigset_t ours;
-    sigemptyset(&ours);
-    for (unsigned i = 0; i < LAUNCH_SIGNALS; i++) {
+    for (unsigned i = 0; i < SIGNALS; i++) {
         int sig = taken_over[i].sig;
         struct sigaction a = {.sa_handler = taken_over[i].handler};
-        sigaction(sig, &a, &l->actions[i]);
-        sigaddset(&ours, sig);
+        sigaction(sig, &a, &actions[i]);
         // Under nohup and in a script's background job, keep ignoring terminal signals, so that the
         // program and the recording continue.
         bool of_terminal = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
-        if (of_terminal && l->actions[i].sa_handler == SIG_IGN)
-            sigaction(sig, &l->actions[i], NULL);
+        if (of_terminal && actions[i].sa_handler == SIG_IGN)
+            sigaction(sig, &actions[i], NULL);
     }
     // Do not use SIGALRM, because the parent may have set an alarm for the program.
     timer_create(CLOCK_MONOTONIC,
                  &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM},
                  &timer);
     // The parent may have blocked these signals.
-    sigprocmask(SIG_UNBLOCK, &ours, &l->mask);
+    const sigset_t ours = taken_over_set();
+    sigprocmask(SIG_UNBLOCK, &ours, &original_mask);
 }
 
-void record_launch_signals_restore(struct record_launch *l)
+void record_launch_block_signals(void)
+{
+    const sigset_t ours = taken_over_set();
+    sigprocmask(SIG_BLOCK, &ours, NULL);
+}
+
+void record_unblock_signals(void)
+{
+    const sigset_t ours = taken_over_set();
+    sigprocmask(SIG_UNBLOCK, &ours, NULL);
+}
+
+void record_restore_signals(void)
 {
     timer_delete(timer);
-    for (unsigned i = 0; i < LAUNCH_SIGNALS; i++)
-        sigaction(taken_over[i].sig, &l->actions[i], NULL);
-    sigprocmask(SIG_SETMASK, &l->mask, NULL);
+    for (unsigned i = 0; i < SIGNALS; i++)
+        sigaction(taken_over[i].sig, &actions[i], NULL);
+    sigprocmask(SIG_SETMASK, &original_mask, NULL);
 }
 
 // Returns a path without spaces and colons, because these separate the entries of LD_PRELOAD. If
@@ -213,7 +237,7 @@ static _Noreturn void run_child(struct record_launch *l, const struct record_set
                                 const char *session_dir, int report)
 {
     int failed = ENOMEM;
-    record_launch_signals_restore(l);
+    record_restore_signals();
     setrlimit(RLIMIT_NOFILE, &l->files);
     if (set_environment(s, session_dir) == 0) {
         execvp(s->argv[0], s->argv);

@@ -7,11 +7,8 @@
 
 #include <sys/resource.h>
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
-
-enum { LAUNCH_SIGNALS = 8 };
 
 struct record_launch {
     pid_t pid;
@@ -21,16 +18,16 @@ struct record_launch {
     int terminations; // number of termination requests received
     int signals; // number of signals that requested termination; SIGINT may count as two requests
     int last_signal;
-    sigset_t mask;       // original signal mask
     struct rlimit files; // original limit on file descriptors
-    struct sigaction actions[LAUNCH_SIGNALS];
 };
 
 // Installs signal handlers. The program handles SIGINT and SIGQUIT. SIGTERM and SIGHUP count as
 // termination requests. After the program has ended, SIGINT counts as well. After the second
 // request, a write that takes longer than a second is cancelled (base/fio.h).
-void record_launch_signals(struct record_launch *l);
-void record_launch_signals_restore(struct record_launch *l);
+void record_launch_signals(void);
+
+// Blocks these signals until record_unblock_signals.
+void record_launch_block_signals(void);
 
 // Makes each relevant signal increment *wakeups. NULL disables this.
 void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);

@@ -984,7 +984,7 @@ int record_run(const struct record_settings *settings, struct output *out,
     pthread_mutex_init(&r->draining, NULL);
     entries_answers_init(&r->answers, &result->entries);
     pthread_cond_init(&r->active_again, NULL);
-    record_launch_signals(&r->launch);
+    record_launch_signals();
     int rc = limit_explain(run_recorder(r, e), e);
     record_launch_wake_on_signal(NULL);
     drain_check_refused(&r->drain, true);
@@ -1000,7 +1000,7 @@ int record_run(const struct record_settings *settings, struct output *out,
     if (r->launch.attached)
         r->drain.session = NULL;
     drain_close(&r->drain);
-    record_launch_signals_restore(&r->launch);
+    record_launch_block_signals();
     encoder_free(r->encoder);
     trace_session_release(&r->facts);
     for (size_t i = 0; i < r->n_ended; i++) {

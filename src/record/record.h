@@ -94,8 +94,15 @@ struct record_result {
 // Runs the program, and waits for it and all its descendants. Borrows `out`. The caller must
 // release result->unrecorded. Returns 0, or a negative errno if heaptape failed. After a failure, a
 // program that was already started runs untraced until it exits, and result->wait_status is valid.
+//
+// Leaves the signals that would end heaptape blocked, and its handlers installed, so that the caller
+// can complete and report the output. After record_unblock_signals, these signals only interrupt
+// blocking calls. record_restore_signals restores the actions from before record_run.
 int record_run(const struct record_settings *settings, struct output *out,
                struct record_result *result, struct err *e);
+
+void record_unblock_signals(void);
+void record_restore_signals(void);
 
 // Writes a trace of a session that was recorded without a recorder. `dir` is the session directory,
 // which is not changed. Uses only `codec` and `level` from the settings. Returns 0, -EBUSY if a

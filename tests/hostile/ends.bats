@@ -166,3 +166,96 @@ int main(void) { for (int i = 0; i < 1000; i++) { void *volatile p = malloc(4999
   expect "status" [ "$status" -eq 0 ]
   at_least 2000 events
 }
+
+# Writes late.so, which sends $LATE_SIGNAL to heaptape when a recording with --no-pages has ended and
+# releases its memory, and at each later lstat(2), such as the one in which heaptape compares the
+# name of the output. The size of the file $LATE_SIGNALS is the number of signals.
+late_signals() {
+  cat >late.c <<'END'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int late;
+static void send_signal(void)
+{
+    const char *number = getenv("LATE_SIGNAL"), *count = getenv("LATE_SIGNALS");
+    if (!number || !count || strcmp(program_invocation_short_name, "heaptape") != 0)
+        return;
+    int fd = open(count, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    late = write(fd, ".", 1) == 1;
+    close(fd);
+    kill(getpid(), atoi(number));
+}
+int pthread_cond_destroy(pthread_cond_t *c)
+{
+    send_signal();
+    return 0;
+}
+int lstat(const char *path, struct stat *st)
+{
+    if (late)
+        send_signal();
+    return (int)syscall(SYS_lstat, path, st);
+}
+int lstat64(const char *path, struct stat64 *st) __attribute__((alias("lstat")));
+END
+  gcc -w -fPIC -shared -o late.so late.c
+}
+
+# late SIGNAL ARG...: records a program, and sends SIGNAL to the recorder when the recording has
+# ended. The recording must be complete and reported.
+late() {
+  local signal=$1
+  shift
+  rm -f sent
+  run timeout -k 1 120 env --default-signal=PIPE LD_PRELOAD="$PWD/late.so" LATE_SIGNALS=sent LATE_SIGNAL="$signal" \
+    "$HEAPTAPE" record -f --no-pages "$@" -- sh -c 'known _exit 2000 >/dev/null; exit 3'
+  echo "signal $signal: record $*: status $status: $output"
+  [ -s sent ]
+  expect "status 3" [ "$status" -eq 3 ]
+  has "$output" "heaptape: recorded "
+}
+
+@test "a signal after the end of a recording: the output is completed and reported" {
+  skip_under_sanitizer
+  late_signals
+  for signal in 1 2 3 13 15; do
+    rm -f ./*.ht ./*.log
+    late $signal -o t.ht
+    "$HEAPTAPE" check -q t.ht
+    [ "$(wc -c <sent)" -ge 2 ]
+    late $signal -o t.ht # replaces the file
+    "$HEAPTAPE" check -q t.ht
+    late $signal --aggregate -o t.hta
+    "$HEAPTAPE" check -q t.hta
+    late $signal --flight 1M -o flight.%n.ht
+    "$HEAPTAPE" check -q flight.1.ht
+    late $signal --segment 1M --on-segment true -o segment.%n.ht
+    "$HEAPTAPE" check -q segment.1.ht
+    # SIGINT leaves the process that writes another format one second.
+    [ $signal -eq 2 ] || late $signal --format logalloc -o t.log
+    grep -q 'malloc' t.log || [ $signal -eq 2 ]
+  done
+}
+
+@test "standard error is a closed pipe: the recording is completed, with the status of the program" {
+  skip_under_sanitizer
+  mkfifo fifo
+  exec 7<>fifo
+  status=0
+  env --default-signal=PIPE "$HEAPTAPE" record -o t.ht -- sh -c 'read -r _ <go; known _exit 2000 >/dev/null; exit 3' 2>fifo 7>&- 3>&- &
+  recorder=$!
+  mkfifo go
+  exec 7>&-
+  echo >go
+  wait "$recorder" || status=$?
+  expect "status 3" [ "$status" -eq 3 ]
+  "$HEAPTAPE" check -q t.ht
+}
