@@ -23,7 +23,9 @@ static struct shared {
     _Atomic bool blocks;       // heaptape_recorder waits for a lock
     _Atomic bool stays;        // heaptape_recorder waits until its caller has been killed
     _Atomic pid_t tracer;      // the process that called it
-    _Atomic bool ends;         // the process exits
+    _Atomic bool reads;        // the process waits for a byte, and `reading` is then set
+    _Atomic bool reading;
+    _Atomic bool ends; // the process exits
 } * shared;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +60,18 @@ int heaptape_end(uint32_t by)
     return EALREADY;
 }
 
-enum { GOOD = 42, WRONG_BLOCK, WRONG_ERRNO, WRONG_MASK };
+enum { GOOD = 42, WRONG_BLOCK, WRONG_ERRNO, WRONG_MASK, WRONG_READ };
+
+static int bytes_pipe[2];
+
+static void read_byte(void)
+{
+    char byte;
+    shared->reading = true;
+    if (read(bytes_pipe[0], &byte, 1) != 1)
+        _exit(WRONG_READ);
+    shared->reads = shared->reading = false;
+}
 
 // Holds the lock and calls malloc until the process must exit. The calls of heaptape must not
 // change the arguments of malloc, errno or the signal mask.
@@ -76,6 +89,8 @@ static void work(void)
             _exit(WRONG_BLOCK);
         bytes = now;
         free(block);
+        if (shared->reads)
+            read_byte();
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     if (errno != ENOTTY)
@@ -215,9 +230,28 @@ static void test_the_tracer_is_killed_after_a_call(void **state)
     end(child);
 }
 
+// The call interrupts a system call, which the code that restores the thread must restart.
+static void test_the_tracer_is_killed_while_the_thread_reads(void **state)
+{
+    (void)state;
+    struct err e;
+    pid_t child = start();
+    shared->reads = true;
+    while (!shared->reading || status_letter(child, child, "State") != 'S')
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    shared->stays = true;
+    kill_after_us = 0;
+    assert_int_equal(end_and_kill(child, &e), -EIO);
+    assert_int_equal(write(bytes_pipe[1], "x", 1), 1);
+    end(child);
+    assert_false(shared->reads);
+}
+
 static int map_shared(void **state)
 {
     (void)state;
+    if (!bytes_pipe[1] && pipe(bytes_pipe) < 0)
+        return -1;
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared == MAP_FAILED;
 }
@@ -226,6 +260,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_the_recording_of_another_recorder_is_not_ended, map_shared),
     cmocka_unit_test_setup(test_the_tracer_is_killed_during_a_call, map_shared),
     cmocka_unit_test_setup(test_the_tracer_is_killed_after_a_call, map_shared),
+    cmocka_unit_test_setup(test_the_tracer_is_killed_while_the_thread_reads, map_shared),
     cmocka_unit_test_setup(test_a_call_that_waits_for_a_lock_is_abandoned, map_shared),
 };
 
