@@ -102,6 +102,8 @@ has_run() {
   exec 7<>fifo
   churn 20000000000 >churned 7>&- 3>&- &
   program=$!
+  # A recording of the shell that executes churn would end at the exec.
+  wait_until grep -qx churn "/proc/$program/comm"
   "$HEAPTAPE" record --format logalloc -o fifo --pid $program 2>err 7>&- 3>&- &
   recorder=$!
   wait_until waits_in $recorder pipe_write
