@@ -169,6 +169,9 @@ int status_check(pid_t pid, struct err *e)
         return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
     if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
         return err_set(e, -ESRCH, "%ld: is a thread, not a process", (long)pid);
+    // A process cannot ignore SIGKILL.
+    if (status_number(pid, pid, "SigIgn", 16) >> (SIGKILL - 1) & 1)
+        return err_set(e, -ENOTSUP, "%ld: is a kernel thread, which has no memory", (long)pid);
     if (needs_trap(pid))
         return err_set(
             e, -ENOTSUP,
