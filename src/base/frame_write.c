@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <lz4.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 #include <zstd.h>

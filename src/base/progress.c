@@ -3,7 +3,6 @@
 #include "base/clock.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { INTERVAL_NS = 100000000 };

@@ -3,7 +3,6 @@
 #include "cli/paths.h"
 #include "replay/run.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "report/text/replay.h"
 #include "report/text/watch.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

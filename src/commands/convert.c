@@ -4,7 +4,6 @@
 #include "report/text/watch.h"
 #include "workload/file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "formats/export_file.h"
 #include "report/text/watch.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

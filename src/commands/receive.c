@@ -3,7 +3,6 @@
 #include "cli/command.h"
 #include "transfer/module.h"
 
-#include <errno.h>
 
 extern const struct command cmd_receive;
 

@@ -3,11 +3,9 @@
 #include "cli/command.h"
 #include "cli/human.h"
 #include "report/text/balance.h"
-#include "report/text/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void print_attached(const struct record_result *r)
 {

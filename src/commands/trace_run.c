@@ -3,9 +3,7 @@
 #include "formats/import_file.h"
 #include "report/text/watch.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 extern const struct command cmd_trace_run;
 

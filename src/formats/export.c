@@ -1,6 +1,5 @@
 #include "formats/export.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "base/ring.h"
 #include "base/thread.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 enum { BUFFERS = 3 };

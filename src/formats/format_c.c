@@ -3,7 +3,6 @@
 #include "formats/export.h"
 #include "formats/streams.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 // described in docs/reference/foreign-formats.md, "heaptrack".
 #include "formats/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/progress.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 int heap_profile_open(struct heap_profile *p, struct export *x, struct workload_reader *r)

@@ -1,9 +1,7 @@
 #include "record/record.h"
 
 #include "base/thread.h"
-#include "capture/spool/control.h"
 #include "record/attach/attach.h"
-#include "record/drain/drain_private.h"
 #include "record/drain/encoder.h"
 #include "record/launch.h"
 #include "record/processes/facts.h"
@@ -12,14 +10,12 @@
 #include "record/processes/watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -2,8 +2,6 @@
 #include "base/clock.h"
 #include "replay/run_explain.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

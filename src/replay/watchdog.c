@@ -1,5 +1,4 @@
 #include "replay/watchdog.h"
-#include "replay/plan/file.h"
 #include "replay/plan/ops.h"
 
 #include <unistd.h>

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SAME_TIME     0.02 // smaller differences in wall time are ignored
 #define MORE_MEMORY   1.1  // max. peak RSS of a recommendation over the first allocator's peak RSS

@@ -1,7 +1,6 @@
 #include "report/sites_diff.h"
 
 #include "base/buf.h"
-#include "report/json/sites_json.h"
 
 #include <errno.h>
 #include <stdlib.h>

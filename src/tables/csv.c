@@ -2,7 +2,6 @@
 
 #include "tables/export.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum { CHUNK_BYTES = 1 << 16 };

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 // Number of ops ahead for which the data of blocks are prefetched.
 enum { AHEAD = 16 };

@@ -8,7 +8,6 @@
 #include "trace/writer.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 // A process number that exceeds the known numbers by more than this is invalid. If the excess is
 // smaller, a PROCESS frame was lost.

@@ -3,7 +3,6 @@
 #include "base/pages.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 void summary_init(struct summary_counter *s)
 {

@@ -1,7 +1,6 @@
 #include "capture/producer/producer_residency.h"
 #include "capture/producer/producer_private.h"
 
-#include <errno.h>
 #include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>

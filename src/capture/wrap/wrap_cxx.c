@@ -12,7 +12,6 @@
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unwind.h>

@@ -2,7 +2,6 @@
 #include "experiments/advise/advise.h"
 #include "replay/real.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static const char *const verdicts[] = {"less", "unknown", "more"};

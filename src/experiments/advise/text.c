@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static size_t append_text(char *text, size_t size, size_t at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

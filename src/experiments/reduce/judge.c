@@ -6,9 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static int replay_workload(const struct judge *j, const struct plan *p, const struct condition *c,
                            struct replay_run_settings with, struct replay_run *run, struct err *e)

@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 static int reserve_blocks(struct reduce *r, struct err *e)

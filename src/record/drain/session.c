@@ -1,7 +1,6 @@
 // Creates and removes the session directory and file.
 #include "record/drain/drain_private.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

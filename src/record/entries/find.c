@@ -4,7 +4,6 @@
 #include "base/search.h"
 #include "trace/event/event.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

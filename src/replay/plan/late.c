@@ -12,7 +12,6 @@
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-#include <stdlib.h>
 
 enum {
     MAX_LATE = 1024, // further blocks are touched when they are allocated

@@ -5,7 +5,6 @@
 #include "workload/format.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static bool is_past(const struct plan *p)
 {

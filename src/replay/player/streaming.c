@@ -1,7 +1,6 @@
 // The player's side of a streamed plan (see replay/plan/streaming.h).
 #include "replay/player/player.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>

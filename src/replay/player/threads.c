@@ -3,8 +3,6 @@
 #include "replay/player/player.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_THREAD__)

@@ -9,7 +9,6 @@
 #include "replay/player/player.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
 

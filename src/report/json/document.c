@@ -8,7 +8,6 @@
 #include "report/diff.h"
 #include "report/json/stat_json.h"
 #include "report/sites_profile.h"
-#include "report/verdict_facts.h"
 #include "workload/file.h"
 
 #include <errno.h>

@@ -3,8 +3,6 @@
 // github.com/firefox-devtools/profiler).
 #include "report/profile.h"
 
-#include <errno.h>
-#include <stdlib.h>
 
 static int collect_stacks(struct profile_stacks *t, const struct by_site *b,
                           const struct workload_sites *sites, struct symbols *symbols,

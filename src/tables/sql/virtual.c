@@ -2,7 +2,6 @@
 
 #include "tables/stream.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
