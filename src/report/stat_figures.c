@@ -8,7 +8,7 @@
 const struct stat_figures_info stat_figures_infos[STAT_FIGURES] = {
 #define DIFF STAT_FIGURES_IN_DIFF
 #define PAGE STAT_FIGURES_IN_PAGE
-#define HT_X(name, key, unit, form, group, shown, when, better, label, text, meaning)              \
+#define HT_X(name, key, unit, form, group, shown, when, better, label, text, ...)                  \
     {key,   FIGURE_##unit,      STAT_FIGURES_##form, STAT_FIGURES_##group,                         \
      shown, STAT_FIGURE_##when, FIGURE_##better,     label,                                        \
      text},
@@ -30,6 +30,58 @@ static bool is_integer(unsigned figure)
     return form == STAT_FIGURES_INTEGER || form == STAT_FIGURES_OPTIONAL;
 }
 
+// Sums over the calls that requested a size and succeeded.
+struct requests {
+    uint64_t n, bytes, min_bytes, max_bytes;
+};
+
+static struct requests sum_requests(const struct usage_sums *s)
+{
+    struct requests r = {0};
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct usage_kind *k = &s->kinds[kind];
+        if (k->sized && (!r.n || k->min_bytes < r.min_bytes))
+            r.min_bytes = k->min_bytes;
+        if (k->max_bytes > r.max_bytes)
+            r.max_bytes = k->max_bytes;
+        r.n += k->sized;
+        r.bytes += k->bytes;
+    }
+    return r;
+}
+
+static struct usage_count sum_never_freed(const struct usage_sums *s)
+{
+    struct usage_count sum = {0};
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        sum.blocks += s->never_freed_ages[span].blocks;
+        sum.bytes += s->never_freed_ages[span].bytes;
+    }
+    return sum;
+}
+
+typedef void compute_classes(const struct usage_sums *s, struct size_classes *c);
+
+static uint64_t fragmentation(const struct usage_sums *s, compute_classes *compute)
+{
+    struct size_classes c;
+    compute(s, &c);
+    return c.internal_fragmentation_bytes;
+}
+
+static uint64_t count_used(const struct by_site *b)
+{
+    uint64_t n = 0;
+    for (size_t i = 1; i < b->n_sites; i++)
+        n += b->sites[i].calls || b->sites[i].peak_blocks || b->sites[i].live_blocks;
+    return n;
+}
+
+static double known(uint64_t value)
+{
+    return value ? (double)value : NAN;
+}
+
 static void set_unknown(union stat_figures *f)
 {
     for (unsigned i = 0; i < STAT_FIGURES; i++) {
@@ -40,139 +92,42 @@ static void set_unknown(union stat_figures *f)
     }
 }
 
-static void set_summary(union stat_figures *f, const struct workload_summary *s)
+// Sets the figures whose source is not NULL. `file` may be NULL.
+static void compute(union stat_figures *f, const struct workload_summary *total,
+                    const struct file_stat *file)
 {
-    f->events = s->events;
-    f->threads = s->threads;
-    f->cpu_ns = s->cpu_ns ? (double)s->cpu_ns : NAN;
-    f->recording_cpu_ns = s->cpu_ns ? (double)s->recording_ns : NAN;
-    f->calls_min_cpu_ns = s->calls_max_ns ? (double)s->calls_min_ns : NAN;
-    f->calls_max_cpu_ns = s->calls_max_ns ? (double)s->calls_max_ns : NAN;
-    f->requested_bytes = s->requested_bytes;
-    f->usable_bytes = s->usable_bytes ? s->usable_bytes : STAT_FIGURES_UNKNOWN;
-    f->usable_requested_bytes = s->usable_bytes ? s->usable_requested_bytes : STAT_FIGURES_UNKNOWN;
-    f->peak_live_bytes = s->peak_live_bytes;
-    f->preexisting_bytes = s->preexisting_bytes;
-    f->preexisting_blocks = s->preexisting_blocks;
-    f->live_at_end_bytes = s->live_at_end_bytes;
-    f->live_at_end_blocks = s->live_at_end_blocks;
-    f->remote_frees = s->remote_frees;
-    f->dependencies = s->dependencies;
-    f->dependencies_needed = s->dependencies_needed;
-    f->slots = s->slots;
-    f->order_repaired = s->order_repaired;
-    f->order_ambiguous = s->order_ambiguous;
-    f->unmatched_frees = s->unmatched_frees;
-    f->lost_records = s->lost_records;
-}
-
-static void set_requests(union stat_figures *f, const struct usage_sums *s)
-{
-    f->sized_requests = f->request_bytes = f->request_min_bytes = f->request_max_bytes = 0;
-    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
-        const struct usage_kind *k = &s->kinds[kind];
-        if (k->sized && (!f->sized_requests || k->min_bytes < f->request_min_bytes))
-            f->request_min_bytes = k->min_bytes;
-        if (k->max_bytes > f->request_max_bytes)
-            f->request_max_bytes = k->max_bytes;
-        f->sized_requests += k->sized;
-        f->request_bytes += k->bytes;
-    }
-    if (f->sized_requests)
-        f->request_mean_bytes = (double)f->request_bytes / (double)f->sized_requests;
-}
-
-static void set_resizes(union stat_figures *f, const struct usage_resizes *r)
-{
-    f->realloc_from_null = r->from_null;
-    f->realloc_to_zero = r->freed;
-    f->realloc_failed = r->failed;
-    f->realloc_same_size = r->same;
-    f->grown_in_place_calls = r->grown_in_place.blocks;
-    f->grown_in_place_bytes = r->grown_in_place.bytes;
-    f->grown_moved_calls = r->grown_moved.blocks;
-    f->grown_moved_bytes = r->grown_moved.bytes;
-    f->shrunk_in_place_calls = r->shrunk_in_place.blocks;
-    f->shrunk_in_place_bytes = r->shrunk_in_place.bytes;
-    f->shrunk_moved_calls = r->shrunk_moved.blocks;
-    f->shrunk_moved_bytes = r->shrunk_moved.bytes;
-}
-
-static void set_sums(union stat_figures *f, const struct usage_sums *s)
-{
-    struct size_classes c;
-    set_requests(f, s);
-    set_resizes(f, &s->resizes);
-    f->null_frees = s->null_frees;
-    f->calloc_calls = s->kinds[HT_CALLOC].calls;
-    f->calloc_zeroed_bytes = s->kinds[HT_CALLOC].bytes;
-    f->calloc_max_elements = s->calloc_elements_max;
-    f->never_freed_blocks = f->never_freed_bytes = 0;
-    for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        f->never_freed_blocks += s->never_freed_ages[span].blocks;
-        f->never_freed_bytes += s->never_freed_ages[span].bytes;
-    }
-    size_classes_glibc(s, &c);
-    f->glibc_fragmentation_bytes = c.internal_fragmentation_bytes;
-    size_classes_four(s, &c);
-    f->four_fragmentation_bytes = c.internal_fragmentation_bytes;
-    f->alignment_padding_bytes = s->align_padding_bytes;
-    f->exact_up_to_bytes = USAGE_EXACT;
-    f->missed_count_max = s->frequent.missed;
-}
-
-static void set_peak(union stat_figures *f, const struct file_stat *s)
-{
-    const struct usage *u = &s->usage;
-    const struct workload_summary *p = s->n_processes ? &s->processes[s->of_usage].summary : NULL;
-    uint64_t recording = p ? p->recording_rss_bytes : 0, rss = p ? p->peak_rss_bytes : 0;
-    f->peak_pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
-    f->peak_rss_bytes = rss ? (double)rss : NAN;
-    f->recording_rss_bytes = recording ? (double)recording : NAN;
-    f->peak_event = u->peak.event;
-    if (u->ns_per_stamp > 0)
-        f->peak_ns = round((double)u->peak.stamp * u->ns_per_stamp);
-    f->peak_bytes = u->peak.bytes;
-    f->peak_live_blocks = u->peak.blocks;
-    f->peak_blocks = u->max_blocks;
-}
-
-static void set_sites(union stat_figures *f, const struct by_site *b)
-{
-    f->used_sites = 0;
-    for (size_t i = 1; i < b->n_sites; i++)
-        f->used_sites += b->sites[i].calls || b->sites[i].peak_blocks || b->sites[i].live_blocks;
-    f->sites_peak_live_bytes = b->peak_bytes;
-    f->sites_live_at_end_bytes = b->live_bytes;
+    static const struct file_stat_process none;
+    const struct usage_sums *sums = file ? file->sums : NULL;
+    const struct usage *usage = sums ? &file->usage : NULL;
+    const struct big_blocks_use *big = sums ? &file->big : NULL;
+    const struct by_site *sites = file && file->symbols ? &file->by_site : NULL;
+    const struct file_stat_process *process = !sums               ? NULL
+                                              : file->n_processes ? &file->processes[file->of_usage]
+                                                                  : &none;
+    const struct file_stat *aggregate = file && file->kind == FILE_STAT_AGGREGATE ? file : NULL;
+    const struct trace_unrecorded *unrecorded =
+        file && file->kind != FILE_STAT_WORKLOAD ? &file->unrecorded : NULL;
+    uint64_t lost_elsewhere = file ? file->unrecorded.balance.lost_elsewhere : 0;
+    struct requests requests = sums ? sum_requests(sums) : (struct requests){0};
+    uint64_t glibc_bytes = sums ? fragmentation(sums, size_classes_glibc) : 0;
+    uint64_t four_bytes = sums ? fragmentation(sums, size_classes_four) : 0;
+    struct usage_count never_freed = sums ? sum_never_freed(sums) : (struct usage_count){0};
+#define HT_X(name, key, unit, form, group, shown, when, better, label, text, source, value, ...)   \
+    if (source)                                                                                    \
+        f->name = value;
+    set_unknown(f);
+    STAT_FIGURES_TABLE(HT_X)
+#undef HT_X
 }
 
 void stat_figures_of_file(union stat_figures *f, const struct file_stat *s)
 {
-    set_unknown(f);
-    set_summary(f, &s->total);
-    f->duration_ns = s->duration_ns;
-    f->file_bytes = s->file_bytes;
-    f->bytes_per_event = s->total.events ? (double)s->file_bytes / (double)s->total.events : 0;
-    if (s->kind == FILE_STAT_AGGREGATE)
-        f->other_processes = s->others;
-    if (s->kind != FILE_STAT_WORKLOAD)
-        f->unrecorded_processes = s->unrecorded.processes;
-    f->lost_records += s->unrecorded.balance.lost_elsewhere;
-    if (s->sums) {
-        set_sums(f, s->sums);
-        set_peak(f, s);
-        f->big_block_bytes = s->big.bytes;
-        f->big_block_measured_bytes = s->big.measured;
-        f->big_block_unused_bytes = s->big.unused;
-    }
-    if (s->symbols)
-        set_sites(f, &s->by_site);
+    compute(f, &s->total, s);
 }
 
 void stat_figures_of_summary(union stat_figures *f, const struct workload_summary *s)
 {
-    set_unknown(f);
-    set_summary(f, s);
+    compute(f, s, NULL);
 }
 
 void stat_figures_of_json(union stat_figures *f, const struct json_value *stat)

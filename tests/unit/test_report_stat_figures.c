@@ -78,7 +78,7 @@ static void unknown_figures_are_null_or_absent(void **state)
     json_value_free(root);
 }
 
-// A row without its line in stat_figures.c stays unknown.
+// A row whose source is never set stays unknown.
 static void each_integer_is_computed(void **state)
 {
     union stat_figures f;
