@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 // Append a field. Numbers are encoded as varints. Return 0 or -ENOMEM.
@@ -29,8 +30,38 @@ int tlv_next(const uint8_t **at, const uint8_t *end, struct tlv *field);
 // Returns 0, that errno, or -EBADMSG if a field does not fit.
 int tlv_read(const uint8_t *at, size_t n, int (*set)(void *to, const struct tlv *field), void *to);
 
-// Copies the bytes, up to the first NUL, to a C string that the caller frees. Returns NULL if out
-// of memory.
-char *tlv_string(const struct tlv *field);
+// A member of a struct: its offset and size.
+struct tlv_member {
+    uint16_t at, bytes;
+};
+#define TLV_MEMBER(type, member)                                                                   \
+    {                                                                                              \
+        offsetof(type, member), sizeof(((type *)0)->member)                                        \
+    }
+
+enum tlv_type {
+    TLV_NUMBER, // unsigned integer. If it has fewer than 64 bits, reading drops the higher ones
+    TLV_FLAG,   // bool or int: 0 or 1
+    TLV_STRING, // char *, owned. If it is NULL, no field is written
+    TLV_BYTES,  // pointer to owned bytes, whose number is in `count`. Reading appends a NUL
+};
+
+// Describes the field for a member of a struct. If the member `when` is given and 0, no field is
+// written. A table of rows ends with a row whose tag is 0.
+struct tlv_row {
+    unsigned tag;
+    enum tlv_type type;
+    struct tlv_member value, when, count;
+};
+
+// Appends the fields of all rows. Returns 0 or -ENOMEM.
+int tlv_put_rows(struct buf *b, const struct tlv_row *rows, const void *from);
+
+// Sets the member of the row with the tag of the field, and frees its old string or bytes. Ignores
+// the field if there is no such row. Returns 0 or -ENOMEM.
+int tlv_set(const struct tlv_row *rows, void *to, const struct tlv *field);
+
+// Frees the strings and bytes of a struct. Does not change its members.
+void tlv_release_rows(const struct tlv_row *rows, const void *of);
 
 #endif

@@ -6,28 +6,111 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define SESSION(member) TLV_MEMBER(struct trace_session, member)
+#define PROCESS(member) TLV_MEMBER(struct trace_process, member)
+#define MISSED(member)  TLV_MEMBER(struct trace_missed, member)
+
+static const struct tlv_row session_rows[] = {
+    {TRACE_F_CLOCK_KIND, TLV_NUMBER, SESSION(clock)},
+    {TRACE_F_CLOCK_HZ, TLV_NUMBER, SESSION(clock_hz)},
+    {TRACE_F_STAMP_SHIFT, TLV_NUMBER, SESSION(stamp_shift)},
+    {TRACE_F_START_STAMP, TLV_NUMBER, SESSION(start_stamp)},
+    {TRACE_F_REALTIME_NS, TLV_NUMBER, SESSION(realtime_ns)},
+    {TRACE_F_CPUS, TLV_NUMBER, SESSION(cpus)},
+    {TRACE_F_MEMORY_BYTES, TLV_NUMBER, SESSION(memory_bytes)},
+    {TRACE_F_ORDER_ONLY, TLV_FLAG, SESSION(order_only), SESSION(order_only)},
+    {TRACE_F_STACK_SAMPLE_BYTES, TLV_NUMBER, SESSION(stack_sample_bytes),
+     SESSION(stack_sample_bytes)},
+    {TRACE_F_ARGV, TLV_BYTES, SESSION(argv), SESSION(argv), SESSION(argv_bytes)},
+    {TRACE_F_HOST, TLV_STRING, SESSION(host)},
+    {TRACE_F_KERNEL, TLV_STRING, SESSION(kernel)},
+    {TRACE_F_CPU, TLV_STRING, SESSION(cpu)},
+    {TRACE_F_HEAPTAPE, TLV_STRING, SESSION(heaptape)},
+    {TRACE_F_SEGMENT, TLV_NUMBER, SESSION(segment), SESSION(segment)},
+    {TRACE_F_RECORDING, TLV_NUMBER, SESSION(recording_ns), SESSION(segment)},
+    {TRACE_F_DUMPED, TLV_STRING, SESSION(dumped)},
+    {0},
+};
+
+// Rows of a PROCESS frame, besides PROCESS and LISTED.
+static const struct tlv_row process_rows[] = {
+    {TRACE_F_PID, TLV_NUMBER, PROCESS(pid)},
+    {TRACE_F_PPID, TLV_NUMBER, PROCESS(ppid)},
+    {TRACE_F_START_STAMP, TLV_NUMBER, PROCESS(start_stamp)},
+    {TRACE_F_FORKED_FROM, TLV_NUMBER, PROCESS(forked_from), PROCESS(forked_from)},
+    {TRACE_F_FORKED_FROM_START, TLV_NUMBER, PROCESS(forked_from_start), PROCESS(forked_from_start)},
+    {TRACE_F_FORK_STAMP, TLV_NUMBER, PROCESS(fork_stamp), PROCESS(fork_stamp)},
+    {TRACE_F_INHERITED_MODULES, TLV_NUMBER, PROCESS(inherited_modules), PROCESS(inherited_modules)},
+    {TRACE_F_EXE, TLV_STRING, PROCESS(exe)},
+    {TRACE_F_ARGV, TLV_BYTES, PROCESS(argv), PROCESS(argv), PROCESS(argv_bytes)},
+    {TRACE_F_ALLOCATOR, TLV_STRING, PROCESS(allocator)},
+    {TRACE_F_ALLOCATOR_BUILD_ID, TLV_STRING, PROCESS(allocator_build_id)},
+    {0},
+};
+
+// Rows of a PROCESS_END frame, besides PROCESS.
+static const struct tlv_row end_rows[] = {
+    {TRACE_F_END_STAMP, TLV_NUMBER, PROCESS(end_stamp)},
+    {TRACE_F_LOST_RECORDS, TLV_NUMBER, PROCESS(lost_records)},
+    {TRACE_F_WAITS, TLV_NUMBER, PROCESS(waits)},
+    {TRACE_F_WAIT_NS, TLV_NUMBER, PROCESS(wait_ns)},
+    {TRACE_F_THREADS, TLV_NUMBER, PROCESS(threads)},
+    {TRACE_F_CPU_NS, TLV_NUMBER, PROCESS(cpu_ns), PROCESS(cpu_ns)},
+    {TRACE_F_RECORDING_TICKS, TLV_NUMBER, PROCESS(recording_ticks), PROCESS(cpu_ns)},
+    {TRACE_F_CALL_MIN_TICKS, TLV_NUMBER, PROCESS(call_min_ticks), PROCESS(call_max_ticks)},
+    {TRACE_F_CALL_MAX_TICKS, TLV_NUMBER, PROCESS(call_max_ticks), PROCESS(call_max_ticks)},
+    {TRACE_F_EARLY_MAX_TICKS, TLV_NUMBER, PROCESS(early_max_ticks), PROCESS(early_max_ticks)},
+    {TRACE_F_EARLY_USUAL_TICKS, TLV_NUMBER, PROCESS(early_usual_ticks), PROCESS(early_max_ticks)},
+    {TRACE_F_EARLY_EVENTS, TLV_NUMBER, PROCESS(early_events), PROCESS(early_events)},
+    {TRACE_F_MALLOC_IN_USE_BYTES, TLV_NUMBER, PROCESS(malloc_in_use_bytes),
+     PROCESS(malloc_system_bytes)},
+    {TRACE_F_MALLOC_SYSTEM_BYTES, TLV_NUMBER, PROCESS(malloc_system_bytes),
+     PROCESS(malloc_system_bytes)},
+    {TRACE_F_PEAK_RSS_BYTES, TLV_NUMBER, PROCESS(peak_rss_bytes), PROCESS(peak_rss_bytes)},
+    {TRACE_F_RECORDED_FROM, TLV_NUMBER, PROCESS(recorded_from), PROCESS(recorded_to)},
+    {TRACE_F_RECORDED_TO, TLV_NUMBER, PROCESS(recorded_to), PROCESS(recorded_to)},
+    {TRACE_F_EXIT_STATUS, TLV_NUMBER, PROCESS(exit_status), PROCESS(has_exit_status)},
+    {TRACE_F_ATTACHED, TLV_FLAG, PROCESS(attached), PROCESS(attached)},
+    {TRACE_F_THREAD_NAMES, TLV_BYTES, PROCESS(thread_names), PROCESS(thread_names_bytes),
+     PROCESS(thread_names_bytes)},
+    {TRACE_F_WHOLE, TLV_BYTES, PROCESS(whole), PROCESS(whole_bytes), PROCESS(whole_bytes)},
+    {TRACE_F_BYPASSED_BY, TLV_STRING, PROCESS(bypassed_by)},
+    {TRACE_F_DEEPBOUND, TLV_BYTES, PROCESS(deepbound), PROCESS(deepbound_bytes),
+     PROCESS(deepbound_bytes)},
+    {TRACE_F_OFF_REASON, TLV_STRING, PROCESS(off_reason)},
+    {0},
+};
+
+// Rows after a MISSED_PID, besides MISSED_CALLS and MISSED_NS.
+static const struct tlv_row missed_rows[] = {
+    {TRACE_F_MISSED_NAME, TLV_STRING, MISSED(name)},
+    {TRACE_F_MISSED_WHY, TLV_STRING, MISSED(why)},
+    {TRACE_F_MISSED_FORKS, TLV_NUMBER, MISSED(forks), MISSED(forks)},
+    {0},
+};
+
+// Rows of an UNRECORDED frame before the first MISSED_PID.
+#define UNRECORDED(member) TLV_MEMBER(struct trace_unrecorded, member)
+static const struct tlv_row unrecorded_rows[] = {
+    {TRACE_F_MISSED_BY, TLV_NUMBER, UNRECORDED(by)},
+    {TRACE_F_MISSED, TLV_NUMBER, UNRECORDED(processes)},
+#define HT_X(name, tag, meaning)                                                                   \
+    {tag, TLV_NUMBER, UNRECORDED(balance.name), UNRECORDED(balance.name)},
+    TRACE_BALANCE(HT_X)
+#undef HT_X
+        {0},
+};
+
 void trace_session_release(struct trace_session *s)
 {
-    free(s->argv);
-    free(s->host);
-    free(s->kernel);
-    free(s->cpu);
-    free(s->heaptape);
-    free(s->dumped);
+    tlv_release_rows(session_rows, s);
     *s = (struct trace_session){0};
 }
 
 void trace_process_release(struct trace_process *p)
 {
-    free(p->exe);
-    free(p->argv);
-    free(p->allocator);
-    free(p->allocator_build_id);
-    free(p->off_reason);
-    free(p->bypassed_by);
-    free(p->deepbound);
-    free(p->thread_names);
-    free(p->whole);
+    tlv_release_rows(process_rows, p);
+    tlv_release_rows(end_rows, p);
     *p = (struct trace_process){0};
 }
 
@@ -72,63 +155,15 @@ int trace_unrecorded_add(struct trace_unrecorded *u, const struct trace_missed *
 
 void trace_unrecorded_release(struct trace_unrecorded *u)
 {
-    for (size_t i = 0; i < u->n; i++) {
-        free(u->items[i].name);
-        free(u->items[i].why);
-    }
+    for (size_t i = 0; i < u->n; i++)
+        tlv_release_rows(missed_rows, &u->items[i]);
     free(u->items);
     *u = (struct trace_unrecorded){0};
 }
 
-struct number_field {
-    unsigned tag;
-    uint64_t value;
-};
-
-static int put_numbers(struct buf *b, const struct number_field *f, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (tlv_put_u64(b, f[i].tag, f[i].value) < 0)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-static int put_argv(struct buf *b, const char *argv, uint32_t bytes)
-{
-    return argv ? tlv_put_bytes(b, TRACE_F_ARGV, argv, bytes) : 0;
-}
-
-#define N_OF(array) (sizeof(array) / sizeof *(array))
-
 int fields_put_session(struct buf *b, const struct trace_session *s)
 {
-    const struct number_field numbers[] = {
-        {TRACE_F_CLOCK_KIND, s->clock},          {TRACE_F_CLOCK_HZ, s->clock_hz},
-        {TRACE_F_STAMP_SHIFT, s->stamp_shift},   {TRACE_F_START_STAMP, s->start_stamp},
-        {TRACE_F_REALTIME_NS, s->realtime_ns},   {TRACE_F_CPUS, s->cpus},
-        {TRACE_F_MEMORY_BYTES, s->memory_bytes},
-    };
-    int rc = put_numbers(b, numbers, N_OF(numbers));
-    if (rc == 0 && s->order_only)
-        rc = tlv_put_u64(b, TRACE_F_ORDER_ONLY, 1);
-    if (rc == 0 && s->stack_sample_bytes)
-        rc = tlv_put_u64(b, TRACE_F_STACK_SAMPLE_BYTES, s->stack_sample_bytes);
-    if (rc == 0)
-        rc = put_argv(b, s->argv, s->argv_bytes);
-    if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_HOST, s->host);
-    if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_KERNEL, s->kernel);
-    if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_CPU, s->cpu);
-    if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_HEAPTAPE, s->heaptape);
-    if (rc == 0 && s->segment)
-        rc = tlv_put_u64(b, TRACE_F_SEGMENT, s->segment);
-    if (rc == 0 && s->segment)
-        rc = tlv_put_u64(b, TRACE_F_RECORDING, s->recording_ns);
-    return rc ? rc : tlv_put_string(b, TRACE_F_DUMPED, s->dumped);
+    return tlv_put_rows(b, session_rows, s);
 }
 
 static int put_listed(struct buf *b, const struct trace_process *p)
@@ -142,91 +177,23 @@ static int put_listed(struct buf *b, const struct trace_process *p)
 
 int fields_put_process(struct buf *b, const struct trace_process *p)
 {
-    const struct number_field numbers[] = {
-        {TRACE_F_PROCESS, p->number},
-        {TRACE_F_PID, p->pid},
-        {TRACE_F_PPID, p->ppid},
-        {TRACE_F_START_STAMP, p->start_stamp},
-    };
-    int rc = put_numbers(b, numbers, N_OF(numbers));
-    if (rc == 0 && p->forked_from)
-        rc = tlv_put_u64(b, TRACE_F_FORKED_FROM, p->forked_from);
-    if (rc == 0 && p->forked_from_start)
-        rc = tlv_put_u64(b, TRACE_F_FORKED_FROM_START, p->forked_from_start);
-    if (rc == 0 && p->fork_stamp)
-        rc = tlv_put_u64(b, TRACE_F_FORK_STAMP, p->fork_stamp);
-    if (rc == 0 && p->inherited_modules)
-        rc = tlv_put_u64(b, TRACE_F_INHERITED_MODULES, p->inherited_modules);
-    if (rc == 0 && p->listed_from)
-        rc = put_listed(b, p);
+    int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number);
     if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_EXE, p->exe);
-    if (rc == 0)
-        rc = put_argv(b, p->argv, p->argv_bytes);
-    if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_ALLOCATOR, p->allocator);
-    return rc ? rc : tlv_put_string(b, TRACE_F_ALLOCATOR_BUILD_ID, p->allocator_build_id);
+        rc = tlv_put_rows(b, process_rows, p);
+    return rc == 0 && p->listed_from ? put_listed(b, p) : rc;
 }
 
 int fields_put_process_end(struct buf *b, const struct trace_process *p)
 {
-    const struct number_field numbers[] = {
-        {TRACE_F_PROCESS, p->number},
-        {TRACE_F_END_STAMP, p->end_stamp},
-        {TRACE_F_LOST_RECORDS, p->lost_records},
-        {TRACE_F_WAITS, p->waits},
-        {TRACE_F_WAIT_NS, p->wait_ns},
-        {TRACE_F_THREADS, p->threads},
-    };
-    int rc = put_numbers(b, numbers, N_OF(numbers));
-    if (rc == 0 && p->cpu_ns)
-        rc = tlv_put_u64(b, TRACE_F_CPU_NS, p->cpu_ns);
-    if (rc == 0 && p->cpu_ns)
-        rc = tlv_put_u64(b, TRACE_F_RECORDING_TICKS, p->recording_ticks);
-    if (rc == 0 && p->call_max_ticks)
-        rc = tlv_put_u64(b, TRACE_F_CALL_MIN_TICKS, p->call_min_ticks);
-    if (rc == 0 && p->call_max_ticks)
-        rc = tlv_put_u64(b, TRACE_F_CALL_MAX_TICKS, p->call_max_ticks);
-    if (rc == 0 && p->early_max_ticks)
-        rc = tlv_put_u64(b, TRACE_F_EARLY_MAX_TICKS, p->early_max_ticks);
-    if (rc == 0 && p->early_max_ticks)
-        rc = tlv_put_u64(b, TRACE_F_EARLY_USUAL_TICKS, p->early_usual_ticks);
-    if (rc == 0 && p->early_events)
-        rc = tlv_put_u64(b, TRACE_F_EARLY_EVENTS, p->early_events);
-    if (rc == 0 && p->malloc_system_bytes)
-        rc = tlv_put_u64(b, TRACE_F_MALLOC_IN_USE_BYTES, p->malloc_in_use_bytes);
-    if (rc == 0 && p->malloc_system_bytes)
-        rc = tlv_put_u64(b, TRACE_F_MALLOC_SYSTEM_BYTES, p->malloc_system_bytes);
-    if (rc == 0 && p->peak_rss_bytes)
-        rc = tlv_put_u64(b, TRACE_F_PEAK_RSS_BYTES, p->peak_rss_bytes);
-    if (rc == 0 && p->recorded_to)
-        rc = tlv_put_u64(b, TRACE_F_RECORDED_FROM, p->recorded_from);
-    if (rc == 0 && p->recorded_to)
-        rc = tlv_put_u64(b, TRACE_F_RECORDED_TO, p->recorded_to);
-    if (rc == 0 && p->has_exit_status)
-        rc = tlv_put_u64(b, TRACE_F_EXIT_STATUS, p->exit_status);
-    if (rc == 0 && p->attached)
-        rc = tlv_put_u64(b, TRACE_F_ATTACHED, 1);
-    if (rc == 0 && p->thread_names_bytes)
-        rc = tlv_put_bytes(b, TRACE_F_THREAD_NAMES, p->thread_names, p->thread_names_bytes);
-    if (rc == 0 && p->whole_bytes)
-        rc = tlv_put_bytes(b, TRACE_F_WHOLE, p->whole, p->whole_bytes);
-    if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_BYPASSED_BY, p->bypassed_by);
-    if (rc == 0 && p->deepbound_bytes)
-        rc = tlv_put_bytes(b, TRACE_F_DEEPBOUND, p->deepbound, p->deepbound_bytes);
-    return rc ? rc : tlv_put_string(b, TRACE_F_OFF_REASON, p->off_reason);
+    int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number);
+    return rc ? rc : tlv_put_rows(b, end_rows, p);
 }
 
 static int put_missed(struct buf *b, const struct trace_missed *m)
 {
     int rc = tlv_put_u64(b, TRACE_F_MISSED_PID, m->pid);
     if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_MISSED_NAME, m->name);
-    if (rc == 0)
-        rc = tlv_put_string(b, TRACE_F_MISSED_WHY, m->why);
-    if (rc == 0 && m->forks)
-        rc = tlv_put_u64(b, TRACE_F_MISSED_FORKS, m->forks);
+        rc = tlv_put_rows(b, missed_rows, m);
     if (rc == 0 && m->calls != UINT64_MAX)
         rc = tlv_put_u64(b, TRACE_F_MISSED_CALLS, m->calls);
     return rc == 0 && m->ns != UINT64_MAX ? tlv_put_u64(b, TRACE_F_MISSED_NS, m->ns) : rc;
@@ -234,117 +201,26 @@ static int put_missed(struct buf *b, const struct trace_missed *m)
 
 int fields_put_unrecorded(struct buf *b, const struct trace_unrecorded *u)
 {
-    const struct number_field numbers[] = {{TRACE_F_MISSED_BY, u->by},
-                                           {TRACE_F_MISSED, u->processes}};
-    const struct number_field balance[] = {
-#define HT_X(name, tag, meaning) {tag, u->balance.name},
-        TRACE_BALANCE(HT_X)
-#undef HT_X
-    };
-    int rc = put_numbers(b, numbers, N_OF(numbers));
-    for (size_t i = 0; i < N_OF(balance) && rc == 0; i++)
-        rc = balance[i].value ? tlv_put_u64(b, balance[i].tag, balance[i].value) : 0;
+    int rc = tlv_put_rows(b, unrecorded_rows, u);
     for (size_t i = 0; i < u->n && rc == 0; i++)
         rc = put_missed(b, &u->items[i]);
     return rc;
 }
 
-static int set_string(char **to, const struct tlv *field)
-{
-    char *text = tlv_string(field);
-    if (!text)
-        return -ENOMEM;
-    free(*to);
-    *to = text;
-    return 0;
-}
-
-// Copies a list of strings, each terminated by NUL. Appends another NUL, so that *to is a C string
-// even if the list in the file is empty or lacks the last NUL.
-static int set_texts(char **to, uint32_t *bytes, const struct tlv *field)
-{
-    char *text = malloc(field->size + 1);
-    if (!text)
-        return -ENOMEM;
-    memcpy(text, field->bytes, field->size);
-    text[field->size] = 0;
-    free(*to);
-    *to = text;
-    *bytes = (uint32_t)field->size;
-    return 0;
-}
-
 static int set_session(void *to, const struct tlv *f)
 {
-    struct trace_session *s = to;
-    switch (f->tag) {
-    case TRACE_F_CLOCK_KIND:
-        if (f->number <= CLOCK_KIND_CNTVCT)
-            s->clock = (enum clock_kind)f->number;
+    if (f->tag == TRACE_F_CLOCK_KIND && f->number > CLOCK_KIND_CNTVCT)
         return 0;
-    case TRACE_F_CLOCK_HZ:
-        s->clock_hz = f->number;
-        return 0;
-    case TRACE_F_STAMP_SHIFT:
-        s->stamp_shift = (unsigned)f->number;
-        return f->number < 32 ? 0 : -EBADMSG;
-    case TRACE_F_START_STAMP:
-        s->start_stamp = f->number;
-        return 0;
-    case TRACE_F_REALTIME_NS:
-        s->realtime_ns = f->number;
-        return 0;
-    case TRACE_F_CPUS:
-        s->cpus = (uint32_t)f->number;
-        return 0;
-    case TRACE_F_MEMORY_BYTES:
-        s->memory_bytes = f->number;
-        return 0;
-    case TRACE_F_STACK_SAMPLE_BYTES:
-        s->stack_sample_bytes = f->number;
-        return 0;
-    case TRACE_F_ORDER_ONLY:
-        s->order_only = f->number != 0;
-        return 0;
-    case TRACE_F_ARGV:
-        return set_texts(&s->argv, &s->argv_bytes, f);
-    case TRACE_F_HOST:
-        return set_string(&s->host, f);
-    case TRACE_F_KERNEL:
-        return set_string(&s->kernel, f);
-    case TRACE_F_CPU:
-        return set_string(&s->cpu, f);
-    case TRACE_F_HEAPTAPE:
-        return set_string(&s->heaptape, f);
-    case TRACE_F_SEGMENT:
-        s->segment = f->number;
-        return 0;
-    case TRACE_F_RECORDING:
-        s->recording_ns = f->number;
-        return 0;
-    case TRACE_F_DUMPED:
-        return set_string(&s->dumped, f);
-    }
-    return 0;
-}
-
-static int set_bytes(uint8_t **bytes, size_t *n, const struct tlv *field)
-{
-    free(*bytes);
-    *n = 0;
-    *bytes = malloc(field->size + 1);
-    if (!*bytes)
-        return -ENOMEM;
-    memcpy(*bytes, field->bytes, field->size);
-    *n = field->size;
-    return 0;
+    if (f->tag == TRACE_F_STAMP_SHIFT && f->number >= 32)
+        return -EBADMSG;
+    return tlv_set(session_rows, to, f);
 }
 
 static int set_listed(struct trace_process *p, const struct tlv *f)
 {
     const uint8_t *at = f->bytes, *end = at + f->size;
     uint64_t *const numbers[] = {&p->listed_from, &p->listed_from_start, &p->listed_fork_stamp};
-    for (unsigned i = 0; i < N_OF(numbers); i++) {
+    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         size_t n = varint_get(at, end, numbers[i]);
         if (!n)
             return -EBADMSG;
@@ -356,153 +232,30 @@ static int set_listed(struct trace_process *p, const struct tlv *f)
 static int set_process(void *to, const struct tlv *f)
 {
     struct trace_process *p = to;
-    switch (f->tag) {
-    case TRACE_F_PID:
-        p->pid = (uint32_t)f->number;
-        return 0;
-    case TRACE_F_PPID:
-        p->ppid = (uint32_t)f->number;
-        return 0;
-    case TRACE_F_START_STAMP:
-        p->start_stamp = f->number;
-        return 0;
-    case TRACE_F_FORKED_FROM:
-        p->forked_from = (uint32_t)f->number;
-        return 0;
-    case TRACE_F_FORKED_FROM_START:
-        p->forked_from_start = f->number;
-        return 0;
-    case TRACE_F_FORK_STAMP:
-        p->fork_stamp = f->number;
-        return 0;
-    case TRACE_F_EXE:
-        return set_string(&p->exe, f);
-    case TRACE_F_ARGV:
-        return set_texts(&p->argv, &p->argv_bytes, f);
-    case TRACE_F_ALLOCATOR:
-        return set_string(&p->allocator, f);
-    case TRACE_F_ALLOCATOR_BUILD_ID:
-        return set_string(&p->allocator_build_id, f);
-    case TRACE_F_THREAD_NAMES:
-        return set_bytes(&p->thread_names, &p->thread_names_bytes, f);
-    case TRACE_F_WHOLE:
-        return set_bytes(&p->whole, &p->whole_bytes, f);
-    case TRACE_F_INHERITED_MODULES:
-        p->inherited_modules = (uint32_t)f->number;
-        return 0;
-    case TRACE_F_LISTED:
+    if (f->tag == TRACE_F_LISTED)
         return set_listed(p, f);
-    case TRACE_F_END_STAMP:
-        p->end_stamp = f->number;
-        return 0;
-    case TRACE_F_EXIT_STATUS:
-        p->exit_status = f->number;
+    if (f->tag == TRACE_F_EXIT_STATUS)
         p->has_exit_status = 1;
-        return 0;
-    case TRACE_F_ATTACHED:
-        p->attached = f->number != 0;
-        return 0;
-    case TRACE_F_LOST_RECORDS:
-        p->lost_records = f->number;
-        return 0;
-    case TRACE_F_WAITS:
-        p->waits = f->number;
-        return 0;
-    case TRACE_F_RECORDED_FROM:
-        p->recorded_from = f->number;
-        return 0;
-    case TRACE_F_RECORDED_TO:
-        p->recorded_to = f->number;
-        return 0;
-    case TRACE_F_WAIT_NS:
-        p->wait_ns = f->number;
-        return 0;
-    case TRACE_F_CPU_NS:
-        p->cpu_ns = f->number;
-        return 0;
-    case TRACE_F_PEAK_RSS_BYTES:
-        p->peak_rss_bytes = f->number;
-        return 0;
-    case TRACE_F_MALLOC_IN_USE_BYTES:
-        p->malloc_in_use_bytes = f->number;
-        return 0;
-    case TRACE_F_MALLOC_SYSTEM_BYTES:
-        p->malloc_system_bytes = f->number;
-        return 0;
-    case TRACE_F_RECORDING_TICKS:
-        p->recording_ticks = f->number;
-        return 0;
-    case TRACE_F_CALL_MIN_TICKS:
-        p->call_min_ticks = f->number;
-        return 0;
-    case TRACE_F_CALL_MAX_TICKS:
-        p->call_max_ticks = f->number;
-        return 0;
-    case TRACE_F_EARLY_MAX_TICKS:
-        p->early_max_ticks = f->number;
-        return 0;
-    case TRACE_F_EARLY_USUAL_TICKS:
-        p->early_usual_ticks = f->number;
-        return 0;
-    case TRACE_F_EARLY_EVENTS:
-        p->early_events = f->number;
-        return 0;
-    case TRACE_F_THREADS:
-        p->threads = f->number;
-        return 0;
-    case TRACE_F_OFF_REASON:
-        return set_string(&p->off_reason, f);
-    case TRACE_F_BYPASSED_BY:
-        return set_string(&p->bypassed_by, f);
-    case TRACE_F_DEEPBOUND:
-        return set_texts(&p->deepbound, &p->deepbound_bytes, f);
-    }
-    return 0;
-}
-
-static int set_missed(struct trace_missed *m, const struct tlv *f)
-{
-    switch (f->tag) {
-    case TRACE_F_MISSED_NAME:
-        return set_string(&m->name, f);
-    case TRACE_F_MISSED_WHY:
-        return set_string(&m->why, f);
-    case TRACE_F_MISSED_FORKS:
-        m->forks = f->number;
-        return 0;
-    case TRACE_F_MISSED_CALLS:
-        m->calls = f->number;
-        return 0;
-    case TRACE_F_MISSED_NS:
-        m->ns = f->number;
-        return 0;
-    }
-    return 0;
+    int rc = tlv_set(process_rows, p, f);
+    return rc ? rc : tlv_set(end_rows, p, f);
 }
 
 static int set_unrecorded(void *to, const struct tlv *f)
 {
     struct trace_unrecorded *u = to;
-    switch (f->tag) {
-    case TRACE_F_MISSED_BY:
-        u->by =
-            f->number <= TRACE_MISSED_PROC ? (enum trace_missed_by)f->number : TRACE_MISSED_UNKNOWN;
-        return 0;
-    case TRACE_F_MISSED:
-        u->processes = f->number;
-        return 0;
-#define HT_X(name, tag, meaning)                                                                   \
-    case TRACE_F_##name:                                                                           \
-        u->balance.name = f->number;                                                               \
-        return 0;
-        TRACE_BALANCE(HT_X)
-#undef HT_X
-    case TRACE_F_MISSED_PID:
+    struct trace_missed *last = u->n ? &u->items[u->n - 1] : NULL;
+    if (f->tag == TRACE_F_MISSED_PID)
         return trace_unrecorded_add(u, &(struct trace_missed){.pid = (uint32_t)f->number,
                                                               .calls = UINT64_MAX,
                                                               .ns = UINT64_MAX});
-    }
-    return u->n ? set_missed(&u->items[u->n - 1], f) : 0;
+    if (f->tag == TRACE_F_MISSED_BY && f->number > TRACE_MISSED_PROC)
+        return 0;
+    if (last && f->tag == TRACE_F_MISSED_CALLS)
+        last->calls = f->number;
+    if (last && f->tag == TRACE_F_MISSED_NS)
+        last->ns = f->number;
+    int rc = last ? tlv_set(missed_rows, last, f) : 0;
+    return rc ? rc : tlv_set(unrecorded_rows, u, f);
 }
 
 int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s)

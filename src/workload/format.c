@@ -6,11 +6,68 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define HEADER(member)  TLV_MEMBER(struct workload_header, member)
+#define SUMMARY(member) TLV_MEMBER(struct workload_summary, member)
+
+static const struct tlv_row header_rows[] = {
+    {FORMAT_F_CLOCK_HZ, TLV_NUMBER, HEADER(clock_hz)},
+    {FORMAT_F_STAMP_SHIFT, TLV_NUMBER, HEADER(stamp_shift)},
+    {FORMAT_F_HAS_STAMPS, TLV_FLAG, HEADER(has_stamps)},
+    {FORMAT_F_START_STAMP, TLV_NUMBER, HEADER(start_stamp)},
+    {FORMAT_F_PID, TLV_NUMBER, HEADER(pid)},
+    {FORMAT_F_EXE, TLV_STRING, HEADER(exe)},
+    {FORMAT_F_ALLOCATOR, TLV_STRING, HEADER(allocator)},
+    {FORMAT_F_STACK_SAMPLE_BYTES, TLV_NUMBER, HEADER(stack_sample_bytes),
+     HEADER(stack_sample_bytes)},
+    {FORMAT_F_FORKED_FROM, TLV_NUMBER, HEADER(forked_from), HEADER(forked_from)},
+    {FORMAT_F_ARGV, TLV_BYTES, HEADER(argv), HEADER(argv_bytes), HEADER(argv_bytes)},
+    {0},
+};
+
+// Rows of a SUMMARY frame, besides BY_KIND.
+static const struct tlv_row summary_rows[] = {
+    {FORMAT_F_EVENTS, TLV_NUMBER, SUMMARY(events)},
+    {FORMAT_F_THREADS, TLV_NUMBER, SUMMARY(threads)},
+    {FORMAT_F_SLOTS, TLV_NUMBER, SUMMARY(slots)},
+    {FORMAT_F_FIRST_STAMP, TLV_NUMBER, SUMMARY(first_stamp)},
+    {FORMAT_F_LAST_STAMP, TLV_NUMBER, SUMMARY(last_stamp)},
+    {FORMAT_F_REQUESTED_BYTES, TLV_NUMBER, SUMMARY(requested_bytes)},
+    {FORMAT_F_PEAK_LIVE_BYTES, TLV_NUMBER, SUMMARY(peak_live_bytes)},
+    {FORMAT_F_LIVE_AT_END_BYTES, TLV_NUMBER, SUMMARY(live_at_end_bytes)},
+    {FORMAT_F_LIVE_AT_END_BLOCKS, TLV_NUMBER, SUMMARY(live_at_end_blocks)},
+    {FORMAT_F_CROSS_THREAD_FREES, TLV_NUMBER, SUMMARY(remote_frees)},
+    {FORMAT_F_UNMATCHED_FREES, TLV_NUMBER, SUMMARY(unmatched_frees)},
+    {FORMAT_F_ORDER_REPAIRED, TLV_NUMBER, SUMMARY(order_repaired)},
+    {FORMAT_F_ORDER_AMBIGUOUS, TLV_NUMBER, SUMMARY(order_ambiguous)},
+    {FORMAT_F_EDGES, TLV_NUMBER, SUMMARY(dependencies)},
+    {FORMAT_F_EDGES_NEEDED, TLV_NUMBER, SUMMARY(dependencies_needed)},
+    {FORMAT_F_LOST_RECORDS, TLV_NUMBER, SUMMARY(lost_records)},
+    {FORMAT_F_SAMPLES_AT, TLV_NUMBER, SUMMARY(samples_at)},
+    {FORMAT_F_USABLE_BYTES, TLV_NUMBER, SUMMARY(usable_bytes)},
+    {FORMAT_F_USABLE_REQUESTED_BYTES, TLV_NUMBER, SUMMARY(usable_requested_bytes)},
+    {FORMAT_F_RECORDED_FROM, TLV_NUMBER, SUMMARY(recorded_from)},
+    {FORMAT_F_RECORDED_TO, TLV_NUMBER, SUMMARY(recorded_to)},
+    {FORMAT_F_SITES_AT, TLV_NUMBER, SUMMARY(sites_at)},
+    {FORMAT_F_RESIDENCY_AT, TLV_NUMBER, SUMMARY(residency_at)},
+    {FORMAT_F_CPU_NS, TLV_NUMBER, SUMMARY(cpu_ns)},
+    {FORMAT_F_RECORDING_NS, TLV_NUMBER, SUMMARY(recording_ns)},
+    {FORMAT_F_PREEXISTING_BLOCKS, TLV_NUMBER, SUMMARY(preexisting_blocks)},
+    {FORMAT_F_PREEXISTING_BYTES, TLV_NUMBER, SUMMARY(preexisting_bytes)},
+    {FORMAT_F_CALLS_MIN_NS, TLV_NUMBER, SUMMARY(calls_min_ns)},
+    {FORMAT_F_CALLS_MAX_NS, TLV_NUMBER, SUMMARY(calls_max_ns)},
+    {FORMAT_F_RESIDENCY_STEPS_AT, TLV_NUMBER, SUMMARY(residency_steps_at)},
+    {FORMAT_F_RECORDING_RSS_BYTES, TLV_NUMBER, SUMMARY(recording_rss_bytes)},
+    {FORMAT_F_EARLY_EVENTS, TLV_NUMBER, SUMMARY(early_events)},
+    {FORMAT_F_EARLY_MAX_NS, TLV_NUMBER, SUMMARY(early_max_ns)},
+    {FORMAT_F_EARLY_USUAL_NS, TLV_NUMBER, SUMMARY(early_usual_ns)},
+    {FORMAT_F_CXX_BYTES, TLV_NUMBER, SUMMARY(cxx_bytes)},
+    {FORMAT_F_PEAK_RSS_BYTES, TLV_NUMBER, SUMMARY(peak_rss_bytes)},
+    {0},
+};
+
 void workload_header_release(struct workload_header *h)
 {
-    free(h->exe);
-    free(h->allocator);
-    free(h->argv);
+    tlv_release_rows(header_rows, h);
     *h = (struct workload_header){0};
 }
 
@@ -43,161 +100,19 @@ bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot)
 
 int format_put_header(struct buf *b, const struct workload_header *h)
 {
-    int rc = tlv_put_u64(b, FORMAT_F_CLOCK_HZ, h->clock_hz) |
-             tlv_put_u64(b, FORMAT_F_STAMP_SHIFT, h->stamp_shift) |
-             tlv_put_u64(b, FORMAT_F_HAS_STAMPS, h->has_stamps) |
-             tlv_put_u64(b, FORMAT_F_START_STAMP, h->start_stamp) |
-             tlv_put_u64(b, FORMAT_F_PID, h->pid) | tlv_put_string(b, FORMAT_F_EXE, h->exe) |
-             tlv_put_string(b, FORMAT_F_ALLOCATOR, h->allocator);
-    if (h->stack_sample_bytes)
-        rc |= tlv_put_u64(b, FORMAT_F_STACK_SAMPLE_BYTES, h->stack_sample_bytes);
-    if (h->forked_from)
-        rc |= tlv_put_u64(b, FORMAT_F_FORKED_FROM, h->forked_from);
-    if (h->argv_bytes)
-        rc |= tlv_put_bytes(b, FORMAT_F_ARGV, h->argv, h->argv_bytes);
-    return rc ? -ENOMEM : 0;
-}
-
-static int get_string(char **to, const struct tlv *f)
-{
-    free(*to);
-    *to = tlv_string(f);
-    return *to ? 0 : -ENOMEM;
-}
-
-static int get_argv(struct workload_header *h, const struct tlv *f)
-{
-    free(h->argv);
-    h->argv_bytes = 0;
-    h->argv = malloc(f->size + 1);
-    if (!h->argv)
-        return -ENOMEM;
-    memcpy(h->argv, f->bytes, f->size);
-    h->argv[f->size] = 0;
-    h->argv_bytes = (uint32_t)f->size;
-    return 0;
+    return tlv_put_rows(b, header_rows, h);
 }
 
 static int get_header_field(void *to, const struct tlv *f)
 {
-    struct workload_header *h = to;
-    switch (f->tag) {
-    case FORMAT_F_CLOCK_HZ:
-        h->clock_hz = f->number;
-        break;
-    case FORMAT_F_STAMP_SHIFT:
-        if (f->number > 32)
-            return -EBADMSG;
-        h->stamp_shift = (unsigned)f->number;
-        break;
-    case FORMAT_F_HAS_STAMPS:
-        h->has_stamps = f->number != 0;
-        break;
-    case FORMAT_F_START_STAMP:
-        h->start_stamp = f->number;
-        break;
-    case FORMAT_F_PID:
-        h->pid = (uint32_t)f->number;
-        break;
-    case FORMAT_F_FORKED_FROM:
-        h->forked_from = (uint32_t)f->number;
-        break;
-    case FORMAT_F_EXE:
-        return get_string(&h->exe, f);
-    case FORMAT_F_ALLOCATOR:
-        return get_string(&h->allocator, f);
-    case FORMAT_F_STACK_SAMPLE_BYTES:
-        h->stack_sample_bytes = f->number;
-        break;
-    case FORMAT_F_ARGV:
-        return get_argv(h, f);
-    }
-    return 0;
+    if (f->tag == FORMAT_F_STAMP_SHIFT && f->number > 32)
+        return -EBADMSG;
+    return tlv_set(header_rows, to, f);
 }
 
 int format_get_header(const uint8_t *at, size_t n, struct workload_header *h)
 {
     return tlv_read(at, n, get_header_field, h);
-}
-
-// Returns the member that holds a single-number field, or NULL.
-static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
-{
-    switch (tag) {
-    case FORMAT_F_EVENTS:
-        return &s->events;
-    case FORMAT_F_THREADS:
-        return &s->threads;
-    case FORMAT_F_SLOTS:
-        return &s->slots;
-    case FORMAT_F_FIRST_STAMP:
-        return &s->first_stamp;
-    case FORMAT_F_LAST_STAMP:
-        return &s->last_stamp;
-    case FORMAT_F_REQUESTED_BYTES:
-        return &s->requested_bytes;
-    case FORMAT_F_PEAK_LIVE_BYTES:
-        return &s->peak_live_bytes;
-    case FORMAT_F_LIVE_AT_END_BYTES:
-        return &s->live_at_end_bytes;
-    case FORMAT_F_LIVE_AT_END_BLOCKS:
-        return &s->live_at_end_blocks;
-    case FORMAT_F_CROSS_THREAD_FREES:
-        return &s->remote_frees;
-    case FORMAT_F_UNMATCHED_FREES:
-        return &s->unmatched_frees;
-    case FORMAT_F_ORDER_REPAIRED:
-        return &s->order_repaired;
-    case FORMAT_F_ORDER_AMBIGUOUS:
-        return &s->order_ambiguous;
-    case FORMAT_F_EDGES:
-        return &s->dependencies;
-    case FORMAT_F_EDGES_NEEDED:
-        return &s->dependencies_needed;
-    case FORMAT_F_LOST_RECORDS:
-        return &s->lost_records;
-    case FORMAT_F_SAMPLES_AT:
-        return &s->samples_at;
-    case FORMAT_F_USABLE_BYTES:
-        return &s->usable_bytes;
-    case FORMAT_F_USABLE_REQUESTED_BYTES:
-        return &s->usable_requested_bytes;
-    case FORMAT_F_RECORDED_FROM:
-        return &s->recorded_from;
-    case FORMAT_F_RECORDED_TO:
-        return &s->recorded_to;
-    case FORMAT_F_SITES_AT:
-        return &s->sites_at;
-    case FORMAT_F_RESIDENCY_AT:
-        return &s->residency_at;
-    case FORMAT_F_RESIDENCY_STEPS_AT:
-        return &s->residency_steps_at;
-    case FORMAT_F_CPU_NS:
-        return &s->cpu_ns;
-    case FORMAT_F_RECORDING_NS:
-        return &s->recording_ns;
-    case FORMAT_F_PREEXISTING_BLOCKS:
-        return &s->preexisting_blocks;
-    case FORMAT_F_PREEXISTING_BYTES:
-        return &s->preexisting_bytes;
-    case FORMAT_F_CALLS_MIN_NS:
-        return &s->calls_min_ns;
-    case FORMAT_F_CALLS_MAX_NS:
-        return &s->calls_max_ns;
-    case FORMAT_F_RECORDING_RSS_BYTES:
-        return &s->recording_rss_bytes;
-    case FORMAT_F_CXX_BYTES:
-        return &s->cxx_bytes;
-    case FORMAT_F_PEAK_RSS_BYTES:
-        return &s->peak_rss_bytes;
-    case FORMAT_F_EARLY_EVENTS:
-        return &s->early_events;
-    case FORMAT_F_EARLY_MAX_NS:
-        return &s->early_max_ns;
-    case FORMAT_F_EARLY_USUAL_NS:
-        return &s->early_usual_ns;
-    }
-    return NULL;
 }
 
 static int put_by_kind(struct buf *b, const struct workload_summary *s)
@@ -215,14 +130,8 @@ static int put_by_kind(struct buf *b, const struct workload_summary *s)
 
 int format_put_summary(struct buf *b, const struct workload_summary *s)
 {
-    struct workload_summary copy = *s;
     int rc = put_by_kind(b, s);
-    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_LAST_NUMBER; tag++) {
-        const uint64_t *v = summary_number(&copy, tag);
-        if (v)
-            rc = tlv_put_u64(b, tag, *v);
-    }
-    return rc;
+    return rc ? rc : tlv_put_rows(b, summary_rows, s);
 }
 
 static int get_by_kind(struct workload_summary *s, const struct tlv *f)
@@ -241,10 +150,7 @@ static int get_by_kind(struct workload_summary *s, const struct tlv *f)
 
 static int get_summary_field(void *to, const struct tlv *f)
 {
-    uint64_t *v = summary_number(to, f->tag);
-    if (v)
-        *v = f->number;
-    return !v && f->tag == FORMAT_F_BY_KIND ? get_by_kind(to, f) : 0;
+    return f->tag == FORMAT_F_BY_KIND ? get_by_kind(to, f) : tlv_set(summary_rows, to, f);
 }
 
 int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s)

@@ -84,7 +84,6 @@ enum format_field {
     FORMAT_F_EARLY_USUAL_NS = 57,
     FORMAT_F_CXX_BYTES = 58,
     FORMAT_F_PEAK_RSS_BYTES = 59,
-    FORMAT_F_LAST_NUMBER = FORMAT_F_PEAK_RSS_BYTES,
 };
 
 // Columns of an OPS frame, in wire order.

@@ -3,6 +3,9 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void fields_round_trip(void **state)
 {
@@ -19,9 +22,7 @@ static void fields_round_trip(void **state)
     assert_true(f.number == UINT64_MAX);
     assert_int_equal(tlv_next(&at, end, &f), 1);
     assert_int_equal(f.tag, 300);
-    char *text = tlv_string(&f);
-    assert_string_equal(text, "héap");
-    free(text);
+    assert_memory_equal(f.bytes, "héap", f.size);
     assert_int_equal(tlv_next(&at, end, &f), 1);
     assert_int_equal(f.tag, 7);
     assert_int_equal(f.size, 0);
@@ -33,12 +34,67 @@ static void fields_round_trip(void **state)
     (void)state;
 }
 
-static void string_stops_at_nul(void **state)
+struct thing {
+    uint8_t small;
+    bool flag;
+    uint32_t listed_bytes;
+    uint64_t number, absent;
+    char *name, *missing, *listed;
+};
+
+#define THING(member) TLV_MEMBER(struct thing, member)
+static const struct tlv_row thing_rows[] = {
+    {1, TLV_NUMBER, THING(number)},
+    {2, TLV_NUMBER, THING(small), THING(number)},
+    {3, TLV_NUMBER, THING(number), THING(absent)},
+    {4, TLV_FLAG, THING(flag)},
+    {5, TLV_STRING, THING(name)},
+    {6, TLV_STRING, THING(missing)},
+    {7, TLV_BYTES, THING(listed), THING(listed_bytes), THING(listed_bytes)},
+    {0},
+};
+
+static int set_thing(void *to, const struct tlv *f)
 {
-    struct tlv f = {.bytes = (const uint8_t *)"ab\0cd", .size = 5};
-    char *text = tlv_string(&f);
-    assert_string_equal(text, "ab");
-    free(text);
+    return tlv_set(thing_rows, to, f);
+}
+
+static void rows_round_trip(void **state)
+{
+    const struct thing t = {200, true, 4, UINT64_MAX - 1, 0, "héap", NULL, "a\0b"};
+    struct thing read = {.name = strdup("old")};
+    struct buf b = {0};
+    struct tlv f;
+    unsigned tags[8] = {0}, n = 0;
+    assert_int_equal(tlv_put_rows(&b, thing_rows, &t), 0);
+    for (const uint8_t *at = b.data; tlv_next(&at, b.data + b.size, &f) > 0; n++)
+        tags[n] = f.tag;
+    assert_memory_equal(tags, ((unsigned[]){1, 2, 4, 5, 7, 0, 0, 0}), sizeof tags);
+    assert_int_equal(tlv_read(b.data, b.size, set_thing, &read), 0);
+    assert_true(read.number == t.number && read.small == t.small && read.flag && !read.absent);
+    assert_string_equal(read.name, "héap");
+    assert_null(read.missing);
+    assert_int_equal(read.listed_bytes, 4);
+    assert_memory_equal(read.listed, "a\0b", 5);
+    tlv_release_rows(thing_rows, &read);
+    buf_release(&b);
+    (void)state;
+}
+
+static void values_of_a_newer_writer_are_ignored_or_cut(void **state)
+{
+    struct thing t = {.small = 7, .number = 8, .listed_bytes = 9};
+    assert_int_equal(set_thing(&t, &(struct tlv){.tag = 99, .number = 5}), 0);
+    assert_int_equal(set_thing(&t, &(struct tlv){.tag = 2, .number = 0x105}), 0);
+    assert_int_equal(set_thing(&t, &(struct tlv){.tag = 4, .number = 256}), 0);
+    assert_int_equal(t.small, 5);
+    assert_true(t.flag);
+    assert_int_equal(t.listed_bytes, 9);
+    assert_int_equal(t.number, 8);
+    assert_int_equal(set_thing(&t, &(struct tlv){.tag = 7, .bytes = (const uint8_t *)""}), 0);
+    assert_string_equal(t.listed, "");
+    assert_int_equal(t.listed_bytes, 0);
+    tlv_release_rows(thing_rows, &t);
     (void)state;
 }
 
@@ -81,7 +137,8 @@ static void random_bytes_end(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fields_round_trip),
-    cmocka_unit_test(string_stops_at_nul),
+    cmocka_unit_test(rows_round_trip),
+    cmocka_unit_test(values_of_a_newer_writer_are_ignored_or_cut),
     cmocka_unit_test(field_that_does_not_fit_is_refused),
     cmocka_unit_test(random_bytes_end),
 };
