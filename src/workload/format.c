@@ -26,43 +26,10 @@ static const struct tlv_row header_rows[] = {
 
 // Rows of a SUMMARY frame, besides BY_KIND.
 static const struct tlv_row summary_rows[] = {
-    {FORMAT_F_EVENTS, TLV_NUMBER, SUMMARY(events)},
-    {FORMAT_F_THREADS, TLV_NUMBER, SUMMARY(threads)},
-    {FORMAT_F_SLOTS, TLV_NUMBER, SUMMARY(slots)},
-    {FORMAT_F_FIRST_STAMP, TLV_NUMBER, SUMMARY(first_stamp)},
-    {FORMAT_F_LAST_STAMP, TLV_NUMBER, SUMMARY(last_stamp)},
-    {FORMAT_F_REQUESTED_BYTES, TLV_NUMBER, SUMMARY(requested_bytes)},
-    {FORMAT_F_PEAK_LIVE_BYTES, TLV_NUMBER, SUMMARY(peak_live_bytes)},
-    {FORMAT_F_LIVE_AT_END_BYTES, TLV_NUMBER, SUMMARY(live_at_end_bytes)},
-    {FORMAT_F_LIVE_AT_END_BLOCKS, TLV_NUMBER, SUMMARY(live_at_end_blocks)},
-    {FORMAT_F_CROSS_THREAD_FREES, TLV_NUMBER, SUMMARY(remote_frees)},
-    {FORMAT_F_UNMATCHED_FREES, TLV_NUMBER, SUMMARY(unmatched_frees)},
-    {FORMAT_F_ORDER_REPAIRED, TLV_NUMBER, SUMMARY(order_repaired)},
-    {FORMAT_F_ORDER_AMBIGUOUS, TLV_NUMBER, SUMMARY(order_ambiguous)},
-    {FORMAT_F_EDGES, TLV_NUMBER, SUMMARY(dependencies)},
-    {FORMAT_F_EDGES_NEEDED, TLV_NUMBER, SUMMARY(dependencies_needed)},
-    {FORMAT_F_LOST_RECORDS, TLV_NUMBER, SUMMARY(lost_records)},
-    {FORMAT_F_SAMPLES_AT, TLV_NUMBER, SUMMARY(samples_at)},
-    {FORMAT_F_USABLE_BYTES, TLV_NUMBER, SUMMARY(usable_bytes)},
-    {FORMAT_F_USABLE_REQUESTED_BYTES, TLV_NUMBER, SUMMARY(usable_requested_bytes)},
-    {FORMAT_F_RECORDED_FROM, TLV_NUMBER, SUMMARY(recorded_from)},
-    {FORMAT_F_RECORDED_TO, TLV_NUMBER, SUMMARY(recorded_to)},
-    {FORMAT_F_SITES_AT, TLV_NUMBER, SUMMARY(sites_at)},
-    {FORMAT_F_RESIDENCY_AT, TLV_NUMBER, SUMMARY(residency_at)},
-    {FORMAT_F_CPU_NS, TLV_NUMBER, SUMMARY(cpu_ns)},
-    {FORMAT_F_RECORDING_NS, TLV_NUMBER, SUMMARY(recording_ns)},
-    {FORMAT_F_PREEXISTING_BLOCKS, TLV_NUMBER, SUMMARY(preexisting_blocks)},
-    {FORMAT_F_PREEXISTING_BYTES, TLV_NUMBER, SUMMARY(preexisting_bytes)},
-    {FORMAT_F_CALLS_MIN_NS, TLV_NUMBER, SUMMARY(calls_min_ns)},
-    {FORMAT_F_CALLS_MAX_NS, TLV_NUMBER, SUMMARY(calls_max_ns)},
-    {FORMAT_F_RESIDENCY_STEPS_AT, TLV_NUMBER, SUMMARY(residency_steps_at)},
-    {FORMAT_F_RECORDING_RSS_BYTES, TLV_NUMBER, SUMMARY(recording_rss_bytes)},
-    {FORMAT_F_EARLY_EVENTS, TLV_NUMBER, SUMMARY(early_events)},
-    {FORMAT_F_EARLY_MAX_NS, TLV_NUMBER, SUMMARY(early_max_ns)},
-    {FORMAT_F_EARLY_USUAL_NS, TLV_NUMBER, SUMMARY(early_usual_ns)},
-    {FORMAT_F_CXX_BYTES, TLV_NUMBER, SUMMARY(cxx_bytes)},
-    {FORMAT_F_PEAK_RSS_BYTES, TLV_NUMBER, SUMMARY(peak_rss_bytes)},
-    {0},
+#define HT_X(tag, member, merge) {tag, TLV_NUMBER, SUMMARY(member)},
+    FORMAT_SUMMARY_TABLE(HT_X)
+#undef HT_X
+        {0},
 };
 
 void workload_header_release(struct workload_header *h)

@@ -35,6 +35,48 @@ enum {
     FORMAT_MAX_TEXT = 4096,  // limit per string
 };
 
+// Members of struct workload_summary: X(tag, member, merge). `merge` is ADD if the value for several
+// processes is the sum of their values.
+// clang-format off
+#define FORMAT_SUMMARY_TABLE(X) \
+    X(20, events, ADD) \
+    X(22, threads, ADD) \
+    X(23, slots, ADD) \
+    X(24, first_stamp, KEEP) \
+    X(25, last_stamp, KEEP) \
+    X(26, requested_bytes, ADD) \
+    X(27, peak_live_bytes, ADD) \
+    X(28, live_at_end_bytes, ADD) \
+    X(29, live_at_end_blocks, ADD) \
+    X(30, remote_frees, ADD) \
+    X(31, unmatched_frees, ADD) \
+    X(32, order_repaired, ADD) \
+    X(33, order_ambiguous, ADD) \
+    X(34, dependencies, ADD) \
+    X(35, dependencies_needed, ADD) \
+    X(36, lost_records, ADD) \
+    X(37, samples_at, KEEP) \
+    X(38, usable_bytes, ADD) \
+    X(39, usable_requested_bytes, ADD) \
+    X(40, recorded_from, KEEP) \
+    X(41, recorded_to, KEEP) \
+    X(42, sites_at, KEEP) \
+    X(43, residency_at, KEEP) \
+    X(44, cpu_ns, ADD) \
+    X(45, recording_ns, ADD) \
+    X(46, preexisting_blocks, ADD) \
+    X(47, preexisting_bytes, ADD) \
+    X(48, calls_min_ns, ADD) \
+    X(49, calls_max_ns, ADD) \
+    X(50, residency_steps_at, KEEP) \
+    X(51, recording_rss_bytes, KEEP) \
+    X(55, early_events, KEEP) \
+    X(56, early_max_ns, KEEP) \
+    X(57, early_usual_ns, KEEP) \
+    X(58, cxx_bytes, KEEP) \
+    X(59, peak_rss_bytes, KEEP)
+// clang-format on
+
 // Field tags of HEADER and SUMMARY frames. Wire values in a single number space; never reused.
 enum format_field {
     FORMAT_F_CLOCK_HZ = 1,
@@ -47,43 +89,7 @@ enum format_field {
     FORMAT_F_ARGV = 8,
     FORMAT_F_STACK_SAMPLE_BYTES = 9,
     FORMAT_F_FORKED_FROM = 10,
-    FORMAT_F_EVENTS = 20,
     FORMAT_F_BY_KIND = 21, // pairs of varints: kind, count
-    FORMAT_F_THREADS = 22,
-    FORMAT_F_SLOTS = 23,
-    FORMAT_F_FIRST_STAMP = 24,
-    FORMAT_F_LAST_STAMP = 25,
-    FORMAT_F_REQUESTED_BYTES = 26,
-    FORMAT_F_PEAK_LIVE_BYTES = 27,
-    FORMAT_F_LIVE_AT_END_BYTES = 28,
-    FORMAT_F_LIVE_AT_END_BLOCKS = 29,
-    FORMAT_F_CROSS_THREAD_FREES = 30,
-    FORMAT_F_UNMATCHED_FREES = 31,
-    FORMAT_F_ORDER_REPAIRED = 32,
-    FORMAT_F_ORDER_AMBIGUOUS = 33,
-    FORMAT_F_EDGES = 34,
-    FORMAT_F_EDGES_NEEDED = 35,
-    FORMAT_F_LOST_RECORDS = 36,
-    FORMAT_F_SAMPLES_AT = 37,
-    FORMAT_F_USABLE_BYTES = 38,
-    FORMAT_F_USABLE_REQUESTED_BYTES = 39,
-    FORMAT_F_RECORDED_FROM = 40,
-    FORMAT_F_RECORDED_TO = 41,
-    FORMAT_F_SITES_AT = 42,
-    FORMAT_F_RESIDENCY_AT = 43,
-    FORMAT_F_CPU_NS = 44,
-    FORMAT_F_RECORDING_NS = 45,
-    FORMAT_F_PREEXISTING_BLOCKS = 46,
-    FORMAT_F_PREEXISTING_BYTES = 47,
-    FORMAT_F_CALLS_MIN_NS = 48,
-    FORMAT_F_CALLS_MAX_NS = 49,
-    FORMAT_F_RESIDENCY_STEPS_AT = 50,
-    FORMAT_F_RECORDING_RSS_BYTES = 51,
-    FORMAT_F_EARLY_EVENTS = 55,
-    FORMAT_F_EARLY_MAX_NS = 56,
-    FORMAT_F_EARLY_USUAL_NS = 57,
-    FORMAT_F_CXX_BYTES = 58,
-    FORMAT_F_PEAK_RSS_BYTES = 59,
 };
 
 // Columns of an OPS frame, in wire order.

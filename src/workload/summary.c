@@ -1,6 +1,7 @@
 #include "workload/summary.h"
 
 #include "base/pages.h"
+#include "workload/format.h"
 
 #include <errno.h>
 
@@ -204,27 +205,10 @@ void summary_add(struct workload_summary *to, const struct workload_summary *mor
         to->last_stamp = more->last_stamp;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         to->by_kind[kind] += more->by_kind[kind];
-    to->events += more->events;
-    to->threads += more->threads;
-    to->slots += more->slots;
-    to->requested_bytes += more->requested_bytes;
-    to->peak_live_bytes += more->peak_live_bytes;
-    to->live_at_end_bytes += more->live_at_end_bytes;
-    to->live_at_end_blocks += more->live_at_end_blocks;
-    to->remote_frees += more->remote_frees;
-    to->unmatched_frees += more->unmatched_frees;
-    to->preexisting_blocks += more->preexisting_blocks;
-    to->preexisting_bytes += more->preexisting_bytes;
-    to->order_repaired += more->order_repaired;
-    to->order_ambiguous += more->order_ambiguous;
-    to->dependencies += more->dependencies;
-    to->dependencies_needed += more->dependencies_needed;
-    to->lost_records += more->lost_records;
-    to->usable_bytes += more->usable_bytes;
-    to->usable_requested_bytes += more->usable_requested_bytes;
-    to->cpu_ns += more->cpu_ns;
-    to->recording_ns += more->recording_ns;
-    to->calls_min_ns += more->calls_min_ns;
-    to->calls_max_ns += more->calls_max_ns;
+#define MERGE_KEEP(member)
+#define MERGE_ADD(member)        to->member += more->member;
+#define HT_X(tag, member, merge) MERGE_##merge(member)
+    FORMAT_SUMMARY_TABLE(HT_X)
+#undef HT_X
     summary_add_early(to, more);
 }
