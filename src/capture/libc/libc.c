@@ -33,11 +33,11 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, clock_gettime, (clockid_t clock, struct timespec * to), (clock, to))                    \
     X(int, dl_iterate_phdr, (int (*each)(struct dl_phdr_info *, size_t, void *), void *data),      \
       (each, data))                                                                                \
-    X(void *, dlopen, (const char *path, int flags), (path, flags))                                \
     X(void *, dlsym, (void *restrict handle, const char *restrict name), (handle, name))           \
     X(unsigned long, getauxval, (unsigned long type), (type))                                      \
     X(char *, getenv, (const char *name), (name))                                                  \
     X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
+    X(int, pthread_key_delete, (pthread_key_t key), (key))                                         \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
 // More functions that are forwarded in this way. A C library may lack them.
@@ -46,6 +46,7 @@ struct dl_find_object;
     X(int, __register_atfork,                                                                      \
       (void (*before)(void), void (*parent)(void), void (*child)(void), void *object))             \
     X(int, pthread_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void)))      \
+    X(void *, dlopen, (const char *path, int flags))                                               \
     X(int, _dl_find_object, (void *at, struct dl_find_object *to))
 
 #define BOOT(result, name, parameters, names) static result boot_##name parameters;
@@ -190,8 +191,12 @@ static _Noreturn void exit_unsupported(void)
         raw_syscall(SYS_exit_group, (const long[6]){127});
 }
 
-// Reads an object from the loader's list. Its first mapped bytes are the ELF header.
-static void read_object(struct object *o, const struct link_map *map)
+const struct r_debug *libc_objects(void)
+{
+    return &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+}
+
+void libc_read_object(struct object *o, const struct link_map *map)
 {
     const ElfW(Ehdr) *elf = (const ElfW(Ehdr) *)map->l_addr;
     const struct dl_phdr_info info = {.dlpi_addr = map->l_addr,
@@ -230,14 +235,14 @@ static bool is_complete(const struct found_objects *in)
 // later in the list.
 static bool find_objects(struct found_objects *to)
 {
-    const struct r_debug *debug = &_r_debug ? &_r_debug : &_dl_debug_addr ? _dl_debug_addr : NULL;
+    const struct r_debug *debug = libc_objects();
     memset(to->has, 0, sizeof to->has);
     for (const struct link_map *m = debug ? debug->r_map : NULL; m && !is_complete(to);
          m = m->l_next) {
         for (unsigned i = 0; i < OBJECTS; i++) {
             if (!to->has[i] && (i == OBJECT_LOADER ? m->l_addr == debug->r_ldbase
                                                    : is_named(m, object_names[i]))) {
-                read_object(&to->all[i], m);
+                libc_read_object(&to->all[i], m);
                 to->has[i] = true;
                 break;
             }
@@ -326,6 +331,12 @@ int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(
     if (libc.__register_atfork)
         return libc.__register_atfork(before, parent, child, object);
     return libc.pthread_atfork ? libc.pthread_atfork(before, parent, child) : ENOSYS;
+}
+
+void *libc_open_library(const char *path, int flags)
+{
+    ensure_found();
+    return libc.dlopen ? libc.dlopen(path, flags) : NULL;
 }
 
 HIDDEN int _dl_find_object(void *at, struct dl_find_object *to)

@@ -18,4 +18,19 @@ const void *libc_address(void);
 // does not register struct rseq with the kernel. glibc registers it since 2.35.
 ptrdiff_t libc_rseq_offset(void);
 
+// Calls the C library's dlopen, which the library wraps.
+void *libc_open_library(const char *path, int flags);
+
+struct link_map;
+struct object;
+struct r_debug;
+
+// Returns the loader's list of objects, or NULL. Other threads may change the list at any time,
+// unless the calling thread holds the loader's lock.
+const struct r_debug *libc_objects(void);
+
+// Fills in *o from an object in this list. The first mapped bytes of the object must be its ELF
+// header.
+void libc_read_object(struct object *o, const struct link_map *map);
+
 #endif

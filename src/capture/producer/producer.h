@@ -585,6 +585,10 @@ struct spool_header *producer_malloc_query_header(void);
 // multithreaded process forked this one. Also returns true if the process is not recorded.
 bool producer_loader_may_be_locked(void);
 
+// Returns true if the process is recorded and may open files and write to its own code. Returns
+// false in a sandbox, and in an attached process with a seccomp filter.
+bool producer_may_open_files(void);
+
 // Sets the path of libheaptape.so (copied), and the path of the heaptape executable relative to its
 // directory (borrowed).
 void producer_set_library(const char *path, const char *heaptape);

@@ -80,11 +80,27 @@ void producer_thread_arm_key(void)
         pthread_setspecific(producer_inherited.end_key, &producer_inherited);
 }
 
+// A C library that dlmopen has loaded has its own keys, but uses the same array of values in each
+// thread. glibc ignores a value if its key was not created as often as the key of this number.
+// Therefore the key has a number that few programs reach, and was created several times. The values
+// of the first 32 keys need no memory.
 void producer_thread_make_key(void)
 {
-    pthread_key_t key;
-    if (!producer_inherited.end_key_made && pthread_key_create(&key, on_key_round) == 0) {
-        producer_inherited.end_key = key;
-        producer_inherited.end_key_made = 1;
-    }
+    enum { LAST = 31, TIMES = 8 };
+    pthread_key_t keys[LAST + 1];
+    unsigned n = 0;
+    if (producer_inherited.end_key_made)
+        return;
+    while (n <= LAST && pthread_key_create(&keys[n], on_key_round) == 0 && keys[n++] < LAST)
+        continue;
+    if (!n)
+        return;
+    pthread_key_t *key = &keys[--n];
+    bool made = true;
+    for (unsigned i = 1; i < TIMES && made; i++)
+        made = pthread_key_delete(*key) == 0 && pthread_key_create(key, on_key_round) == 0;
+    producer_inherited.end_key = *key;
+    producer_inherited.end_key_made = made;
+    while (n)
+        pthread_key_delete(keys[--n]);
 }

@@ -869,6 +869,12 @@ bool producer_loader_may_be_locked(void)
     return producer_inherited.forked || !ready;
 }
 
+bool producer_may_open_files(void)
+{
+    return !producer_loader_may_be_locked() && !producer_inherited.sandbox &&
+           (!producer_inherited.attached || syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0);
+}
+
 void producer_set_library(const char *path, const char *heaptape)
 {
     producer_inherited.heaptape = heaptape;

@@ -50,6 +50,7 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
     if (!error && tables)
         error = patch_install(wrap_find_named);
     if (!error) {
+        wrap_own_watch();
         redirect_start();
         error = producer_attach(dir);
     }

@@ -22,6 +22,8 @@
     EXPORT("prctl")                                                                                \
     EXPORT("_exit")                                                                                \
     EXPORT("_Exit")                                                                                \
+    EXPORT("dlopen")                                                                               \
+    EXPORT("dlmopen")                                                                              \
     EXPORT("dlclose")                                                                              \
     EXPORT("__libc_start_main")                                                                    \
     EXPORT("heaptape_start")                                                                       \

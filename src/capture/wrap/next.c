@@ -199,7 +199,7 @@ bool next_find(const char *symbol, void **to)
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     void *found = function_after(symbol);
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
-        void *handle = dlopen(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
+        void *handle = libc_open_library(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
         // Keep the handle open, because the function must not be unloaded.
         if (handle)
             found = dlsym(handle, symbol);

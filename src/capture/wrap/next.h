@@ -48,6 +48,8 @@
       (int (*begin)(int, char **, char **), int argc, char **argv, void (*init)(void),             \
        void (*fini)(void), void (*loader_fini)(void), void *stack_end),                            \
       (begin, argc, argv, init, fini, loader_fini, stack_end))                                     \
+    X(void *, dlopen, (const char *path, int flags), (path, flags))                                \
+    X(void *, dlmopen, (long space, const char *path, int flags), (space, path, flags))            \
     X(int, dlclose, (void *handle), (handle))                                                      \
     X(int, brk, (void *end), (end))                                                                \
     X(void *, sbrk, (intptr_t change), (change))

@@ -20,11 +20,12 @@ enum { STEP_BYTES = 1 << 21 }; // distance between two addresses that are tried 
 // Distance within which a jump reaches every byte of an object and an area.
 #define REACH_BYTES ((uintptr_t)0x7ff00000)
 
-// Only one thread at a time adds functions.
 static struct {
     struct redirect_function all[REDIRECT_MAX];
     _Atomic size_t n;
 } redirected;
+
+static _Atomic bool adding; // a thread adds functions
 
 const struct redirect_function *redirect_get(size_t index)
 {
@@ -144,7 +145,8 @@ static void choose_wrapper(struct redirect_function *f, const struct entries_ent
     bool first = is_first(f, e);
     bool has_thunk =
         !first || (objects->is_executable && entries_class(e->function) != HT_CLASS_NONE);
-    f->wrapper = has_thunk
+    f->wrapper = e->function == ENTRIES_LOADS ? (uintptr_t)wrap_own_loads
+                 : has_thunk
                      ? wrap_entry_thunk((size_t)(f - redirected.all))
                      : (uintptr_t)object_find_function(&objects->own, entries_symbol(e->function));
     f->mark = first ? 0 : e->named ? PRODUCER_NAMED : PRODUCER_UNSIZED;
@@ -198,23 +200,21 @@ static uintptr_t find_area(const struct entries_plan *plan, uintptr_t base, bool
     return known == plan->n_entries ? area : 0;
 }
 
-int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *area)
+// Maps the area of a plan, which has been checked.
+static int map_area(const struct redirect_objects *objects, uintptr_t *area)
 {
-    struct redirect_objects objects = {.plan = plan, .base = base};
+    const struct entries_plan *plan = objects->plan;
     bool some = false;
-    if (!entries_are_valid(plan))
-        return EINVAL;
-    *area = find_area(plan, base, &some);
+    *area = find_area(plan, objects->base, &some);
     if (*area)
         return 0;
     if (some)
         return EEXIST;
     if (count_functions() + plan->n_entries > REDIRECT_MAX)
         return ENOSPC;
-    dl_iterate_phdr(visit_object, &objects);
-    if (!objects.matches)
+    if (!objects->matches)
         return ENOEXEC;
-    *area = map_in_reach(plan, base);
+    *area = map_in_reach(plan, objects->base);
     if (!*area)
         return errno == EEXIST ? ENOMEM : errno;
     if (syscall(SYS_mprotect, *area + plan->code_bytes, plan->area_bytes - plan->code_bytes,
@@ -223,17 +223,26 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
         syscall(SYS_munmap, *area, plan->area_bytes);
         return error;
     }
-    add_functions(plan, base, *area, &objects);
+    add_functions(plan, objects->base, *area, objects);
     return 0;
 }
 
-static bool has_one_thread(void)
+int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *area)
 {
-    struct stat st;
-    return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3; // ".", "..", and one thread
+    struct redirect_objects objects = {.plan = plan, .base = base};
+    if (!entries_are_valid(plan))
+        return EINVAL;
+    if (atomic_exchange(&adding, true))
+        return EBUSY;
+    dl_iterate_phdr(visit_object, &objects);
+    int error = map_area(&objects, area);
+    atomic_store(&adding, false);
+    return error;
 }
 
-// Writes through /proc/self/mem, so that the code never becomes writable in the address space.
+// Writes through /proc/self/mem, so that the code never becomes writable in the address space. The
+// first byte of a jump is written last: a thread may execute the loader's function, which only
+// returns.
 static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -242,27 +251,51 @@ static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area
     for (uint32_t i = 0; done && i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
         uint8_t jump[ENTRIES_MAX_BYTES];
+        const long rest = e->bytes - e->keep - 1;
+        const uint8_t *code = jump + e->keep;
+        const uintptr_t at = base + e->at + e->keep;
         done = entries_make_jump(e, base, area, jump) &&
-               syscall(SYS_pwrite64, fd, jump, (size_t)e->bytes, base + e->at) == (long)e->bytes;
+               syscall(SYS_pwrite64, fd, code + 1, rest, at + 1) == rest &&
+               syscall(SYS_pwrite64, fd, code, 1l, at) == 1;
     }
     if (fd >= 0)
         close(fd);
     return done;
 }
 
-int redirect_apply(struct entries_plan *plan, uintptr_t base)
+// Forgets the functions of an unloaded object at these addresses. The new object contains none of
+// their jumps.
+static void forget_functions(const struct object *o)
 {
+    for (size_t i = 0, n = count_functions(); i < n; i++) {
+        struct redirect_function *f = &redirected.all[i];
+        f->at = f->at >= o->start && f->at < o->end ? UINTPTR_MAX : f->at;
+    }
+}
+
+int redirect_apply(struct entries_plan *plan, const struct object *o)
+{
+    struct redirect_objects objects = {.plan = plan, .base = o->base};
     uintptr_t area;
+    if (!entries_are_valid(plan))
+        return EINVAL;
+    if (atomic_exchange(&adding, true))
+        return EBUSY;
+    dl_iterate_phdr(visit_object, &objects); // does not visit objects of other namespaces
+    objects.matches = is_expected(o, plan);
     size_t before = count_functions();
-    int error = has_one_thread() ? redirect_map(plan, base, &area) : EBUSY;
-    if (error)
-        return error;
-    if (!entries_relocate(plan, (int64_t)(area - (base + (uintptr_t)plan->place))))
+    int error = objects.matches ? map_area(&objects, &area) : ENOEXEC;
+    if (error == EEXIST) {
+        forget_functions(o);
+        error = map_area(&objects, &area);
+    }
+    if (!error && !entries_relocate(plan, (int64_t)(area - (o->base + (uintptr_t)plan->place))))
         error = ERANGE;
-    else if (!write_code(plan, base, area))
+    else if (!error && !write_code(plan, o->base, area))
         error = EIO;
     if (error)
         atomic_store_explicit(&redirected.n, before, memory_order_release);
+    atomic_store(&adding, false);
     return error;
 }
 

@@ -4,6 +4,7 @@
 #ifndef HEAPTAPE_CAPTURE_REDIRECT_H
 #define HEAPTAPE_CAPTURE_REDIRECT_H
 
+#include "capture/libc/objects.h"
 #include "capture/spool/entries.h"
 
 #include <stdbool.h>
@@ -32,15 +33,15 @@ const struct redirect_function *redirect_get(size_t index);
 // The area's code pages are empty, and the object is unchanged. A second call for the same
 // functions returns the same area. Returns 0, or a positive errno: EINVAL (invalid plan), ENOEXEC
 // (the bytes in memory differ from the plan), EEXIST (another plan has redirected one of the
-// functions), ENOMEM (no address space within reach), ENOSPC (too many functions), EPERM or EACCES
-// (the kernel refused).
+// functions), EBUSY (another thread adds functions), ENOMEM (no address space within reach), ENOSPC
+// (too many functions), EPERM or EACCES (the kernel refused).
 int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *area);
 
-// Redirects the functions of a plan in this process, which must have one thread: maps the area,
-// writes its code and stores the jumps. Changes the displacements in the plan. Returns 0, a
-// positive errno of redirect_map, ERANGE, EBUSY (several threads) or EIO (the code cannot be
-// written). After an error, calls reach the real functions.
-int redirect_apply(struct entries_plan *plan, uintptr_t base);
+// Redirects the functions of a plan in a loaded object, whose code no other thread may execute:
+// maps the area, writes its code and stores the jumps. Changes the displacements in the plan.
+// Returns 0, a positive errno of redirect_map, ERANGE, or EIO (the code cannot be written). After an
+// error, calls reach the real functions.
+int redirect_apply(struct entries_plan *plan, const struct object *o);
 
 // redirect_start sends the calls of the functions in the plans added since redirect_stop to the
 // wrappers. redirect_stop sends the calls of all redirected functions to the real functions.

@@ -74,6 +74,15 @@ uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *con
 // allocator's functions by a plan of the recorder. Call at startup, after producer_start.
 void wrap_own_allocator(void);
 
+// Redirects the allocator's functions in objects that the program opens from now on.
+// wrap_own_watch_first also redirects the function of the loader; call it before a started program
+// opens an object. wrap_own_watch is for a process in which heaptape has redirected this function.
+void wrap_own_watch_first(void);
+void wrap_own_watch(void);
+
+// Examines the objects that were opened. The loader calls it before the objects' code runs.
+void wrap_own_loads(void);
+
 enum { WRAP_BUILD_ID_BYTES = 20 };
 
 // Returns true if a symbol of the executable that is not dynamic is a function in

@@ -1,31 +1,46 @@
 // Records allocators whose calls do not lead to the wrappers. These are allocators in the
 // executable (a statically linked jemalloc, tcmalloc or mimalloc, or the program's own allocator),
-// and functions of libraries with a known prefix or a name of --wrap.
+// functions of libraries with a known prefix or a name of --wrap, and the C libraries of other
+// namespaces. Objects that the program opens are examined before their code runs: the loader calls
+// a function, which is redirected too, when its list of objects has changed.
+#include "capture/libc/libc.h"
 #include "capture/libc/objects.h"
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
 #include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MAX_LIBRARIES = 16 };
-
-// An object that is loaded at startup and stays loaded until the startup ends.
-struct own_object {
-    uintptr_t base, start;
-    const char *path;
+enum {
+    MAX_LIBRARIES = 16,
+    MAX_SPACES = 16, // DL_NNS of glibc
 };
 
-// Objects that define an allocator, found in a callback.
+static _Atomic bool watched; // objects are examined when the program opens them
+
+// Objects with functions to redirect.
+enum own_role {
+    OWN_EXECUTABLE,
+    OWN_LIBRARY, // the symbols of the program decide which functions with libc's names are called
+    OWN_LIBC,    // defines malloc for the objects of another namespace
+    OWN_LOADER,
+};
+
+// Objects that define an allocator, found in a callback. They stay loaded during the startup.
 struct own_search {
     const struct spool_wrap *names; // functions of --wrap, or NULL
-    struct own_object executable;
+    struct object executable;
     const uint8_t *build_id; // build ID of the executable, or NULL
     bool has_prefixed;       // the executable exports a malloc with a known prefix
     bool found;              // the executable was visited
     bool in_libraries;       // functions with prefixes in libraries are recorded
-    struct own_object libraries[MAX_LIBRARIES];
+    struct object libraries[MAX_LIBRARIES];
     size_t n_libraries;
 };
 
@@ -67,12 +82,18 @@ static bool has_named(const struct object *o, const struct spool_wrap *names)
 
 static void visit_executable(const struct object *o, struct own_search *s)
 {
-    s->executable = (struct own_object){o->base, o->start, "/proc/self/exe"};
+    s->executable = *o;
     s->has_prefixed = has_prefixed(o);
     for (size_t i = 0; i < o->n_segments && !s->build_id; i++) {
         if (o->segments[i].p_type == PT_NOTE)
             s->build_id = find_build_id(o, &o->segments[i]);
     }
+}
+
+static bool is_library_wanted(const struct own_search *s, const struct object *o)
+{
+    return !next_is_allocator((const void *)o->start) &&
+           ((s->in_libraries && has_prefixed(o)) || has_named(o, s->names));
 }
 
 // The executable is the first object.
@@ -84,9 +105,8 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
     object_read(&o, info);
     if (!s->found)
         visit_executable(&o, s);
-    else if (s->n_libraries < MAX_LIBRARIES && !next_is_allocator((const void *)o.start) &&
-             ((s->in_libraries && has_prefixed(&o)) || has_named(&o, s->names)))
-        s->libraries[s->n_libraries++] = (struct own_object){o.base, o.start, o.path};
+    else if (s->n_libraries < MAX_LIBRARIES && is_library_wanted(s, &o))
+        s->libraries[s->n_libraries++] = o;
     s->found = true;
     return 0;
 }
@@ -108,57 +128,196 @@ static bool redirects_malloc(const struct entries_plan *plan)
     return i < plan->n_entries;
 }
 
-// Removes functions with libc's names from the plan. The symbols of the program decide which
-// object's functions with libc's names are called.
-static void drop_libc_names(struct entries_plan *plan)
+static void choose_entries(struct entries_plan *plan, enum own_role role)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_entries && i < ENTRIES_MAX; i++) {
-        if (plan->entries[i].family)
-            plan->entries[n++] = plan->entries[i];
+        const struct entries_entry *e = &plan->entries[i];
+        bool of_loader = e->function == ENTRIES_LOADS;
+        if (role == OWN_LOADER ? of_loader : !of_loader && (role != OWN_LIBRARY || e->family))
+            plan->entries[n++] = *e;
     }
     plan->n_entries = n;
 }
 
-// Redirects the functions of an object by a plan. Returns true if functions with libc's names are
-// redirected.
-static bool apply_plan(struct entries_plan *plan, const struct own_object *o, bool is_executable)
+static bool has_one_thread(void)
 {
-    if (!is_executable)
-        drop_libc_names(plan);
-    return redirect_apply(plan, o->base) == 0 && redirects_malloc(plan);
+    struct stat st;
+    return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3; // ".", "..", and one thread
 }
 
-// Redirects the functions of an object by a plan of the recorder.
-static void redirect_object(const struct own_object *o, const struct own_search *s)
+// Redirects the functions of an object by a plan of the recorder. Other threads must not execute
+// the object's code. At the start of the program, this function checks that there are none.
+static void redirect_object(const struct object *o, enum own_role role, const struct own_search *s)
 {
     static struct entries_plan plan;
-    bool is_executable = o == &s->executable;
-    int file = wrap_open_file(o->path);
+    bool is_executable = role == OWN_EXECUTABLE, failed;
+    int file = wrap_open_file(is_executable ? "/proc/self/exe" : o->path);
     bool is_own = !is_executable || (file >= 0 && has_own_malloc(s, file));
     enum producer_plan found = is_own ? producer_read_plan(file, &plan) : PRODUCER_NO_PLAN;
-    if (found == PRODUCER_PLAN_IS_LATE && !s->names)
+    failed = found == PRODUCER_PLAN_IS_LATE && !s->names;
+    if (found == PRODUCER_HAS_PLAN) {
+        choose_entries(&plan, role);
+        failed = plan.n_entries &&
+                 (!(watched || has_one_thread()) || redirect_apply(&plan, o) != 0);
+        if (is_executable && !failed && redirects_malloc(&plan))
+            producer_set_bypass("");
+    }
+    if (failed && role != OWN_LOADER)
         producer_set_bypass(is_executable ? "the executable" : o->path);
-    else if (found == PRODUCER_HAS_PLAN && apply_plan(&plan, o, is_executable))
-        producer_set_bypass("");
     if (file >= 0)
         close(file);
 }
 
-void wrap_own_allocator(void)
+static struct own_search begin_search(void)
 {
     // An allocator other than libc's may call functions with prefixes. These calls are not events.
-    struct own_search s = {.names = producer_wrap(),
-                           .in_libraries = next_is_libc((const void *)next.malloc)};
+    return (struct own_search){.names = producer_wrap(),
+                               .in_libraries = next_is_libc((const void *)next.malloc)};
+}
+
+void wrap_own_allocator(void)
+{
+    struct own_search s = begin_search();
     uint32_t was = producer_enter(PRODUCER_MUTED);
     if (wrap_entry_thunk(0)) {
         dl_iterate_phdr(visit_object, &s);
-        redirect_object(&s.executable, &s);
+        redirect_object(&s.executable, OWN_EXECUTABLE, &s);
         for (size_t i = 0; i < s.n_libraries; i++)
-            redirect_object(&s.libraries[i], &s);
+            redirect_object(&s.libraries[i], OWN_LIBRARY, &s);
         redirect_start();
         if (s.names)
             wrap_set_names(s.names, false);
     }
     producer_leave(was);
+}
+
+// A namespace of objects. The first contains the program. glibc lists the others, which dlmopen
+// creates, since version 2.35.
+struct space {
+    struct r_debug list;
+    const struct space *next; // valid if the version of the first list is above 1
+};
+
+// Number of objects of each namespace that were examined, or existed before. Used by the thread
+// that holds the loader's lock.
+static size_t examined[MAX_SPACES];
+
+static const struct space *next_space(const struct space *at)
+{
+    return libc_objects()->r_version > 1 ? at->next : NULL;
+}
+
+static size_t count_objects(const struct r_debug *list)
+{
+    size_t n = 0;
+    for (const struct link_map *m = list->r_map; m; m = m->l_next)
+        n++;
+    return n;
+}
+
+// Reads a library, unless its first mapped bytes are not an ELF header.
+static bool read_library(struct object *o, const struct link_map *m)
+{
+    unsigned char resident;
+    bool is_mapped = m->l_addr && syscall(SYS_mincore, m->l_addr, 1l, &resident) == 0;
+    if (!is_mapped || memcmp((const void *)m->l_addr, ELFMAG, SELFMAG) != 0)
+        return false;
+    libc_read_object(o, m);
+    return true;
+}
+
+static bool has_hidden_malloc(const char *path)
+{
+    int file = wrap_open_file(path);
+    bool found = file >= 0 && wrap_has_hidden_malloc(file, NULL);
+    if (file >= 0)
+        close(file);
+    return found;
+}
+
+// Examines the objects that were appended to a namespace. Their constructors have not run.
+static void examine_space(const struct own_search *s, const struct r_debug *list, size_t *before)
+{
+    bool has_malloc = list == libc_objects() || *before;
+    size_t n = 0;
+    for (const struct link_map *m = list->r_map; m; m = m->l_next) {
+        struct object o;
+        if (n++ < *before || !m->l_name || !*m->l_name || !read_library(&o, m))
+            continue;
+        if (!has_malloc && object_find_function(&o, "malloc")) {
+            has_malloc = true;
+            redirect_object(&o, OWN_LIBC, s);
+        } else if (is_library_wanted(s, &o) || (s->in_libraries && has_hidden_malloc(m->l_name))) {
+            redirect_object(&o, OWN_LIBRARY, s);
+        }
+    }
+    *before = n;
+}
+
+void wrap_own_loads(void)
+{
+    int saved_errno = errno;
+    const struct space *at = (const struct space *)libc_objects();
+    if (!watched || !producer_may_open_files())
+        return;
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    struct own_search s = begin_search();
+    for (size_t i = 0; at && i < MAX_SPACES; i++, at = next_space(at)) {
+        if (at->list.r_state == RT_CONSISTENT)
+            examine_space(&s, &at->list, &examined[i]);
+    }
+    redirect_start();
+    producer_leave(was);
+    errno = saved_errno;
+}
+
+// Counts the objects, with the lock of dl_iterate_phdr.
+static int begin_watch(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const struct space *at = (const struct space *)libc_objects();
+    (void)info, (void)size, (void)data;
+    for (size_t i = 0; i < MAX_SPACES; i++, at = at ? next_space(at) : NULL)
+        examined[i] = at ? count_objects(&at->list) : 0;
+    watched = true;
+    return 1;
+}
+
+void wrap_own_watch(void)
+{
+    if (libc_objects())
+        dl_iterate_phdr(begin_watch, NULL);
+}
+
+static int find_loader(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct object *loader = data;
+    (void)size;
+    if (info->dlpi_addr != libc_objects()->r_ldbase)
+        return 0;
+    object_read(loader, info);
+    return 1;
+}
+
+void wrap_own_watch_first(void)
+{
+    static _Atomic unsigned state; // 1 while a thread is busy here, 2 afterwards
+    struct object loader;
+    unsigned none = 0;
+    if (atomic_load(&state) == 2 || producer_tls.busy & PRODUCER_MUTED || next_is_injected() ||
+        !wrap_entry_thunk(0) || !producer_may_open_files())
+        return;
+    if (atomic_compare_exchange_strong(&state, &none, 1)) {
+        uint32_t was = producer_enter(PRODUCER_MUTED);
+        struct own_search s = begin_search();
+        wrap_own_watch();
+        if (watched && dl_iterate_phdr(find_loader, &loader))
+            redirect_object(&loader, OWN_LOADER, &s);
+        redirect_start();
+        wrap_own_watch();
+        producer_leave(was);
+        atomic_store(&state, 2);
+    }
+    while (atomic_load(&state) == 1)
+        sched_yield();
 }

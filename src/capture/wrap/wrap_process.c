@@ -93,6 +93,19 @@ static void measure_bypassed(void)
     errno = saved_errno;
 }
 
+// The real function identifies the calling object by the return address, so this is a tail call.
+WRAPPER void *dlopen(const char *path, int flags)
+{
+    wrap_own_watch_first();
+    return next.dlopen(path, flags);
+}
+
+WRAPPER void *dlmopen(Lmid_t space, const char *path, int flags)
+{
+    wrap_own_watch_first();
+    return next.dlmopen(space, path, flags);
+}
+
 // The next object may be loaded at the same address, so report this object now.
 WRAPPER int dlclose(void *handle)
 {

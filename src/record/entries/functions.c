@@ -210,16 +210,18 @@ static int add_row(struct functions *f, const struct family *family, const struc
 }
 
 // Adds the allocator functions of the event table, and malloc_usable_size. For family 0, also adds
-// the C++ operators and, on request, the other functions that the library wraps.
+// the C++ operators, the function of the loader and, on request, the other functions that the
+// library wraps.
 static int add_libc_names(struct functions *f, const struct family *to,
                           const struct entries_names *names)
 {
     int rc = add_row(f, to, &(struct own_row){"malloc_usable_size", USABLE_SIZE, ""});
     for (unsigned function = 0; rc == 0 && function < ENTRIES_FUNCTION_LIMIT; function++) {
         const struct own_row row = {entries_symbol(function), (uint16_t)function, ""};
-        bool allocates = entries_class(function) != HT_CLASS_NONE;
+        bool allocates = entries_class(function) != HT_CLASS_NONE,
+             other = !*to->prefix && (names->wrapped || function == ENTRIES_LOADS);
         bool has_prefix = row.name && (!*to->prefix || strncmp(row.name, "_Z", 2) != 0);
-        if (has_prefix && (allocates || (names->wrapped && !*to->prefix)))
+        if (has_prefix && (allocates || other))
             rc = add_row(f, to, &row);
     }
     return rc;
