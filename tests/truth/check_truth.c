@@ -34,6 +34,7 @@ struct log {
     size_t n;
     size_t at[MAX_NAMES], end[MAX_NAMES];
     bool seen[MAX_NAMES];
+    bool has_small; // true if a size is small
 };
 
 static struct reach reach;
@@ -81,10 +82,16 @@ static const struct truth_call *next_call(uint32_t name)
     return &log_.calls[log_.at[name]++];
 }
 
+static bool is_small(uint64_t size)
+{
+    return size >= TRUTH_SMALL_MIN_SIZE && size < TRUTH_SMALL_MIN_SIZE + TRUTH_SMALL_SIZES;
+}
+
 static bool is_tracked_size(uint64_t size)
 {
     return (size >= TRUTH_MIN_SIZE && size < TRUTH_MIN_SIZE + TRUTH_SIZES) ||
-           (size >= TRUTH_BIG_MIN_SIZE && size < TRUTH_BIG_MIN_SIZE + TRUTH_SIZES);
+           (size >= TRUTH_BIG_MIN_SIZE && size < TRUTH_BIG_MIN_SIZE + TRUTH_SIZES) ||
+           (log_.has_small && is_small(size));
 }
 
 static void name_thread(uint32_t *name, uint64_t size)
@@ -108,6 +115,9 @@ static void compare(uint32_t *name, struct slot *s, const struct workload_op *op
         name_thread(name, op->size);
     uint64_t size = event_requested(op->kind, op->size, op->count);
     if (use == FORMAT_SLOT_ALLOCATED && !names_itself && !is_tracked_size(size))
+        return;
+    // The C++ runtime allocates small blocks, too, before main.
+    if (use == FORMAT_SLOT_ALLOCATED && *name == NOBODY && is_small(size))
         return;
     if (use != FORMAT_SLOT_ALLOCATED && !s->tracked)
         return;
@@ -194,6 +204,7 @@ static void read_log(const char *path)
         if (log_.at[c.thread] == log_.end[c.thread])
             log_.at[c.thread] = log_.n;
         log_.calls[log_.n++] = c;
+        log_.has_small |= is_small(c.size);
         log_.end[c.thread] = log_.n;
     }
     fclose(f);

@@ -7,6 +7,7 @@
 //   pool     a thread swaps its new block for an older block of any thread and frees that
 //   realloc  as pool, but realloc moves the old block, which frees its address during the call
 //   birth    as pool, with threads that start, exit, and leave their blocks to later threads
+//   small    modifies the other modes: blocks of at most 16 bytes instead of about 1,000
 //   slow     modifies the other modes: threads sleep after every eight calls, so that stopper.c
 //            can find them
 #include "trace/event/event.h"
@@ -61,7 +62,7 @@ static pthread_mutex_t stack_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
 static void (*modes[8])(struct thread *);
 static unsigned n_modes;
-static bool slow;
+static bool slow, small;
 
 static _Noreturn void fail(const char *what)
 {
@@ -105,9 +106,15 @@ static struct block *number(struct thread *t, unsigned kind, void *at, uint64_t 
     return b;
 }
 
+static uint64_t pick_size(struct thread *t)
+{
+    return small ? TRUTH_SMALL_MIN_SIZE + pick(t, TRUTH_SMALL_SIZES)
+                 : TRUTH_MIN_SIZE + pick(t, TRUTH_SIZES);
+}
+
 static struct block *take(struct thread *t)
 {
-    uint64_t size = TRUTH_MIN_SIZE + pick(t, TRUTH_SIZES);
+    uint64_t size = pick_size(t);
     switch (pick(t, 8)) {
     case 0:
         return number(t, HT_CALLOC, calloc(1, size), size);
@@ -128,7 +135,7 @@ static void give(struct thread *t, struct block *b)
 // Resizes the block to the other size class, which moves it.
 static struct block *resize(struct thread *t, struct block *b)
 {
-    uint64_t size = (pick(t, 2) ? TRUTH_MIN_SIZE : TRUTH_BIG_MIN_SIZE) + pick(t, TRUTH_SIZES);
+    uint64_t size = pick(t, 2) ? pick_size(t) : TRUTH_BIG_MIN_SIZE + pick(t, TRUTH_SIZES);
     write_down(t, HT_REALLOC, b->number, size);
     b = realloc(b, size);
     if (!b)
@@ -294,6 +301,7 @@ int main(int argc, char **argv)
     for (int k = 4; k < argc; k++) {
         with_births |= strcmp(argv[k], "birth") == 0;
         slow |= strcmp(argv[k], "slow") == 0;
+        small |= strcmp(argv[k], "small") == 0;
     }
     begin(&threads[0], 0);
     pthread_barrier_init(&barrier, NULL, n_threads);

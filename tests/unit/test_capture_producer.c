@@ -531,6 +531,12 @@ static int check_owners(void)
     set_owner(address, 0);
     if (!free_reads(address) || !free_is_unread(address))
         return 13;
+    // The other address of the unit, where another block may start.
+    const uint64_t other = address + PRODUCER_BLOCK_BYTES;
+    if (producer_unit_at(other) != producer_unit_at(address) || !free_reads(other) ||
+        owner_of(other) != (own | PRODUCER_BLOCK_BYTES) || !free_is_unread(other) ||
+        !free_reads(address) || owner_of(address) != own || !free_is_unread(address))
+        return 20;
     // Addresses without a unit, and frees of NULL.
     if (!free_reads(address + 8) || !free_reads(address + 8) || owner_of(other_region) ||
         producer_region_at(conflicting) != producer_region_at(address) ||
@@ -549,13 +555,20 @@ static int check_owners(void)
         return 19;
     // A thread without a number does not recognize its own events.
     uint32_t index = t->index;
-    t->index = PRODUCER_UNNUMBERED - 1;
+    t->index = PRODUCER_NUMBERED;
     producer_request_reading(&t->streams[0]);
     put_block(1);
     bool reads = free_reads(address) && free_reads(address) && !owner_of(address);
-    t->index = index;
     if (producer_tls.owner != PRODUCER_UNNUMBERED || !reads)
         return 16;
+    // The number of the last thread that has a number leaves the bit of the address free.
+    t->index = PRODUCER_NUMBERED - 1;
+    producer_request_reading(&t->streams[0]);
+    put_block(1);
+    uint32_t last = producer_tls.owner;
+    t->index = index;
+    if (last > UINT8_MAX || last & PRODUCER_BLOCK_BYTES)
+        return 21;
     // A child with a single thread, whose second thread gets the same number as a thread of the
     // parent.
     producer_request_reading(&t->streams[0]);

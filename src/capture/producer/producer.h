@@ -127,8 +127,8 @@ struct producer_tls {
     int64_t stack_left;
     uint64_t random;  // state of the random generator for stack_left; 0 before it is seeded
     uint32_t decided; // enum producer_decided, for an event on the slow path
-    // The thread's value in the units of addresses (producer_regions), PRODUCER_UNNUMBERED, or 0
-    // while the process is known to have one thread.
+    // The thread's number in the units of addresses (producer_regions), PRODUCER_UNNUMBERED, or 0
+    // while the process is known to have one thread. Without the bit PRODUCER_BLOCK_BYTES.
     uint32_t owner;
     int32_t untimed;  // calls to real functions until the next one is timed
     uint64_t section; // replaces rseq_cs in a thread without rseq
@@ -179,8 +179,10 @@ static inline volatile uint64_t *producer_section_word(void)
 }
 
 // The thread of the last event at each address. A unit is a byte for PRODUCER_UNIT_BYTES of address
-// space, which contains the number of a thread, or 0 if the thread is unknown. The units of a region
-// are mapped together, at the first event in the region after the second thread has started.
+// space, where two blocks may start, at multiples of PRODUCER_BLOCK_BYTES. The unit contains the
+// number of the thread of the last event in the unit, and PRODUCER_BLOCK_BYTES if that event was at
+// the second of the two addresses; or 0 if the thread is unknown. The units of a region are mapped
+// together, at the first event in the region after the second thread has started.
 //
 // If the last event at the address was recorded by the same thread, the order of the stream is the
 // order of the two events, and the event needs no reading of the counter. Otherwise the thread
@@ -188,15 +190,19 @@ static inline volatile uint64_t *producer_section_word(void)
 // thread's event (docs/design/convert.md). Between two events at an address, the program or the
 // allocator synchronizes their threads. Therefore a unit needs no atomic operations.
 enum {
-    PRODUCER_UNIT_SHIFT = 4,
+    PRODUCER_BLOCK_BYTES = 16,
+    PRODUCER_UNIT_SHIFT = 5,
     PRODUCER_UNIT_BYTES = 1 << PRODUCER_UNIT_SHIFT,
     PRODUCER_REGION_SHIFT = 22,
     PRODUCER_REGION_UNITS = 1 << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT),
     PRODUCER_REGIONS_SHIFT = 10,
     PRODUCER_REGIONS = 1 << PRODUCER_REGIONS_SHIFT,
+    PRODUCER_NUMBERED = 127, // number of threads that have numbers
     // producer_tls.owner of a thread without a number, which never equals a unit.
-    PRODUCER_UNNUMBERED = 255,
+    PRODUCER_UNNUMBERED = 256,
 };
+_Static_assert(PRODUCER_UNIT_BYTES == 2 * PRODUCER_BLOCK_BYTES,
+               "a bit of the unit distinguishes its addresses");
 
 // Units of a region. If another region occupies the region's place in the table, the region has no
 // units.
@@ -224,16 +230,18 @@ static inline _Atomic uint8_t *producer_unit_at(uint64_t address)
     return atomic_load_explicit(&r->units, memory_order_relaxed) + (address >> PRODUCER_UNIT_SHIFT);
 }
 
-// Returns 0 if `owner` is the thread of the last event at the address. Two blocks may start in the
-// same unit. Therefore the result is not 0 if the block does not start at the start of a unit.
+// Returns 0 if `owner` is the thread of the last event at the address, and no event at the other
+// address of the unit has followed. The result is not 0 if the address is not a multiple of
+// PRODUCER_BLOCK_BYTES.
 static inline __attribute__((always_inline)) uint64_t producer_is_foreign(uint64_t address,
                                                                           uint32_t owner)
 {
     const _Atomic uint8_t *unit = producer_unit_at(address);
     if (producer_unlikely(!unit))
         return 1;
-    return (atomic_load_explicit(unit, memory_order_relaxed) ^ owner) |
-           (address & (PRODUCER_UNIT_BYTES - 1));
+    return (atomic_load_explicit(unit, memory_order_relaxed) ^ owner ^
+            (address & PRODUCER_BLOCK_BYTES)) |
+           (address & (PRODUCER_BLOCK_BYTES - 1));
 }
 
 static inline void producer_compiler_fence(void)

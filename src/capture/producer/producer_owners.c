@@ -76,7 +76,7 @@ static _Atomic uint8_t *map_units(uint64_t address)
 void producer_own(uint64_t address)
 {
     uint32_t owner = producer_tls.owner;
-    if (!owner || !address || address & (PRODUCER_UNIT_BYTES - 1) ||
+    if (!owner || !address || address & (PRODUCER_BLOCK_BYTES - 1) ||
         address >> CODEC_ADDRESS_SHIFT >> CODEC_PTR_BITS)
         return;
     _Atomic uint8_t *unit = producer_unit_at(address);
@@ -85,17 +85,21 @@ void producer_own(uint64_t address)
         unit = map_units(address);
         errno = saved_errno;
     }
+    uint8_t value = (uint8_t)(owner | (address & PRODUCER_BLOCK_BYTES));
     if (unit)
-        atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : (uint8_t)owner,
-                              memory_order_relaxed);
+        atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : value, memory_order_relaxed);
 }
 
 // A thread reuses the number of a thread that has ended. This is correct, because all of its
 // readings are later than the events of the ended thread.
 void producer_set_owner(const struct producer_thread *t, uint32_t sequence)
 {
-    uint32_t number = t->index + 1 < PRODUCER_UNNUMBERED ? t->index + 1 : PRODUCER_UNNUMBERED;
-    producer_tls.owner = sequence & SPOOL_THREADS ? number : 0;
+    uint32_t number = t->index + 1,
+             // Leaves the bit PRODUCER_BLOCK_BYTES free.
+        owner = number + (number & ~(uint32_t)(PRODUCER_BLOCK_BYTES - 1));
+    if (number > PRODUCER_NUMBERED)
+        owner = PRODUCER_UNNUMBERED;
+    producer_tls.owner = sequence & SPOOL_THREADS ? owner : 0;
 }
 
 void producer_owners_stop(void)
