@@ -317,7 +317,6 @@ static uint64_t put_stamped(void)
 static void read_rarely(struct producer_stream *stream)
 {
     stream->mask = PRODUCER_MAX_READING_MASK;
-    stream->single_mask = producer_tls.owner ? 0 : PRODUCER_MAX_READING_MASK;
 }
 
 // Sets the position and the last reading so that the next event needs no reading of the counter.
@@ -467,7 +466,7 @@ static void readings_at_each_event(void **state)
     pid_t child = begin(&c);
     if (child == 0) {
         put_blocks(2);
-        if (producer_tls.thread->streams[0].mask || !next_event_reads())
+        if (producer_tls.thread->streams[0].readings || !next_event_reads())
             _exit(3);
         finish();
     }

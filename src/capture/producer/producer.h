@@ -45,21 +45,20 @@ struct producer_stream {
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
     // The last reading of the counter, the process's words that request readings, and the value of
-    // readings->sequence before the last reading. Valid if `mask` is not 0.
+    // readings->sequence before the last reading. If `readings` is NULL, every event reads the
+    // counter.
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
-    // equals `mask` while the process has a single thread; 0 from then on
-    uint32_t single_mask;
-    // Members that only the slow path and readings of the counter use.
+    // If `pos` has none of these bits, the event reads the counter, or there may be no space. If the
+    // mask is 0, no event uses the fast path.
+    uint32_t mask;
+    // The slow path and readings of the counter use the following members.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
     uint64_t lost;       // calls dropped since the last record (--lossy)
     uint64_t last_stamp; // stamp of the last event on the slow path
     uint64_t *read_at;   // `pos` at the last reading
     uint64_t unread;     // words without a reading that are not in readings->unread_words yet
-    // An event reads the counter if `pos` has none of these bits. If the mask is 0, every event
-    // reads it.
-    uint32_t mask;
 };
 _Static_assert(offsetof(struct producer_stream, first_word) == 64,
                "the fast path touches a single cache line of the thread");
@@ -146,7 +145,11 @@ enum {
     PRODUCER_EACH_WORD = 7, // value of `mask` that reads the counter at every event
     // Value of `mask` for the maximum distance of readings.
     PRODUCER_MAX_READING_MASK = SPOOL_MAX_UNREAD_WORDS * 8 - 1,
+    // Value of `mask` if `pos` decides only whether there is space.
+    PRODUCER_PIECE_MASK = SPOOL_PIECE_BYTES - 1,
 };
+_Static_assert(((PRODUCER_EACH_WORD | PRODUCER_MAX_READING_MASK) & ~PRODUCER_PIECE_MASK) == 0,
+               "each mask finds the end of a piece");
 _Static_assert((PRODUCER_NO_SEQUENCE & (SPOOL_READ_ALL | SPOOL_THREADS)) == 0 &&
                    PRODUCER_NO_SEQUENCE % SPOOL_READ_STEP != 0,
                "no sequence has this value");
@@ -253,60 +256,50 @@ static inline void producer_compiler_fence(void)
 uint64_t producer_read_counter(struct producer_stream *stream)
     __attribute__((visibility("hidden")));
 
-// Reads the counter for an event at the address, and makes the thread the owner of the address. For
-// address 0, reads the counter only if a reading is due. Preserves errno.
+// Reads the counter for an event at the address, and makes the thread the owner of the address.
+// Preserves errno.
 uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
     __attribute__((visibility("hidden")));
 
-// Returns 0 if the next event of the stream does not have to read the counter. `mask` is the
-// stream's mask.
+// Returns 0 if, since the last reading of the counter, the thread was not switched out and no
+// reading was requested. Requires stream->readings.
 static inline __attribute__((always_inline)) uint64_t
-producer_reading_is_due(const struct producer_stream *stream, uint32_t mask)
+producer_is_disturbed(const struct producer_stream *stream)
 {
-    bool counted = !((uintptr_t)stream->pos & mask);
     uint64_t switched = *producer_section_word() ^ (uint64_t)(uintptr_t)&producer_section;
     uint32_t asked =
         atomic_load_explicit(&stream->readings->sequence, memory_order_relaxed) ^ stream->sequence;
-    return counted | switched | asked;
+    return switched | asked;
 }
 
 // Returns the ticks for the stream's next event, which is at the address, on the fast path. Sets
-// *due to 0 if the ticks are valid, or to another value if producer_read_for must be called.
+// *due to 0 if the ticks are valid, or to another value if producer_ticks must be called.
 static inline __attribute__((always_inline)) uint64_t
 producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint64_t *due)
 {
-    uint32_t mask = stream->single_mask;
-    *due = 0;
-    if (!mask) {
-        uint32_t owner = producer_tls.owner;
-        mask = stream->mask;
-        if (owner)
-            *due = producer_is_foreign(address, owner);
-        if (!mask)
-            return clock_counter();
-    }
-    *due |= producer_reading_is_due(stream, mask);
+    uint32_t owner = producer_tls.owner;
+    *due = owner ? producer_is_foreign(address, owner) : 0;
+    if (producer_unlikely(!stream->readings))
+        return clock_counter();
+    *due |= producer_is_disturbed(stream);
     return stream->ticks;
 }
 
-// Returns the ticks of the stream's next event. Reads the counter if necessary.
-static inline uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
-{
-    uint64_t due, ticks = producer_last_ticks(stream, address, &due);
-    return due ? producer_read_for(stream, address) : ticks;
-}
+// Returns the ticks of the stream's next event, and reads the counter if necessary.
+uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
+    __attribute__((visibility("hidden")));
 
 // Returns true at the end of a piece, and for NULL. The alignment of `pos` shows the end, so the
 // fast path needs no end pointer.
 static inline bool producer_no_room(const uint64_t *pos)
 {
-    return ((uintptr_t)pos & (SPOOL_PIECE_BYTES - 1)) == 0;
+    return ((uintptr_t)pos & PRODUCER_PIECE_MASK) == 0;
 }
 
 // Returns true if the piece has space for `words` words, which can then be published all at once.
 static inline bool producer_has_room(const uint64_t *pos, unsigned words)
 {
-    uintptr_t used = (uintptr_t)pos & (SPOOL_PIECE_BYTES - 1);
+    uintptr_t used = (uintptr_t)pos & PRODUCER_PIECE_MASK;
     return used && used + words * sizeof *pos <= SPOOL_PIECE_BYTES;
 }
 
@@ -319,12 +312,13 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
     stream->pos = end;
 }
 
-// Starts a record on the fast path. Returns the stream to write to. Returns NULL if the caller must
-// use producer_record instead; nothing has changed then. Determine the ticks after this call, so
-// that a signal handler cannot record an event between a stamp and its record. This keeps the
-// stamps of a stream monotonic.
+// Starts a record. Returns the stream to write to. Returns NULL if `pos` has none of the bits of its
+// mask, or if the caller must use producer_record instead; nothing has changed then. `fast` selects
+// the mask: the stream's or PRODUCER_PIECE_MASK. Determine the ticks after this call, so that a
+// signal handler cannot record an event between a stamp and its record. This keeps the stamps of a
+// stream monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
-producer_begin(uint32_t obstacles)
+producer_begin(uint32_t obstacles, bool fast)
 {
     // If a handler runs before the flag is set, it restores all state that it changes.
     if (producer_unlikely(producer_tls.busy | obstacles))
@@ -332,9 +326,10 @@ producer_begin(uint32_t obstacles)
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
+    uint32_t mask = fast ? stream->mask : PRODUCER_PIECE_MASK;
     // Check this before reading the counter, because a process that is not recorded may have
     // disabled the counter.
-    if (producer_unlikely(producer_no_room(stream->pos))) {
+    if (producer_unlikely(!((uintptr_t)stream->pos & mask))) {
         producer_tls.busy = 0;
         return NULL;
     }
@@ -364,7 +359,7 @@ producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint6
 static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size,
                                                                      uint64_t address)
 {
-    struct producer_stream *stream = producer_begin(0);
+    struct producer_stream *stream = producer_begin(0, true);
     if (!stream)
         return false;
     uint64_t due, ticks = producer_last_ticks(stream, address, &due);
@@ -424,7 +419,7 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
                                                                      uint64_t address)
 {
     // 0 unless the block may be big, or heaptape has attached to the process.
-    struct producer_stream *stream = producer_begin(producer_residency_hint(address));
+    struct producer_stream *stream = producer_begin(producer_residency_hint(address), true);
     if (!stream)
         return false;
     uint64_t due, ticks = producer_last_ticks(stream, address, &due);

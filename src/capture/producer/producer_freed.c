@@ -107,7 +107,7 @@ bool producer_freed_has(const struct spool_header *h, uint64_t address)
 
 bool producer_retry_plain(unsigned kind, uint64_t address)
 {
-    struct producer_stream *stream = producer_begin(producer_residency_big_hint(address));
+    struct producer_stream *stream = producer_begin(producer_residency_big_hint(address), false);
     if (!stream)
         return false;
     // Detaching does not unmap the table or the spool while the thread is busy.

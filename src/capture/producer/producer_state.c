@@ -50,7 +50,7 @@ void producer_begin_sparse(struct producer_process *p, struct producer_stream *s
                                   : (const char *)&producer_tls.section - thread_pointer;
     producer_request_reading(stream);
     stream->readings = &p->header->readings;
-    stream->mask = stream->single_mask = PRODUCER_EACH_WORD;
+    stream->mask = PRODUCER_EACH_WORD;
 }
 
 uint64_t producer_signals_block(void)

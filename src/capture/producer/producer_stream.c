@@ -92,7 +92,7 @@ static uint64_t read_now(bool threads)
 // switched out, or a reading is requested.
 uint64_t producer_read_counter(struct producer_stream *stream)
 {
-    if (!stream->mask)
+    if (!stream->readings)
         return read_now(producer_tls.owner);
     uint32_t sequence = atomic_load_explicit(&stream->readings->sequence, memory_order_relaxed);
     stream->sequence = sequence;
@@ -100,8 +100,11 @@ uint64_t producer_read_counter(struct producer_stream *stream)
     *producer_section_word() = (uint64_t)(uintptr_t)&producer_section;
     uint64_t ticks = read_now(sequence & SPOOL_THREADS), since = ticks - stream->ticks;
     count_unread(stream, since >= producer_usual_ticks());
-    stream->mask = sequence & SPOOL_READ_ALL ? 0 : next_mask(stream->mask, since);
-    stream->single_mask = sequence & SPOOL_THREADS ? 0 : stream->mask;
+    stream->mask = next_mask(stream->mask, since);
+    if (sequence & SPOOL_READ_ALL) {
+        stream->readings = NULL;
+        stream->mask = PRODUCER_PIECE_MASK;
+    }
     stream->read_at = stream->pos;
     stream->ticks = ticks;
     producer_set_owner(producer_tls.thread, sequence);
@@ -110,12 +113,18 @@ uint64_t producer_read_counter(struct producer_stream *stream)
 
 uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
 {
-    uint32_t mask = stream->mask;
-    uint64_t ticks = !address && mask && !producer_reading_is_due(stream, mask)
-                         ? stream->ticks
-                         : producer_read_counter(stream);
+    uint64_t ticks = producer_read_counter(stream);
     producer_own(address);
     return ticks;
+}
+
+uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
+{
+    uint32_t owner = producer_tls.owner;
+    bool due = !stream->readings || !((uintptr_t)stream->pos & stream->mask) ||
+               producer_is_disturbed(stream) ||
+               (owner && address && producer_is_foreign(address, owner));
+    return due ? producer_read_for(stream, address) : stream->ticks;
 }
 
 static uint64_t stamp_now(const struct producer_process *p)
@@ -182,7 +191,7 @@ static bool make_room(struct producer_process *p, struct producer_thread *t,
     if (words_left(stream) >= words &&
         producer_chunk_populate(p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
-    if (stream->chunk && stream->mask)
+    if (stream->chunk && stream->readings)
         count_unread(stream, clock_counter() - stream->ticks >= producer_usual_ticks());
     producer_stream_close(p, stream);
     struct spool_chunk *chunk = producer_chunk_acquire(p, &waited_ns);
@@ -226,7 +235,7 @@ void producer_stream_force_slow(struct producer_process *p, struct producer_stre
 
 bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
 {
-    struct producer_stream *stream = producer_begin(0);
+    struct producer_stream *stream = producer_begin(0, false);
     if (!stream)
         return false;
     uint64_t *w = stream->pos, ticks = producer_ticks(stream, address);
