@@ -4,9 +4,9 @@
 #include <stdbool.h>
 
 enum {
-    WINDOWS = 16, // only the low level of each window is used, so bursts have no effect
-    MIN_WINDOWS = 4,
-    TAUS = 48, // number of time constants that are tried for a saturating level
+    WINDOWS = 16,    // only the low level of each window is used, so bursts have no effect
+    MIN_WINDOWS = 6, // fewer points fit a line by chance
+    TAUS = 48,       // number of time constants that are tried for a saturating level
 };
 
 #define MIN_CHANGE_BYTES            (64 << 10)
@@ -14,11 +14,12 @@ enum {
 #define SWING_SHARE                 0.02  // smaller changes are ignored, as a share of the swing
 #define MISFIT                      0.1   // limit of a model's residuals, as a share of the growth
 #define SLOWER                      0.88  // growth of the second half over growth of the first half
+#define MUCH_SLOWER                 0.65  // the same ratio, below which the growth is not constant
 #define STEP_SHARE                  0.6   // share of the growth in one window
-#define HALF_RATIO                  0.5 // min. ratio of the growth in the third and fourth quarter
-#define FALL_SHARE                  0.5 // share of the swing by which a saw-tooth falls back
-#define SAW_SHARE                   0.1 // swing of a saw-tooth, as a share of the highest level
-#define PREDICTED_OFF               0.3 // max. error of the predicted growth, as a share
+#define HALF_RATIO                  0.5 // min. rate of the third quarter over the rate of the fourth
+#define FALL_SHARE                  0.5   // share of the swing by which a saw-tooth falls back
+#define SAW_SHARE                   0.1   // swing of a saw-tooth, as a share of the highest level
+#define PREDICTED_OFF               0.3   // max. error of the predicted growth, as a share
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
 #define TAU_MIN                     0.05  // shortest time constant, as a share of the duration
 #define TAU_MAX                     4.0   // longest time constant, as a share of the duration
@@ -160,14 +161,30 @@ static double find_teeth(struct growth *g, const struct growth_point *p, size_t 
     return fall;
 }
 
+static double slope_between(const struct level *from, const struct level *to)
+{
+    return (to->y - from->y) / (to->x - from->x);
+}
+
+// Returns true if the second half alone is long enough for a line. A part of a saturating curve
+// resembles a line, so the growth must not become slower.
+static bool is_second_linear(const struct level *l, size_t n, double misfit)
+{
+    size_t half = n / 2, quarter = half + (n - half) / 2;
+    if (misfit > MISFIT || n - half < MIN_WINDOWS || (l[n - 1].x - l[half].x) * 1e9 < GROWTH_MIN_NS)
+        return false;
+    double third = slope_between(&l[half], &l[quarter]),
+           fourth = slope_between(&l[quarter], &l[n - 1]);
+    return fourth >= SLOWER * third && third >= HALF_RATIO * fourth;
+}
+
 // Chooses the model of a level that rises. If only the second half is linear, as after the start of
 // a service, *g describes the second half.
 static enum growth_shape choose_model(struct growth *g, const struct level *l, size_t n,
                                       double change)
 {
-    size_t half = n / 2, quarter = half + (n - half) / 2;
+    size_t half = n / 2;
     double early = l[half].y - l[0].y, late = l[n - 1].y - l[half].y;
-    double third = l[quarter].y - l[half].y, fourth = l[n - 1].y - l[quarter].y;
     struct growth_line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
                        second = fit_line(l + half, n - half, 0);
     // A steep rise at the start resembles a saturating curve, unless a slow rise follows.
@@ -184,10 +201,11 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
     g->misfit = misfit;
     if (late <= change)
         return GROWTH_STEP;
-    if (misfit <= MISFIT && largest_step(l, n) < STEP_SHARE * g->grown_bytes && early > change / 2)
+    if (misfit <= MISFIT && largest_step(l, n) < STEP_SHARE * g->grown_bytes &&
+        early > change / 2 && late >= MUCH_SLOWER * early)
         return GROWTH_LINEAR;
     double second_misfit = misfit_of(&second, n - half, late);
-    if (second_misfit > MISFIT || fmin(third, fourth) < HALF_RATIO * fmax(third, fourth))
+    if (!is_second_linear(l, n, second_misfit))
         return largest_step(l, n) >= STEP_SHARE * g->grown_bytes ? GROWTH_STEP : GROWTH_IRREGULAR;
     set_slope(g, l + half, n - half, &second);
     g->span_ns = (l[n - 1].x - l[half].x) * 1e9;

@@ -562,11 +562,15 @@ static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
 {
-    bool is_long = f->is_running && f->span_ns >= GROWTH_MIN_NS;
+    // With enough samples, only the unknown blocks keep the growth from being judged.
+    bool is_long = f->is_running && f->rss.shape != GROWTH_UNKNOWN;
     if (f->knows_resident)
         say_resident(v, f);
     if (is_long)
         say(v, " Growth cannot be judged: the blocks of malloc are not known.");
+    else if (f->span_ns >= GROWTH_MIN_NS)
+        say(v, " Growth cannot be judged: %s were observed, but with too few samples.",
+            seconds_text(f->span_ns));
     else
         say(v, " Growth cannot be judged: %s were observed, and at least %s are necessary.",
             seconds_text(f->span_ns), seconds_text(GROWTH_MIN_NS));

@@ -28,6 +28,11 @@ static double cache(double s)
     return 65e6 * (1 - exp(-(s + 2) / 8.7));
 }
 
+static double starved_cache(double s)
+{
+    return cache(s < 5 ? s / 10 : s - 4.5);
+}
+
 static double full_cache(double s)
 {
     return 65e6 * (1 - exp(-s / 0.4));
@@ -88,7 +93,7 @@ static void test_shapes(void **unused)
     } cases[] = {
         {leak, 0, GROWTH_LINEAR},
         {leak, 4e5, GROWTH_LINEAR},
-        {leak_after_start, 1e5, GROWTH_LINEAR},
+        {leak_after_start, 1e5, GROWTH_IRREGULAR}, // the time after the start is too short
         {stairs, 1e5, GROWTH_LINEAR},
         {cache, 0, GROWTH_SATURATING},
         {cache, 4e5, GROWTH_SATURATING},
@@ -117,9 +122,10 @@ static void test_rate_and_error(void **unused)
     assert_true(g.bytes_per_s_error > 0 && g.bytes_per_s_error < 0.1e6);
     assert_true(fabs(g.bytes_per_s - 2e6) <= 2 * g.bytes_per_s_error);
     assert_true(g.misfit < 0.05);
-    g = judge(leak_after_start, 5, 0);
+    g = judge(leak_after_start, 7, 0);
+    assert_int_equal(g.shape, GROWTH_LINEAR);
     assert_true(fabs(g.bytes_per_s - 2e6) < 1e4);
-    assert_true(g.grown_bytes < 6e6); // without the start
+    assert_true(g.grown_bytes < 8e6); // without the start
 }
 
 static void test_limit(void **unused)
@@ -139,6 +145,28 @@ static void test_teeth(void **unused)
     assert_int_equal(judge(burst, 10, 1e5).teeth, 1);
 }
 
+// On a busy machine, a cache that fills may be looked at rarely, and may have little CPU time for
+// half of the time. It is not called a leak.
+static void test_disturbed_cache(void **unused)
+{
+    struct growth_point few[5], uneven[16];
+    struct growth g;
+    (void)unused;
+    for (unsigned i = 0; i < 5; i++)
+        few[i] = (struct growth_point){1e9 * i, cache(i), cache(i)};
+    for (unsigned i = 0; i < 16; i++) {
+        double level = cache(0.9 * i) + (i % 2 ? 5e6 : 0);
+        uneven[i] = (struct growth_point){1e9 * i, level, level};
+    }
+    growth_find(&g, few, 4);
+    assert_int_equal(g.shape, GROWTH_UNKNOWN);
+    growth_find(&g, few, 5);
+    assert_int_equal(g.shape, GROWTH_UNKNOWN);
+    assert_int_equal(judge(starved_cache, 10, 4e5).shape, GROWTH_IRREGULAR);
+    growth_find(&g, uneven, 16);
+    assert_int_equal(g.shape, GROWTH_IRREGULAR);
+}
+
 // Growth is not judged if the time is short or if there are few points.
 static void test_too_short(void **unused)
 {
@@ -156,9 +184,9 @@ static void test_too_short(void **unused)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_shapes),    cmocka_unit_test(test_rate_and_error),
-    cmocka_unit_test(test_limit),     cmocka_unit_test(test_teeth),
-    cmocka_unit_test(test_too_short),
+    cmocka_unit_test(test_shapes),          cmocka_unit_test(test_rate_and_error),
+    cmocka_unit_test(test_limit),           cmocka_unit_test(test_teeth),
+    cmocka_unit_test(test_disturbed_cache), cmocka_unit_test(test_too_short),
 };
 
 UNIT_MAIN(tests)

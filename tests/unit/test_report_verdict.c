@@ -543,6 +543,14 @@ static void run_long(struct verdict_facts *f)
 {
     f->is_running = true;
     f->span_ns = 60e9;
+    f->rss = level(GROWTH_STEADY, 0);
+}
+
+static void run_busy(struct verdict_facts *f)
+{
+    f->is_running = true;
+    f->span_ns = 60e9;
+    f->rss = level(GROWTH_UNKNOWN, 0);
 }
 
 static void read_most(struct verdict_facts *f)
@@ -582,6 +590,9 @@ static void test_running(void **unused)
     v = find(yes_too_short, run_long);
     assert_non_null(strstr(v.text, "the blocks of malloc are not known."));
     assert_null(strstr(v.text, "necessary"));
+    v = find(yes_too_short, run_busy);
+    assert_non_null(strstr(v.text, "60.00 s were observed, but with too few samples."));
+    assert_string_equal(v.remedy, "Watch the process for longer.");
     v = find(yes_unclear, run_on);
     assert_non_null(strstr(v.remedy, "Watch the process for longer."));
 }

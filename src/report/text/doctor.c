@@ -197,7 +197,8 @@ static void print_watched(FILE *to, const struct doctor *d)
     size_t n = 0;
     if (d->facts.rss.shape == GROWTH_UNKNOWN)
         n = (size_t)snprintf(text, sizeof text,
-                             "not judged, %.0f s are too short: ", s > 1 ? s : 1);
+                             "not judged, %.0f s are too short%s: ", s > 1 ? s : 1,
+                             s * 1e9 < GROWTH_MIN_NS ? "" : " for few samples");
     else
         n = (size_t)snprintf(text, sizeof text,
                              "%s in %.0f s: ", growth_shape_name(d->facts.rss.shape), s);
