@@ -21,6 +21,7 @@ enum {
 #define SAW_SHARE                   0.1   // swing of a saw-tooth, as a share of the highest level
 #define PREDICTED_OFF               0.3   // max. error of the predicted growth, as a share
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
+#define MAX_AHEAD                   1.5   // max. growth up to the limit, over the growth so far
 #define TAU_MIN                     0.05  // shortest time constant, as a share of the duration
 #define TAU_MAX                     4.0   // longest time constant, as a share of the duration
 #define CONFIDENCE_95               1.96
@@ -195,7 +196,10 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
     if (late < SLOWER * early && curve_misfit <= MISFIT && curve.squares < line.squares / 4 &&
         late - predicted <= fmax(change, PREDICTED_OFF * late)) {
         g->misfit = curve_misfit;
-        return GROWTH_SATURATING;
+        if (g->limit_bytes - g->last_bytes <= MAX_AHEAD * g->grown_bytes)
+            return GROWTH_SATURATING;
+        g->limit_bytes = g->limit_low_bytes = g->limit_high_bytes = NAN;
+        return GROWTH_IRREGULAR;
     }
     g->limit_bytes = g->limit_low_bytes = g->limit_high_bytes = NAN;
     g->misfit = misfit;

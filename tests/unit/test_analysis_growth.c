@@ -33,6 +33,12 @@ static double starved_cache(double s)
     return cache(s < 5 ? s / 10 : s - 4.5);
 }
 
+// A leak whose rate falls by a quarter, as on a machine that becomes busier.
+static double bent_leak(double s)
+{
+    return 2e6 * s - 5e4 * s * s;
+}
+
 static double full_cache(double s)
 {
     return 65e6 * (1 - exp(-s / 0.4));
@@ -94,6 +100,7 @@ static void test_shapes(void **unused)
         {leak, 0, GROWTH_LINEAR},
         {leak, 4e5, GROWTH_LINEAR},
         {leak_after_start, 1e5, GROWTH_IRREGULAR}, // the time after the start is too short
+        {bent_leak, 0, GROWTH_IRREGULAR}, // not a cache: the limit is too uncertain
         {stairs, 1e5, GROWTH_LINEAR},
         {cache, 0, GROWTH_SATURATING},
         {cache, 4e5, GROWTH_SATURATING},
