@@ -13,8 +13,8 @@ enum {
 #define CHANGE_SHARE                0.002 // smaller changes are ignored, as a share of the level
 #define SWING_SHARE                 0.02  // smaller changes are ignored, as a share of the swing
 #define MISFIT                      0.1   // limit of a model's residuals, as a share of the growth
-#define SLOWER                      0.88  // growth of the second half over growth of the first half
-#define MUCH_SLOWER                 0.65  // the same ratio, below which the growth is not constant
+#define SLOWER                      0.88  // rate of the second half over the rate of the first half
+#define MUCH_SLOWER                 0.74  // the same ratio, below which the rate is not constant
 #define STEP_SHARE                  0.6   // share of the growth in one window
 #define HALF_RATIO                  0.5 // min. rate of the third quarter over the rate of the fourth
 #define FALL_SHARE                  0.5   // share of the swing by which a saw-tooth falls back
@@ -186,6 +186,8 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
 {
     size_t half = n / 2;
     double early = l[half].y - l[0].y, late = l[n - 1].y - l[half].y;
+    double early_rate = slope_between(&l[0], &l[half]),
+           late_rate = slope_between(&l[half], &l[n - 1]);
     struct growth_line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
                        second = fit_line(l + half, n - half, 0);
     // A steep rise at the start resembles a saturating curve, unless a slow rise follows.
@@ -193,7 +195,8 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
         curve.b * (transform(l[n - 1].x, curve.tau) - transform(l[half].x, curve.tau));
     double misfit = misfit_of(&line, n, g->grown_bytes),
            curve_misfit = misfit_of(&curve, n, g->grown_bytes);
-    if (late < SLOWER * early && curve_misfit <= MISFIT && curve.squares < line.squares / 4 &&
+    if (late_rate < SLOWER * early_rate && curve_misfit <= MISFIT &&
+        curve.squares < line.squares / 4 &&
         late - predicted <= fmax(change, PREDICTED_OFF * late)) {
         g->misfit = curve_misfit;
         if (g->limit_bytes - g->last_bytes <= MAX_AHEAD * g->grown_bytes)
@@ -206,7 +209,7 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
     if (late <= change)
         return GROWTH_STEP;
     if (misfit <= MISFIT && largest_step(l, n) < STEP_SHARE * g->grown_bytes &&
-        early > change / 2 && late >= MUCH_SLOWER * early)
+        early > change / 2 && late_rate >= MUCH_SLOWER * early_rate)
         return GROWTH_LINEAR;
     double second_misfit = misfit_of(&second, n - half, late);
     if (!is_second_linear(l, n, second_misfit))

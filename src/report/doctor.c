@@ -2,6 +2,7 @@
 
 #include "base/printable.h"
 #include "cli/human.h"
+#include "report/findings.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,6 +17,8 @@ enum { COMMAND_BYTES = 100 };
 #define GROUP_FULL_SHARE  0.8  // share of the limit of the cgroup
 #define GROUP_FILES_SHARE 0.25 // share of the memory of the cgroup
 #define LOST_SHARE        0.1  // share of the memory of malloc
+
+#define EXACT             0.02 // misfit of a line over time that growth over CPU time does not contradict
 
 // Converts an owner of memory in a look to an owner in the verdict.
 static enum verdict_owner find_owner(const struct look *l, enum look_owner o)
@@ -88,6 +91,7 @@ int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high)
     if (d->looks == DOCTOR_MAX_LOOKS)
         return 0;
     size_t n = d->looks++;
+    d->cpu_ns[n] = l->cpu_ns;
     d->points[DOCTOR_RSS][n] = (struct growth_point){ns, (double)low, (double)high};
     if (knows_blocks(l))
         d->points[DOCTOR_LIVE][d->live_looks++] =
@@ -156,6 +160,32 @@ static void set_heap(struct verdict_facts *f, const struct look *l)
     f->pinning_bytes = (double)h->pinning_bytes;
 }
 
+// Finds the growth of a level over time. A process on a busy machine grows by the CPU time that it
+// gets: if the level is a line over time but has a limit over CPU time, or the reverse, the growth
+// cannot be judged.
+static void find_growth(struct growth *g, const struct doctor *d, const struct growth_point *points,
+                        size_t n)
+{
+    struct growth_point work[DOCTOR_MAX_LOOKS];
+    struct growth by_cpu;
+    uint64_t from = d->cpu_ns[0], all = d->cpu_ns[d->looks - 1] - from;
+    double scale = (double)(d->last.time_ns - d->first.time_ns) / (double)all;
+    growth_find(g, points, n);
+    if (!from || !all || (g->shape != GROWTH_LINEAR && g->shape != GROWTH_SATURATING))
+        return;
+    for (size_t i = 0, look = 0; i < n; i++, look++) {
+        while (d->points[DOCTOR_RSS][look].ns < points[i].ns)
+            look++;
+        work[i] = points[i];
+        work[i].ns = (double)(d->cpu_ns[look] - from) * scale;
+    }
+    growth_find(&by_cpu, work, n);
+    // The load may also change the CPU time per request, but a line without noise is certain.
+    if (g->shape == GROWTH_SATURATING ? by_cpu.shape == GROWTH_LINEAR
+                                      : by_cpu.shape == GROWTH_SATURATING && g->misfit > EXACT)
+        g->shape = GROWTH_IRREGULAR;
+}
+
 static void set_facts(struct doctor *d)
 {
     struct verdict_facts *f = &d->facts;
@@ -175,12 +205,12 @@ static void set_facts(struct doctor *d)
     f->span_ns = (double)(l->time_ns - d->first.time_ns);
     f->stacks = l->stacks;
     set_names(f, d);
-    growth_find(&f->rss, d->points[DOCTOR_RSS], d->looks);
-    growth_find(&f->heap, d->points[DOCTOR_HEAP], d->looks);
+    find_growth(&f->rss, d, d->points[DOCTOR_RSS], d->looks);
+    find_growth(&f->heap, d, d->points[DOCTOR_HEAP], d->looks);
     if (d->live_looks >= d->looks / 2 && d->live_looks > 0)
-        growth_find(&f->live, d->points[DOCTOR_LIVE], d->live_looks);
+        find_growth(&f->live, d, d->points[DOCTOR_LIVE], d->live_looks);
     for (unsigned i = 0; i < VERDICT_OWNERS; i++)
-        growth_find(&f->of[i], d->points[DOCTOR_OWNER + i], d->looks);
+        find_growth(&f->of[i], d, d->points[DOCTOR_OWNER + i], d->looks);
 }
 
 static __attribute__((format(printf, 2, 3))) void add_note(struct doctor *d, const char *fmt, ...)
@@ -259,6 +289,8 @@ static void set_next(struct doctor *d)
         snprintf(d->next, sizeof d->next, "heaptape doctor %ld", (long)l->largest_child.pid);
     else if (can_ask(&l->heap))
         snprintf(d->next, sizeof d->next, "heaptape doctor --allocator-stats %ld", (long)l->pid);
+    else if (doctor_can_try(d))
+        snprintf(d->next, sizeof d->next, "heaptape doctor --try %ld", (long)l->pid);
     else if (!judged)
         snprintf(d->next, sizeof d->next, "heaptape doctor --watch 60s %ld", (long)l->pid);
     else if (grows || d->verdict.act)
@@ -272,15 +304,17 @@ static void set_next(struct doctor *d)
 static void set_title(struct doctor *d)
 {
     const struct look *l = &d->last;
-    char rss[32], count[64], allocator[48] = "";
+    char rss[32], count[64], allocator[48] = "", watched[48] = "";
     if (l->heap.allocator == SOFTWARE_GLIBC)
         snprintf(allocator, sizeof allocator, ", glibc %s", l->heap.version);
     else if (is_named(&l->heap))
         snprintf(allocator, sizeof allocator, ", %s", software_allocators[l->heap.allocator].name);
-    snprintf(d->title, sizeof d->title, "%ld (%.100s): RSS %s, %s%s%s%s", (long)l->pid, l->command,
-             human_bytes(rss, l->rss_bytes), human_plural(count, l->threads, "thread", "threads"),
-             allocator, d->facts.runtime ? ", " : "",
-             d->facts.runtime ? d->facts.runtime->name : "");
+    if (d->facts.span_ns >= GROWTH_MIN_NS)
+        snprintf(watched, sizeof watched, ", watched for %.0f s", d->facts.span_ns / 1e9);
+    snprintf(d->title, sizeof d->title, "%ld (%.100s): RSS %s, %s%s%s%s%s", (long)l->pid,
+             l->command, human_bytes(rss, l->rss_bytes),
+             human_plural(count, l->threads, "thread", "threads"), allocator,
+             d->facts.runtime ? ", " : "", d->facts.runtime ? d->facts.runtime->name : "", watched);
 }
 
 // Writes the command for keeping a recording of the program.
@@ -292,23 +326,36 @@ static void set_next_program(struct doctor *d)
         n += (size_t)snprintf(d->next + n, sizeof d->next - n, " %s", *word);
 }
 
+// Adds a note if the call paths of the verdict lack the functions of an interpreter or a JIT compiler.
+static void note_unnamed_code(struct doctor *d, const struct findings *found)
+{
+    for (size_t i = 0; i < found->n && d->verdict.kind != VERDICT_KIND_runtime; i++) {
+        if (found->items[i].rule == FINDING_unnamed_code)
+            add_note(d, "%s %s", found->items[i].text, found->items[i].advice);
+    }
+}
+
 void doctor_judge_file(struct doctor *d, const struct file_stat *s)
 {
     const struct file_stat_process *p =
         s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
     char bytes[32], command[COMMAND_BYTES + sizeof "..."];
+    struct findings found;
+    findings_of_file(&found, s);
     d->is_file = true;
-    verdict_facts_of_file(&d->facts, s);
-    verdict_find(&d->verdict, &d->facts);
+    d->facts = found.facts;
+    d->verdict = found.verdict;
+    note_unnamed_code(d, &found);
     bool resident = d->facts.knows_resident;
     double size = resident ? d->facts.rss_bytes : d->facts.live_bytes;
     printable_words(command, COMMAND_BYTES, p ? p->argv : NULL, p ? p->argv_bytes : 0);
-    snprintf(d->title, sizeof d->title, "%.200s%sprocess %u (%.103s): %s %s",
+    snprintf(d->title, sizeof d->title, "%.200s%sprocess %u (%.103s): %s %s%s%s",
              d->file ? d->file : "", d->file ? ", " : "", p ? p->pid : 0,
              *command      ? command
              : p && p->exe ? p->exe
                            : "unknown",
-             resident ? "RSS" : "live bytes", human_bytes(bytes, size > 0 ? (uint64_t)size : 0));
+             resident ? "RSS" : "live bytes", human_bytes(bytes, size > 0 ? (uint64_t)size : 0),
+             d->facts.runtime ? ", " : "", d->facts.runtime ? d->facts.runtime->name : "");
     if (d->file)
         snprintf(d->next, sizeof d->next, "heaptape stat %s%.300s",
                  s->by_site.n_sites ? "--by site " : "", d->file);

@@ -16,7 +16,7 @@ enum {
     DOCTOR_LEVELS = DOCTOR_OWNER + VERDICT_OWNERS
 };
 
-enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 200 };
+enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 500 };
 
 // A trial of the remedy, which is a call in the process that returns free memory.
 struct doctor_try {
@@ -34,6 +34,7 @@ struct doctor {
     size_t live_looks;
     // Each array has `looks` points, except the array for DOCTOR_LIVE; owned.
     struct growth_point *points[DOCTOR_LEVELS];
+    uint64_t cpu_ns[DOCTOR_MAX_LOOKS]; // CPU time of the process at each look
     struct verdict_facts facts;
     struct verdict verdict;
     char notes[DOCTOR_NOTES][DOCTOR_NOTE_BYTES];

@@ -96,7 +96,8 @@ static void set_arenas(struct verdict_facts *f, const struct rss *r)
 }
 
 // Distributes RSS among its owners. Unless all blocks are known, heap pages without known blocks
-// may contain blocks that are older than the recording.
+// may contain blocks that are older than the recording. The anonymous mappings of a language
+// runtime are the heap of the runtime.
 static void set_resident(struct verdict_facts *f, const struct rss *r)
 {
     double *to = f->resident, own = (double)(r->all.own_pages * r->pages.page_bytes);
@@ -111,7 +112,9 @@ static void set_resident(struct verdict_facts *f, const struct rss *r)
        : f->allocator == SOFTWARE_GLIBC ? VERDICT_FREE
                                         : VERDICT_MAPPINGS] += own;
     to[f->knows_blocks ? VERDICT_MAPPINGS : VERDICT_UNKNOWN_HEAP] +=
-        (double)(r->not_heap[TRACE_MEMORY_ANONYMOUS] + r->not_heap[TRACE_MEMORY_HEAP]);
+        (double)r->not_heap[TRACE_MEMORY_HEAP];
+    to[f->knows_blocks || f->runtime ? VERDICT_MAPPINGS : VERDICT_UNKNOWN_HEAP] +=
+        (double)r->not_heap[TRACE_MEMORY_ANONYMOUS];
     to[VERDICT_STACKS] = (double)r->not_heap[TRACE_MEMORY_STACK];
     to[VERDICT_FILES] = (double)r->not_heap[TRACE_MEMORY_FILE];
     to[VERDICT_SHARED] = (double)r->not_heap[TRACE_MEMORY_SHARED];

@@ -252,6 +252,10 @@ static void say_free(struct verdict *v, const struct verdict_facts *f)
         "blocks have %s.",
         bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
         allocator_text(f), bytes_text(f->live_bytes));
+    if (f->live.shape == GROWTH_SAWTOOTH)
+        say(v, " Live bytes rose by %s and fell back: no leak.", bytes_text(f->live.swing_bytes));
+    else if (f->is_running && f->live.shape == GROWTH_STEADY)
+        say(v, " They do not grow: no leak.");
 }
 
 static void tell_arenas(struct verdict *v, const struct verdict_facts *f)
@@ -311,7 +315,7 @@ static void tell_pinned(struct verdict *v, const struct verdict_facts *f)
                                               : releases[f->allocator]);
     advise(v,
            "%s are in pages with live blocks: allocate long-lived blocks apart from the burst, "
-           "before it or from a pool.",
+           "before it or from a pool, or restart the program after a burst.",
            bytes_text(stuck));
     if (!has_pinning_paths(f))
         advise(v, " Record from the start of the program with --stacks to see their call paths.");
@@ -329,14 +333,13 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
     say(v, ".");
     if (stuck >= VERDICT_GROWN_BYTES && has_pinning_paths(f))
         say_sites(v, &f->pinning, " These blocks, by call path: ");
-    if (f->live.shape == GROWTH_SAWTOOTH)
-        say(v, " Live bytes rose by %s and fell back: no leak.", bytes_text(f->live.swing_bytes));
     advise(v, "If the program does not need the memory again soon, %s.", releases[f->allocator]);
     if (f->allocator != SOFTWARE_JEMALLOC || !(f->live.span_ns < DECAY_NS))
         return;
     say(v, " jemalloc returns pages about 10 s after they were freed, if threads of the same arena "
            "make further calls.");
-    set_sure(v, VERDICT_LIKELY, "A longer recording shows whether jemalloc returns the memory.");
+    set_sure(v, VERDICT_LIKELY, "A longer %s shows whether jemalloc returns the memory.",
+             f->is_running ? "--watch" : "recording");
 }
 
 static void tell_fills(struct verdict *v, const struct verdict_facts *f)
@@ -413,6 +416,9 @@ static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
             f->runtime->collects ? ": either the program keeps more and more objects, or the next "
                                    "garbage collection frees them."
                                  : ": the program keeps more and more objects.");
+    } else if (g->shape != GROWTH_UNKNOWN && g->grown_bytes >= VERDICT_GROWN_BYTES) {
+        say(v, " This memory grew by %s in %s, but not at a constant rate.",
+            bytes_text(g->grown_bytes), seconds_text(g->span_ns));
     }
     if (!isnan(f->live_bytes))
         say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));

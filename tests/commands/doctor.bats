@@ -222,6 +222,7 @@ is_verdict() {
 @test "doctor: --watch finds mappings outside malloc that grow" {
   watched mapping
   says "Anonymous memory outside malloc grows linearly"
+  says ", watched for 1"
   says_not "Live bytes grow"
 }
 
@@ -261,13 +262,37 @@ C
 }
 
 @test "doctor: the memory of a language runtime" {
-  begin python3 -c 'import time; x = [{"a": i} for i in range(150000)]; print("ready", flush=True); time.sleep(600)'
+  begin python3 -c 'import time; x = [{"a": i} for i in range(150000)]; print("ready", flush=True); [(bytearray(2000), time.sleep(0.05)) for _ in range(12000)]'
   is_verdict runtime
   says ", Python"
   says "is memory outside malloc, where Python has its own heap"
   says "PYTHONMALLOC=malloc"
   doctor_json
   holds '.runtime == "Python" and .resident.runtime_bytes > 20000000'
+  # A recording without the blocks from before the recording says the same.
+  "$HEAPTAPE" record -q -o python.ht --pid "$program" --duration 1
+  heaptape doctor python.ht
+  fits
+  says ", Python"
+  says "is memory outside malloc, where Python has its own heap"
+  says "heap of the runtime, mappings"
+}
+
+# Python 3.11 cannot name its functions.
+@test "doctor: a recording of an interpreter without its functions has a hint" {
+  cat >grows.py <<'PY'
+import os, time
+kept = []
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    kept.append(bytearray(10000))
+    time.sleep(0.001)
+os._exit(0)
+PY
+  heaptape doctor --json -- python3 grows.py
+  [ "$status" -eq 0 ]
+  holds '.notes | length == 1'
+  has "$(json '.notes[0]')" "no call stack has a function of the Python program. Record 'python3 -X perf'"
 }
 
 @test "doctor: the parts add up to RSS" {

@@ -1,6 +1,7 @@
 #include "report/doctor.h"
 #include "unit.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
@@ -146,7 +147,7 @@ static void test_statistics(void **state)
     assert_true(has_note("The statistics of jemalloc were read by calls"));
     assert_false(has_note("were not read"));
     assert_true(doctor_can_try(&d));
-    assert_null(strstr(d.next, "--allocator-stats"));
+    assert_string_equal(d.next, "heaptape doctor --try 42");
     // The process has no free memory.
     l.owners[LOOK_LIVE] = 95 * MIB;
     l.owners[LOOK_FREE] = 0;
@@ -158,6 +159,50 @@ static void test_statistics(void **state)
     judge(&l, &l);
     assert_false(doctor_can_try(&d));
     assert_null(strstr(d.next, "--allocator-stats"));
+}
+
+// Judges 20 looks, 1 s apart. `mib` and `cpu_s` are the live bytes and the CPU time after s seconds.
+static enum verdict_kind judge_growth(double (*mib)(double s), double (*cpu_s)(double s))
+{
+    doctor_release(&d);
+    for (unsigned i = 0; i < 20; i++) {
+        struct look l = make_look();
+        l.time_ns += i * 1000000000ull;
+        l.cpu_ns = (uint64_t)(1e9 * (1 + cpu_s(i)));
+        // The noise of a busy machine.
+        l.heap.live_bytes = l.owners[LOOK_LIVE] = l.rss_bytes =
+            (uint64_t)((100 + mib(i) + (i % 2 ? 2.5 : 0)) * (double)MIB);
+        assert_int_equal(doctor_add(&d, &l, l.rss_bytes, l.rss_bytes), 0);
+    }
+    doctor_judge(&d);
+    return d.verdict.kind;
+}
+
+static double line(double s)
+{
+    return 2 * s;
+}
+
+static double filling(double s)
+{
+    return 50 * (1 - exp(-s / 10));
+}
+
+// The CPU time with which a cache of 50 MiB grows like line().
+static double cpu_of_cache(double s)
+{
+    return -10 * log(1 - line(s) / 50);
+}
+
+static void test_cpu_time(void **state)
+{
+    (void)state;
+    assert_int_equal(judge_growth(line, line), VERDICT_KIND_grows);
+    assert_non_null(strstr(d.title, ", watched for 19 s"));
+    assert_int_equal(judge_growth(filling, line), VERDICT_KIND_fills);
+    // A cache that gets more and more CPU time, and a leak that gets less and less.
+    assert_int_equal(judge_growth(line, cpu_of_cache), VERDICT_KIND_unclear);
+    assert_int_equal(judge_growth(filling, filling), VERDICT_KIND_unclear);
 }
 
 static void test_runtime(void **state)
@@ -188,8 +233,9 @@ static void test_state(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nothing_to_note), cmocka_unit_test(test_children),
     cmocka_unit_test(test_group),           cmocka_unit_test(test_corrupt),
-    cmocka_unit_test(test_unread),          cmocka_unit_test(test_runtime),
-    cmocka_unit_test(test_state),           cmocka_unit_test(test_statistics),
+    cmocka_unit_test(test_unread),          cmocka_unit_test(test_cpu_time),
+    cmocka_unit_test(test_runtime),         cmocka_unit_test(test_state),
+    cmocka_unit_test(test_statistics),
 };
 
 UNIT_MAIN(tests)

@@ -597,6 +597,34 @@ static void test_running(void **unused)
     assert_non_null(strstr(v.remedy, "Watch the process for longer."));
 }
 
+static void stay(struct verdict_facts *f)
+{
+    f->is_running = true;
+    f->live = level(GROWTH_STEADY, 0);
+}
+
+static void stay_recorded(struct verdict_facts *f)
+{
+    f->live = level(GROWTH_STEADY, 0);
+}
+
+static void grow_unevenly(struct verdict_facts *f)
+{
+    f->of[VERDICT_MAPPINGS] = level(GROWTH_IRREGULAR, 20);
+}
+
+// The sentence about free memory or about the heap of a runtime reports the growth, if it was judged.
+static void test_growth_beside(void **unused)
+{
+    const char *text = "20.0 MiB in 5.00 s, but not at a constant rate.";
+    (void)unused;
+    assert_non_null(strstr(find(yes_retained, stay).text, "They do not grow: no leak."));
+    assert_non_null(strstr(find(yes_pinned, stay).text, "They do not grow: no leak."));
+    assert_null(strstr(find(yes_retained, stay_recorded).text, "grow"));
+    assert_non_null(strstr(find(yes_runtime, grow_unevenly).text, text));
+    assert_null(strstr(find(yes_runtime, run_on).text, "grew"));
+}
+
 static void grow_slowly(struct verdict_facts *f)
 {
     f->live = level(GROWTH_LINEAR, 0.5);
@@ -784,6 +812,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_remedies_by_allocator),
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
+    cmocka_unit_test(test_growth_beside),
     cmocka_unit_test(test_small_growth),
     cmocka_unit_test(test_shared),
     cmocka_unit_test(test_unknown_blocks_remedies),

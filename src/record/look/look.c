@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const owner_names[LOOK_OWNERS] = {
     [LOOK_LIVE] = "live",           [LOOK_FREE] = "free",       [LOOK_TOP] = "top",
@@ -56,6 +57,12 @@ static void read_group(struct look *l)
     l->group = (struct look_group){c.used, c.limit, c.files};
 }
 
+static uint64_t cpu_ns(pid_t pid)
+{
+    clockid_t clock;
+    return clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
+}
+
 static int read_memory(struct look *l, struct look_maps *m, uint64_t until_ns, struct err *e)
 {
     uint64_t start = clock_monotonic_ns();
@@ -78,6 +85,7 @@ static int read_memory(struct look *l, struct look_maps *m, uint64_t until_ns, s
         l->rss_bytes = rss;
     }
     l->time_ns = start + (clock_monotonic_ns() - start) / 2;
+    l->cpu_ns = cpu_ns(l->pid);
     return rc;
 }
 

@@ -90,6 +90,7 @@ struct look {
     uint32_t uid, threads;
     uint64_t image;   // changes when the process calls exec
     uint64_t time_ns; // CLOCK_MONOTONIC in the middle of the look
+    uint64_t cpu_ns;  // CPU time that the process has used; 0 if unknown
     uint64_t rss_bytes, peak_rss_bytes, swap_bytes, huge_bytes;
     uint64_t owners[LOOK_OWNERS];
     bool maps_cut;   // the list of mappings is incomplete because of the time limit

@@ -18,7 +18,8 @@ const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES] = {
     // No base name begins with '/', so no executable has the name of this row.
     {"Go", "/", NULL, true, "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
     {"Java", "java", "libjvm.so", true,
-     "see 'jcmd PID GC.heap_info', and limit the heap with -Xmx"},
+     "see its size with 'jcmd PID GC.heap_info' and the classes that fill it with 'jcmd PID "
+     "GC.class_histogram', and limit it with -Xmx"},
     {"Node.js", "node", "libnode.so", true,
      "write a heap snapshot (--heapsnapshot-signal=SIGUSR2), and limit the heap with "
      "--max-old-space-size"},

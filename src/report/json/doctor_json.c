@@ -117,7 +117,7 @@ static void put_file(struct json *j, const struct doctor *d)
     if (d->file)
         json_put_string(j, "file", d->file);
     verdict_json(j, &d->verdict, &d->facts);
-    json_put_string(j, "next", d->next);
+    put_notes(j, d);
     json_end_object(j);
 }
 

@@ -44,6 +44,8 @@ static const char *largest_name(const struct look *l, enum look_owner o)
     return NULL;
 }
 
+static const char runtime_label[] = "heap of the runtime, mappings";
+
 static void set_label(struct owner_row *row, const struct look *l, enum look_owner o)
 {
     static const char *const labels[LOOK_OWNERS] = {
@@ -52,7 +54,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
         [LOOK_CACHED] = "freed blocks in thread caches",
         [LOOK_PINNED] = "free, in pages with live blocks",
         [LOOK_UNREAD] = "heap, its blocks are not known",
-        [LOOK_RUNTIME] = "heap of the runtime, mappings",
+        [LOOK_RUNTIME] = runtime_label,
         [LOOK_JIT] = "generated code",
         [LOOK_ANONYMOUS] = "anonymous mappings outside malloc",
         [LOOK_SHARED] = "shared memory",
@@ -96,7 +98,8 @@ static size_t find_rows_of_facts(const struct verdict_facts *f,
         if (!(f->resident[i] >= 1))
             continue;
         rows[n].bytes = (uint64_t)f->resident[i];
-        snprintf(rows[n++].label, LABEL_BYTES, "%s", labels[i]);
+        snprintf(rows[n++].label, LABEL_BYTES, "%s",
+                 i == VERDICT_MAPPINGS && f->runtime ? runtime_label : labels[i]);
     }
     return n;
 }
