@@ -52,6 +52,8 @@ records_all() {
   [ "$status" -eq 0 ]
   [ ! -s told ]
   expect "no missing calls" [ "$(unseen)" -eq 0 ]
+  expect "its own allocator" [ "$("$HEAPTAPE" stat --json t.ht |
+    jq -c '[.processes[] | select(.exe | endswith("/own")) | select(.argv[1] != "none").allocator.library | endswith("/own")] | unique')" = "[true]" ]
   has 1000 malloc 777
   has 1000 calloc 111
   has 1000 realloc 888

@@ -797,24 +797,37 @@ int producer_control_state(void)
     return p ? (int)atomic_load_explicit(&p->header->control.state, memory_order_acquire) : -ENOENT;
 }
 
+static void set_text(char *to, char *end, const char *text)
+{
+    *to = 0;
+    producer_append(to, end, text);
+}
+
+// Returns the header of the process that is being recorded, or NULL.
+static struct spool_header *recorded_header(void)
+{
+    const struct producer_process *p =
+        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    return p ? p->header : NULL;
+}
+
 void producer_set_allocator(const char *path)
 {
-    producer_append(producer_inherited.allocator,
-                    producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+    struct spool_header *h = recorded_header();
+    struct producer_inherited *in = &producer_inherited;
+    path = path ? path : h ? h->exe : "";
+    set_text(in->allocator, in->allocator + sizeof in->allocator, path);
+    if (h)
+        set_text(h->allocator, h->allocator + sizeof h->allocator, path);
 }
 
 void producer_set_bypass(const char *path)
 {
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    char *to = producer_inherited.bypassed_by, *end = to + sizeof producer_inherited.bypassed_by;
-    *to = 0;
-    producer_append(to, end, path);
-    if (p && p->header) {
-        to = p->header->bypassed_by;
-        *to = 0;
-        producer_append(to, to + sizeof p->header->bypassed_by, path);
-    }
+    struct spool_header *h = recorded_header();
+    struct producer_inherited *in = &producer_inherited;
+    set_text(in->bypassed_by, in->bypassed_by + sizeof in->bypassed_by, path);
+    if (h)
+        set_text(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, path);
 }
 
 static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)

@@ -160,8 +160,10 @@ static void redirect_object(const struct object *o, enum own_role role, const st
         choose_entries(&plan, role);
         failed = plan.n_entries &&
                  (!(watched || has_one_thread()) || redirect_apply(&plan, o) != 0);
-        if (is_executable && !failed && redirects_malloc(&plan))
+        if (is_executable && !failed && redirects_malloc(&plan)) {
             producer_set_bypass("");
+            producer_set_allocator(NULL);
+        }
     }
     if (failed && role != OWN_LOADER)
         producer_set_bypass(is_executable ? "the executable" : o->path);
