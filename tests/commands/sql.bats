@@ -86,6 +86,22 @@ END
   printf 'file,size,pid\na.ht,32,100\na.ht,32,200\na.htw,32,100\n' | diff - got
 }
 
+# Without a stored table, each query would read the file 40,000 times.
+@test "sql: a join of events and blocks reads the file a few times" {
+  local condition='b.process = e.process AND b.free_event = e.event'
+  "$HEAPTAPE" record -q -o many.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 1 40000
+  csv --timeout 100 many.ht "SELECT e.kind, count(*), sum(b.size) FROM events e JOIN blocks b ON $condition GROUP BY e.kind" >got
+  csv many.ht "WITH b AS MATERIALIZED (SELECT process, free_event, size FROM blocks)
+    SELECT e.kind, count(*), sum(b.size) FROM events e JOIN b ON $condition GROUP BY e.kind" | diff - got
+  expect "many frees" [ "$(awk -F , '$1 == "free" { print $2 }' got)" -ge 40000 ]
+  csv --timeout 100 many.ht "SELECT count(*) FROM blocks b WHERE EXISTS (SELECT 1 FROM events e WHERE $condition)" >got
+  csv many.ht "SELECT count(*) FROM blocks WHERE free_event IS NOT NULL" | diff <(tail -n 1 got) <(tail -n 1)
+  cp many.ht more.ht
+  csv --timeout 100 many.ht more.ht "SELECT count(*) FROM events e LEFT JOIN blocks b ON e.file = b.file AND $condition" >got
+  [ "$(tail -n 1 got)" -ge 160000 ]
+  csv many.ht 'EXPLAIN QUERY PLAN SELECT count(*) FROM events, blocks' | grep -q VIRTUAL
+}
+
 @test "sql: LIMIT ends the scan early" {
   csv a.ht 'SELECT event FROM events LIMIT 2' >got
   printf 'event\n0\n1\n' | diff - got

@@ -10,9 +10,9 @@
 
 enum { VALUE_BYTES = 64 << 20 };
 
-// A query. Events and blocks are virtual tables. The other tables are small. If the query reads
-// them, they are copied to a temporary database before the query runs. SQLite writes this database
-// to disk if it becomes too large.
+// A query. Events and blocks are virtual tables, unless the query would scan them again and again.
+// The other tables are small. Tables that are not virtual are copied to a temporary database before
+// the query runs. SQLite writes this database to disk if it becomes too large.
 struct sql {
     const struct sql_settings *settings;
     sqlite3 *db;
@@ -21,7 +21,8 @@ struct sql {
     struct err *e;
     uint32_t columns[TABLES_N]; // columns of the stored tables that the query reads
     bool reads[TABLES_N];
-    bool checks; // only permitted statements may run from now on
+    bool is_stored[TABLES_N]; // not a virtual table
+    bool checks;              // only permitted statements may run from now on
     // Used while a file is being stored.
     const char *file;
     sqlite3_stmt *insert[TABLES_N];
@@ -88,9 +89,16 @@ static int authorize(void *context, int action, const char *a, const char *b, co
     return SQLITE_OK;
 }
 
-static bool is_stored(unsigned table)
+static int create_table(struct sql *q, unsigned table)
 {
-    return table != TABLES_TABLE_EVENTS && table != TABLES_TABLE_BLOCKS;
+    char *columns = sql_virtual_columns(q->settings, (enum tables_id)table);
+    int rc = columns
+                 ? execute_statement(q, sqlite3_mprintf("CREATE TABLE %s(%s)",
+                                                        tables_definitions[table].name, columns))
+                 : -ENOMEM;
+    sqlite3_free(columns);
+    q->is_stored[table] = true;
+    return rc;
 }
 
 static int create_tables(struct sql *q)
@@ -98,13 +106,8 @@ static int create_tables(struct sql *q)
     int rc = 0;
     bool many = q->settings->n_files > 1;
     for (unsigned i = 0; rc == 0 && i < TABLES_N; i++) {
-        const char *name = tables_definitions[i].name;
-        if (!is_stored(i))
-            continue;
-        char *columns = sql_virtual_columns(q->settings, (enum tables_id)i);
-        rc = columns ? execute_statement(q, sqlite3_mprintf("CREATE TABLE %s(%s)", name, columns))
-                     : -ENOMEM;
-        sqlite3_free(columns);
+        if (i != TABLES_TABLE_EVENTS && i != TABLES_TABLE_BLOCKS)
+            rc = create_table(q, i);
     }
     // The index speeds up joins.
     rc =
@@ -199,7 +202,7 @@ static int store_tables(struct sql *q)
     int rc = 0;
     q->checks = false;
     for (unsigned i = 0; rc == 0 && i < TABLES_N; i++) {
-        if (!q->reads[i] || !is_stored(i))
+        if (!q->reads[i] || !q->is_stored[i])
             continue;
         any = true;
         scan.of[i] = (struct tables_wanted){.rows = true, .columns = q->columns[i]};
@@ -239,6 +242,87 @@ static int prepare_query(struct sql *q, sqlite3_stmt **to)
     return 0;
 }
 
+// Rows of a query plan whose children or successors run more than once.
+struct inner_loops {
+    int parents[256];  // rows that have a loop
+    int repeated[256]; // correlated subqueries and their descendants
+    unsigned n_parents, n_repeated;
+};
+
+static bool has_number(const int *list, unsigned n, int number)
+{
+    while (n > 0 && list[n - 1] != number)
+        n--;
+    return n > 0;
+}
+
+// Reads a row of the query plan. Returns the virtual table that it scans more than once, or -1.
+static int find_repeated_scan(struct inner_loops *l, int id, int parent, const char *detail)
+{
+    enum { MAX = sizeof l->parents / sizeof *l->parents };
+    const char *virtual = strstr(detail, " VIRTUAL TABLE INDEX "), *name = virtual;
+    bool is_loop = strncmp(detail, "SCAN ", 5) == 0 || strncmp(detail, "SEARCH ", 7) == 0;
+    bool repeats = has_number(l->repeated, l->n_repeated, parent),
+         is_inner = repeats || has_number(l->parents, l->n_parents, parent);
+    if ((repeats || strncmp(detail, "CORRELATED ", 11) == 0) && l->n_repeated < MAX)
+        l->repeated[l->n_repeated++] = id;
+    if (is_loop && l->n_parents < MAX)
+        l->parents[l->n_parents++] = parent;
+    if (!is_loop || !is_inner || !virtual || !(name = strchr(virtual, ':')))
+        return -1;
+    for (int i = 0; i < TABLES_N; i++) {
+        size_t n = strlen(tables_definitions[i].name);
+        if (strncmp(name + 1, tables_definitions[i].name, n) == 0 && name[1 + n] == ' ')
+            return i;
+    }
+    return -1;
+}
+
+// Stores a virtual table, with an index for each number of an event that the query reads. SQLite
+// creates indexes for other columns on its own, except in correlated subqueries.
+static int store_virtual_table(struct sql *q, unsigned table)
+{
+    static const char *const keys[] = {"event", "block", "free_event"};
+    const struct tables_definition *t = &tables_definitions[table];
+    int rc = create_table(q, table);
+    for (unsigned i = 0; i < t->n_columns; i++) {
+        for (unsigned k = 0; k < sizeof keys / sizeof *keys; k++) {
+            if (rc == 0 && q->columns[table] >> i & 1 && strcmp(t->columns[i].name, keys[k]) == 0)
+                rc = execute_statement(q, sqlite3_mprintf("CREATE INDEX %s_by_%s ON %s(%s)",
+                                                          t->name, keys[k], t->name, keys[k]));
+        }
+    }
+    return rc;
+}
+
+// Stores the virtual tables that the query would scan more than once. Returns 1 if a table was changed, 0, or a negative errno.
+static int store_inner_tables(struct sql *q)
+{
+    struct inner_loops loops = {.n_parents = 0};
+    sqlite3_stmt *plan = NULL;
+    bool inner[TABLES_N] = {false};
+    char *text = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", q->settings->query);
+    int rc = text ? sqlite3_prepare_v2(q->db, text, -1, &plan, NULL) : SQLITE_NOMEM, changed = 0;
+    while (rc == SQLITE_OK && sqlite3_step(plan) == SQLITE_ROW) {
+        int table =
+            find_repeated_scan(&loops, sqlite3_column_int(plan, 0), sqlite3_column_int(plan, 1),
+                               (const char *)sqlite3_column_text(plan, 3));
+        if (table >= 0)
+            inner[table] = true;
+    }
+    sqlite3_finalize(plan);
+    sqlite3_free(text);
+    if (rc != SQLITE_OK)
+        return set_error(q, -EIO);
+    q->checks = false;
+    for (unsigned i = 0; rc == 0 && i < TABLES_N; i++) {
+        changed |= inner[i];
+        rc = inner[i] ? store_virtual_table(q, i) : 0;
+    }
+    q->checks = true;
+    return rc < 0 ? rc : changed;
+}
+
 int sql_run(const struct sql_settings *s, struct err *e)
 {
     struct sql q = {.settings = s, .e = e, .noted = calloc(s->n_files + 1, sizeof(bool))};
@@ -247,6 +331,10 @@ int sql_run(const struct sql_settings *s, struct err *e)
     for (size_t i = 0; rc == 0 && i < s->n_files; i++)
         rc = tables_check(s->files[i], e);
     rc = rc < 0 ? rc : prepare_query(&q, &statement);
+    while (rc == 0 && !sqlite3_stmt_isexplain(statement) && (rc = store_inner_tables(&q)) > 0) {
+        sqlite3_finalize(statement);
+        rc = prepare_query(&q, &statement);
+    }
     rc = rc < 0 ? rc : store_tables(&q);
     if (rc == 0 && sql_output(statement, s) != SQLITE_DONE)
         rc = e->text[0] ? -EIO : set_error(&q, -EIO);

@@ -98,8 +98,8 @@ static int convert_comparison(unsigned char op)
     return -1;
 }
 
-// Writes the plan for filter_rows. It lists the columns to read, then the column and comparison of
-// each argument. SQLite checks the conditions again, so filter_rows may ignore arguments of other
+// Writes the plan for filter_rows. It contains the name of the table, for EXPLAIN QUERY PLAN, the
+// columns to read, and the column and comparison of each argument. SQLite checks the conditions again, so filter_rows may ignore arguments of other
 // types.
 static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
 {
@@ -109,7 +109,7 @@ static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
     int n = 0;
     info->estimatedCost = SCAN_COST;
     info->estimatedRows = SCAN_ROWS;
-    sqlite3_str_appendf(plan, "%llx", (unsigned long long)info->colUsed);
+    sqlite3_str_appendf(plan, "%s %llx", d->name, (unsigned long long)info->colUsed);
     for (int i = 0; i < info->nConstraint && n < MAX_CONDITIONS; i++) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
         int column = c->iColumn - t->shift, comparison = convert_comparison(c->op);
@@ -211,7 +211,8 @@ static int filter_rows(sqlite3_vtab_cursor *cursor, int number, const char *plan
     c->file = 0;
     c->wanted = (struct tables_wanted){.rows = true, .conditions = c->conditions};
     unsigned n_columns = tables_definitions[t->of->table].n_columns;
-    c->wanted.columns = (uint32_t)(strtoull(plan, &at, 16) >> t->shift) & ((1u << n_columns) - 1);
+    c->wanted.columns =
+        (uint32_t)(strtoull(strchr(plan, ' '), &at, 16) >> t->shift) & ((1u << n_columns) - 1);
     for (int i = 0; i < argc; i++) {
         long column = strtol(at, &at, 10), comparison = strtol(at, &at, 10);
         int type = sqlite3_value_type(argv[i]);
