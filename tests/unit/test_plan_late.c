@@ -228,6 +228,21 @@ static void test_another_thread_frees_a_used_block(void **state)
     }
 }
 
+// The thread that allocated the block sleeps when the samples show that the block is used.
+static void test_another_thread_touches(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 3, (const unsigned[]){1, 1, 65}, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 1, 25, small(2));
+    add(&c, 1, 35, small(3));
+    add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 1, "SAMPLE malloc WAIT LATE 0-16384 SAMPLE malloc ");
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc WAIT free ");
+}
+
 static void test_all_threads_in_one(void **state)
 {
     (void)state;
@@ -335,6 +350,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_without_samples),
     cmocka_unit_test(test_another_thread_frees),
     cmocka_unit_test(test_another_thread_frees_a_used_block),
+    cmocka_unit_test(test_another_thread_touches),
     cmocka_unit_test(test_all_threads_in_one),
     cmocka_unit_test(test_a_block_that_is_used_as_a_whole),
 };

@@ -324,6 +324,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
         r = NULL;
     bool known = r && (zeroed || r->used == r->resident);
     struct plan_late late = {.owner = s,
+                             .allocation = s->ops,
                              .thread = a->recorded,
                              .entry = slot->entry,
                              .zeroed = zeroed,
@@ -549,7 +550,7 @@ static int add_thread_exit(struct pending_op *a)
 {
     struct slot_table_pool *pool = &a->stream->pool;
     a->stream->outlives = false;
-    int rc = plan_late_put(a->plan, a->stream, a->recorded, true, a->e);
+    int rc = plan_late_exit(a->plan, a->stream, a->recorded, a->e);
     if (rc == 0)
         rc = put_without_call(a);
     a->plan->current_exited = true;
@@ -640,7 +641,7 @@ static int put_recorded_samples(struct pending_op *a)
         plan_late_sample(p, sample);
         rc = put_pace(a, sample->stamp);
         if (rc == 0)
-            rc = plan_late_put(p, a->stream, a->recorded, false, a->e);
+            rc = plan_late_put(p, a->stream, a->e);
         if (rc == 0 && p->facts.events)
             rc = put_sample(a);
     }
@@ -650,7 +651,7 @@ static int put_recorded_samples(struct pending_op *a)
         plan_late_step(p, a->op->stamp);
     if (p->whole && p->n_passed == p->n_recorded)
         plan_late_use_all(p);
-    return plan_late_put(p, a->stream, a->recorded, false, a->e);
+    return plan_late_put(p, a->stream, a->e);
 }
 
 static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const struct workload_op *op,
@@ -755,13 +756,13 @@ int plan_put_end(struct plan *p, struct err *e)
     int rc = 0;
     while (rc == 0 && (a.stream = plan_late_stream(p)) && (sample = plan_pass_sample(p, NULL))) {
         plan_late_sample(p, sample);
-        rc = plan_late_put_all(p, e);
+        rc = plan_late_put(p, NULL, e);
         if (rc == 0)
             rc = put_sample(&a);
     }
     plan_late_step(p, UINT64_MAX);
     plan_late_use_all(p);
-    return rc < 0 ? rc : plan_late_put_all(p, e);
+    return rc < 0 ? rc : plan_late_put(p, NULL, e);
 }
 
 // Reads residency only if the index lists it. If the file is damaged, the reader of the ops reports

@@ -21,6 +21,7 @@ struct plan_slot {
 // A big block whose pages the program may have used late; see late.c. Pages are 4 KiB.
 struct plan_late {
     struct plan_stream *owner; // stream of the op that allocated or resized the block
+    uint64_t allocation;       // number of this op in the stream
     uint32_t thread;           // thread in the workload
     uint32_t entry;
     bool zeroed;    // allocated by calloc
@@ -149,8 +150,8 @@ struct plan {
     uint64_t mapped_bytes;
     struct plan_late *lates; // in order of allocation
     size_t n_lates, lates_capacity;
-    // Contains the live blocks with a TOUCH_LATE: the number of the thread that owns the block, and
-    // 1 + the number of that thread's next op.
+    // Contains the live blocks with a TOUCH_LATE: the number of the thread that touched the block
+    // last, and 1 + the number of that thread's next op.
     struct map late_uses;
     uint64_t next_step; // timestamp of the next step of these blocks, or UINT64_MAX
     // In live big blocks: bytes that the program did not use, and bytes that it used later.
@@ -275,10 +276,12 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
 // Call with a sample that was taken between the last op so far and the next op.
 void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 
-// Appends the touches that are due for blocks of the stream and of the workload's thread. If the
-// thread exits, appends all remaining touches of these blocks.
-int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits,
-                  struct err *e);
+// Appends the touches that are due to `s`, before the next op. If `s` is NULL, at the end of the
+// program, appends the touches of each block to the stream of the op that allocated it.
+int plan_late_put(struct plan *p, struct plan_stream *s, struct err *e);
+
+// Call before the workload's thread exits. Appends all remaining touches of its blocks.
+int plan_late_exit(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
 
 // Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
@@ -286,9 +289,6 @@ void plan_late_step(struct plan *p, uint64_t stamp);
 // Call when no later sample can show the time at which blocks are used. Assumes that the blocks are
 // used soon, up to the next step.
 void plan_late_use_all(struct plan *p);
-
-// Call at the end of the program. Appends the touches that are due for all blocks.
-int plan_late_put_all(struct plan *p, struct err *e);
 
 // Returns a stream that touches blocks after the last op and whose thread has not exited, or NULL
 // if all blocks are used.

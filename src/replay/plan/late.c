@@ -6,9 +6,10 @@
 // live has steps. For such a block, samples only decide the use between two steps. Any remaining
 // pages are touched right before the block is freed or resized, or before its thread exits.
 //
-// Pages are touched only while the block is live, by the thread that allocated it. If another
-// thread releases the block, the release depends on the last of these touches, and the releasing
-// thread touches the remaining pages.
+// Pages are touched only while the block is live. The thread of the next op touches the pages that
+// are due in the blocks of all threads, because the blocks' own threads may sleep until other blocks
+// are freed. A touch depends on the previous touch or the allocation of the block, and the release
+// depends on the last touch.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -75,32 +76,44 @@ enum { OP_BITS = 44 }; // bits for the op number in a value of late_uses
 _Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS),
                "a thread number and an op number fit into a value");
 
-// Appends a TOUCH_LATE by the owner, up to used page number `to`. The block's release depends on
-// the owner's next op, which follows the TOUCH_LATE.
-static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct err *e)
+// Makes the next op of `s` wait for the op number `op` of another thread.
+static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other,
+                       uint64_t op, struct err *e)
+{
+    uint64_t position;
+    if (other == s)
+        return 0;
+    plan_stream_publish(other, op, &position);
+    return plan_put_wait(p, s, other->number, position, e);
+}
+
+// Makes the next op of `s` wait for the last TOUCH_LATE of the block in `entry`. Returns 1 if the
+// block has no TOUCH_LATE.
+static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, struct err *e)
+{
+    uint64_t use = map_get(&p->late_uses, entry);
+    return use ? wait_for_op(p, s, p->streams[use >> OP_BITS], (use & ((1ull << OP_BITS) - 1)) - 1,
+                             e)
+               : 1;
+}
+
+// Appends a TOUCH_LATE to `s`, up to used page number `to`. The block's next touch by another thread
+// and the block's release depend on the next op of `s`, which follows the TOUCH_LATE.
+static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l, uint64_t to,
+                     struct err *e)
 {
     if (to == l->touched)
         return 0;
-    int rc = plan_put_touch_late(p, l->owner, l, to, e);
+    int rc = wait_for_use(p, s, l->entry, e);
+    if (rc > 0)
+        rc = wait_for_op(p, s, l->owner, l->allocation, e);
+    if (rc == 0)
+        rc = plan_put_touch_late(p, s, l, to, e);
     l->touched = to;
-    if (rc == 0 && map_put(&p->late_uses, l->entry,
-                           (uint64_t)l->owner->number << OP_BITS | (l->owner->ops + 1)) < 0)
+    if (rc == 0 &&
+        map_put(&p->late_uses, l->entry, (uint64_t)s->number << OP_BITS | (s->ops + 1)) < 0)
         rc = err_no_memory(e, NULL);
     return rc;
-}
-
-// Makes the next op of `s`, which releases the block in `entry`, wait for the owner's last touch.
-static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, struct err *e)
-{
-    uint64_t use = map_get(&p->late_uses, entry), position;
-    if (!use)
-        return 0;
-    map_remove(&p->late_uses, entry);
-    struct plan_stream *owner = p->streams[use >> OP_BITS];
-    if (owner == s)
-        return 0;
-    plan_stream_publish(owner, (use & ((1ull << OP_BITS) - 1)) - 1, &position);
-    return plan_put_wait(p, s, owner->number, position, e);
 }
 
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e)
@@ -108,6 +121,9 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
     p->unused -= unused_bytes(slot);
     slot->unused = 0;
     int rc = wait_for_use(p, s, slot->entry, e);
+    if (rc == 0)
+        map_remove(&p->late_uses, slot->entry);
+    rc = rc > 0 ? 0 : rc;
     for (size_t i = p->n_lates; i-- > 0;) {
         struct plan_late *l = &p->lates[i];
         if (l->entry != slot->entry)
@@ -214,26 +230,23 @@ struct plan_stream *plan_late_stream(const struct plan *p)
     return NULL;
 }
 
-int plan_late_put_all(struct plan *p, struct err *e)
+int plan_late_put(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; i < p->n_lates && rc == 0; i++)
-        rc = put_touch(p, &p->lates[i], p->lates[i].due, e);
+        rc = put_touch(p, s ? s : p->lates[i].owner, &p->lates[i], p->lates[i].due, e);
     return rc;
 }
 
-int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e)
+int plan_late_exit(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; i < p->n_lates && rc == 0; i++) {
         struct plan_late *l = &p->lates[i];
         if (l->owner != s || l->thread != thread)
             continue;
-        if (exits) {
-            p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
-            l->due = l->used;
-        }
-        rc = put_touch(p, l, l->due, e);
+        raise_due(p, l, l->used);
+        rc = put_touch(p, s, l, l->due, e);
     }
     return rc;
 }
