@@ -327,7 +327,7 @@ void file_stat_set_facts(struct workload_summary *s, const struct trace_process 
     s->early_events = facts->early_events;
     s->early_max_ns = clock_to_ns(facts->early_max_ticks, clock_hz);
     s->early_usual_ns = clock_to_ns(facts->early_usual_ticks, clock_hz);
-    s->recording_rss_bytes = facts->recording_rss_bytes;
+    s->recording_rss_bytes = trace_process_recording_rss(facts);
     s->peak_rss_bytes = trace_process_peak_rss(facts);
 }
 

@@ -338,6 +338,11 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         proc_watch_request(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
     }
     proc_watch_start(r->pages);
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        struct drain_spool *s = r->drain.spools[i];
+        if (s->pages_due.last_ns >= now) // its map begins now
+            s->begun_spool_bytes = drain_resident_bytes(s);
+    }
     return rc;
 }
 
@@ -355,6 +360,7 @@ static int write_pages(struct recorder *r, struct err *e)
         if (s->number != number || !s->pages_due.last_ns)
             continue;
         s->pages_due.pause_ns = pause_ns;
+        s->mapped_spool_bytes = payload.size ? s->begun_spool_bytes : s->mapped_spool_bytes;
         if (payload.size)
             return encoder_put_pages(r->encoder, &payload, e) < 0 ? -ENOMEM
                                                                   : encoder_flush(r->encoder, e);

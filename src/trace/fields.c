@@ -67,6 +67,8 @@ static const struct tlv_row end_rows[] = {
     {TRACE_F_MALLOC_SYSTEM_BYTES, TLV_NUMBER, PROCESS(malloc_system_bytes),
      PROCESS(malloc_system_bytes)},
     {TRACE_F_PEAK_RSS_BYTES, TLV_NUMBER, PROCESS(peak_rss_bytes), PROCESS(peak_rss_bytes)},
+    {TRACE_F_RECORDING_GROWTH_BYTES, TLV_NUMBER, PROCESS(recording_growth_bytes),
+     PROCESS(recording_growth_bytes)},
     {TRACE_F_RECORDED_FROM, TLV_NUMBER, PROCESS(recorded_from), PROCESS(recorded_to)},
     {TRACE_F_RECORDED_TO, TLV_NUMBER, PROCESS(recorded_to), PROCESS(recorded_to)},
     {TRACE_F_EXIT_STATUS, TLV_NUMBER, PROCESS(exit_status), PROCESS(has_exit_status)},
@@ -117,6 +119,11 @@ void trace_process_release(struct trace_process *p)
 uint64_t trace_process_peak_rss(const struct trace_process *p)
 {
     return p->attached || p->recorded_to ? 0 : p->peak_rss_bytes;
+}
+
+uint64_t trace_process_recording_rss(const struct trace_process *p)
+{
+    return p->recording_rss_bytes ? p->recording_rss_bytes + p->recording_growth_bytes : 0;
 }
 
 void trace_process_forget(struct trace_process *p)

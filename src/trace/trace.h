@@ -153,6 +153,8 @@ enum trace_field {
     TRACE_F_EARLY_USUAL_TICKS = 99,
     TRACE_F_CXX_BYTES = 100,      // resident bytes of the files of the C++ library (PAGES)
     TRACE_F_PEAK_RSS_BYTES = 101, // highest RSS since the start; absent if unknown (PROCESS_END)
+    // Growth of the resident spool from the last page map to that RSS (PROCESS_END).
+    TRACE_F_RECORDING_GROWTH_BYTES = 102,
 // Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -236,7 +238,7 @@ struct trace_process {
     uint64_t cxx_bytes; // highest value of TRACE_F_CXX_BYTES so far
     // Highest RSS since the process started, by the kernel's count, or 0 if unknown. Includes
     // heaptape's own mappings, and the time before the recording.
-    uint64_t peak_rss_bytes;
+    uint64_t peak_rss_bytes, recording_growth_bytes; // the latter as in TRACE_F_RECORDING_GROWTH_*
     // As in TRACE_F_EARLY_*. All are 0 if every event has its own reading of the clock.
     uint64_t early_events, early_max_ticks, early_usual_ticks;
     // As in TRACE_F_MALLOC_*. 0 if unknown.
@@ -288,6 +290,9 @@ void trace_process_release(struct trace_process *p);
 
 // Returns peak_rss_bytes, or 0 if the peak may have been before or after the recorded part.
 uint64_t trace_process_peak_rss(const struct trace_process *p);
+
+// Returns the resident bytes of heaptape's own mappings at that peak, or 0 if unknown.
+uint64_t trace_process_recording_rss(const struct trace_process *p);
 
 // Frees the strings of a process, but keeps its number, pid and stamps.
 void trace_process_forget(struct trace_process *p);

@@ -249,6 +249,20 @@ END
     "([1025, 15, 7136, 4096, 4112, 20480], 36864, [36864, 20000, 4096, 8192, 7, 8, 9000, 123456, 234567])" ]
 }
 
+@test "the memory of the recording includes the spool at the peak RSS" {
+  skip_under_sanitizer
+  # The spool grows after the first page map, and the process reaches its peak after that.
+  "$HEAPTAPE" record -q -o a.ht -- perl -e '
+    select undef, undef, undef, 0.5;
+    my @blocks = map { "$_" x 50 } 1 .. 60000;
+    open my $status, "<", "/proc/self/status";
+    print map { /^RssShmem:\s*(\d+) kB/ ? $1 * 1024 : () } <$status>;
+    my $big = "x" x 3e7;' >printed
+  expect "the shared memory that the program printed, or no map" \
+    jq -e --argjson printed "$(cat printed)" '.peak.recording_rss_bytes | . == null or . >= $printed' \
+    <("$HEAPTAPE" stat --json a.ht)
+}
+
 @test "the peak RSS is the kernel's, and includes peaks between two samples" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o a.ht -- perl -e '

@@ -412,6 +412,7 @@ static void test_fields(void **state)
                                 .early_max_ticks = 20000,
                                 .early_usual_ticks = 16384,
                                 .peak_rss_bytes = 1 << 20,
+                                .recording_growth_bytes = 4096,
                                 .threads = 8,
                                 .off_reason = "because"};
     struct trace_sample samples[] = {{0, 1000, 1 << 20, 4096}, {0, 900, 2 << 20, 8192}};
@@ -440,6 +441,7 @@ static void test_fields(void **state)
     assert_int_equal(item.process->early_max_ticks, 20000);
     assert_int_equal(item.process->early_usual_ticks, 16384);
     assert_int_equal(item.process->peak_rss_bytes, 1 << 20);
+    assert_int_equal(item.process->recording_growth_bytes, 4096);
     // An attached process may have had this peak before the recording.
     assert_int_equal(trace_process_peak_rss(item.process), 0);
     assert_string_equal(item.process->off_reason, "because");

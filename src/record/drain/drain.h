@@ -96,6 +96,9 @@ struct drain_spool {
     // CPU time when it was last read, when it should be read next, and when it last changed.
     uint64_t seen_cpu_ns, cpu_due_ns, active_ns;
     uint64_t peak_rss_bytes; // highest RSS up to sampled_ns, or 0 if unknown
+    // drain_resident_bytes() at peak_rss_bytes, when the last page map began, and when the last
+    // complete page map began, or 0.
+    uint64_t peak_spool_bytes, begun_spool_bytes, mapped_spool_bytes;
     struct buf thread_names; // payload of TRACE_F_THREAD_NAMES
     struct proc_due pages_due;
     struct code_names code; // names of JIT-compiled code
@@ -236,6 +239,9 @@ void drain_drop(struct drain *c, size_t i);
 
 // Returns the number of events that were published but not drained.
 uint64_t drain_undrained(const struct drain_spool *s);
+
+// Returns the bytes of the spool's resident pages, which are also in the RSS of the process.
+uint64_t drain_resident_bytes(const struct drain_spool *s);
 
 // Sleeps until SPOOL_CHUNKS_A_WAKE chunks are full, a spool appears or closes, a signal arrives, or
 // the timeout expires. `seen` is the value of drain_wakeups before the last drain.

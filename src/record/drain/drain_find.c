@@ -29,6 +29,21 @@ static size_t map_bytes(const struct drain_spool *s)
     return SPOOL_HEADER_BYTES + (size_t)s->mapped_chunks * SPOOL_CHUNK_BYTES;
 }
 
+uint64_t drain_resident_bytes(const struct drain_spool *s)
+{
+    unsigned char pages[4096];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), step = page * sizeof pages, bytes = map_bytes(s);
+    uint64_t resident = 0;
+    for (size_t at = 0; at < bytes; at += step) {
+        size_t n = bytes - at < step ? bytes - at : step;
+        if (mincore((char *)s->header + at, n, pages) < 0)
+            return 0;
+        for (size_t i = 0; i < n / page; i++)
+            resident += (pages[i] & 1) * page;
+    }
+    return resident;
+}
+
 static void spool_free(struct drain_spool *s)
 {
     guard_remove(&s->guard);

@@ -245,7 +245,8 @@ static int write_process_end(struct part *part, const struct trace_process *p, b
         of.recorded_to = p->end_stamp;
     of.end_stamp = ended ? p->end_stamp : part->watermark;
     of.cpu_ns = of.recording_ticks = of.call_min_ticks = of.call_max_ticks = 0;
-    of.waits = of.wait_ns = of.lost_records = of.peak_rss_bytes = 0;
+    of.waits = of.wait_ns = of.lost_records = 0;
+    of.peak_rss_bytes = of.recording_growth_bytes = 0;
     part->ended[p->number] = true;
     int rc = part->from->segment && ended ? fields_put_process_end(&whole, p) : 0;
     of.whole = whole.data;

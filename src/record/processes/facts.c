@@ -171,7 +171,10 @@ void facts_update_peak(struct drain_spool *s)
     char text[sizeof s->header->end_status];
     uint64_t bytes =
         proc_file_read(s->visible_pid, "status", text, sizeof text) < 0 ? 0 : status_peak(text);
-    s->peak_rss_bytes = bytes > s->peak_rss_bytes ? bytes : s->peak_rss_bytes;
+    if (bytes <= s->peak_rss_bytes)
+        return;
+    s->peak_rss_bytes = bytes;
+    s->peak_spool_bytes = drain_resident_bytes(s);
 }
 
 // Sets the highest RSS: the value that the process reported at exit, or the last sampled value.
@@ -179,9 +182,14 @@ static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
 {
     char text[sizeof s->header->end_status + 1];
     snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->end_status, s->header->end_status);
-    p->peak_rss_bytes = s->broken ? 0 : status_peak(text);
-    if (!p->peak_rss_bytes)
-        p->peak_rss_bytes = s->peak_rss_bytes;
+    uint64_t at_exit = s->broken ? 0 : status_peak(text), spool = s->peak_spool_bytes;
+    p->peak_rss_bytes = s->peak_rss_bytes;
+    if (at_exit > p->peak_rss_bytes) {
+        p->peak_rss_bytes = at_exit;
+        spool = drain_resident_bytes(s);
+    }
+    if (s->mapped_spool_bytes && spool > s->mapped_spool_bytes)
+        p->recording_growth_bytes = spool - s->mapped_spool_bytes;
 }
 
 int facts_process(struct trace_process *p, const struct drain_spool *s)
