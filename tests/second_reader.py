@@ -274,21 +274,33 @@ class Columns:
         self.at[15] += 8
         return value
 
+    def tag(self):
+        return self.low_first(0, 0)
+
+    def change(self):
+        return self.low_first(1, 2)
+
+    def relative(self):
+        return self.low_first(5, 8)
+
+    def address(self):
+        return self.low_first(9, 14)
+
     def record(self, stream, kinds):
-        tag = self.low_first(0, 0)
+        tag = self.tag()
         if tag == TAG_EPOCH:
             return tag | ((stream.epoch + self.word()) % 2**59) << 5, ()
         if tag == TAG_BASE or tag in NOTES:
             return tag | self.word() << 5, ()
-        self.stamp = (self.stamp + self.low_first(1, 2)) % 2**14
+        self.stamp = (self.stamp + self.change()) % 2**14
         head = tag | self.stamp << 5
         if tag == TAG_LONG:
             head |= self.word() << 19
             return head, [self.word() for _ in range(head >> 27 & 255)]
         need(tag in kinds, f"a record has tag {tag}")
         if kinds[tag].form == "SIZED":
-            return head | self.low_first(3, 4) << 19 | self.low_first(5, 8) << 35, ()
-        return head | (self.low_first(9, 14) + stream.base // 8) % 2**45 << 19, ()
+            return head | self.low_first(3, 4) << 19 | self.relative() << 35, ()
+        return head | (self.address() + stream.base // 8) % 2**45 << 19, ()
 
     def at_end(self):
         return self.at == [len(column) for column in self.columns]
@@ -314,7 +326,32 @@ class ShortColumns(Columns):
         return head, more
 
 
-TRANSFORMS = {0: Words, 1: Columns, 2: ShortColumns}
+class SparseColumns(ShortColumns):
+    """Columns with timestamps only where they change, and with rotated addresses."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.changed = False
+
+    def tag(self):
+        tag = super().tag()
+        self.changed = tag >= 32
+        need(tag < 64 and (not self.changed or tag - 32 == TAG_LONG or 4 <= tag - 32 < 28), "only timestamps change")
+        return tag % 32
+
+    def change(self):
+        return super().change() if self.changed else 0
+
+    def relative(self):
+        value = super().relative() % 2**29
+        return value * 2 % 2**29 + (value >> 28)
+
+    def address(self):
+        value = super().address() % 2**45
+        return value * 2 % 2**45 + (value >> 44)
+
+
+TRANSFORMS = {0: Words, 1: Columns, 2: ShortColumns, 3: SparseColumns}
 
 
 class Trace:

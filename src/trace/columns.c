@@ -5,14 +5,26 @@
 #include <errno.h>
 
 // Records are split in blocks whose buffers fit in the L1 cache.
-enum { BLOCK = 1024, PLANES = 6, WORD = 8, GROUP = 8 };
+enum { BLOCK = 1024, PLANES = 6, WORD = 8, GROUP = 8, RUN = 64 };
 
+enum {
+    TAG_CHANGED = 1 << CODEC_TAG_BITS, // flag of a tag: the stamp differs from the previous stamp
+    BODY_BITS = 64 - CODEC_BODY_AT,
+    // Positions of the counts in columns.sums, after the count of SIZED records.
+    SUM_COUNTED = 8,
+    SUM_HOT = 16,
+};
+
+#define BYTES_OF_1 0x0101010101010101u
 // A vector of 16 bytes.
 #define BYTES16 uint8_t __attribute__((vector_size(16)))
 
 struct columns_block {
-    uint32_t records, n_stamps, n_sized, n_plain, n_notes;
-    uint16_t stamps[BLOCK];
+    uint32_t records, n_stamps, n_changes, n_sized, n_plain, n_notes;
+    union {
+        uint16_t changes[BLOCK]; // while records are split: differences of stamps, without zeros
+        uint16_t stamps[BLOCK];  // while columns are merged
+    };
     // While records are split, the arrays hold complete words. While columns are merged, they hold
     // bits 19 to 63 of the words. The addresses in `plain` are relative to the base.
     uint64_t sized[BLOCK], plain[BLOCK];
@@ -72,6 +84,8 @@ void columns_init(struct columns *c)
         c->hot |= (uint32_t)hot << tag;
         c->counted |= (uint32_t)(hot && event_counts(tag)) << tag;
         c->classes[tag] = class_of(tag);
+        c->sums[tag] = (uint32_t)hot << SUM_HOT | (c->counted >> tag & 1) << SUM_COUNTED |
+                       (form == COLUMNS_SIZED);
     }
     for (unsigned i = 0; i < COLUMN_COUNT; i++) {
         c->hints[false][i] = (struct frame_hint){.far = i == COLUMN_WORDS};
@@ -153,20 +167,20 @@ static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t l
     return form != COLUMNS_BAD;
 }
 
-// Returns the tags of GROUP words as a bit set.
-static inline uint32_t tags_of(const uint64_t *w)
-{
-    uint32_t tags = 0;
-    for (unsigned i = 0; i < GROUP; i++)
-        tags |= 1u << codec_tag_of(w[i]);
-    return tags;
-}
-
 // Returns the class of w[i]. After the end, returns the class of CODEC_TAG_HOLE.
 static inline const struct columns_class *class_at(const struct columns *c, const uint64_t *w,
                                                    uint32_t i, uint32_t n)
 {
     return &c->classes[i < n ? codec_tag_of(w[i]) : CODEC_TAG_HOLE];
+}
+
+// Returns the number of counted events in the GROUP records at `w`, or -1 if a record is not hot.
+static inline int group_events(const struct columns *c, const uint64_t *w)
+{
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < GROUP; i++)
+        sum += c->sums[codec_tag_of(w[i])];
+    return sum >> SUM_HOT == GROUP ? (int)(sum >> SUM_COUNTED & 0xff) : -1;
 }
 
 // Scans frequent records (see split_frequent). Returns the number of records.
@@ -175,11 +189,8 @@ static uint32_t scan_frequent(const struct columns *c, const uint64_t *w, uint32
 {
     uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT, events = 0;
     uint32_t i = 0;
-    for (uint32_t tags; n - i >= GROUP && !((tags = tags_of(w + i)) & ~c->hot); i += GROUP) {
-        events += GROUP;
-        for (unsigned k = 0; tags & ~c->counted && k < GROUP; k++)
-            events -= !(c->counted >> codec_tag_of(w[i + k]) & 1);
-    }
+    for (int got; n - i >= GROUP && (got = group_events(c, w + i)) >= 0; i += GROUP)
+        events += (unsigned)got;
     const struct columns_class *k = class_at(c, w, i, n), *next;
     for (; i < n; i++, k = next) {
         next = class_at(c, w, i + 1, n);
@@ -213,12 +224,6 @@ static void put_word(struct columns *c, uint64_t word)
     struct buf *b = &c->column[COLUMN_WORDS];
     put_u64(b->data + b->size, word);
     b->size += 8;
-}
-
-static void put_tag(struct columns *c, unsigned tag)
-{
-    struct buf *b = &c->column[COLUMN_TAG];
-    b->data[b->size++] = (uint8_t)tag;
 }
 
 // Sets *defined to the innermost site defined by the LONG record at `w`, if the record is
@@ -264,30 +269,103 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     return words;
 }
 
-// Appends the tags of one-word records. Appends stamps only for hot records.
-static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
-                        bool all_hot)
+// Moves the changes of the records with TAG_CHANGED to the front. Returns their number.
+static uint32_t keep_changes(const uint8_t *tags, uint16_t *changes, uint32_t n)
 {
-    uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
-    uint16_t *restrict stamps = b->stamps + b->n_stamps;
-    for (uint32_t i = 0; i < n; i++)
-        tags[i] = w[i] & codec_mask(CODEC_TAG_BITS);
-    for (uint32_t i = 0; i < n && all_hot; i++)
-        stamps[i] = (uint16_t)((uint32_t)w[i] >> CODEC_STAMP_AT);
-    uint32_t n_stamps = all_hot ? n : 0;
-    for (uint32_t i = 0; i < n && !all_hot; i++) {
-        stamps[n_stamps] = (uint16_t)((uint32_t)w[i] >> CODEC_STAMP_AT);
-        n_stamps += c->hot >> tags[i] & 1;
+    uint32_t kept = 0, i = 0;
+    for (; n - i >= GROUP; i += GROUP) {
+        uint64_t changed = get_u64(tags + i) & TAG_CHANGED * BYTES_OF_1;
+        // Usually, at most one of eight records has read the counter. So the first record of a
+        // group is copied without a branch.
+        do {
+            changes[kept] = changes[i + (unsigned)__builtin_ctzll(changed | 1ull << 63) / 8];
+            kept += changed != 0;
+            changed &= changed - 1;
+        } while (changed);
     }
-    c->column[COLUMN_TAG].size += n;
-    b->records += n;
-    b->n_stamps += n_stamps;
+    for (; i < n; i++) {
+        changes[kept] = changes[i];
+        kept += tags[i] >= TAG_CHANGED;
+    }
+    return kept;
 }
 
-// Appends frequent records: hot records, BASE, and notes before hot records. Stops when the block
-// is full, when `w` ends, or at any other record. Returns the number of records, which is also the
-// number of words. Each record is written to all arrays, but only the arrays that the record
-// belongs to advance. This is cheaper than mispredicted branches.
+static inline uint16_t stamp_of(uint64_t word)
+{
+    return (uint16_t)((uint32_t)word >> CODEC_STAMP_AT) & (uint16_t)codec_mask(CODEC_STAMP_BITS);
+}
+
+static inline uint16_t change_of(uint16_t stamp, uint16_t before)
+{
+    return (uint16_t)(stamp - before) & (uint16_t)codec_mask(CODEC_STAMP_BITS);
+}
+
+// Appends the tags of hot records, and the changes of their stamps.
+static void split_hot_heads(struct columns *c, struct columns_block *b, const uint64_t *w,
+                            uint32_t n)
+{
+    uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
+    uint16_t *restrict changes = b->changes + b->n_changes, stamps[BLOCK + 1];
+    stamps[0] = c->stamp;
+    for (uint32_t i = 0; i < n; i++)
+        stamps[i + 1] = stamp_of(w[i]);
+    for (uint32_t i = 0; i < n; i++)
+        changes[i] = change_of(stamps[i + 1], stamps[i]);
+    for (uint32_t i = 0; i < n; i++)
+        tags[i] = w[i] & codec_mask(CODEC_TAG_BITS);
+    for (uint32_t i = 0; i < n; i++)
+        tags[i] |= changes[i] ? TAG_CHANGED : 0;
+    c->stamp = stamps[n];
+    c->column[COLUMN_TAG].size += n;
+    b->records += n;
+    b->n_changes += keep_changes(tags, changes, n);
+}
+
+// Appends the tag of a record, and the change of its stamp if the record is stamped.
+static inline void split_head(struct columns *c, struct columns_block *b, uint64_t word,
+                              bool stamped)
+{
+    struct buf *tags = &c->column[COLUMN_TAG];
+    uint16_t stamp = stamped ? stamp_of(word) : c->stamp, change = change_of(stamp, c->stamp);
+    tags->data[tags->size++] = codec_tag_of(word) | (change ? TAG_CHANGED : 0);
+    b->changes[b->n_changes] = change;
+    b->n_changes += change != 0;
+    b->records++;
+    c->stamp = stamp;
+}
+
+// Appends groups of hot records. Stops before the first other record, or when the block is full or
+// `w` ends. Returns the number of records. Each record is written to both arrays, but only the array
+// that the record belongs to advances. This is cheaper than mispredicted branches.
+static uint32_t split_hot(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
+                          struct columns_records *r)
+{
+    uint64_t *restrict to_sized = b->sized + b->n_sized, *restrict to_plain = b->plain + b->n_plain;
+    const uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT << CODEC_BODY_AT;
+    uint32_t i = 0, most = n < BLOCK - b->records ? n : BLOCK - b->records;
+    for (; most - i >= GROUP; i += GROUP) {
+        uint32_t sum = 0;
+        for (unsigned k = 0; k < GROUP; k++) {
+            uint64_t word = w[i + k];
+            unsigned sized = sum & 0xff;
+            to_sized[sized] = word;
+            to_plain[k - sized] = word - base;
+            sum += c->sums[codec_tag_of(word)];
+        }
+        if (sum >> SUM_HOT != GROUP)
+            break;
+        to_sized += sum & 0xff;
+        to_plain += GROUP - (sum & 0xff);
+        r->events += sum >> SUM_COUNTED & 0xff;
+    }
+    split_hot_heads(c, b, w, i);
+    b->n_sized = (uint32_t)(to_sized - b->sized);
+    b->n_plain = (uint32_t)(to_plain - b->plain);
+    return i;
+}
+
+// Like split_hot, but for hot records, BASE, and notes before hot records. Stops after RUN records,
+// so that split_hot splits the next groups.
 static uint32_t split_frequent(struct columns *c, struct columns_block *b, const uint64_t *w,
                                uint32_t n, struct columns_records *r)
 {
@@ -297,15 +375,7 @@ static uint32_t split_frequent(struct columns *c, struct columns_block *b, const
     const uint64_t defined = c->defined;
     uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT, events = 0;
     uint32_t i = 0, most = n < BLOCK - b->records ? n : BLOCK - b->records;
-    // Fast path for groups of hot records: most programs produce nothing else.
-    for (; i < most && c->hot >> codec_tag_of(w[i]) & 1; i++) {
-        const struct columns_class *k = &c->classes[codec_tag_of(w[i])];
-        *to_sized = w[i];
-        *to_plain = w[i] - (base << CODEC_BODY_AT);
-        to_sized += k->sized;
-        to_plain += k->plain;
-        events += k->counts;
-    }
+    most = most < RUN ? most : RUN;
     const struct columns_class *k = class_at(c, w, i, n), *next;
     for (; i < most; i++, k = next) {
         uint64_t word = w[i], value = word >> CODEC_TAG_BITS;
@@ -321,7 +391,8 @@ static uint32_t split_frequent(struct columns *c, struct columns_block *b, const
         words += k->word_bytes;
         events += k->counts;
     }
-    split_heads(c, b, w, i, words == column->data + column->size);
+    for (uint32_t at = 0; at < i; at++)
+        split_head(c, b, w[at], c->hot >> codec_tag_of(w[at]) & 1);
     b->n_sized = (uint32_t)(to_sized - b->sized);
     b->n_plain = (uint32_t)(to_plain - b->plain);
     column->size = (size_t)(words - column->data);
@@ -336,20 +407,19 @@ static uint32_t split_records(struct columns *c, struct columns_block *b, const 
                               uint32_t n, struct columns_records *r, bool *more)
 {
     uint32_t i = 0;
-    b->records = b->n_stamps = b->n_sized = b->n_plain = 0;
+    b->records = b->n_changes = b->n_sized = b->n_plain = 0;
     while (i < n && b->records < BLOCK) {
-        i += split_frequent(c, b, w + i, n - i, r);
-        if (i == n || b->records == BLOCK)
-            break;
+        i += split_hot(c, b, w + i, n - i, r);
+        uint32_t frequent = split_frequent(c, b, w + i, n - i, r);
+        i += frequent;
+        if (frequent == RUN || i == n || b->records == BLOCK)
+            continue;
         unsigned tag = codec_tag_of(w[i]), form = c->forms[tag];
         uint32_t words = split_rare(c, form, w + i, n - i, r);
         *more = words != 0;
         if (words == 0)
             break;
-        b->stamps[b->n_stamps] = (uint16_t)(w[i] >> CODEC_STAMP_AT);
-        b->n_stamps += form == COLUMNS_LONG;
-        b->records++;
-        put_tag(c, tag);
+        split_head(c, b, w[i], form == COLUMNS_LONG);
         i += words;
     }
     return i;
@@ -378,9 +448,29 @@ static inline void interleave_halves(BYTES16 *a)
     memcpy(a, b, sizeof b);
 }
 
-// Appends the words without tag and stamp, one column per byte.
-static void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n)
+// Moves the lowest bit of the address, which begins at bit `at` of a body, to the highest bit. In
+// most programs, the lowest bit of all addresses is 0, because blocks are aligned to 16 bytes.
+static inline uint64_t rotate_address(uint64_t body, unsigned at)
 {
+    return (body & codec_mask(at)) | body >> (at + 1) << at | (body >> at & 1) << (BODY_BITS - 1);
+}
+
+static inline uint64_t restore_address(uint64_t body, unsigned at)
+{
+    uint64_t address = body >> at & codec_mask(BODY_BITS - at);
+    return (body & codec_mask(at)) | (address << 1 | address >> (BODY_BITS - 1 - at)) << at;
+}
+
+// Returns the position of the address in the body of a record.
+static inline unsigned address_at(unsigned column)
+{
+    return column == COLUMN_SIZE ? CODEC_SIZE_BITS : 0;
+}
+
+// Appends the words without tag and stamp, one column per byte.
+static inline void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n)
+{
+    const unsigned at = address_at(column);
     uint8_t *to[PLANES];
     uint32_t i;
     for (unsigned p = 0; p < PLANES; p++)
@@ -389,7 +479,7 @@ static void put_planes(struct columns *c, unsigned column, const uint64_t *w, ui
         uint64_t bodies[16];
         BYTES16 a[8];
         for (unsigned k = 0; k < 16; k++)
-            bodies[k] = w[i + k] >> CODEC_BODY_AT;
+            bodies[k] = rotate_address(w[i + k] >> CODEC_BODY_AT, at);
         memcpy(a, bodies, sizeof a);
         interleave_halves(a);
         interleave_halves(a);
@@ -400,26 +490,18 @@ static void put_planes(struct columns *c, unsigned column, const uint64_t *w, ui
     }
     for (; i < n; i++) {
         for (unsigned p = 0; p < PLANES; p++)
-            to[p][i] = (uint8_t)(w[i] >> (CODEC_BODY_AT + 8 * p));
+            to[p][i] = (uint8_t)(rotate_address(w[i] >> CODEC_BODY_AT, at) >> (8 * p));
     }
 }
 
-static void put_stamps(struct columns *c, const uint16_t *stamps, uint32_t n)
+static void put_changes(struct columns *c, const uint16_t *changes, uint32_t n)
 {
-    if (n == 0)
-        return;
     uint8_t *restrict low = extend_column(c, COLUMN_STAMP, n), *restrict high = extend_column(
                                                                    c, COLUMN_STAMP + 1, n);
-    uint16_t before = (uint16_t)c->stamp, mask = (uint16_t)codec_mask(CODEC_STAMP_BITS);
-    uint16_t d = (uint16_t)(stamps[0] - before) & mask;
-    low[0] = (uint8_t)d;
-    high[0] = (uint8_t)(d >> 8);
-    for (uint32_t i = 1; i < n; i++) {
-        d = (uint16_t)(stamps[i] - stamps[i - 1]) & mask;
-        low[i] = (uint8_t)d;
-        high[i] = (uint8_t)(d >> 8);
+    for (uint32_t i = 0; i < n; i++) {
+        low[i] = (uint8_t)changes[i];
+        high[i] = (uint8_t)(changes[i] >> 8);
     }
-    c->stamp = stamps[n - 1];
 }
 
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r)
@@ -431,7 +513,7 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct column
     while (more && r->words < n) {
         r->words += split_records(c, &b, w + r->words, n - r->words, r, &more);
         r->records += b.records;
-        put_stamps(c, b.stamps, b.n_stamps);
+        put_changes(c, b.changes, b.n_changes);
         put_planes(c, COLUMN_SIZE, b.sized, b.n_sized);
         put_planes(c, COLUMN_PTR, b.plain, b.n_plain);
     }
@@ -479,27 +561,39 @@ bool columns_ended(const struct columns_source *src)
     return true;
 }
 
+// Returns true if tags have TAG_CHANGED, and the other columns contain rotated addresses.
+static bool has_changes(const struct columns_source *src)
+{
+    return src->transform == EVENTS_COLUMNS;
+}
+
 // Counts the forms in a block of tags. Returns false if a tag is invalid or a column is too short.
 // The get_* functions advance the columns later.
 static bool count_block(const struct columns *c, const struct columns_source *src,
                         struct columns_block *b)
 {
-    uint32_t n[COLUMNS_BAD + 1] = {0};
+    uint32_t n[COLUMNS_BAD + 1] = {0}, changed[COLUMNS_BAD + 1] = {0};
     const uint8_t *tags = src->column[COLUMN_TAG];
     if (src->left[COLUMN_TAG] < b->records)
         return false;
     for (uint32_t i = 0; i < b->records; i++) {
-        if (tags[i] >> CODEC_TAG_BITS)
+        unsigned form = c->forms[tags[i] & codec_mask(CODEC_TAG_BITS)];
+        if (tags[i] >= (has_changes(src) ? 2 : 1) * TAG_CHANGED)
             return false;
-        n[c->forms[tags[i]]]++;
+        n[form]++;
+        changed[form] += tags[i] >= TAG_CHANGED;
     }
     b->n_sized = n[COLUMNS_SIZED];
     b->n_plain = n[COLUMNS_PLAIN];
     b->n_notes = n[COLUMNS_NOTE];
     b->n_stamps = b->n_sized + b->n_plain + n[COLUMNS_LONG];
-    bool all = n[COLUMNS_BAD] == 0;
+    b->n_changes = has_changes(src)
+                       ? changed[COLUMNS_SIZED] + changed[COLUMNS_PLAIN] + changed[COLUMNS_LONG]
+                       : b->n_stamps;
+    bool all = n[COLUMNS_BAD] == 0 &&
+               changed[COLUMNS_EPOCH] + changed[COLUMNS_BASE] + changed[COLUMNS_NOTE] == 0;
     for (unsigned i = COLUMN_STAMP; i < COLUMN_WORDS; i++)
-        all &= src->left[i] >= (i < COLUMN_SIZE  ? b->n_stamps
+        all &= src->left[i] >= (i < COLUMN_SIZE  ? b->n_changes
                                 : i < COLUMN_PTR ? b->n_sized
                                                  : b->n_plain);
     return all;
@@ -533,16 +627,28 @@ static void get_planes(struct columns_source *src, unsigned column, uint64_t *v,
         for (unsigned p = 0; p < PLANES; p++)
             v[i] |= (uint64_t)from[p][i] << (8 * p);
     }
+    for (i = 0; i < n && has_changes(src); i++)
+        v[i] = restore_address(v[i], address_at(column));
 }
 
-static void get_stamps(struct columns_source *src, struct columns_block *b)
+static void get_stamps(const struct columns *c, struct columns_source *src, struct columns_block *b)
 {
-    const uint8_t *low = take_items(src, COLUMN_STAMP, b->n_stamps),
-                  *high = take_items(src, COLUMN_STAMP + 1, b->n_stamps);
-    uint32_t stamp = src->stamp;
-    for (uint32_t i = 0; i < b->n_stamps; i++) {
-        stamp += low[i] | (uint32_t)high[i] << 8;
-        b->stamps[i] = (uint16_t)(stamp & codec_mask(CODEC_STAMP_BITS));
+    const uint8_t *low = take_items(src, COLUMN_STAMP, b->n_changes),
+                  *high = take_items(src, COLUMN_STAMP + 1, b->n_changes);
+    const uint8_t *tags = src->column[COLUMN_TAG], *end = tags + b->records;
+    const uint32_t stamped = c->hot | 1u << CODEC_TAG_LONG, always = has_changes(src) ? 0 : stamped;
+    uint16_t changes[BLOCK + 1], stamp = src->stamp;
+    uint32_t n = 0, k = 0;
+    for (uint32_t i = 0; i < b->n_changes; i++)
+        changes[i] = (uint16_t)(low[i] | high[i] << 8);
+    changes[b->n_changes] = 0;
+    for (; tags < end; tags++) {
+        unsigned tag = *tags & codec_mask(CODEC_TAG_BITS);
+        bool changed = (*tags >= TAG_CHANGED) | (always >> tag & 1);
+        stamp += changed ? changes[k] : 0;
+        k += changed;
+        b->stamps[n] = stamp & codec_mask(CODEC_STAMP_BITS);
+        n += stamped >> tag & 1;
     }
     src->stamp = stamp;
 }
@@ -568,7 +674,7 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     if (words > room || words - 1 > src->left[COLUMN_WORDS])
         return 0;
     memcpy(to + 1, take_items(src, COLUMN_WORDS, words - 1), WORD * (words - 1));
-    if (form == COLUMNS_LONG && src->transform == EVENTS_COLUMNS)
+    if (form == COLUMNS_LONG && src->transform != EVENTS_COLUMNS_1)
         note_defined(to, words, &src->defined);
     return scan_rare(c, to, words, r);
 }
@@ -585,7 +691,7 @@ static uint32_t merge_records(const struct columns *c, struct columns_source *sr
     const uint16_t *stamp = b->stamps;
     uint32_t at = 0;
     for (uint32_t i = 0; i < b->records; i++) {
-        unsigned tag = tags[i], form = c->forms[tag];
+        unsigned tag = tags[i] & codec_mask(CODEC_TAG_BITS), form = c->forms[tag];
         uint32_t words = 1;
         if (__builtin_expect(form > COLUMNS_PLAIN, 0)) {
             words = merge_rare(c, src, tag, to + at, room - at, r);
@@ -625,7 +731,7 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
         b.records = r->records - done < BLOCK ? r->records - done : BLOCK;
         if (!count_block(c, src, &b))
             return false;
-        get_stamps(src, &b);
+        get_stamps(c, src, &b);
         get_planes(src, COLUMN_SIZE, b.sized, b.n_sized);
         get_planes(src, COLUMN_PTR, b.plain, b.n_plain);
         uint32_t got = merge_records(c, src, &b, words + at, r->words - at, r);
@@ -665,7 +771,7 @@ unsigned columns_unknown_kind(enum columns_transform transform, const uint8_t *a
     if (!columns_open(&src, transform, at, n))
         return 0;
     while (src.left[COLUMN_TAG]) {
-        unsigned tag = *take_items(&src, COLUMN_TAG, 1);
+        unsigned tag = *take_items(&src, COLUMN_TAG, 1) & codec_mask(CODEC_TAG_BITS);
         bool is_long = tag == CODEC_TAG_LONG, has_word = is_long || tag == CODEC_TAG_EPOCH ||
                                                          tag == CODEC_TAG_BASE ||
                                                          tag >= HT_FIRST_NOTE;

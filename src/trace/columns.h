@@ -11,8 +11,10 @@
 // Layout of the words in the payload. Wire values.
 enum columns_transform {
     EVENTS_WORDS = 0,
-    EVENTS_COLUMNS_OLD = 1, // sites are not replaced with 0; can only be read
-    EVENTS_COLUMNS = 2,
+    // Layouts of older traces, which can only be read.
+    EVENTS_COLUMNS_1 = 1, // sites are not replaced with 0
+    EVENTS_COLUMNS_2 = 2, // stamps of all records; addresses are not rotated
+    EVENTS_COLUMNS = 3,
 };
 
 enum {
@@ -25,8 +27,8 @@ enum {
 
 // Columns in wire order.
 enum column {
-    COLUMN_TAG,   // all records
-    COLUMN_STAMP, // 2 columns: low and high byte of the difference from the previous stamp
+    COLUMN_TAG,   // all records; a flag is set if the stamp differs from the previous stamp
+    COLUMN_STAMP, // 2 columns: low and high byte of this difference
     COLUMN_SIZE = COLUMN_STAMP + 2, // 2 columns: SIZED
     COLUMN_REL = COLUMN_SIZE + 2,   // 4 columns: SIZED
     COLUMN_PTR = COLUMN_REL + 4,    // 6 columns: PLAIN
@@ -56,10 +58,11 @@ struct columns_class {
 struct columns {
     uint8_t forms[1 << CODEC_TAG_BITS]; // enum columns_form by tag
     uint32_t hot, counted; // bits by tag: SIZED or PLAIN; one-word records that count as events
+    uint32_t sums[1 << CODEC_TAG_BITS]; // by tag: what a record adds to the counts of a group
     struct columns_class classes[1 << CODEC_TAG_BITS]; // by tag
     uint32_t room;                                     // capacity in words
     uint32_t words;                                    // words appended since columns_clear
-    uint32_t stamp;   // stamp field of the previous record in the frame, in any segment
+    uint16_t stamp;   // stamp field of the previous record in the frame, in any segment
     uint64_t defined; // site defined by the last HT_FRAMES in the frame; 0 before the first
     struct buf column[COLUMN_COUNT];
     struct frame_hint hints[2][COLUMN_COUNT]; // by `fast`
@@ -100,7 +103,7 @@ struct columns_source {
     enum columns_transform transform;
     const uint8_t *column[COLUMN_COUNT];
     uint32_t left[COLUMN_COUNT];
-    uint32_t stamp;
+    uint16_t stamp;
     uint64_t defined;
 };
 bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at,

@@ -54,12 +54,13 @@ refused_trace() {
   expect "status 0" [ "$status" -eq 0 ]
   refused_trace kind "$golden/trace-1.ht" "event kind 25 is not known"
   refused_trace kind "$golden/stacks-3.ht" "event kind 25 is not known"
+  refused_trace kind "$golden/trace-2.ht" "event kind 25 is not known"
   refused_trace long words.ht "event kind 200 is not known"
   refused_trace long "$golden/stacks-3.ht" "event kind 200 is not known"
 }
 
 @test "newer: unknown transforms, clocks and records" {
-  refused_trace transform words.ht "event transform 3 is not known"
+  refused_trace transform words.ht "event transform 4 is not known"
   newer_than_this clock words.ht n.ht "clock kind 3 is not known" check n.ht
   newer_than_this nonsense "$golden/trace-1.ht" n.ht "the records are invalid" check n.ht
   newer_than_this nonsense "$golden/stacks-3.ht" n.ht "the records are invalid" check n.ht

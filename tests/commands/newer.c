@@ -56,11 +56,14 @@ static bool change_columns(uint8_t *at, size_t n, unsigned tag, uint8_t kind)
     uint32_t tags = get_u32(at), words = get_u32(at + 4 * COLUMN_WORDS), before = 0;
     uint8_t *tag_column = at + 4 * COLUMN_COUNT, *word_column = at + n - words;
     for (uint32_t i = 0; i < tags; i++) {
-        if (tag_column[i] == tag) {
-            *(tag == CODEC_TAG_LONG ? &word_column[8 * before] : &tag_column[i]) = kind;
+        uint8_t found = codec_tag_of(tag_column[i]), flag = tag_column[i] - found;
+        if (found == tag && tag == CODEC_TAG_LONG)
+            word_column[8 * before] = kind;
+        else if (found == tag)
+            tag_column[i] = kind | flag;
+        if (found == tag)
             return true;
-        }
-        before += tag_column[i] < HT_MALLOC || tag_column[i] >= HT_FIRST_NOTE;
+        before += found < HT_MALLOC || found >= HT_FIRST_NOTE;
     }
     return false;
 }

@@ -599,14 +599,18 @@ static void test_hostile(void **state)
     assert_true(refused > 1000);
 }
 
-static void golden_path(char path[4096])
+// The columns of trace-1.ht have transform 1, and the columns of trace-2.ht have transform 3.
+static const char *const golden_files[] = {"trace-1.ht", "trace-2.ht"};
+enum { GOLDEN_FILES = sizeof golden_files / sizeof *golden_files };
+
+static void golden_path(char path[4096], const char *file)
 {
     const char *source = getenv("HEAPTAPE_SOURCE");
-    snprintf(path, 4096, "%s/tests/golden/trace-1.ht", source ? source : "..");
+    snprintf(path, 4096, "%s/tests/golden/%s", source ? source : "..", file);
 }
 
-// The kinds that the golden file contains. Newer kinds are not added, because the file must not
-// change.
+// The kinds that the golden files contain. Newer kinds are not added, because the files must
+// not change.
 static const uint8_t golden_kinds[] = {HT_MALLOC,
                                        HT_FREE,
                                        HT_CALLOC,
@@ -658,7 +662,7 @@ static const uint8_t golden_kinds[] = {HT_MALLOC,
                                        HT_LOST,
                                        HT_PREEXISTING};
 
-// Returns a batch of the golden file. The file has a batch for each codec, with a record of each
+// Returns a batch of a golden file. The file has a batch for each codec, with a record of each
 // kind.
 static struct stream golden_stream(enum frame_codec codec)
 {
@@ -713,8 +717,8 @@ static const char *name_of(const struct event *ev)
 }
 
 #define ACCEPT                                                                                     \
-    "The format has changed. If that is intended, give it a new version, keep this file under "    \
-    "another name, and run HEAPTAPE_WRITE_GOLDEN=1 tools/test trace_round_trip test_golden"
+    "The format has changed. If that is intended, give it a new version, add a file to "           \
+    "golden_files, and run HEAPTAPE_WRITE_GOLDEN=1 tools/test trace_round_trip test_golden"
 
 // Compares a segment of the file with the stream. Fails at the first record that differs.
 static void check_golden(const char *path, unsigned batch, const struct trace_segment *g,
@@ -737,20 +741,15 @@ static void check_golden(const char *path, unsigned batch, const struct trace_se
         fail_msg("%s: batch %u: has %u words, expected %u. " ACCEPT, path, batch, g->n_words, s->n);
 }
 
-// A file by the first writer of version 1 must stay readable. HEAPTAPE_WRITE_GOLDEN=1 writes the
-// file again.
-static void test_golden(void **state)
+static void read_golden(const char *file)
 {
-    (void)state;
     char path[4096];
     struct input in;
     struct trace_reader r;
     struct trace_item item;
     struct err e = {0};
     unsigned batch = 0;
-    golden_path(path);
-    if (getenv("HEAPTAPE_WRITE_GOLDEN"))
-        write_golden(path);
+    golden_path(path, file);
     assert_int_equal(input_open(&in, path, &e), 0);
     assert_int_equal(trace_reader_open(&r, &in, &e), 0);
     while (trace_next(&r, &item, &e) > 0) {
@@ -768,6 +767,18 @@ static void test_golden(void **state)
     assert_true(r.saw_end);
     trace_reader_close(&r);
     input_close(&in);
+}
+
+// Files by earlier writers must stay readable. HEAPTAPE_WRITE_GOLDEN=1 writes the last file again.
+static void test_golden(void **state)
+{
+    char path[4096];
+    golden_path(path, golden_files[GOLDEN_FILES - 1]);
+    if (getenv("HEAPTAPE_WRITE_GOLDEN"))
+        write_golden(path);
+    for (size_t i = 0; i < GOLDEN_FILES; i++)
+        read_golden(golden_files[i]);
+    (void)state;
 }
 
 // Reads a trace that has `payload` as its last frame. Returns the reader's error message.
@@ -834,6 +845,48 @@ static void test_column_lengths(void **state)
     (void)state;
 }
 
+// Only SIZED, PLAIN and LONG records have the flag, and only since transform 3.
+static void test_changed_tags(void **state)
+{
+    enum { CHANGED = 1 << CODEC_TAG_BITS };
+    static const struct {
+        enum columns_transform transform;
+        uint8_t tag, stamps;
+        bool good;
+    } cases[] = {{EVENTS_COLUMNS, HT_MALLOC | CHANGED, 1, true},
+                 {EVENTS_COLUMNS, HT_MALLOC | CHANGED, 0, false},
+                 {EVENTS_COLUMNS, HT_MALLOC | 2 * CHANGED, 1, false},
+                 {EVENTS_COLUMNS, HT_MALLOC, 0, true},
+                 {EVENTS_COLUMNS, CODEC_TAG_BASE, 0, true},
+                 {EVENTS_COLUMNS, CODEC_TAG_BASE | CHANGED, 1, false},
+                 {EVENTS_COLUMNS_2, HT_MALLOC | CHANGED, 1, false},
+                 {EVENTS_COLUMNS_2, HT_MALLOC, 1, true},
+                 {EVENTS_COLUMNS_2, HT_MALLOC, 0, false}};
+    struct columns c;
+    columns_init(&c);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool base = (cases[i].tag & codec_mask(CODEC_TAG_BITS)) == CODEC_TAG_BASE;
+        uint8_t payload[4 * COLUMN_COUNT + 32] = {0};
+        uint32_t bytes = 4 * COLUMN_COUNT;
+        for (unsigned k = 0; k < COLUMN_COUNT; k++) {
+            uint32_t n = k == COLUMN_TAG     ? 1
+                         : k < COLUMN_SIZE   ? cases[i].stamps
+                         : k < COLUMN_PTR    ? !base
+                         : k == COLUMN_WORDS ? 8 * base
+                                             : 0;
+            put_u32(payload + 4 * k, n);
+            bytes += n;
+        }
+        payload[4 * COLUMN_COUNT] = cases[i].tag;
+        struct columns_source src;
+        struct columns_records r = {.words = 1, .records = 1};
+        uint64_t word;
+        assert_true(columns_open(&src, cases[i].transform, payload, bytes));
+        assert_int_equal(columns_get(&c, &src, &r, &word), cases[i].good);
+    }
+    (void)state;
+}
+
 // Tests paths of glibc's libc and of other libraries.
 static void test_uses_glibc(void **state)
 {
@@ -858,8 +911,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_scanned),
     cmocka_unit_test(test_empty_batch),    cmocka_unit_test(test_bad_words),
     cmocka_unit_test(test_fields),         cmocka_unit_test(test_damage),
-    cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_bad_payloads),
-    cmocka_unit_test(test_hostile),        cmocka_unit_test(test_golden),
-    cmocka_unit_test(test_uses_glibc),
+    cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_changed_tags),
+    cmocka_unit_test(test_bad_payloads),   cmocka_unit_test(test_hostile),
+    cmocka_unit_test(test_golden),         cmocka_unit_test(test_uses_glibc),
 };
 UNIT_MAIN(tests)
