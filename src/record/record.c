@@ -117,9 +117,8 @@ static int put_process(struct recorder *r, struct drain_spool *s, struct err *e)
     snprintf(s->program, sizeof s->program, "%s", basename(p.exe));
     struct trace_sample first = {.process = s->number, .stamp = p.start_stamp};
     int rc = encoder_put_process(r->encoder, &p, e);
-    return rc == 0 && facts_own_memory(&first, s, false)
-               ? encoder_put_samples(r->encoder, &first, 1, e)
-               : rc;
+    return rc == 0 && facts_start_memory(&first, s) ? encoder_put_samples(r->encoder, &first, 1, e)
+                                                    : rc;
 }
 
 // Returns true if the spool belongs to the program that the recorder started. If the program ended
@@ -177,7 +176,7 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     int rc = r->n_samples == SAMPLES_AT_ONCE ? write_samples(r, e) : 0;
     struct trace_sample *last = &r->samples[r->n_samples];
     *last = (struct trace_sample){.process = s->number, .stamp = end_stamp};
-    r->n_samples += facts_own_memory(last, s, true);
+    r->n_samples += facts_end_memory(last, s);
     return rc;
 }
 

@@ -72,6 +72,22 @@ for i in range(20): bytes(1000 + i); time.sleep(0.02); assert sync() == 0'
   done
 }
 
+@test "the memory at the exit" {
+  skip_under_sanitizer
+  command -v python3 >/dev/null || skip "no python3"
+  record python3 -c '
+import os
+block = b"x" * 50000000
+lines = dict(line.split(":") for line in open("/proc/self/status"))
+with open("memory", "w") as f: f.write(lines["VmRSS"].split()[0] + " " + lines["RssAnon"].split()[0] + "\n")
+os._exit(0)'
+  [ "$status" -eq 0 ]
+  read -r rss anon <memory
+  "$HEAPTAPE" sql --csv t.ht "select abs(rss_bytes / 1024 - $rss) < 4096, abs(anon_bytes / 1024 - $anon) < 4096
+    from samples join processes using (process) where time_ns = end_time_ns order by rss_bytes desc limit 1" >found
+  [ "$(tail -n 1 found)" = 1,1 ]
+}
+
 # judge_times: compares the stamps of a recording of `times` with the readings of the program and the
 # bounds in the trace. Prints the number of events that have the stamp of the event before.
 judge_times() {

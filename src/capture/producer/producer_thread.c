@@ -77,12 +77,9 @@ void producer_finish(void)
     if (recording && p->measures && t->live && !t->muted && !t->forbidden &&
         !(was & PRODUCER_WRITING))
         producer_residency_finish(p, t, &t->streams[0]);
-    if (recording && p->measures && !producer_inherited.sandbox) {
-        producer_read_file("/proc/self/statm", p->header->end_statm,
-                           sizeof p->header->end_statm - 1);
+    if (recording && p->measures && !producer_inherited.sandbox)
         producer_read_file("/proc/self/status", p->header->end_status,
                            sizeof p->header->end_status - 1);
-    }
     if (recording && !producer_inherited.sandbox)
         atomic_store_explicit(&p->header->end_cpu_ns, producer_cpu_ns(), memory_order_relaxed);
     producer_leave(was);

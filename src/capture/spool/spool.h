@@ -31,7 +31,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3673736573735448ull // "HTssess6"
-#define SPOOL_MAGIC          0x456c6f6f70735448ull // "HTspoolE"
+#define SPOOL_MAGIC          0x466c6f6f70735448ull // "HTspoolF"
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -297,8 +297,7 @@ struct spool_header {
     char exe[4096];
     uint32_t argv_bytes; // argv, each string terminated by NUL; truncated if there is no space
     char argv[32768];
-    char end_statm[64];         // /proc/self/statm at exit, or "" if unknown
-    char end_status[2048];      // likewise /proc/self/status, whose VmHWM is the peak RSS
+    char end_status[2048];      // /proc/self/status at exit, or "" if unknown
     _Atomic uint32_t sandboxed; // the process may not make the system call that wakes the recorder
     _Atomic uint32_t quiet;     // passes are rare, so the process wakes the recorder for each chunk
 };

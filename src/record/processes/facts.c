@@ -31,8 +31,9 @@
 // that time divided by IDLE_PART, at most ASLEEP_NS.
 #define IDLE_PART  4
 #define ASLEEP_NS  5000000000u
-#define YOUNG_NS   2000000u // minimum interval between samples
-#define YOUNG_PART 8        // the interval is the age divided by this, if that is longer
+#define YOUNG_NS   2000000u   // minimum interval between samples
+#define YOUNG_PART 8          // the interval is the age divided by this, if that is longer
+#define PEAK_RSS   "\nVmHWM:" // line of /proc/PID/status
 
 enum {
     MIN_TIMED_CALLS = 100, // a lower number of calls is not representative
@@ -158,19 +159,28 @@ static void add_early_times(struct trace_process *p, const struct drain_spool *s
     p->early_usual_ticks = usual < s->early_ticks ? usual : s->early_ticks;
 }
 
-// Returns VmHWM in the text of /proc/PID/status, in bytes, or 0 if it is missing.
-static uint64_t status_peak(const char *text)
+// Returns a value in KiB of the text of /proc/PID/status in bytes, or 0 if the value is missing.
+// `name` has a newline before it and a colon after it.
+static uint64_t status_bytes(const char *text, const char *name)
 {
-    static const char name[] = "\nVmHWM:";
     const char *line = strstr(text, name);
-    return line ? 1024 * strtoull(line + sizeof name - 1, NULL, 10) : 0;
+    return line ? 1024 * strtoull(line + strlen(name), NULL, 10) : 0;
+}
+
+// Copies the process's status at its exit. The text is "" if it is unknown.
+static void copy_end_status(const struct drain_spool *s,
+                            char text[sizeof s->header->end_status + 1])
+{
+    snprintf(text, sizeof s->header->end_status + 1, "%.*s", (int)sizeof s->header->end_status,
+             s->broken ? "" : s->header->end_status);
 }
 
 void facts_update_peak(struct drain_spool *s)
 {
     char text[sizeof s->header->end_status];
-    uint64_t bytes =
-        proc_file_read(s->visible_pid, "status", text, sizeof text) < 0 ? 0 : status_peak(text);
+    uint64_t bytes = proc_file_read(s->visible_pid, "status", text, sizeof text) < 0
+                         ? 0
+                         : status_bytes(text, PEAK_RSS);
     if (bytes <= s->peak_rss_bytes)
         return;
     s->peak_rss_bytes = bytes;
@@ -181,8 +191,8 @@ void facts_update_peak(struct drain_spool *s)
 static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
 {
     char text[sizeof s->header->end_status + 1];
-    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->end_status, s->header->end_status);
-    uint64_t at_exit = s->broken ? 0 : status_peak(text), spool = s->peak_spool_bytes;
+    copy_end_status(s, text);
+    uint64_t at_exit = status_bytes(text, PEAK_RSS), spool = s->peak_spool_bytes;
     p->peak_rss_bytes = s->peak_rss_bytes;
     if (at_exit > p->peak_rss_bytes) {
         p->peak_rss_bytes = at_exit;
@@ -354,12 +364,20 @@ static bool read_statm(struct trace_sample *sample, const char *text)
     return true;
 }
 
-bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end)
+bool facts_start_memory(struct trace_sample *sample, const struct drain_spool *s)
 {
     char text[sizeof s->header->statm + 1];
-    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm,
-             end ? s->header->end_statm : s->header->statm);
+    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm, s->header->statm);
     return !s->broken && read_statm(sample, text);
+}
+
+bool facts_end_memory(struct trace_sample *sample, const struct drain_spool *s)
+{
+    char text[sizeof s->header->end_status + 1];
+    copy_end_status(s, text);
+    sample->rss_bytes = status_bytes(text, "\nVmRSS:");
+    sample->anon_bytes = status_bytes(text, "\nRssAnon:");
+    return sample->rss_bytes != 0;
 }
 
 bool facts_memory(struct trace_sample *sample, pid_t pid)

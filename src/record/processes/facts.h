@@ -43,9 +43,10 @@ bool facts_memory(struct trace_sample *sample, pid_t pid);
 // /proc/PID/status.
 void facts_update_peak(struct drain_spool *s);
 
-// Like facts_memory, but returns the values that the process itself read before its first event or,
-// with `end`, when it ended.
-bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end);
+// Like facts_memory, but return the values that the process itself read before its first event and
+// when it ended.
+bool facts_start_memory(struct trace_sample *sample, const struct drain_spool *s);
+bool facts_end_memory(struct trace_sample *sample, const struct drain_spool *s);
 
 // Returns the CPU time of all threads of the process in ns, or 0 if unknown.
 uint64_t facts_cpu_ns(pid_t pid);
