@@ -349,7 +349,7 @@ static int show_so_far(struct converter *c)
     return rc;
 }
 
-// Advances a process that may fork and is kept for a while after its end.
+// Advances a process that may fork. Such a process is kept for a while after its end.
 static int advance_parent(struct converter *c, uint32_t process)
 {
     struct process *p = c->processes[process];

@@ -130,7 +130,7 @@ struct encode_payload {
     struct buf bytes;
     struct frame_part parts[ENCODE_MAX_PARTS]; // point into bytes
     size_t n_parts;
-    struct frame_hint hints[1 + 2 * FORMAT_COLUMNS]; // for the planes and the shapes
+    struct frame_hint hints[1 + 2 * FORMAT_COLUMNS]; // one for the shapes and two per column
 };
 
 // Encodes a frame that encode_end_frame has ended. Returns 0 or -ENOMEM.

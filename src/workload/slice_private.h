@@ -66,8 +66,8 @@ struct slice {
     size_t n_left, left_capacity;
     uint64_t n_blocks; // number of blocks in the source so far
     bool begun, over;
-    // True if ops inside the part are dropped. The source's dependencies may then lead through
-    // dropped ops.
+    // True if ops inside the part are dropped. A dependency in the source may then be on a dropped
+    // op.
     bool has_gaps;
     uint32_t next_thread, next_slot; // next free numbers in the part
     uint32_t some_thread;            // a thread of the source that has ops in the part

@@ -130,8 +130,7 @@ int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workl
 int slice_drop(struct slice *s, uint32_t thread)
 {
     struct slice_thread *t = &s->threads[thread];
-    // As long as the part has no op of the thread, the thread's numbers in the part start at its
-    // next op.
+    // Before the thread's first op in the part there is no shift: that op adds the first one.
     return t->in_part ? number_from(t, t->read) : 0;
 }
 

@@ -114,7 +114,7 @@ static uint64_t call_in(const struct symbol *f, const struct workload_frame *fra
     return f->file[0] && f->line > 0 ? (uint64_t)f->line : workload_sites_key(frame);
 }
 
-// Adds the next outer function. Returns true if the place is complete.
+// Adds the next outer function. Returns true if *p is complete.
 static bool add_function(struct wrapper_search *f, struct wrapping_call *p, const struct symbol *s,
                          const struct workload_frame *frame, size_t inlined)
 {

@@ -139,10 +139,10 @@ static bool poll_caller(struct caller *c, enum tracees_event *event)
     return true;
 }
 
-// Waits until the thread begins the system call before `pc`. After HOLD_NS the other threads run,
-// unless `holds` is set, because one of them may own a lock. If the thread waits too long for a
-// lock, leaves it stopped, because the owner of the lock may be waiting for this thread. A thread
-// that is running cannot be stopped in the function, because it may hold locks.
+// Waits until the thread begins the system call before `pc`. Resumes the other threads after
+// HOLD_NS, because one of them may own a lock, unless `holds` is set. If the thread waits too long
+// for a lock, leaves it stopped, because the owner of the lock may be waiting for this thread.
+// While the thread runs, it is not stopped in the function, because it may hold locks.
 static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct *r, struct err *e)
 {
     struct tracees *t = c->tracees;

@@ -59,7 +59,7 @@ struct drain_spool {
     pid_t visible_pid;    // pid in the recorder's /proc, or 0 if unknown
     int pidfd;            // pidfd of visible_pid, or -1
     bool proven;          // visible_pid is known to have the spool mapped
-    int fd;               // file of the spool while the process is unknown, else -1
+    int fd;               // descriptor of the spool until its process is known, then -1
     uint64_t exe_device, exe_inode;
     unsigned plans;     // number of requests for plans
     bool left;          // heaptape tried to detach from the process

@@ -26,8 +26,8 @@ struct find_function {
 
 enum { FIND_MAX = 512 };
 
-// Functions, sorted by address. Aliases follow their function. Among functions with the same
-// address, the one with the lowest family and event kind is the function.
+// Functions, sorted by address. Of the functions with the same address, the one with the lowest
+// family and event kind comes first; the others are its aliases.
 struct find_list {
     struct find_function functions[FIND_MAX];
     size_t n;

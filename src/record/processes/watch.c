@@ -159,7 +159,7 @@ static uint64_t pause_ns(const struct proc_due *due, uint64_t now, uint64_t rss_
     return calm ? CALM_PAUSE * due->pause_ns : due->pause_ns;
 }
 
-// Returns the time from which on the process has waited for its turn.
+// Returns the time since which the process has been waiting for its turn.
 static uint64_t waits_since(const struct proc_due *due)
 {
     return due->last_ns ? due->last_ns : due->first_ns;

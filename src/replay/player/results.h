@@ -97,7 +97,7 @@ struct results_sample {
     uint64_t live_bytes;
 };
 
-// Blocks of one size. The allocator places them in separate pages.
+// Free memory in the allocator's pages for blocks of one size.
 struct results_bin {
     uint64_t block_bytes;  // 0 at the end of the bins
     uint64_t unused_bytes; // bytes of free blocks in pages that are in use

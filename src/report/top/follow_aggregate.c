@@ -75,8 +75,8 @@ static void release_lives(struct live **lives, size_t n)
     free(lives);
 }
 
-// Creates the lives of the processes in `counts`. The values of their predecessors become cuts.
-// Returns NULL when out of memory.
+// Creates a struct live for each process in `counts`. The last values of its predecessor, if any,
+// become the values at the last cut. Returns NULL when out of memory.
 static struct live **make_lives(const struct follow *f, struct file_stat *counts, double seconds)
 {
     struct live **lives = calloc(counts->n_processes + 1, sizeof(struct live *));
