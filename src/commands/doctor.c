@@ -332,11 +332,25 @@ static int run_file(struct doctor *d, const char *path, bool keeps, bool as_json
 }
 
 static pid_t recorder;
+static volatile sig_atomic_t pending; // signal that arrived before the recorder was started
 
 static void forward_signal(int sig)
 {
     if (recorder > 0 && sig != SIGINT)
         kill(recorder, sig);
+    else if (!recorder)
+        pending = sig;
+}
+
+// Signals that are ignored, as under nohup, stay ignored.
+static void forward_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &(struct sigaction){.sa_handler = forward_signal}, NULL);
+    }
 }
 
 // Records the program until it ends or a signal ends the recording. Returns the exit code of the
@@ -344,7 +358,6 @@ static void forward_signal(int sig)
 // has a size limit, so that it does not fill the disk.
 static int record_program(char **argv, int argc, const char *path, bool keeps)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     char *const first[] = {
         "heaptape", "record",     "-q", "--stacks", keeps ? "--max-size=0" : "--max-size=2G",
         "-o",       (char *)path, "--"};
@@ -355,11 +368,12 @@ static int record_program(char **argv, int argc, const char *path, bool keeps)
         die(EXIT_FAILED, "out of memory");
     memcpy(words, first, sizeof first);
     memcpy(words + FIRST, argv, (size_t)argc * sizeof *argv);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], &(struct sigaction){.sa_handler = forward_signal}, NULL);
+    forward_signals();
     rc = posix_spawn(&recorder, "/proc/self/exe", NULL, NULL, words, environ);
     if (rc)
         die(EXIT_FAILED, "cannot start the recorder: %s", strerror(rc));
+    if (pending)
+        kill(recorder, pending);
     while (waitpid(recorder, &status, 0) < 0 && errno == EINTR)
         continue;
     recorder = 0;

@@ -612,3 +612,31 @@ END
   heaptape doctor kept.ht kept.ht
   usage_fails "unexpected operand 'kept.ht'"
 }
+
+@test "doctor: a program inherits ignored signals, and a signal before its start ends it" {
+  skip_under_sanitizer
+  run --separate-stderr env --ignore-signal=HUP "$HEAPTAPE" doctor -- sh -c 'kill -HUP $$; exit 7'
+  expect "status 0" [ "$status" -eq 0 ]
+  # early.so sends SIGTERM to doctor before it starts the recorder.
+  cat >early.c <<'END'
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <unistd.h>
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attributes, char *const argv[], char *const env[])
+{
+    raise(SIGTERM);
+    unsetenv("LD_PRELOAD");
+    *pid = fork();
+    if (*pid == 0) {
+        execv(path, argv);
+        _exit(127);
+    }
+    return 0;
+}
+END
+  gcc -w -fPIC -shared -o early.so early.c
+  run --separate-stderr timeout -k 1 120 env LD_PRELOAD="$PWD/early.so" "$HEAPTAPE" doctor -- sleep 1000
+  expect "ended by the signal" [ "$status" -ne 124 ]
+}
