@@ -267,9 +267,12 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     raise_files(l);
     if (pipe2(report, O_CLOEXEC) < 0)
         return err_set_errno(e, "cannot create a pipe");
+    // A forwarded signal must not reach the child's copy of the handler.
+    record_launch_block_signals();
     l->pid = fork();
     if (l->pid < 0) {
         int rc = err_set_errno(e, "cannot start a process");
+        record_unblock_signals();
         close(report[0]);
         close(report[1]);
         return rc;
@@ -277,6 +280,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     if (l->pid == 0)
         run_child(l, s, session_dir, report[1]);
     child = l->pid;
+    record_unblock_signals();
     close(report[1]);
     ssize_t n;
     while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR)

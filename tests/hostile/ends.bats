@@ -261,3 +261,26 @@ late() {
   expect "status 3" [ "$status" -eq 3 ]
   "$HEAPTAPE" check -q t.ht
 }
+
+@test "a signal that is forwarded to a program before its exec ends the program" {
+  skip_under_sanitizer
+  cat >forked.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+pid_t fork(void)
+{
+    pid_t (*real)(void) = dlsym(RTLD_NEXT, "fork"), child = real();
+    if (child == 0 && strcmp(program_invocation_short_name, "heaptape") == 0)
+        raise(SIGTERM);
+    return child;
+}
+END
+  gcc -w -fPIC -shared -o forked.so forked.c
+  LD_PRELOAD=$PWD/forked.so run timeout -k 1 120 "$HEAPTAPE" record -o t.ht -- sh -c 'echo survived >survived; exit 3'
+  expect "nothing recorded" [ "$status" -eq 125 ]
+  [ ! -e survived ]
+}
