@@ -249,13 +249,14 @@ late() {
 
 @test "standard error is a closed pipe: the recording is completed, with the status of the program" {
   skip_under_sanitizer
-  mkfifo fifo
+  mkfifo fifo go
   exec 7<>fifo
   status=0
-  env --default-signal=PIPE "$HEAPTAPE" record -o t.ht -- sh -c 'read -r _ <go; known _exit 2000 >/dev/null; exit 3' 2>fifo 7>&- 3>&- &
+  env --default-signal=PIPE "$HEAPTAPE" record -o t.ht -- \
+    sh -c 'echo >started; read -r _ <go; known _exit 2000 >/dev/null; exit 3' 2>fifo 7>&- 3>&- &
   recorder=$!
-  mkfifo go
-  exec 7>&-
+  wait_until [ -e started ]
+  exec 7>&- # the only reader
   echo >go
   wait "$recorder" || status=$?
   expect "status 3" [ "$status" -eq 3 ]
