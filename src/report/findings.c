@@ -634,24 +634,43 @@ void findings_of_file(struct findings *f, const struct file_stat *s)
     findings_stat_of_file(&stat, s);
     verdict_facts_of_file(&f->facts, s);
     verdict_find(&f->verdict, &f->facts);
-    f->has_verdict = f->has_facts = s->n_processes > 0;
+    f->has_verdict = s->n_processes > 0;
     apply_rules(f, &(struct findings_input){f->has_verdict ? &f->verdict : NULL, &stat, NULL, 0});
+}
+
+static void read_text(char *to, size_t size, const struct json_value *item, const char *key)
+{
+    const char *text = json_value_string(json_value_get(item, key));
+    snprintf(to, size, "%s", text ? text : "");
 }
 
 void findings_of_json(struct findings *f, const struct json_value *stat)
 {
-    struct findings_stat read;
-    findings_stat_of_json(&read, stat);
-    f->has_verdict = verdict_of_json(&f->verdict, json_value_get(stat, "verdict"));
-    f->has_facts = false;
-    apply_rules(f, &(struct findings_input){f->has_verdict ? &f->verdict : NULL, &read, NULL, 0});
+    const struct json_value *all = json_value_get(stat, "findings");
+    f->n = 0;
+    f->has_verdict = false;
+    for (size_t i = 0; i < json_value_length(all) && f->n < FINDING_NAMES; i++) {
+        const struct json_value *item = json_value_at(all, i);
+        const char *name = json_value_string(json_value_get(item, "name"));
+        struct findings_item *to = &f->items[f->n];
+        unsigned rule = 0;
+        while (rule < FINDING_NAMES && (!name || strcmp(rules[rule].name, name) != 0))
+            rule++;
+        if (rule == FINDING_NAMES) // written by another version
+            continue;
+        *to = (struct findings_item){.rule = rule, .name = rules[rule].name};
+        to->act = json_value_bool(json_value_get(item, "act"));
+        read_text(to->text, sizeof to->text, item, "text");
+        read_text(to->advice, sizeof to->advice, item, "advice");
+        f->n++;
+    }
 }
 
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n)
 {
     struct findings_stat unknown;
-    findings_stat_of_json(&unknown, NULL);
-    f->has_verdict = f->has_facts = false;
+    findings_stat_init(&unknown);
+    f->has_verdict = false;
     apply_rules(f, &(struct findings_input){NULL, &unknown, results, n});
 }
 
@@ -675,7 +694,7 @@ void findings_merge(struct findings *f, const struct findings *other)
 
 void findings_json(struct json *j, const struct findings *f)
 {
-    if (f->has_verdict && f->has_facts)
+    if (f->has_verdict)
         verdict_json(j, &f->verdict, &f->facts);
     json_put_array(j, "findings");
     for (size_t i = 0; i < f->n; i++) {

@@ -84,7 +84,6 @@ struct findings {
     size_t n;
     bool has_verdict;
     struct verdict verdict;
-    bool has_facts; // false if the verdict was read from JSON
     struct verdict_facts facts;
 };
 
@@ -92,17 +91,17 @@ struct findings {
 // FILE_STAT_REPORT) or be an aggregate.
 void findings_of_file(struct findings *f, const struct file_stat *s);
 
-// Like findings_of_file, but findings_of_json reads an object of `stat --json`, and
-// findings_of_results reads n results. A result is an object of `replay --json` or an allocator of
-// `compare --json`. A rule has no finding if its figures are missing.
+// Reads the findings in an object of `stat --json`. Skips findings that this version does not know.
 void findings_of_json(struct findings *f, const struct json_value *stat);
+
+// Finds the findings of n results. A result is an object of `replay --json` or an allocator of
+// `compare --json`. A rule has no finding if its figures are missing.
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
 
 // Inserts the findings of `other` in the order of the findings.
 void findings_merge(struct findings *f, const struct findings *other);
 
-// Writes the member "findings". If the facts of the verdict are known, also writes the member
-// "verdict".
+// Writes the member "findings" and, if it is known, the member "verdict".
 void findings_json(struct json *j, const struct findings *f);
 
 // Input of the rules.

@@ -1,5 +1,4 @@
-// Input of the findings about a recording, which is read from a counted file or from the JSON of
-// `stat`.
+// Input of the findings about a recording.
 #ifndef HEAPTAPE_REPORT_FINDINGS_STAT_H
 #define HEAPTAPE_REPORT_FINDINGS_STAT_H
 
@@ -29,7 +28,7 @@ struct findings_stat_site {
 };
 
 // The first process of a list, and `n`, the length of the list. Strings are borrowed from the file
-// or the JSON, and may be NULL.
+// and may be NULL.
 struct findings_stat_process {
     size_t n;
     uint64_t pid;
@@ -62,9 +61,9 @@ struct findings_stat {
     double interpreted_bytes[COVERAGE_RUNTIMES], named_bytes[COVERAGE_RUNTIMES];
 };
 
-void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s);
+// Sets all values to unknown.
+void findings_stat_init(struct findings_stat *f);
 
-// Reads an object of `stat --json`. If `stat` is NULL, all values become unknown.
-void findings_stat_of_json(struct findings_stat *f, const struct json_value *stat);
+void findings_stat_of_file(struct findings_stat *f, const struct file_stat *s);
 
 #endif

@@ -82,7 +82,7 @@ static double known(uint64_t value)
     return value ? (double)value : NAN;
 }
 
-static void set_unknown(union stat_figures *f)
+void stat_figures_init(union stat_figures *f)
 {
     for (unsigned i = 0; i < STAT_FIGURES; i++) {
         if (is_integer(i))
@@ -115,7 +115,7 @@ static void compute(union stat_figures *f, const struct workload_summary *total,
 #define HT_X(name, key, unit, form, group, shown, when, better, label, text, source, value, ...)   \
     if (source)                                                                                    \
         f->name = value;
-    set_unknown(f);
+    stat_figures_init(f);
     STAT_FIGURES_TABLE(HT_X)
 #undef HT_X
 }
@@ -133,7 +133,7 @@ void stat_figures_of_summary(union stat_figures *f, const struct workload_summar
 void stat_figures_of_json(union stat_figures *f, const struct json_value *stat)
 {
     char path[STAT_FIGURES_PATH_BYTES];
-    set_unknown(f);
+    stat_figures_init(f);
     for (unsigned i = 0; i < STAT_FIGURES; i++) {
         const struct json_value *v = json_value_find(stat, stat_figures_path(i, path));
         if (!is_integer(i))

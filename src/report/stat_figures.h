@@ -323,6 +323,9 @@ union stat_figures {
     double numbers[STAT_FIGURES];
 };
 
+// Sets all figures to unknown.
+void stat_figures_init(union stat_figures *f);
+
 // Compute the figures of a file or of a process, or read the figures from an object of `stat
 // --json`. The value of a figure that was not counted is unknown.
 void stat_figures_of_file(union stat_figures *f, const struct file_stat *s);

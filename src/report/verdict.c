@@ -273,28 +273,3 @@ void verdict_json(struct json *j, const struct verdict *v, const struct verdict_
     }
     json_end_object(j);
 }
-
-static void read_text(char *to, size_t size, const struct json_value *object, const char *key)
-{
-    const char *text = json_value_string(json_value_get(object, key));
-    snprintf(to, size, "%s", text ? text : "");
-}
-
-bool verdict_of_json(struct verdict *v, const struct json_value *verdict)
-{
-    const char *name = json_value_string(json_value_get(verdict, "kind"));
-    *v = (struct verdict){.kind = VERDICT_KINDS, .saves_bytes = NAN};
-    for (unsigned kind = 0; name && kind < VERDICT_KINDS; kind++) {
-        if (strcmp(name, kinds[kind].name) == 0)
-            v->kind = kind;
-    }
-    if (v->kind == VERDICT_KINDS)
-        return false;
-    v->name = kinds[v->kind].name;
-    v->act = json_value_bool(json_value_get(verdict, "act"));
-    v->saves_bytes = json_value_number(json_value_get(verdict, "saves_bytes"));
-    read_text(v->text, sizeof v->text, verdict, "text");
-    read_text(v->remedy, sizeof v->remedy, verdict, "remedy");
-    read_text(v->because, sizeof v->because, verdict, "because");
-    return v->text[0];
-}

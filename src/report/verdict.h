@@ -8,7 +8,6 @@
 #include "analysis/symbols/stack.h"
 #include "base/json.h"
 #include "record/processes/software.h"
-#include "report/json/json_value.h"
 
 #include <stdbool.h>
 
@@ -171,10 +170,6 @@ void verdict_find(struct verdict *v, const struct verdict_facts *f);
 
 // Writes the member "verdict", with the figures behind the sentences.
 void verdict_json(struct json *j, const struct verdict *v, const struct verdict_facts *f);
-
-// Reads a verdict from `verdict`, the member of stat's JSON, which may be NULL. Returns false if
-// the verdict is missing or unknown.
-bool verdict_of_json(struct verdict *v, const struct json_value *verdict);
 
 // Private. These thresholds and figures are shared by verdict.c and verdict_text.c.
 // verdict_stuck_bytes is the free memory that the allocator cannot return. verdict_known returns 0

@@ -425,26 +425,23 @@ used(1000, 1); used(1000, 1)'
   unsaid zeroed
 }
 
-# edited STATEMENTS: changes the statistics `d` of a workload; no recording has these values on
-# demand.
-edited() {
-  workload 'others(100)'
-  python3 -c "import json
-d = json.load(open('stat.json'))
-$1
-json.dump(d, open('edited.json', 'w'))"
-  "$HEAPTAPE" report -q -f -o e.html edited.json
+# traced LINES: writes the statistics of a trace of a process with a call and these lines of
+# make_trace.
+traced() {
+  printf 'process 1 x\n0 10 malloc size=100 result=4096\n%s\nend\n' "$1" | "$HEAPTAPE_PROGRAMS/make_trace" t.ht
+  "$HEAPTAPE" stat -q --json t.ht >stat.json
 }
 
 @test "lost_records: yes" {
-  edited 'd["lost_records"] = 12'
-  said lost_records e.html
+  traced 'lost 0 12
+0 20 free ptr=4096'
+  said lost_records
   has "$output" "12 records were lost while recording"
 }
 
 @test "lost_records: no" {
-  edited ''
-  unsaid lost_records e.html
+  traced ''
+  unsaid lost_records
 }
 
 # recording COMMAND...: writes the statistics of a recording of the command.
@@ -452,17 +449,6 @@ recording() {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -f -o t.ht "$@" || true
   "$HEAPTAPE" stat -q --json t.ht >stat.json
-}
-
-# gap STATEMENTS: as edited, for a recording.
-gap() {
-  [ -x plain ] || program plain 'free(malloc(100));'
-  recording -- ./plain
-  python3 -c "import json
-d = json.load(open('stat.json'))
-$1
-json.dump(d, open('edited.json', 'w'))"
-  "$HEAPTAPE" report -q -f -o e.html edited.json
 }
 
 # program NAME STATEMENTS: compiles a C program.
@@ -484,39 +470,39 @@ deepbind() {
 }
 
 @test "turned_off: yes" {
-  edited 'd["processes"][0]["off_reason"] = "the recorder has ended"'
-  said turned_off e.html
-  has "$output" "Recording turned itself off in process 1 (): the recorder has ended."
+  traced 'off the^recorder^has^ended'
+  said turned_off
+  has "$output" "Recording turned itself off in process 1 (/bin/x): the recorder has ended."
 }
 
 @test "turned_off: no" {
-  edited ''
-  unsaid turned_off e.html
+  traced ''
+  unsaid turned_off
 }
 
 @test "missing_spools: yes" {
-  gap 'd["balance"].update(without_spool=2, unopened_spools=1)'
-  said missing_spools e.html
+  traced 'balance without_spool=2 unopened_spools=1'
+  said missing_spools
   has "$output" "2 processes were not recorded: no space, memory or file descriptor was left for a spool. 1 spool could not be opened"
-  gap 'd["balance"]["unreadable_spools"] = 1'
-  said missing_spools e.html
+  traced 'balance unreadable_spools=1'
+  said missing_spools
   has "$output" "1 spool could not be read: a program truncated or overwrote it. Leave that program out with --follow."
 }
 
 @test "missing_spools: no" {
-  gap ''
-  unsaid missing_spools e.html
+  traced ''
+  unsaid missing_spools
 }
 
 @test "overwritten_session: yes" {
-  gap 'd["balance"]["overwritten_session"] = 1'
-  said overwritten_session e.html
+  traced 'balance overwritten_session=1'
+  said overwritten_session
   has "$output" "A program overwrote the memory that it shares with the recorder."
 }
 
 @test "overwritten_session: no" {
-  gap ''
-  unsaid overwritten_session e.html
+  traced ''
+  unsaid overwritten_session
 }
 
 @test "stopped_early: yes" {
@@ -525,48 +511,48 @@ deepbind() {
   "$HEAPTAPE" stat -q --json t.ht >stat.json
   said stopped_early
   has "$output" "The recording stopped at --max-size."
-  gap 'd["balance"]["stop_signal"] = 15'
-  said stopped_early e.html
+  traced 'balance stop_signal=15'
+  said stopped_early
   has "$output" "Signal 15 stopped the recording before its processes exited."
-  gap 'd["balance"].update(ended_early=1, ended_by=77)'
-  said stopped_early e.html
+  traced 'balance ended_early=1 ended_by=77'
+  said stopped_early
   has "$output" "Process 77 ended the recording, as 'heaptape ctl PID detach' does."
-  gap 'd["balance"]["ended_early"] = 1'
-  said stopped_early e.html
+  traced 'balance ended_early=1'
+  said stopped_early
   has "$output" "The recording ended early."
 }
 
 @test "stopped_early: no" {
-  gap ''
-  unsaid stopped_early e.html
+  traced ''
+  unsaid stopped_early
 }
 
 @test "clock: yes" {
-  gap 'd["balance"].update(clock_pid=9, clock_behind_ns=3000000)'
-  said clock e.html
+  traced 'balance clock_pid=9 clock_behind_ns=3000000'
+  said clock
   has "$output" "The clock of process 9 is 3.0 ms behind the recorder's: times and the order of its events are wrong."
 }
 
 @test "clock: the kernel does not trust it" {
-  gap 'd["balance"].update(clock_distrusted=1)'
-  said clock e.html
+  traced 'balance clock_distrusted=1'
+  said clock
   has "$output" "The kernel stopped using the processor's counter as its clock: times and the order of events may be wrong."
 }
 
 @test "clock: no" {
-  gap ''
-  unsaid clock e.html
+  traced ''
+  unsaid clock
 }
 
 @test "code_names: yes" {
-  gap 'd["balance"].update(bad_code_names=3, cut_code_names=1)'
-  said code_names e.html
+  traced 'balance bad_code_names=3 cut_code_names=1'
+  said code_names
   has "$output" "3 records of perf-PID.map or jit-PID.dump are invalid. Only the first 64 MiB"
 }
 
 @test "code_names: no" {
-  gap ''
-  unsaid code_names e.html
+  traced ''
+  unsaid code_names
 }
 
 @test "unrecorded_processes: yes" {
@@ -643,11 +629,11 @@ static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0
   unsaid short_stacks
 }
 
-# interpreted OBJECT: call sites of OBJECT allocate 60 % of the bytes.
+# interpreted OBJECT [BYTES]: call sites of OBJECT allocate 60 % of the bytes, or BYTES of 10,000.
 interpreted() {
   workload "put('heaptape.module', 1, ptr='0x5000', size=4096, offset=0, text='00 $1')
 put('heaptape.module', 1, ptr='0x6000', size=4096, offset=0, text='00 /home/me/app')
-malloc(6000, 5), malloc(4000, 6)"
+malloc(${2:-6000}, 5), malloc($((10000 - ${2:-6000})), 6)"
 }
 
 @test "unnamed_code: yes" {
@@ -674,15 +660,17 @@ malloc(6000, 5), malloc(4000, 6)"
     interpreted $object
     unsaid unnamed_code
   done
-  # A perf map named functions of the interpreted program, or most bytes do not belong to the
-  # interpreter.
-  interpreted /usr/bin/python3.12
-  jq '.stack_coverage.interpreted.python.named_bytes = 100' stat.json >named.json
-  "$HEAPTAPE" report -q -f -o e.html named.json
-  unsaid unnamed_code e.html
-  jq '.stack_coverage.interpreted.python.allocated_bytes = 4900' stat.json >less.json
-  "$HEAPTAPE" report -q -f -o e.html less.json
-  unsaid unnamed_code e.html
+  interpreted /usr/bin/python3.12 4900
+  unsaid unnamed_code
+  # A perf map named a function of the interpreted program.
+  traced '0 1 heaptape.module ptr=0x5000 size=4096 text=00^/usr/bin/python3.12
+0 1 heaptape.frame ptr=0x5005 value=1
+0 1 heaptape.frame ptr=0x9005 size=1 value=2
+name 0x9000 16 py::render
+0 20 malloc size=5900 result=16384 site=1
+0 20 malloc size=100 result=32768 site=2'
+  [ "$(jq -c .stack_coverage.interpreted stat.json)" = '{"python":{"allocated_bytes":6000,"named_bytes":100}}' ]
+  unsaid unnamed_code
 }
 
 @test "a clean recording has no findings about missing data" {
@@ -696,14 +684,17 @@ malloc(6000, 5), malloc(4000, 6)"
 }
 
 @test "ambiguous_order: yes" {
-  edited 'd["order"]["ambiguous"] = 1'
-  said ambiguous_order e.html
+  traced '0 20 malloc size=200 result=4096'
+  said ambiguous_order
   has "$output" "The order of 1 events is ambiguous."
 }
 
 @test "ambiguous_order: no" {
-  edited 'd["order"]["ambiguous"] = 1; d["events"] = 1000'
-  unsaid ambiguous_order e.html
+  # One event of 1,000.
+  traced "$(for ((i = 0; i < 997; i++)); do echo "0 20 malloc size=10 result=$((100000 + i * 32))"; done)
+0 2000 malloc size=200 result=4096"
+  [ "$(jq .events,.order.ambiguous stat.json | xargs)" = "1000 1" ]
+  unsaid ambiguous_order
 }
 
 @test "cut_off: yes" {

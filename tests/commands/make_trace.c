@@ -14,12 +14,17 @@
 //                          a mapping of the last map; KIND is heap, anonymous or library. N pages
 //                          are resident from page FIRST of the mapping on
 //   lost THREAD WORDS      WORDS words of the thread's stream are missing here
+//   off WORD               recording turned itself off in the process; WORD is the reason
+//   name ADDRESS BYTES WORD
+//                          name of the process's code at the address
+//   balance NAME=N...      data that is missing from the recording, as in TRACE_BALANCE
 //   round                  ends a batch; its watermark is the highest stamp so far
 //   exit                   the process ends before the next process starts
 //   end [HZ]               the processes and the recording end normally; HZ is the measured clock
 //                          rate. Without this line, the trace is truncated
 // Stamps are nanoseconds.
 #include "trace/codec.h"
+#include "trace/names.h"
 #include "trace/pages.h"
 #include "trace/writer.h"
 
@@ -43,6 +48,8 @@ static uint64_t latest;
 static char *allocator;
 static struct trace_pages pages; // the last map of pages; page_bytes is not 0 if the map was not
                                  // written yet
+static struct trace_unrecorded unrecorded;
+static bool has_balance;
 static struct trace_writer writer;
 static struct err e;
 
@@ -68,6 +75,40 @@ static void begin_process(char *words)
     p->argv = malloc(sizeof argv);
     memcpy(p->argv, argv, p->argv_bytes);
     must(trace_write_process(&writer, p, &e));
+}
+
+// Replaces ^ by spaces.
+static char *unquote(char *word)
+{
+    for (char *c = word; (c = strchr(c, '^'));)
+        *c = ' ';
+    return word;
+}
+
+static void add_name(char *words)
+{
+    struct names names = {0};
+    uint64_t at = strtoull(strtok(words, " \n"), NULL, 0);
+    uint64_t bytes = strtoull(strtok(NULL, " \n"), NULL, 0);
+    const char *name = strtok(NULL, " \n");
+    must(names_begin(&names, 0, at, bytes));
+    must(names_function(&names, name, strlen(name), "", 0, 0));
+    must(trace_write_names(&writer, n_processes - 1, &names, &e));
+    names_release(&names);
+}
+
+static void set_balance(char *words)
+{
+    has_balance = true;
+    for (char *word = strtok(words, " \n"); word; word = strtok(NULL, " \n")) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+#define HT_X(name, tag, meaning)                                                                   \
+    if (strcmp(word, #name) == 0)                                                                  \
+        unrecorded.balance.name = strtoull(value, NULL, 0);
+        TRACE_BALANCE(HT_X)
+#undef HT_X
+    }
 }
 
 static struct stream *stream_of(unsigned thread)
@@ -97,10 +138,7 @@ static void set(struct event *ev, const char *key, const char *value)
         ev->error = (uint8_t)atoi(value);
     if (strcmp(key, "text") == 0) {
         static char text[1024];
-        strcpy(text, value);
-        for (char *c = text; (c = strchr(c, '^'));)
-            *c = ' ';
-        ev->text = text;
+        ev->text = unquote(strcpy(text, value));
         ev->text_bytes = (uint32_t)strlen(text);
     }
 }
@@ -168,6 +206,8 @@ static void end_all(uint64_t clock_hz)
     write_batch();
     for (uint32_t i = 0; i < n_processes; i++)
         end_process(&processes[i]);
+    if (has_balance)
+        must(trace_write_unrecorded(&writer, &unrecorded, &e));
     must(trace_write_end(&writer, latest, clock_hz, &e));
 }
 
@@ -255,6 +295,12 @@ static void do_line(char *line)
         begin_pages(line + 6);
     else if (strncmp(line, "sample ", 7) == 0)
         add_sample(line + 7);
+    else if (strncmp(line, "off ", 4) == 0)
+        processes[n_processes - 1].off_reason = strdup(unquote(strtok(line + 4, " \n")));
+    else if (strncmp(line, "name ", 5) == 0)
+        add_name(line + 5);
+    else if (strncmp(line, "balance ", 8) == 0)
+        set_balance(line + 8);
     else if (strncmp(line, "allocator ", 10) == 0) {
         line[strcspn(line, "\n")] = 0;
         free(allocator);

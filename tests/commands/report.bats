@@ -39,6 +39,10 @@ looks_right() {
   "$HEAPTAPE" stat --json a.htw >a.json
   heaptape report -o a.html a.json
   [ "$(data a.html "len(d['findings']) > 3 and d['findings'] == json.load(open('a.json'))['findings']")" = True ]
+  # Findings of other versions are skipped.
+  jq '.findings[1].name = "of_a_newer_version"' a.json >newer.json
+  heaptape report -o n.html newer.json
+  [ "$(data n.html "d['findings'] == [f for f in json.load(open('newer.json'))['findings'] if f['name'] != 'of_a_newer_version']")" = True ]
   heaptape report --diff -o b.html a.htw a.json
   [ "$(data b.html "len(d['diff']) > 15 and [r for r in d['diff'] if r['a'] != r['b'] and r['label'] != 'mean requested size']")" = "[]" ]
   # Each row of the table of totals has a number or is unknown.
