@@ -1,19 +1,15 @@
 #include "replay/machine.h"
 
+#include "base/build_id.h"
 #include "base/fio.h"
 
-#include <elf.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-enum { NOTES_BYTES = 4096, MAX_SEGMENTS = 256 };
 
 // Reads the first line of a file.
 static void read_text(const char *path, char *text, size_t size)
@@ -107,65 +103,13 @@ void machine_read(struct machine *m)
     find_hugepages(m->transparent_hugepages, sizeof m->transparent_hugepages);
 }
 
-static void put_hex(const unsigned char *bytes, size_t n, char *text, size_t size)
-{
-    for (size_t i = 0; i < n && 2 * i + 2 < size; i++)
-        snprintf(text + 2 * i, size - 2 * i, "%02x", bytes[i]);
-}
-
-// Searches the notes of a segment. Names and contents are padded to 4 bytes.
-static bool find_in_notes(const char *notes, size_t n, char *text, size_t size)
-{
-    ElfW(Nhdr) h;
-    for (size_t at = 0; n - at >= sizeof h;) {
-        memcpy(&h, notes + at, sizeof h);
-        size_t name = at + sizeof h, content = name + (((size_t)h.n_namesz + 3) & ~(size_t)3);
-        if (content > n || h.n_descsz > n - content)
-            return false;
-        if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0) {
-            put_hex((const unsigned char *)notes + content, h.n_descsz, text, size);
-            return true;
-        }
-        at = content + (((size_t)h.n_descsz + 3) & ~(size_t)3);
-        if (at > n)
-            return false;
-    }
-    return false;
-}
-
-static bool is_elf_of_ours(const ElfW(Ehdr) * h)
-{
-    int class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
-    return memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == class &&
-           h->e_phentsize == sizeof(ElfW(Phdr));
-}
-
-static void find_build_id(int fd, char *text, size_t size)
-{
-    ElfW(Ehdr) h;
-    char notes[NOTES_BYTES];
-    if (pread(fd, &h, sizeof h, 0) != sizeof h || !is_elf_of_ours(&h))
-        return;
-    for (unsigned i = 0; i < h.e_phnum && i < MAX_SEGMENTS; i++) {
-        ElfW(Phdr) p;
-        if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + i * sizeof p)) != sizeof p)
-            return;
-        if (p.p_type != PT_NOTE)
-            continue;
-        ssize_t n = pread(fd, notes, p.p_filesz < sizeof notes ? p.p_filesz : sizeof notes,
-                          (off_t)p.p_offset);
-        if (n > 0 && find_in_notes(notes, (size_t)n, text, size))
-            return;
-    }
-}
-
 void machine_build_id(const char *path, char *text, size_t size)
 {
     struct stat st;
-    text[0] = 0;
     int fd = input_regular_fd(path, &st);
-    if (fd < 0)
-        return;
-    find_build_id(fd, text, size);
-    close(fd);
+    char *found = fd >= 0 ? build_id_at(fd, 0) : NULL;
+    snprintf(text, size, "%s", found ? found : "");
+    free(found);
+    if (fd >= 0)
+        close(fd);
 }

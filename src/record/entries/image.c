@@ -1,7 +1,7 @@
 #include "record/entries/image.h"
 
+#include "base/build_id.h"
 #include "base/fio.h"
-#include "record/processes/build_id.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 #include "record/processes/facts.h"
 
 #include "base/buf.h"
+#include "base/build_id.h"
 #include "capture/spool/control.h"
-#include "record/processes/build_id.h"
 #include "record/processes/proc_file.h"
 #include "trace/codec.h"
 

@@ -1,4 +1,4 @@
-#include "record/processes/build_id.h"
+#include "base/build_id.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 enum {
-    MOST_BYTES = 64,        // maximum size of a build ID; usual sizes are 16 and 20 bytes
-    MOST_SEGMENTS = 64,     // maximum number of segments examined
-    MOST_NOTE_BYTES = 1024, // maximum number of bytes read per segment
+    MOST_BYTES = 256,       // maximum size of a build ID; usual sizes are 16 and 20 bytes
+    MOST_SEGMENTS = 256,    // maximum number of segments examined
+    MOST_NOTE_BYTES = 4096, // maximum number of bytes read per segment
 };
 
 static char *format_hex(const uint8_t *bytes, size_t n)
@@ -47,10 +47,11 @@ char *build_id_at(int fd, uint64_t start)
     uint8_t notes[MOST_NOTE_BYTES];
     char *found = NULL;
     if (pread(fd, &h, sizeof h, (off_t)start) != (ssize_t)sizeof h ||
-        memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64)
+        memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
+        h.e_phentsize != sizeof p)
         return NULL;
     for (unsigned i = 0; !found && i < h.e_phnum && i < MOST_SEGMENTS; i++) {
-        uint64_t at = start + h.e_phoff + (uint64_t)i * h.e_phentsize;
+        uint64_t at = start + h.e_phoff + i * sizeof p;
         if (pread(fd, &p, sizeof p, (off_t)at) != (ssize_t)sizeof p)
             return NULL;
         if (p.p_type != PT_NOTE)

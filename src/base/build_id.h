@@ -1,6 +1,6 @@
 // Build IDs of ELF files.
-#ifndef HEAPTAPE_RECORD_BUILD_ID_H
-#define HEAPTAPE_RECORD_BUILD_ID_H
+#ifndef HEAPTAPE_BASE_BUILD_ID_H
+#define HEAPTAPE_BASE_BUILD_ID_H
 
 #include <stdint.h>
 
