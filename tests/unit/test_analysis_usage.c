@@ -116,6 +116,10 @@ static void peak_keeps_its_composition(void **state)
     assert_int_equal(usage_at_peak(&u, usage_size_class(100)).bytes, 0);
     assert_int_equal(usage_at_peak(&u, usage_size_class(7)).bytes, 0);
     assert_int_equal(u.threads[3].local_frees, 2);
+    uint64_t allocated = 0;
+    for (size_t i = 0; i < u.by_event.n; i++)
+        allocated += u.by_event.bins[i].counts.allocated_bytes;
+    assert_int_equal(allocated, 1217);
     usage_release(&u);
     free(sums);
 }

@@ -308,6 +308,35 @@ static void test_preexisting_blocks_have_separate_entries(void **state)
     release(&m);
 }
 
+// Each block that is live at the end is freed by the function that belongs to its call.
+static void test_leftovers_are_freed_by_their_family(void **state)
+{
+    static const uint8_t kinds[][2] = {{HT_MALLOC, PLAN_FREE},
+                                       {HT_MEMALIGN, PLAN_FREE},
+                                       {HT_NEW, PLAN_DELETE},
+                                       {HT_NEW_NOTHROW, PLAN_DELETE},
+                                       {HT_NEW_ARRAY, PLAN_DELETE_ARRAY},
+                                       {HT_NEW_ARRAY_NOTHROW, PLAN_DELETE_ARRAY},
+                                       {HT_NEW_ALIGNED, PLAN_DELETE_ALIGNED},
+                                       {HT_NEW_ALIGNED_NOTHROW, PLAN_DELETE_ALIGNED},
+                                       {HT_NEW_ARRAY_ALIGNED, PLAN_DELETE_ARRAY_ALIGNED},
+                                       {HT_NEW_ARRAY_ALIGNED_NOTHROW, PLAN_DELETE_ARRAY_ALIGNED}};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+    struct plan *p = new_plan();
+    (void)state;
+    for (unsigned i = 0; i < KINDS; i++) {
+        bool aligned = event_infos[kinds[i][0]].fields & HT_F_ALIGN;
+        add(p, 0,
+            (struct workload_op){
+                .kind = kinds[i][0], .slot = i, .size = 64, .align = aligned ? 32 : 0});
+    }
+    struct mapped m = finish(p);
+    uint64_t at = m.header->leftovers_at;
+    for (unsigned i = 0; i < KINDS; i++)
+        assert_int_equal(read_op(&m, &at).op, kinds[i][1]);
+    release(&m);
+}
+
 // Thread 1 frees the blocks of thread 0. The slot table must not grow, and thread 0 may reuse an
 // entry freed by thread 1 only after a dependency.
 static void test_entries_pass_to_other_threads(void **state)
@@ -485,6 +514,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_only_dependencies_publish),
     cmocka_unit_test(test_threads_started_by_threads),
     cmocka_unit_test(test_preexisting_blocks_have_separate_entries),
+    cmocka_unit_test(test_leftovers_are_freed_by_their_family),
     cmocka_unit_test(test_entries_pass_to_other_threads),
     cmocka_unit_test(test_threads_do_not_share_lines),
     cmocka_unit_test(test_samples),

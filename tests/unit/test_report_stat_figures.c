@@ -99,6 +99,20 @@ static void each_integer_is_computed(void **state)
     free(s.sums);
 }
 
+static void used_call_sites_are_counted(void **state)
+{
+    union stat_figures f;
+    struct workload_sites no_sites = {0};
+    struct by_site_totals sites[] = {{.calls = 1}, {.calls = 1}, {0}, {.live_blocks = 1}};
+    struct file_stat s = {.by_site = {.sites = sites, .n_sites = 4}};
+    (void)state;
+    s.symbols = symbols_new(&no_sites, NULL);
+    assert_non_null(s.symbols);
+    stat_figures_of_file(&f, &s);
+    assert_int_equal(f.used_sites, 2); // site 0 has the calls without a call site
+    symbols_free(s.symbols);
+}
+
 // A double cannot represent all integers above 2^53.
 static void integers_are_exact(void **state)
 {
@@ -116,6 +130,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(figures_are_read_where_they_are_written),
     cmocka_unit_test(unknown_figures_are_null_or_absent),
     cmocka_unit_test(each_integer_is_computed),
+    cmocka_unit_test(used_call_sites_are_counted),
     cmocka_unit_test(integers_are_exact),
 };
 
