@@ -177,4 +177,47 @@ enum cli_color cli_color_of_change(double ratio, bool more_is_better);
 // precede the bold text.
 void cli_table_head(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+// All commands in the order of `heaptape help`. COMMAND(record) refers to `cmd_record` in
+// src/commands/record.c.
+#define COMMANDS(HEADING, COMMAND)                                                                 \
+    HEADING("Start here")                                                                          \
+    COMMAND(doctor)                                                                                \
+    COMMAND(record)                                                                                \
+    COMMAND(stat)                                                                                  \
+    COMMAND(top)                                                                                   \
+    COMMAND(report)                                                                                \
+    COMMAND(compare)                                                                               \
+    COMMAND(advise)                                                                                \
+    HEADING("Record")                                                                              \
+    COMMAND(ctl)                                                                                   \
+    COMMAND(check)                                                                                 \
+    COMMAND(symbolize)                                                                             \
+    COMMAND(corpus)                                                                                \
+    HEADING("Inspect recordings")                                                                  \
+    COMMAND(diff)                                                                                  \
+    COMMAND(dump)                                                                                  \
+    COMMAND(sql)                                                                                   \
+    HEADING("Compare allocators")                                                                  \
+    COMMAND(replay)                                                                                \
+    COMMAND(allocators)                                                                            \
+    COMMAND(reduce)                                                                                \
+    COMMAND(matrix)                                                                                \
+    HEADING("Exchange with other tools")                                                           \
+    COMMAND(import)                                                                                \
+    COMMAND(export)                                                                                \
+    COMMAND(anonymize)                                                                             \
+    COMMAND(trace_run)                                                                             \
+    HEADING("Services on many hosts")                                                              \
+    COMMAND(upload)                                                                                \
+    COMMAND(receive)                                                                               \
+    HEADING("More")                                                                                \
+    COMMAND(convert)                                                                               \
+    COMMAND(slice)                                                                                 \
+    COMMAND(merge)
+
+#define CLI_NOTHING(...)
+#define CLI_DECLARE(name) extern const struct command cmd_##name;
+COMMANDS(CLI_NOTHING, CLI_DECLARE)
+#undef CLI_DECLARE
+
 #endif

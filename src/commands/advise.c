@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_advise;
-
 struct advise_options {
     const char *allocator;
     uint64_t budget_seconds;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_allocators;
-
 struct allocators_options {
     bool json;
 };

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_anonymize;
-
 struct anonymize_options {
     const char *output, *times;
     uint64_t level;

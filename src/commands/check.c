@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_check;
-
 struct check_options {
     const char *output;
     bool salvage;

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_compare;
-
 // Maximum number of events for which placements are searched by default. The search takes 1 µs per
 // block.
 enum { PLACEMENT_EVENTS = 4000000 };

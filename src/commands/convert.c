@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_convert;
-
 struct convert_cli_options {
     const char *output;
     struct option_pid pid;

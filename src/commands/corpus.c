@@ -23,8 +23,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern const struct command cmd_corpus;
-
 struct corpus_options {
     const char *folder, *results;
     struct option_list allocators, engine_options;

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_ctl;
-
 struct ctl_options {
     bool json;
 };

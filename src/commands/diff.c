@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_diff;
-
 struct diff_options {
     struct option_list fail_on;
     const char *junit, *markdown;

@@ -23,8 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern const struct command cmd_doctor;
-
 #define FIRST_NS    400000000u  // time limit of the first look
 #define SECOND_NS   1300000000u // start of the second look, which belongs to the first answer
 #define LOOK_NS     1400000000u // time limit of the second look

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command cmd_dump;
-
 enum dump_format { DUMP_TEXT, DUMP_JSON };
 
 struct dump_options {

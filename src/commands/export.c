@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern const struct command cmd_export;
-
 #define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv|parquet")[1])
 
 // A format of calls or a format of tables. The member for the other is NULL.

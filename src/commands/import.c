@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_import;
-
 struct import_cli_options {
     const struct format *format;
     const char *output;

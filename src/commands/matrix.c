@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern const struct command cmd_matrix;
-
 struct matrix_options {
     struct option_list workloads, allocators, sweeps, replay_options, engine_options;
     uint64_t runs, job;

@@ -9,8 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-extern const struct command cmd_merge;
-
 struct merge_cli_options {
     const char *output;
     struct option_list offsets;

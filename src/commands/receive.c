@@ -4,8 +4,6 @@
 #include "transfer/module.h"
 
 
-extern const struct command cmd_receive;
-
 struct receive_options {
     const char *listen, *folder, *token_file, *certificate, *key;
     uint64_t max_bytes;

@@ -29,8 +29,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern const struct command cmd_record;
-
 enum { MAX_LEVEL = 19 }; // maximum level of zstd
 
 // Default size and duration of an uploaded segment, if --segment is not given.

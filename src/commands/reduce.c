@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_reduce;
-
 struct reduce_options {
     const char *output, *command, *allocator;
     struct option_list keep;

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-extern const struct command cmd_replay;
-
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",

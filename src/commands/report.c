@@ -15,8 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern const struct command cmd_report;
-
 struct report_options {
     const char *output;
     bool force, diff, open, pool, across_machines;

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_slice;
-
 struct slice_cli_options {
     const char *output, *from, *to, *threads;
     uint64_t level;

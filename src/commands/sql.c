@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern const struct command cmd_sql;
-
 struct sql_options {
     bool json, csv, csv_safe, tables;
     uint64_t max_memory_bytes, timeout_s;

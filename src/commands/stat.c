@@ -26,8 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct command cmd_stat;
-
 enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE, STAT_BY_POOL };
 enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF, STAT_SPEEDSCOPE, STAT_FIREFOX };
 

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct command cmd_symbolize;
-
 struct symbolize_options {
     const char *output;
     const char *debug_dirs;

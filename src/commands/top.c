@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern const struct command cmd_top;
-
 enum {
     // Interval between polls of the file; longer than the recorder needs for a batch.
     TICK_NS = 100000000,

@@ -5,8 +5,6 @@
 
 #include <stdio.h>
 
-extern const struct command cmd_trace_run;
-
 struct trace_run_options {
     struct option_list allocators;
     enum results_touch touch;

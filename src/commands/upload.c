@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-extern const struct command cmd_upload;
-
 struct upload_command {
     const char *token_file;
     const char *s3;
