@@ -212,6 +212,8 @@ static void numbers_come_out_as_they_went_in(void **state)
         assert_string_equal(text, want);
         const char *at = text;
         assert_true(text_parse_number(&at, &got) && got == v && *at == '\n');
+        at = text;
+        assert_true(text_parse_long_number(&at, &got) && got == v && *at == '\n');
         strcpy(text_hex(TEXT_PUT(text, "0x"), v), "\n");
         snprintf(want, sizeof want, "0x%llx\n", (unsigned long long)v);
         assert_string_equal(text, want);
