@@ -78,9 +78,9 @@ assert means == sorted(means)'
   has "$output" "% of the unused memory"
   has "$output" "  deploy: no variable sets this: the program must call malloc_trim(0) every"
   has "$output" "setting, by RSS at the end"
-  has "$output" "glibc (present)"
+  has "$output" "glibc (current)"
   has "$output" "glibc,MALLOC_ARENA_MAX=1: the workload has one thread"
-  ! grep -q "is the present setting" <<<"$output" || false
+  ! grep -q "is the current setting" <<<"$output" || false
 }
 
 @test "a setting that is an environment variable is printed as one" {
@@ -136,7 +136,7 @@ END
   [ "$status" -eq 0 ]
   has "$output" "the budget is too small to repeat runs: differences are not judged"
   has "$output" "glibc: no time is left (--budget)"
-  has "$output" "late.so (present)"
+  has "$output" "late.so (current)"
   ! grep -q "least" <<<"$output" || false
   ! grep -q "deploy" <<<"$output" || false
 }
@@ -157,7 +157,7 @@ END
   [ "$status" -eq 0 ]
   has "$output" "not tried:"
   grep -q "^  mimalloc: .*malloc.*" <<<"$output"
-  has "$output" "glibc (present)"
+  has "$output" "glibc (current)"
 }
 
 @test "a current setting that fails is an error" {

@@ -98,7 +98,7 @@ static void the_table_is_ordered(void **state)
 
 enum { ROWS = 4, RUNS = ADVISE_MIN_ROUNDS + 1 };
 
-// Results of the present setting and three others.
+// Results of the current setting and three others.
 struct planted {
     struct replay_run runs[ROWS][RUNS];
     struct replay_real real[ROWS][ADVISE_MIN_ROUNDS];
@@ -223,7 +223,7 @@ static void the_headline_agrees_with_the_program(void **state)
     free(p);
 }
 
-// No repeated row is better than the present setting by more than noise, but a row that was not
+// No repeated row is better than the current setting by more than noise, but a row that was not
 // repeated may be better.
 static void a_row_that_was_not_repeated_is_not_named(void **state)
 {

@@ -45,7 +45,7 @@ static const char *reason_to_skip(const struct advise *a, const struct advise_se
     const struct replay_session *session = a->session;
     const char *huge = session->machine.transparent_hugepages;
     if (is_present(a, s))
-        return "is the present setting";
+        return "is the current setting";
     if (s->trim_step && !a->trim_interval)
         return "the workload is too short";
     if (s->needs & ADVISE_NEEDS_THREADS && plan_facts(session->plan)->threads < 2)
@@ -239,7 +239,7 @@ static int make_rows(struct advise *a, struct err *e)
 {
     while (advise_settings[a->n_rows].allocator)
         a->n_rows++;
-    a->n_rows++; // row of the present setting
+    a->n_rows++; // row of the current setting
     a->rows = calloc(a->n_rows, sizeof *a->rows);
     for (size_t i = 1; a->rows && i < a->n_rows; i++)
         a->rows[i].setting = &advise_settings[i - 1];

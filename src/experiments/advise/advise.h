@@ -2,7 +2,7 @@
 //
 // First, each setting in a table is replayed once. This phase uses half of the budget. Each group
 // of settings has a share of this half; unused time passes to the next groups. Then the best
-// settings by each figure are repeated in turn with the present setting. Only the repetitions are
+// settings by each figure are repeated in turn with the current setting. Only the repetitions are
 // compared.
 #ifndef HEAPTAPE_ADVISE_ADVISE_H
 #define HEAPTAPE_ADVISE_ADVISE_H
@@ -42,7 +42,7 @@ struct advise_figure_info {
 extern const struct advise_figure_info advise_figures[ADVISE_FIGURES];
 
 struct advise_row {
-    const struct advise_setting *setting; // NULL for the present setting
+    const struct advise_setting *setting; // NULL for the current setting
     size_t result; // index of the row's result in the session, if the row was tried
     bool tried;
     uint64_t first_ns;         // duration of the first run, including the start of the player
@@ -50,9 +50,9 @@ struct advise_row {
 };
 
 struct advise {
-    struct replay_session *session; // borrowed; result 0 is the present setting
+    struct replay_session *session; // borrowed; result 0 is the current setting
     bool has_run_program;
-    struct advise_row *rows; // the present setting, followed by the settings of the table
+    struct advise_row *rows; // the current setting, followed by the settings of the table
     size_t n_rows;
     uint64_t trim_interval; // number of calls between two TRIM ops of the plan, or 0 if it has none
     uint64_t budget_ns, spent_ns;
@@ -70,8 +70,8 @@ uint64_t advise_trim_interval(uint64_t events);
 
 // Makes the replays that the budget allows. The budget starts at `start_ns` of CLOCK_MONOTONIC. The
 // session must have read its workload, with settings.trim_every set to `trim_interval`. It must
-// have exactly one allocator, the present allocator. If the replay of a setting fails, sets
-// missing_reason of the setting's row. Returns 0, or a negative errno if the present setting cannot
+// have exactly one allocator, the current allocator. If the replay of a setting fails, sets
+// missing_reason of the setting's row. Returns 0, or a negative errno if the current setting cannot
 // be replayed. The caller must release *a before the session, even after an error.
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e);
 void advise_release(struct advise *a);
@@ -80,14 +80,14 @@ void advise_release(struct advise *a);
 // returns the value of its first run. Returns NAN if unknown.
 double advise_value(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 
-// Returns the ratio to the present setting, with an interval if the row was repeated.
+// Returns the ratio to the current setting, with an interval if the row was repeated.
 struct measure_ratio advise_ratio(const struct advise *a, const struct advise_row *r,
                                   enum advise_figure figure);
 
-// Returns -1 if the row is below the present setting by more than noise, 1 if it is above, and 0
+// Returns -1 if the row is below the current setting by more than noise, 1 if it is above, and 0
 // otherwise. A difference exceeds noise under three conditions: the values of both rows do not
 // overlap, the medians differ by more than the range of either row, and the medians differ by at
-// least 1 % of the present median. With six repetitions, equal settings appear different in one of
+// least 1 % of the current median. With six repetitions, equal settings appear different in one of
 // a thousand cases.
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 int advise_verdict_of(const double *values, size_t n, const double *present, size_t n_present);
@@ -98,13 +98,13 @@ int advise_verdict_of(const double *values, size_t n, const double *present, siz
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
 // Returns the row with the lowest value of a figure, if it is not known whether this row is better
-// than the present setting: the difference is noise, or the row was not repeated. The value must be
-// at least 1 % below the value of `best`, or of the present setting if `best` is NULL. Returns NULL
+// than the current setting: the difference is noise, or the row was not repeated. The value must be
+// at least 1 % below the value of `best`, or of the current setting if `best` is NULL. Returns NULL
 // if there is no such row. `cheap` is as in advise_best.
 const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
                                           bool cheap, const struct advise_row *best);
 
-// Runs the real program ADVISE_MIN_ROUNDS times with the present setting, and as often with each
+// Runs the real program ADVISE_MIN_ROUNDS times with the current setting, and as often with each
 // setting that advise_best returns for a figure. Skips settings without an environment. Returns 0,
 // or an error of replay_real_run.
 int advise_run_program(struct advise *a, char *const argv[], struct err *e);
@@ -118,7 +118,7 @@ int advise_program_verdict(const struct advise *a, const struct advise_row *r,
                            enum replay_real_figure figure);
 
 // Returns false if the program was run with the setting, but its value of the figure was not below
-// the present value by more than noise. Only CPU time and peak RSS are measured in the program.
+// the current value by more than noise. Only CPU time and peak RSS are measured in the program.
 bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
                          enum advise_figure figure);
 
@@ -134,11 +134,11 @@ char *advise_headline(const struct advise *a, const struct advise_row *r, bool c
                       char text[ADVISE_HEADLINE_BYTES]);
 
 // Returns the share of memory that a setting returns to the kernel. The share refers to the bytes
-// outside live blocks that are resident at the end with the present setting. Returns NAN if there
+// outside live blocks that are resident at the end with the current setting. Returns NAN if there
 // are no such bytes.
 double advise_returned_share(const struct advise *a, const struct advise_row *r);
 
-// Sorts the rows that were tried by `figure`, lowest first. The present setting is always the first
+// Sorts the rows that were tried by `figure`, lowest first. The current setting is always the first
 // row. `order` must have space for n_rows rows. Returns the number of rows.
 size_t advise_rank(const struct advise *a, enum advise_figure figure,
                    const struct advise_row **order);

@@ -49,7 +49,7 @@ static void print_table(const struct advise *a, enum advise_figure rank)
             if (has_figure(a, f))
                 print_cell(a, order[i], f);
         }
-        printf(" %s%s\n", cli_text(advise_name(a, order[i], name)), i == 0 ? " (present)" : "");
+        printf(" %s%s\n", cli_text(advise_name(a, order[i], name)), i == 0 ? " (current)" : "");
     }
     free(order);
 }
@@ -176,7 +176,7 @@ static void print_advice(const struct advise *a)
     bool found = print_bests(a, false);
     if (!found)
         printf("\n%s\n",
-               a->rounds ? "no setting tried is better than the present one by more than noise"
+               a->rounds ? "no setting tried is better than the current one by more than noise"
                          : "the budget is too small to repeat runs: differences are not judged");
     for (unsigned f = 0; !found && a->rounds && f < ADVISE_FIGURES; f++)
         print_undecided(a, f, false, NULL);
@@ -189,7 +189,7 @@ static void print_not_tried(const struct advise *a)
     bool begun = false;
     for (size_t i = 1; i < a->n_rows; i++) {
         if (a->rows[i].tried ||
-            strcmp(a->rows[i].missing_reason.text, "is the present setting") == 0)
+            strcmp(a->rows[i].missing_reason.text, "is the current setting") == 0)
             continue;
         printf("%s  %s: %s\n", begun ? "" : "\nnot tried:\n",
                cli_text(advise_name(a, &a->rows[i], name)),
@@ -222,7 +222,7 @@ void advise_print(const struct advise *a, enum advise_figure rank)
     }
     replay_print_workload(a->session);
     printf(
-        "tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the present one\n",
+        "tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the current one\n",
         tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
     printf("live at the end: %s; resident memory above that is unused\n",
            human_bytes(live, plan_facts(a->session->plan)->live_at_end_bytes));
