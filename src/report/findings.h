@@ -9,7 +9,7 @@
 #include "report/json/json_value.h"
 #include "report/verdict.h"
 
-// X(name, act, condition) is called for each finding. `act` is true if a change may pay.
+// X(name, act, condition) is called for each finding. `act` is true if a change may help.
 // tools/generate copies the table into docs/reference/report.md. tests/commands/findings.bats has a
 // positive and a negative case for each row.
 // clang-format off

@@ -1,6 +1,6 @@
 // The verdict on a process explains in one sentence why the memory of the process is resident. It
-// includes the figures behind the sentence and the remedy. The input is a struct of facts, which
-// come from a recording (verdict_facts.h) or from a live process.
+// includes the figures that support the sentence and the remedy. The input is a struct of facts,
+// which come from a recording (verdict_facts.h) or from a live process.
 #ifndef HEAPTAPE_REPORT_VERDICT_H
 #define HEAPTAPE_REPORT_VERDICT_H
 
@@ -107,9 +107,9 @@ struct verdict_facts {
     size_t n_names;
 };
 
-// VERDICTS(X) calls X(name, act, when) for each kind of verdict. `act` is true if a change may pay.
-// tools/generate copies the table into docs/reference/report.md. tests/unit/test_report_verdict.c
-// has a positive and a negative case for each row.
+// VERDICTS(X) calls X(name, act, when) for each kind of verdict. `act` is true if a change may
+// help. tools/generate copies the table into docs/reference/report.md.
+// tests/unit/test_report_verdict.c has a positive and a negative case for each row.
 // clang-format off
 #define VERDICTS(X) \
     X(grows, true, "live bytes grow linearly, by at least 1 MiB") \
@@ -168,7 +168,7 @@ void verdict_facts_init(struct verdict_facts *f);
 // Chooses the kind and writes the sentences.
 void verdict_find(struct verdict *v, const struct verdict_facts *f);
 
-// Writes the member "verdict", with the figures behind the sentences.
+// Writes the member "verdict", with the figures that support the sentences.
 void verdict_json(struct json *j, const struct verdict *v, const struct verdict_facts *f);
 
 // Private. These thresholds and figures are shared by verdict.c and verdict_text.c.

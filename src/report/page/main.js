@@ -32,7 +32,7 @@ function workloadLine(w) {
 
 function findingsSection(items) {
   return !items.length ? null : section('findings', 'Findings', element('ul.findings', null, items.map(findingItem)), element('p.note', null,
-    'Computed from the figures below. Highlighted findings are those where a change may pay. The thresholds are in docs/reference/report.md.'));
+    'Computed from the figures below. Highlighted findings are those where a change may help. The thresholds are in docs/reference/report.md.'));
 }
 
 function diffSection(data) {

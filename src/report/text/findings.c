@@ -33,6 +33,6 @@ void findings_print_some(const struct findings *f, size_t n)
 void findings_print(const struct findings *f)
 {
     if (f->n)
-        cli_table_head("\nfindings (* where a change may pay)");
+        cli_table_head("\nfindings (* where a change may help)");
     findings_print_some(f, f->n);
 }

@@ -4,7 +4,7 @@
 
 #include "report/findings.h"
 
-// Prints a paragraph for each finding. An asterisk marks the findings for which a change may pay.
+// Prints a paragraph for each finding. An asterisk marks the findings for which a change may help.
 void findings_print(const struct findings *f);
 
 // Prints the first `n` paragraphs, without a heading.
