@@ -295,7 +295,7 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
     if (exists && !special && !(flags & OUTPUT_FORCE))
         return err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
     if (is_link && !special)
-        return err_set(e, -ELOOP, "%s: is a symbolic link; give the path of the file itself", path);
+        return err_set(e, -ELOOP, "%s: is a symbolic link; use the path of the file itself", path);
     const char *target = path;
     out->follows = !special;
     out->grows = exists && (flags & OUTPUT_GROWS);
@@ -328,7 +328,7 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
     if (strcmp(path, "-") == 0) {
         out->name = "(stdout)";
         if (isatty(STDOUT_FILENO))
-            return err_set(e, -EINVAL, "(stdout): is a terminal; give -o FILE or redirect");
+            return err_set(e, -EINVAL, "(stdout): is a terminal; use -o FILE or redirect");
         out->fd = STDOUT_FILENO;
         return 0;
     }

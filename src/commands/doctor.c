@@ -184,7 +184,7 @@ static void look_first(struct doctor_watch *w)
     if (add_look(w, FIRST_NS, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (!sample_until(w, w->start_ns + SECOND_NS))
-        die(EXIT_FAILED, "%ld: the process ended while heaptape looked at it", (long)w->pid);
+        die(EXIT_FAILED, "%ld: the process ended while heaptape examined it", (long)w->pid);
     if (add_look(w, LOOK_NS, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
 }

@@ -121,7 +121,7 @@ static const struct option options[] = {
      .shown = "CODEC", .parse = parse_compression, .min = 1, .max = MAX_LEVEL},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop when FILE reaches SIZE",
      offsetof(struct record_options, max_bytes)},
-    {0, "start", OPTION_CHOICE, "now|paused", "now", "start at once, or with 'heaptape ctl'",
+    {0, "start", OPTION_CHOICE, "now|paused", "now", "start immediately, or with 'heaptape ctl'",
      offsetof(struct record_options, start), .group = "What to record"},
     {0, "follow", OPTION_STRING, "all|none|PATTERN", "all", "record these child processes",
      offsetof(struct record_options, follow)},
@@ -190,8 +190,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns true if a recording by --pid ended too early. If `ctl detach` ended the recording, that
-// is early only if --duration was given.
+// Returns true if a recording by --pid ended too early. A recording that `ctl detach` ended is
+// early only if --duration was given.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
@@ -375,7 +375,8 @@ static int run_file(const void *fields, void *settings)
 
 enum { NS_PER_S = 1000000000 };
 
-// A child process that reads the trace from a pipe and writes other files while the program runs.
+// A child process that reads the trace from a pipe while the program runs, and writes its own
+// files.
 struct pipe_reader {
     const char *path;
     const void *settings;
@@ -635,7 +636,7 @@ static void find_library(struct record_settings *s)
     static char library[PATH_MAX];
     if (paths_find("libheaptape.so", library, sizeof library) < 0)
         die(EXIT_RECORD,
-            "libheaptape.so: not found beside the heaptape executable; install it or set HEAPTAPE_LIBEXEC");
+            "libheaptape.so: not found next to the heaptape executable; install it or set HEAPTAPE_LIBEXEC");
     s->library = library;
 }
 

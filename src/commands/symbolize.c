@@ -55,7 +55,7 @@ const struct command cmd_symbolize = {
     .summary = "Store function names in a trace or workload",
     .examples =
         {
-            {"Store the names before sending a recording to somebody",
+            {"Store the names before sending a recording to someone else",
              "heaptape symbolize program.ht"},
             {"Store the names in a copy", "heaptape symbolize -o named.ht program.ht"},
             {"Use debug files of the machine that made the recording",

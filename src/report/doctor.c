@@ -271,7 +271,7 @@ static void note_surroundings(struct doctor *d)
     if (l->state == 'T' || l->state == 't')
         add_note(d, "The process is stopped.");
     if (d->ended)
-        add_note(d, "The process ended after the last look.");
+        add_note(d, "The process ended after the last sample.");
 }
 
 static bool can_ask(const struct look_heap *h)

@@ -280,7 +280,7 @@ static const char *const releases[] = {
     // TCMALLOC_RELEASE_RATE only has an effect while the program frees memory.
     [SOFTWARE_TCMALLOC] =
         "call MallocExtension_ReleaseFreeMemory() after a burst, or start the program with "
-        "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it goes on freeing",
+        "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it continues to free memory",
     [SOFTWARE_MIMALLOC] = "start the program with MIMALLOC_PURGE_DELAY=0 (before version 2.1: "
                           "MIMALLOC_DECOMMIT_DELAY=0), or call mi_collect(true) after a burst",
     [SOFTWARE_OTHER_ALLOCATOR] =

@@ -108,7 +108,7 @@ static void note_address(const struct receive_server *r, int fd)
              r->settings->certificate ? "https" : "http", brackets ? "[" : "", host,
              brackets ? "]" : "", port);
     if (!r->settings->token_file && !is_local(&address))
-        err_note(r->settings->note, "without --token-file, everybody who can connect can upload");
+        err_note(r->settings->note, "without --token-file, anyone who can connect can upload");
     else if (!r->settings->certificate && !is_local(&address))
         err_note(r->settings->note,
                  "without --certificate, tokens and recordings are not encrypted");

@@ -97,9 +97,9 @@ are_refused() {
   wait "$by"
   wait "$recorder" || status=$?
   [ "$status" -eq 1 ]
-  grep -qx "heaptape: process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)" err
+  grep -qx "heaptape: process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued (to continue the recording, attach again)" err
   "$HEAPTAPE" stat --brief t.ht >text
-  grep -qx "process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)" text
+  grep -qx "process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued (to continue the recording, attach again)" text
   "$HEAPTAPE" stat --json t.ht | jq -e '[.findings[].name] | index("stopped_early")'
   "$HEAPTAPE" check -q t.ht
   # Without --duration, the recording lasts until the detach.
@@ -168,8 +168,8 @@ END
   wait "$recorder" || status=$?
   cat err
   [ "$status" -eq 1 ]
-  grep -qx "heaptape: the recording ended early; the program continued (to record on, attach again)" err
-  "$HEAPTAPE" stat --brief t.ht | grep -qx "the recording ended early; the program continued (to record on, attach again)"
+  grep -qx "heaptape: the recording ended early; the program continued (to continue the recording, attach again)" err
+  "$HEAPTAPE" stat --brief t.ht | grep -qx "the recording ended early; the program continued (to continue the recording, attach again)"
   "$HEAPTAPE" stat --json t.ht | jq -e '[.findings[].name] | index("stopped_early")'
   # The remedy.
   "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-

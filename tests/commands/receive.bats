@@ -224,7 +224,7 @@ END
   local address
   echo token >tokens
   for address in 0.0.0.0 ''; do
-    run_receiver 'without --token-file, everybody' --listen "$address:0"
+    run_receiver 'without --token-file, anyone' --listen "$address:0"
     stop_receiver
     run_receiver 'without --certificate, ' --listen "$address:0" --token-file tokens
     stop_receiver

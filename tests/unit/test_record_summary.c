@@ -101,9 +101,9 @@ static const struct gap gaps[] = {
      "incomplete (correct its wild pointer, and record again)"},
     {BALANCE(.ended_early = 1, .ended_by = 34),
      "process 34 ended the recording, as 'heaptape ctl PID detach' does; the program continued (to "
-     "record on, attach again)"},
+     "continue the recording, attach again)"},
     {BALANCE(.ended_early = 1),
-     "the recording ended early; the program continued (to record on, attach again)"},
+     "the recording ended early; the program continued (to continue the recording, attach again)"},
     {BALANCE(.size_limit = 1),
      "the recording stopped at --max-size; the program continued untraced (try --flight or "
      "--segment)"},

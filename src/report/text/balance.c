@@ -172,11 +172,11 @@ static void print_end(const struct balance *p)
         err_note(
             p->how->print,
             "process %" PRIu64
-            " ended the recording, as 'heaptape ctl PID detach' does; the program continued (to record on, attach again)",
+            " ended the recording, as 'heaptape ctl PID detach' does; the program continued (to continue the recording, attach again)",
             b->ended_by);
     else if (b->ended_early)
         p->how->print(
-            "the recording ended early; the program continued (to record on, attach again)");
+            "the recording ended early; the program continued (to continue the recording, attach again)");
     if (b->size_limit)
         p->how->print(
             "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");

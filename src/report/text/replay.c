@@ -140,14 +140,14 @@ static void print_counters(const struct replay_result *r)
     printf("\n");
 }
 
-// The decoder limits a replay if at least 5 % of the time are stalls.
+// The decoder limits a replay if at least 5 % of its time is spent in stalls.
 static const char *limit_text(double stall_share)
 {
-    return stall_share >= 0.05 ? ": decoding limited the replay; give more --memory" : "";
+    return stall_share >= 0.05 ? ": decoding limited the replay; increase --memory" : "";
 }
 
-// From this excess on, a higher peak in the replay is reported. Only threads that run ahead cause a
-// larger excess; sampling causes smaller differences.
+// A higher peak in the replay is reported if the excess is above this. Only threads that run ahead
+// cause such an excess; sampling causes smaller differences.
 #define PEAK_LIVE_TOLERANCE 0.5
 
 static void print_fidelity_live(const struct fidelity_live *l)
