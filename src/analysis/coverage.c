@@ -59,7 +59,7 @@ static const char *outermost_path(const struct workload_sites *sites,
 }
 
 // Returns true if the stack begins in the dynamic loader, as in library constructors.
-static bool is_of_loader(const struct workload_sites *sites, const struct workload_site *site)
+static bool begins_in_loader(const struct workload_sites *sites, const struct workload_site *site)
 {
     const char *name = strrchr(outermost_path(sites, site), '/');
     return name && (strncmp(name, "/ld-", 4) == 0 || strncmp(name, "/ld.so", 6) == 0);
@@ -161,7 +161,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
         add_bytes(&c->all, &bytes);
         if (reached)
             add_bytes(&c->reached, &bytes);
-        else if (!began && is_of_loader(sites, site))
+        else if (!began && begins_in_loader(sites, site))
             add_bytes(&c->loading, &bytes);
         else
             rc = add_to_object(c, outermost_path(sites, site), &bytes);

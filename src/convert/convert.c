@@ -332,7 +332,7 @@ static int process_end(struct converter *c, uint32_t process)
     return process_empty(c, process);
 }
 
-static int show_so_far(struct converter *c)
+static int call_so_far(struct converter *c)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < c->n_open; i++) {
@@ -394,7 +394,7 @@ static int batch_end(struct converter *c, uint64_t watermark)
         if (rc == 0 && c->options->advanced)
             rc = c->options->advanced(c->options->context, c->limit);
         if (rc > 0)
-            rc = show_so_far(c);
+            rc = call_so_far(c);
     } while (rc == 0 && c->limit < until);
     return rc;
 }

@@ -155,7 +155,7 @@ static bool is_kept(const struct json_value *r)
     return peak > 0 && figure(r, "rss_after_free_bytes") >= KEPT_SHARE * peak;
 }
 
-static const struct json_value *first_that(const struct findings_input *in, condition *is_listed)
+static const struct json_value *find_result(const struct findings_input *in, condition *is_listed)
 {
     for (size_t i = 0; i < in->n_results; i++) {
         if (is_listed(in->results[i]))
@@ -202,7 +202,7 @@ static void say_kept(struct findings_item *f, const struct json_value *r)
 
 bool findings_fragmentation(const struct findings_input *in, struct findings_item *f)
 {
-    if (!first_that(in, is_fragmented))
+    if (!find_result(in, is_fragmented))
         return false;
     findings_say(f, "Peak RSS divided by peak live bytes: ");
     say_each(in, f, is_fragmented, say_ratio);
@@ -212,7 +212,7 @@ bool findings_fragmentation(const struct findings_input *in, struct findings_ite
 
 bool findings_below_live(const struct findings_input *in, struct findings_item *f)
 {
-    if (!first_that(in, is_below))
+    if (!find_result(in, is_below))
         return false;
     findings_say(
         f,
@@ -224,7 +224,7 @@ bool findings_below_live(const struct findings_input *in, struct findings_item *
 
 bool findings_below_live_cleared(const struct findings_input *in, struct findings_item *f)
 {
-    if (!first_that(in, is_below) || !first_that(in, is_not_below))
+    if (!find_result(in, is_below) || !find_result(in, is_not_below))
         return false;
     findings_say(
         f,
@@ -246,7 +246,7 @@ static bool shows_recorded(const struct json_value *r)
 // there is no such result.
 static const struct json_value *recorded_result(const struct findings_input *in, bool more)
 {
-    const struct json_value *r = first_that(in, shows_recorded);
+    const struct json_value *r = find_result(in, shows_recorded);
     double live = figure(r, "peak_rss_bytes") / figure(r, "peak_fragmentation");
     return r && (figure(r, "fidelity.rss.recorded_peak_bytes") >= BELOW * live) == more ? r : NULL;
 }
@@ -298,7 +298,7 @@ bool findings_recorded_more_unmapped(const struct findings_input *in, struct fin
 
 bool findings_kept(const struct findings_input *in, struct findings_item *f)
 {
-    if (!first_that(in, is_kept))
+    if (!find_result(in, is_kept))
         return false;
     findings_say(f, "Share of the peak RSS that remains after all blocks are freed: ");
     say_each(in, f, is_kept, say_kept);
@@ -314,7 +314,7 @@ static bool knows_program(const struct json_value *r)
 // Uses the lower bound of the time in calls.
 bool findings_calls_matter(const struct findings_input *in, struct findings_item *f)
 {
-    const struct json_value *r = first_that(in, knows_program);
+    const struct json_value *r = find_result(in, knows_program);
     double part = figure(r, "fidelity.program.calls_share");
     char percent[32], t[2][32];
     if (!r || part < CALLS_SHARE)
@@ -331,7 +331,7 @@ bool findings_calls_matter(const struct findings_input *in, struct findings_item
 // are warm in a replay.
 bool findings_calls_hardly_matter(const struct findings_input *in, struct findings_item *f)
 {
-    const struct json_value *r = first_that(in, knows_program);
+    const struct json_value *r = find_result(in, knows_program);
     double part = figure(r, "fidelity.program.calls_max_share");
     char percent[32], t[32];
     if (!r || !(part < CALLS_SHARE))

@@ -171,7 +171,7 @@ static void join_granules(struct unexplained_candidate *c)
     c->n = n;
 }
 
-// Removes the processes that cannot reach the limits, and makes the granules of the others.
+// Removes the processes that cannot reach the limits, and finds the granules of the others.
 static int choose_candidates(struct unexplained_search *s)
 {
     size_t n = 0;
@@ -271,8 +271,8 @@ static bool has_gaps(const struct trace_process *p)
 
 // Returns true if the process had executed another program, or may have, when its map was read. On
 // a busy machine, the recorder may read the map before it finds the new program.
-static bool is_of_successor(const struct trace_reader *r, const struct trace_process *p,
-                            const struct unexplained_candidate *c)
+static bool may_be_successor(const struct trace_reader *r, const struct trace_process *p,
+                             const struct unexplained_candidate *c)
 {
     bool found = false;
     for (size_t i = 0; i < r->unrecorded.n; i++)
@@ -310,7 +310,7 @@ static int list_processes(struct unexplained *u, const struct unexplained_search
             c->process < s->file->reader.n_processes ? s->file->reader.processes[c->process] : NULL;
         bool is_growth = p && (p->attached || p->recorded_from);
         uint64_t bytes = sum_unexplained(c, is_growth);
-        if (p && !has_gaps(p) && !is_of_successor(&s->file->reader, p, c) &&
+        if (p && !has_gaps(p) && !may_be_successor(&s->file->reader, p, c) &&
             reaches_limits(bytes, c->most.rss_bytes))
             u->items[u->n++] =
                 (struct unexplained_process){c->process, bytes, c->most.rss_bytes, is_growth};
