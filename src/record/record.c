@@ -39,8 +39,8 @@ enum {
 };
 #define BATCH_NS       MS(20)  // a batch is also written when it reaches this age
 #define SMALL_BATCH_NS MS(100) // the same for a batch of fewer than SMALL_BATCH_WORDS
-#define SAMPLE_NS      MS(10)  // between RSS samples of each process
-#define CHECK_NS       MS(2)   // between checks for ended processes
+#define SAMPLE_NS      MS(10)  // interval between RSS samples of each process
+#define CHECK_NS       MS(2)   // interval between checks for ended processes
 #define BACKUP_NAP     400000u // ns
 #define CALM_NS        MS(50)  // interval between drains while no chunks fill up
 #define IDLE_NS        MS(20) // sleep while few chunks fill up; it limits the delay of published events
@@ -50,8 +50,8 @@ enum {
 // Sleep while many chunks fill up, because some processes cannot make the system call that wakes
 // the recorder.
 #define BUSY_NS      MS(1)
-#define SURVIVORS_NS MS(50)  // between searches for processes without a spool
-#define REFUSED_NS   MS(200) // between checks of spools that could not be mapped
+#define SURVIVORS_NS MS(50)  // interval between searches for processes without a spool
+#define REFUSED_NS   MS(200) // interval between checks of spools that could not be mapped
 
 struct ended_process {
     struct trace_process facts;

@@ -188,7 +188,7 @@ void unwind_memory_init(struct unwind_memory *m)
     m->age = atomic_load_explicit(&unwind_age, memory_order_acquire);
     m->generation = atomic_load_explicit(&unwind_generation, memory_order_relaxed);
     m->path[0].site = m->generation;
-    // words[0] is a sentinel: its word differs from the word at its address.
+    // words[0] is a sentinel that never matches: its word differs from the word at its address.
     m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0};
     // `nobody` is never the caller, because the word below its sp differs from its pc.
     struct unwind_frame *nobody = &m->frames[UNWIND_FRAMES];

@@ -122,8 +122,8 @@ static void print_program(const struct advise *a, const struct advise_row *r)
     }
 }
 
-// Prints the figures for which the setting is named. If the program was run and confirms none of
-// them, prints that instead.
+// Prints the setting and the figures in which it is the best. If the program was run and confirms
+// none of these figures, prints that instead.
 static void print_headline(const struct advise *a, const struct advise_row *r, bool cheap)
 {
     char name[ADVISE_NAME_BYTES], headline[ADVISE_HEADLINE_BYTES];

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    FAST_NS = 25,    // in ns per word: a program that writes faster needs fast compression
-    LEISURE_NS = 50, // in ns per word: a program that writes slower no longer needs it
+    FAST_NS = 25,    // ns per word; if the program writes faster, compression is fast
+    LEISURE_NS = 50, // ns per word; if the program writes slower, compression is normal again
 };
 
 struct encoder {

@@ -215,7 +215,7 @@ static uint64_t choose_limit(void *context, uint64_t until)
     uint64_t pending = sum_of(s, add_pending);
     if (pending <= left / WORD_BYTES || convert_passed(s->converter) >= until)
         return until;
-    // Compression reduces the size of a word.
+    // The trace is compressed, so a word takes less space than WORD_BYTES.
     uint64_t words = s->part.snapshot.words, room = left / WORD_BYTES;
     if (new_bytes > least && words > room)
         room = (uint64_t)((double)left * (double)words / (double)new_bytes);
