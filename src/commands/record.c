@@ -290,7 +290,7 @@ static int run_collect(const void *fields, void *settings)
     record_summary_print(o->verbose, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    coverage_note(path, o->verbose);
+    coverage_note(path, r.events, o->verbose);
     return EXIT_DONE;
 }
 
@@ -316,7 +316,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     record_restore_signals(); // the notes read the trace again, which may take long
     unseen_note(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
     if (s->stacks.depth && r.events)
-        coverage_note(path, o->verbose);
+        coverage_note(path, r.events, o->verbose);
     trace_unrecorded_release(&r.unrecorded);
     return code;
 }

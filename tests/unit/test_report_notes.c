@@ -36,7 +36,12 @@ static const char *note_of(void (*print)(const char *path), const char *path)
 
 static void note_coverage(const char *path)
 {
-    coverage_note(path, false);
+    coverage_note(path, 5000000, false);
+}
+
+static void note_long_coverage(const char *path)
+{
+    coverage_note(path, 5000001, false);
 }
 
 static void note_unseen(const char *path)
@@ -61,9 +66,10 @@ static void test_a_large_trace_is_not_read_again(void **state)
     make_file(path, LIMIT + 1);
     snprintf(
         expected, sizeof expected,
-        "heaptape: run 'heaptape stat -v %s' for the coverage of stacks: the trace exceeds 256 MiB\n",
+        "heaptape: run 'heaptape stat -v %s' for the coverage of stacks: the trace has more than "
+        "5 million events\n",
         path);
-    assert_string_equal(note_of(note_coverage, path), expected);
+    assert_string_equal(note_of(note_long_coverage, path), expected);
     assert_string_equal(note_of(note_unseen, path), "");
     unlink(path);
 }

@@ -13,9 +13,9 @@ enum {
     TOP_OBJECTS = 8,
     NOTED_OBJECTS = 3,
     NOTED_PERMILLE = 10, // smaller gaps are not reported
-    // Larger traces are not read again after a recording. Reading 256 MiB takes about three seconds
-    // of CPU time (40 M events/s of 2 to 3 bytes each).
-    MAX_NOTED_BYTES = 256 << 20,
+    // Longer traces are not read again after a recording. An event takes about 0.1 µs of CPU time,
+    // as much as its recording with stacks.
+    MAX_NOTED_EVENTS = 5000000,
 };
 
 static void print_share(const char *what, uint64_t reached, uint64_t all)
@@ -126,16 +126,18 @@ static void note_gaps(const struct coverage *c, const char *path)
          c->n_objects > NOTED_OBJECTS ? " and others" : "", path);
 }
 
-void coverage_note(const char *path, bool verbose)
+void coverage_note(const char *path, uint64_t events, bool verbose)
 {
     struct stat st;
     struct file_stat s;
     struct err e = {0};
     if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return;
-    if (st.st_size > MAX_NOTED_BYTES) {
-        note("run 'heaptape stat -v %s' for the coverage of stacks: the trace exceeds 256 MiB",
-             path);
+    if (events > MAX_NOTED_EVENTS) {
+        note(
+            "run 'heaptape stat -v %s' for the coverage of stacks: the trace has more than 5 million "
+            "events",
+            path);
         return;
     }
     if (file_stat(&s, path, FILE_STAT_SITES, watch_begin("stacks"), &e) < 0) {
