@@ -321,17 +321,27 @@ static void split_hot_heads(struct columns *c, struct columns_block *b, const ui
     b->n_changes += keep_changes(tags, changes, n);
 }
 
-// Appends the tag of a record, and the change of its stamp if the record is stamped.
-static inline void split_head(struct columns *c, struct columns_block *b, uint64_t word,
-                              bool stamped)
+// Like split_hot_heads, but for records with any tag. `stamped` has the tags with stamps as a bit
+// set.
+static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
+                        uint32_t stamped)
 {
-    struct buf *tags = &c->column[COLUMN_TAG];
-    uint16_t stamp = stamped ? stamp_of(word) : c->stamp, change = change_of(stamp, c->stamp);
-    tags->data[tags->size++] = codec_tag_of(word) | (change ? TAG_CHANGED : 0);
-    b->changes[b->n_changes] = change;
-    b->n_changes += change != 0;
-    b->records++;
-    c->stamp = stamp;
+    uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
+    uint16_t *restrict changes = b->changes, before = c->stamp;
+    uint32_t n_changes = b->n_changes;
+    for (uint32_t i = 0; i < n; i++) {
+        unsigned tag = codec_tag_of(w[i]);
+        uint16_t stamp = stamped >> tag & 1 ? stamp_of(w[i]) : before,
+                 change = change_of(stamp, before);
+        tags[i] = (uint8_t)(tag | (change ? TAG_CHANGED : 0));
+        changes[n_changes] = change;
+        n_changes += change != 0;
+        before = stamp;
+    }
+    c->stamp = before;
+    c->column[COLUMN_TAG].size += n;
+    b->records += n;
+    b->n_changes = n_changes;
 }
 
 // Appends groups of hot records. Stops before the first other record, or when the block is full or
@@ -391,8 +401,7 @@ static uint32_t split_frequent(struct columns *c, struct columns_block *b, const
         words += k->word_bytes;
         events += k->counts;
     }
-    for (uint32_t at = 0; at < i; at++)
-        split_head(c, b, w[at], c->hot >> codec_tag_of(w[at]) & 1);
+    split_heads(c, b, w, i, c->hot);
     b->n_sized = (uint32_t)(to_sized - b->sized);
     b->n_plain = (uint32_t)(to_plain - b->plain);
     column->size = (size_t)(words - column->data);
@@ -419,7 +428,7 @@ static uint32_t split_records(struct columns *c, struct columns_block *b, const 
         *more = words != 0;
         if (words == 0)
             break;
-        split_head(c, b, w[i], form == COLUMNS_LONG);
+        split_heads(c, b, w + i, 1, 1u << CODEC_TAG_LONG);
         i += words;
     }
     return i;
