@@ -247,6 +247,15 @@ static void note_heap(struct doctor *d)
                  human_bytes(b, h->read_bytes + l->owners[LOOK_UNREAD]));
 }
 
+// Adds a note about the requirements of the recording that the answer suggests.
+static void note_names(struct doctor *d)
+{
+    const struct software_runtime *r = d->last.runtime;
+    if (r && r->names && d->verdict.kind == VERDICT_KIND_grows)
+        add_note(d, "To see functions of %s in the call stacks of a recording, %s.", r->name,
+                 r->names);
+}
+
 static void note_surroundings(struct doctor *d)
 {
     char a[32], b[32], c[32];
@@ -370,6 +379,7 @@ void doctor_judge(struct doctor *d)
     set_title(d);
     verdict_find(&d->verdict, &d->facts);
     note_heap(d);
+    note_names(d);
     note_surroundings(d);
     set_next(d);
 }

@@ -540,30 +540,23 @@ static bool find_short_stacks(const struct findings_input *in, struct findings_i
 static bool find_unnamed_code(const struct findings_input *in, struct findings_item *f)
 {
     static const struct {
-        const char *name, *functions, *advice;
+        const char *program, *functions;
     } runtimes[] = {
-        [COVERAGE_PYTHON] =
-            {"Python", "a function of the Python program",
-             "Record 'python3 -X perf' (Python 3.12 and later) to see the functions "
-             "of the program, and set PYTHONMALLOC=malloc to record small objects."},
-        [COVERAGE_NODE] = {"Node.js", "a JavaScript function",
-                           "Record 'node --perf-basic-prof --interpreted-frames-native-stack' to "
-                           "see JavaScript functions."},
-        [COVERAGE_JAVA] = {"Java", "a Java method",
-                           "To see Java methods, start the JVM with -XX:+PreserveFramePointer, and "
-                           "have it write /tmp/perf-PID.map before the recording ends: 'jcmd PID "
-                           "Compiler.perfmap' (JDK 17 and later) or perf-map-agent."},
+        [COVERAGE_PYTHON] = {"python", "a function of the Python program"},
+        [COVERAGE_NODE] = {"node", "a JavaScript function"},
+        [COVERAGE_JAVA] = {"java", "a Java method"},
     };
     char percent[32];
     for (unsigned i = 0; i < COVERAGE_RUNTIMES; i++) {
+        const struct software_runtime *of = software_runtime_of(runtimes[i].program);
         double part = in->stat->interpreted_bytes[i] / in->stat->covered_bytes;
         if (!(part >= UNNAMED_SHARE) || !(in->stat->named_bytes[i] == 0))
             continue;
         findings_say(f,
                      "%s of the allocated bytes are allocated below functions of %s, and no call "
                      "stack has %s.",
-                     findings_percent(percent, part), runtimes[i].name, runtimes[i].functions);
-        findings_advise(f, "%s", runtimes[i].advice);
+                     findings_percent(percent, part), of->name, runtimes[i].functions);
+        findings_advise(f, "To see these functions, %s.", of->names);
         return true;
     }
     return false;

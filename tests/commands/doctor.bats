@@ -292,7 +292,8 @@ PY
   heaptape doctor --json -- python3 grows.py
   [ "$status" -eq 0 ]
   holds '.notes | length == 1'
-  has "$(json '.notes[0]')" "no call stack has a function of the Python program. Record 'python3 -X perf'"
+  has "$(json '.notes[0]')" "no call stack has a function of the Python program. To see these functions, record 'python3 -X perf'"
+  has "$(json '.notes[0]')" "Before Python 3.12, find the lines with tracemalloc"
 }
 
 @test "doctor: the parts add up to RSS" {

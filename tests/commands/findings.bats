@@ -640,7 +640,7 @@ malloc(${2:-6000}, 5), malloc($((10000 - ${2:-6000})), 6)"
   interpreted /usr/bin/python3.12
   said unnamed_code
   has "$output" "60 % of the allocated bytes are allocated below functions of Python, and no call stack has a function of the Python program."
-  has "$output" "Record 'python3 -X perf' (Python 3.12 and later)"
+  has "$output" "record 'python3 -X perf' (Python 3.12 and later)"
   has "$output" "PYTHONMALLOC=malloc"
   [ "$(jq -c .stack_coverage.interpreted stat.json)" = '{"python":{"allocated_bytes":6000,"named_bytes":0}}' ]
   interpreted /usr/lib/libnode.so.108

@@ -162,12 +162,15 @@ static void test_statistics(void **state)
 }
 
 // Judges 20 looks, 1 s apart. `mib` and `cpu_s` are the live bytes and the CPU time after s seconds.
+static const struct software_runtime *runtime;
+
 static enum verdict_kind judge_growth(double (*mib)(double s), double (*cpu_s)(double s))
 {
     doctor_release(&d);
     for (unsigned i = 0; i < 20; i++) {
         struct look l = make_look();
         l.time_ns += i * 1000000000ull;
+        l.runtime = runtime;
         l.cpu_ns = (uint64_t)(1e9 * (1 + cpu_s(i)));
         // The noise of a busy machine.
         l.heap.live_bytes = l.owners[LOOK_LIVE] = l.rss_bytes =
@@ -200,9 +203,25 @@ static void test_cpu_time(void **state)
     assert_int_equal(judge_growth(line, line), VERDICT_KIND_grows);
     assert_non_null(strstr(d.title, ", watched for 19 s"));
     assert_int_equal(judge_growth(filling, line), VERDICT_KIND_fills);
+    assert_int_equal(d.n_notes, 0);
     // A cache that gets more and more CPU time, and a leak that gets less and less.
     assert_int_equal(judge_growth(line, cpu_of_cache), VERDICT_KIND_unclear);
     assert_int_equal(judge_growth(filling, filling), VERDICT_KIND_unclear);
+}
+
+// Before the user records a process that grows, the answer names the options of its runtime.
+static void test_names(void **state)
+{
+    (void)state;
+    runtime = software_runtime_of("/usr/bin/python3.11");
+    assert_int_equal(judge_growth(line, line), VERDICT_KIND_grows);
+    assert_true(has_note("To see functions of Python in the call stacks of a recording, record"));
+    assert_int_equal(judge_growth(filling, line), VERDICT_KIND_fills);
+    assert_int_equal(d.n_notes, 0);
+    runtime = software_runtime_of("/usr/bin/ruby");
+    assert_int_equal(judge_growth(line, line), VERDICT_KIND_grows);
+    assert_int_equal(d.n_notes, 0);
+    runtime = NULL;
 }
 
 static void test_runtime(void **state)
@@ -234,8 +253,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nothing_to_note), cmocka_unit_test(test_children),
     cmocka_unit_test(test_group),           cmocka_unit_test(test_corrupt),
     cmocka_unit_test(test_unread),          cmocka_unit_test(test_cpu_time),
-    cmocka_unit_test(test_runtime),         cmocka_unit_test(test_state),
-    cmocka_unit_test(test_statistics),
+    cmocka_unit_test(test_names),           cmocka_unit_test(test_runtime),
+    cmocka_unit_test(test_state),           cmocka_unit_test(test_statistics),
 };
 
 UNIT_MAIN(tests)

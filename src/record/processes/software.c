@@ -16,23 +16,29 @@ const struct software_allocator_info software_allocators[SOFTWARE_ALLOCATORS] = 
 
 const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES] = {
     // No base name begins with '/', so no executable has the name of this row.
-    {"Go", "/", NULL, true, "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT"},
+    {"Go", "/", NULL, true, "see GODEBUG=gctrace=1, and limit the heap with GOMEMLIMIT", NULL},
     {"Java", "java", "libjvm.so", true,
      "see its size with 'jcmd PID GC.heap_info' and the classes that fill it with 'jcmd PID "
-     "GC.class_histogram', and limit it with -Xmx"},
+     "GC.class_histogram', and limit it with -Xmx",
+     "start the JVM with -XX:+PreserveFramePointer, and have it write /tmp/perf-PID.map before the "
+     "recording ends: 'jcmd PID Compiler.perfmap' (JDK 17 and later) or perf-map-agent"},
     {"Node.js", "node", "libnode.so", true,
      "write a heap snapshot (--heapsnapshot-signal=SIGUSR2), and limit the heap with "
-     "--max-old-space-size"},
+     "--max-old-space-size",
+     "record 'node --perf-basic-prof --interpreted-frames-native-stack'"},
     {"Python", "python", "libpython", false,
      "call sys._debugmallocstats() to see how much of it is free, find the lines that allocate with "
-     "tracemalloc, or record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc"},
-    {".NET", "dotnet", "libcoreclr.so", true, "see 'dotnet-gcdump collect -p PID'"},
-    {"Ruby", "ruby", "libruby", true, "see GC.stat"},
+     "tracemalloc, or record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc",
+     "record 'python3 -X perf' (Python 3.12 and later), and set PYTHONMALLOC=malloc to record small "
+     "objects. Before Python 3.12, find the lines with tracemalloc instead: set "
+     "PYTHONTRACEMALLOC=5, and compare two snapshots (tracemalloc.Snapshot.compare_to)"},
+    {".NET", "dotnet", "libcoreclr.so", true, "see 'dotnet-gcdump collect -p PID'", NULL},
+    {"Ruby", "ruby", "libruby", true, "see GC.stat", NULL},
     {"PHP", "php", NULL, false,
-     "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc"},
-    {"Erlang", "beam.smp", NULL, true, "see erlang:memory()"},
-    {"Julia", "julia", NULL, true,
-     "see Base.summarysize, and limit the heap with --heap-size-hint"},
+     "record with USE_ZEND_ALLOC=0, so that its blocks are blocks of malloc", NULL},
+    {"Erlang", "beam.smp", NULL, true, "see erlang:memory()", NULL},
+    {"Julia", "julia", NULL, true, "see Base.summarysize, and limit the heap with --heap-size-hint",
+     NULL},
 };
 
 static bool starts_with(const char *text, const char *start)

@@ -33,6 +33,8 @@ struct software_runtime {
     const char *library; // start of the name of a library of the runtime, or NULL
     bool collects;       // the objects are freed by a garbage collector alone
     const char *remedy;  // how to examine or limit the heap of the runtime
+    // How to make call stacks contain the functions of the program; NULL if unknown.
+    const char *names;
 };
 
 enum { SOFTWARE_RUNTIMES = 9 };
