@@ -100,7 +100,7 @@ static void test_shapes(void **unused)
         {leak, 0, GROWTH_LINEAR},
         {leak, 4e5, GROWTH_LINEAR},
         {leak_after_start, 1e5, GROWTH_IRREGULAR}, // the time after the start is too short
-        {bent_leak, 0, GROWTH_IRREGULAR}, // not a cache: the limit is too uncertain
+        {bent_leak, 0, GROWTH_IRREGULAR},          // not a cache: the limit is too uncertain
         {stairs, 1e5, GROWTH_LINEAR},
         {cache, 0, GROWTH_SATURATING},
         {cache, 4e5, GROWTH_SATURATING},
