@@ -288,12 +288,14 @@ static void wrappers_by_name(void **state)
 // A call path omits wrappers at its start and the start of the program, and counts recursion.
 static void paths(void **state)
 {
-    static const char *const expected[] = {"keep (prog) < load_0 (a.c:1) < main (prog)",
-                                           "load_3 (prog) < main (prog)",
-                                           "walk (prog) ×4 < main (prog)",
-                                           "a (prog) ×2 < b (prog) ×2 < main (prog)",
-                                           "main (prog)",
-                                           "_start (prog)"};
+    static const char *const expected[] = {
+        "keep (prog) < load_0 (a.c:1) < main (prog)",
+        "load_3 (prog) < main (prog)",
+        "walk (prog) ×4 < main (prog)",
+        "a (prog) ×2 < b (prog) ×2 < main (prog)",
+        "copy (prog) < list (prog) ×3 < node (prog) < plan (prog)",
+        "main (prog)",
+        "_start (prog)"};
     char text[STACK_PATH_BYTES], words[64];
     struct stacks s;
     (void)state;
@@ -302,6 +304,7 @@ static void paths(void **state)
     add_stack(&s, "get load_3 main _start");
     add_stack(&s, "walk walk walk walk main");
     add_stack(&s, "a b a b main");
+    add_stack(&s, "copy list node list query node list node plan prepare main");
     add_stack(&s, "main _start");
     add_stack(&s, "_start");
     for (unsigned i = 0; i < 8; i++) {

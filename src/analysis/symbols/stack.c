@@ -202,6 +202,25 @@ static bool is_start(const struct symbol *s)
     return strcmp(s->function, "_start") == 0 || strncmp(s->function, libc, sizeof libc - 1) == 0;
 }
 
+// Returns the number of functions up to the outermost call of one of the first `period` functions,
+// of which `least` functions are known to be part of the recursion.
+static size_t find_outermost(const struct symbol *functions, size_t n, size_t period, size_t least)
+{
+    for (size_t i = least; i < n; i++) {
+        for (size_t k = 0; k < period; k++)
+            least = strcmp(functions[i].function, functions[k].function) == 0 ? i + 1 : least;
+    }
+    return least;
+}
+
+static size_t count_calls(const struct symbol *functions, size_t n)
+{
+    size_t calls = 0;
+    for (size_t i = 0; i < n; i++)
+        calls += strcmp(functions[i].function, functions[0].function) == 0;
+    return calls;
+}
+
 void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t number,
                 char text[STACK_PATH_BYTES])
 {
@@ -209,16 +228,18 @@ void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t 
     unsigned shown = 0;
     bool is_read = stack_read(&stack, s, sites, number) == 0;
     text[0] = 0;
-    for (size_t i = stack.shown, period, repeats;
-         is_read && i < stack.n && shown < PATH_FUNCTIONS &&
-         (!shown || !is_start(&stack.functions[i]));
-         i += period * repeats) {
-        repeats = stack_repeats(stack.functions + i, stack.n - i, &period);
-        for (size_t k = i; k < i + period && shown < PATH_FUNCTIONS; k++) {
-            if (shown && stack.functions[k].library)
+    for (size_t i = stack.shown, period, length; is_read && i < stack.n && shown < PATH_FUNCTIONS &&
+                                                 (!text[0] || !is_start(&stack.functions[i]));
+         i += length) {
+        const struct symbol *f = stack.functions + i;
+        size_t repeats = stack_repeats(f, stack.n - i, &period);
+        length = find_outermost(f, stack.n - i, period, period * repeats);
+        for (size_t k = 0; k < period; k++) {
+            if (text[0] && f[k].library)
                 continue;
-            append_function(text, &stack.functions[k], repeats);
-            shown++;
+            append_function(text, &f[k], count_calls(f + k, length - k));
+            // The caller of a recursion tells more than the functions of the recursion.
+            shown += length == period;
         }
     }
     stack_release(&stack);
