@@ -67,6 +67,7 @@ static const struct tlv_row end_rows[] = {
     {TRACE_F_MALLOC_SYSTEM_BYTES, TLV_NUMBER, PROCESS(malloc_system_bytes),
      PROCESS(malloc_system_bytes)},
     {TRACE_F_PEAK_RSS_BYTES, TLV_NUMBER, PROCESS(peak_rss_bytes), PROCESS(peak_rss_bytes)},
+    {TRACE_F_CXX_BYTES, TLV_NUMBER, PROCESS(cxx_bytes), PROCESS(cxx_bytes)},
     {TRACE_F_RECORDING_GROWTH_BYTES, TLV_NUMBER, PROCESS(recording_growth_bytes),
      PROCESS(recording_growth_bytes)},
     {TRACE_F_RECORDED_FROM, TLV_NUMBER, PROCESS(recorded_from), PROCESS(recorded_to)},

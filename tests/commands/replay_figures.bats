@@ -230,6 +230,19 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
   fi
 }
 
+@test "the C++ library of a program is known without a map of the program's pages" {
+  jemalloc=$("$HEAPTAPE" allocators | grep -o '/[^ ]*libjemalloc[^ ]*') || skip "no jemalloc"
+  ldd "$jemalloc" | grep -q libstdc++ || skip "jemalloc without C++"
+  for library in libc.so.6 libstdc++.so.6; do
+    LD_PRELOAD=$library "$HEAPTAPE" record -q --no-pages -o t.ht -- perl -e 'select undef, undef, undef, 1'
+    "$HEAPTAPE" convert -q -f -o t.htw t.ht
+    "$HEAPTAPE" replay -q -r 1 --no-latency --json -a jemalloc t.htw | jq .library_bytes >$library.bytes
+    rm t.ht
+  done
+  bytes=($(cat libc.so.6.bytes libstdc++.so.6.bytes))
+  expect "${bytes[*]}" [ $((bytes[0] - bytes[1])) -gt 300000 ]
+}
+
 @test "recorded pace, and N times that" {
   make_workload paced 3 50
   # A busy machine may delay a call, and all calls after it. Repeat the replay if the machine delayed

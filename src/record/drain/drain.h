@@ -99,6 +99,7 @@ struct drain_spool {
     // drain_resident_bytes() at peak_rss_bytes, when the last page map began, and when the last
     // complete page map began, or 0.
     uint64_t peak_spool_bytes, begun_spool_bytes, mapped_spool_bytes;
+    uint64_t cxx_bytes;      // mapped bytes of the C++ library, or 0 if there is none or a page map
     struct buf thread_names; // payload of TRACE_F_THREAD_NAMES
     struct proc_due pages_due;
     struct code_names code; // names of JIT-compiled code

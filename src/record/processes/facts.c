@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/build_id.h"
 #include "capture/spool/control.h"
+#include "record/processes/pages.h"
 #include "record/processes/proc_file.h"
 #include "trace/codec.h"
 
@@ -187,6 +188,22 @@ void facts_update_peak(struct drain_spool *s)
     s->peak_spool_bytes = drain_resident_bytes(s);
 }
 
+void facts_update_cxx(struct drain_spool *s)
+{
+    char path[64], *line = NULL;
+    unsigned long long start, end;
+    size_t room = 0;
+    snprintf(path, sizeof path, "/proc/%ld/maps", (long)s->visible_pid);
+    FILE *f = s->visible_pid > 0 ? fopen(path, "re") : NULL;
+    while (f && getline(&line, &room, f) > 0) {
+        if (proc_pages_is_cxx_library(line) && sscanf(line, "%llx-%llx", &start, &end) == 2)
+            s->cxx_bytes += end - start;
+    }
+    free(line);
+    if (f)
+        fclose(f);
+}
+
 // Sets the highest RSS: the value that the process reported at exit, or the last sampled value.
 static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
 {
@@ -228,6 +245,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     add_cpu_time(p, s);
     add_early_times(p, s);
     add_peak_rss(p, s);
+    p->cxx_bytes = s->cxx_bytes;
     p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
     p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
     if (h->bypassed_by[0])

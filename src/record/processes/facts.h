@@ -43,6 +43,10 @@ bool facts_memory(struct trace_sample *sample, pid_t pid);
 // /proc/PID/status.
 void facts_update_peak(struct drain_spool *s);
 
+// Reads from /proc/PID/maps the mapped bytes of the C++ library. Call while the process has no page
+// map and the bytes are 0.
+void facts_update_cxx(struct drain_spool *s);
+
 // Like facts_memory, but return the values that the process itself read before its first event and
 // when it ended.
 bool facts_start_memory(struct trace_sample *sample, const struct drain_spool *s);

@@ -126,8 +126,7 @@ static void add_name(struct trace_pages *p, enum trace_memory kind, const char *
     p->names[at] = found;
 }
 
-// Returns true for a file of the C++ library of GCC or LLVM.
-static bool is_cxx_library(const char *path)
+bool proc_pages_is_cxx_library(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash &&
@@ -143,7 +142,7 @@ static int end_mapping(struct pages_reading *r)
         return -ENOMEM;
     if (r->is_named && r->name[0] && rss)
         add_name(r->to, r->mapping.kind, r->name, rss);
-    if (r->mapping.kind == TRACE_MEMORY_FILE && is_cxx_library(r->name))
+    if (r->mapping.kind == TRACE_MEMORY_FILE && proc_pages_is_cxx_library(r->name))
         r->to->cxx_bytes += rss;
     r->to->rss_bytes += rss;
     r->to->swap_bytes += r->mapping.swap_bytes;
