@@ -488,9 +488,9 @@ static void print_program_ratios(const struct replay_session *s)
             "", 100 * program_rest_share(&p),
             s->results[0].n_real ? "" : " (--real measures the program)");
     if (is_any && s->results[0].latency.calls)
-        printf("%-12s not predicted: the latency of calls in the program, whose caches are colder "
-               "than those of the replay\n",
-               "");
+        printf(
+            "%-12s not predicted: the latency of calls in the program, where caches are colder\n",
+            "");
 }
 
 static int name_width(const struct replay_session *s)
