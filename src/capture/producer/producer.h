@@ -71,7 +71,8 @@ struct producer_thread {
     uint32_t live; // 1 if the thread may record; 0 in a fork child
     uint32_t number, tid, parent;
     uint32_t next;   // link in the pool or in the list of ending threads
-    uint32_t ending; // 1 after the last round of the thread's key destructors
+    uint16_t ending; // 1 after the last round of the thread's key destructors
+    uint16_t listed; // 1 if the thread is in the list of ending threads
     union {
         struct { // arguments of pthread_create, until the thread runs
             void *(*start)(void *);
@@ -592,6 +593,10 @@ bool producer_loader_may_be_locked(void);
 // Returns true if the process is recorded and may open files and write to its own code. Returns
 // false in a sandbox, and in an attached process with a seccomp filter.
 bool producer_may_open_files(void);
+
+// Call if another C library may create threads. The destructors of keys do not run at the end of
+// such a thread.
+void producer_watch_threads(void);
 
 // Sets the path of libheaptape.so (copied), and the path of the heaptape executable relative to its
 // directory (borrowed).

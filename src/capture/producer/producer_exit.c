@@ -8,6 +8,11 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+void producer_watch_threads(void)
+{
+    producer_inherited.foreign = true;
+}
+
 static void push_ending(struct producer_process *p, struct producer_thread *t)
 {
     uint32_t top = atomic_load_explicit(&p->ending, memory_order_relaxed);
@@ -15,6 +20,14 @@ static void push_ending(struct producer_process *p, struct producer_thread *t)
         t->next = top;
     while (!atomic_compare_exchange_weak_explicit(&p->ending, &top, t->index + 1,
                                                   memory_order_release, memory_order_relaxed));
+}
+
+void producer_thread_list(struct producer_process *p, struct producer_thread *t)
+{
+    if (t->listed)
+        return;
+    t->listed = 1;
+    push_ending(p, t);
 }
 
 // Returns true if the kernel has removed the thread. Until then, only the thread itself may write
@@ -26,6 +39,8 @@ static bool has_exited(const struct producer_thread *t)
 
 static void finish_thread(struct producer_process *p, struct producer_thread *t)
 {
+    if (!t->ending)
+        producer_stream_force_slow(p, &t->streams[0]); // the time of the last event is unknown
     producer_stream_end(p, t, &t->streams[0]);
     producer_stream_close(p, &t->streams[0]);
     producer_stream_close(p, &t->streams[1]);
@@ -68,7 +83,7 @@ static void on_key_round(void *value)
         t->ending = 1;
         syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);
         producer_stream_force_slow(p, &t->streams[0]);
-        push_ending(p, t);
+        producer_thread_list(p, t);
     }
     producer_leave(was);
     producer_signals_restore(mask);

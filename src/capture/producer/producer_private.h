@@ -106,6 +106,7 @@ struct producer_inherited {
     char *place;
     bool forked;   // forked by a process that had, or may have had, several threads
     bool filtered; // system calls are filtered: a fork child cannot start a recording
+    bool foreign;  // another C library may create threads
     bool sandbox;  // the program is setting up a sandbox, so measure nothing from now on
     bool attached; // heaptape attached to the running program, or to an ancestor that forked it
     uint32_t recording;   // enum spool_recording: initial state of new spools
@@ -332,6 +333,9 @@ void producer_thread_make_key(void);
 
 // Makes sure that the key's destructor runs when the calling thread exits.
 void producer_thread_arm_key(void);
+
+// Adds the thread to the list of ending threads, unless it is listed.
+void producer_thread_list(struct producer_process *p, struct producer_thread *t);
 
 // Records the exit of listed threads that no longer exist, and returns their states to the pool.
 void producer_thread_reap(struct producer_process *p);

@@ -38,8 +38,11 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     if (p) {
         // A signal handler may have created the state before signals were blocked.
         t = producer_tls.thread->live ? producer_tls.thread : producer_thread_alloc(p);
-        if (t && !t->live)
+        if (t && !t->live) {
             start_thread(p, t);
+            if (producer_inherited.foreign && t->number)
+                producer_thread_list(p, t);
+        }
     }
     producer_signals_restore(mask);
     return t;

@@ -7,6 +7,7 @@
 #include "capture/producer/producer.h"
 #include "capture/spool/attach.h"
 #include "capture/wrap/redirect.h"
+#include "capture/wrap/wrap.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -411,9 +412,7 @@ bool next_is_libc(const void *address)
     return is_inside(&libc_object, (uintptr_t)address);
 }
 
-// Returns the target of the call instruction before the return address. Requires an x86-64 call
-// with a 32-bit displacement; returns 0 for other instructions.
-static uintptr_t find_call_target(const void *caller)
+uintptr_t next_call_target(const void *caller)
 {
     enum { CALL = 0xe8, DISPLACEMENT_BYTES = 4 };
     const uint8_t *displacement = (const uint8_t *)caller - DISPLACEMENT_BYTES;
@@ -426,7 +425,7 @@ static uintptr_t find_call_target(const void *caller)
 bool next_is_cache_free(const void *caller)
 {
     return redirected.free != real.free && next_is_libc(caller) &&
-           find_call_target(caller) == (uintptr_t)real.free;
+           next_call_target(caller) == (uintptr_t)real.free;
 }
 
 static int match_object(struct dl_phdr_info *info, size_t size, void *data)
@@ -515,6 +514,8 @@ static int check_deepbound(struct dl_phdr_info *info, size_t size, void *data)
     object_each_slot(&o, check_slot, s);
     if (s->found)
         producer_add_deepbound(info->dlpi_name);
+    if (wrap_own_misses(&o))
+        producer_set_bypass(info->dlpi_name);
     return 0;
 }
 

@@ -86,6 +86,10 @@ bool next_is_libc(const void *address);
 // `caller` is the return address.
 bool next_is_cache_free(const void *caller);
 
+// Returns the target of the call instruction before the return address. Requires an x86-64 call
+// with a 32-bit displacement; returns 0 for other instructions.
+uintptr_t next_call_target(const void *caller);
+
 // Looks up a function that may be missing. If the function is found, sets *to and returns true.
 // Otherwise returns false; the lookup has then allocated memory. Call the function at
 // redirect_real(*to).
@@ -109,7 +113,8 @@ extern _Atomic bool next_operators_are_malloc __attribute__((visibility("hidden"
 bool next_is_foreign(unsigned kind);
 
 // Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound, because they call
-// the malloc functions of the C library or the allocator directly. Call at exit and before an
+// the malloc functions of the C library or the allocator directly. Reports opened objects whose own
+// allocator is not recorded to producer_set_bypass. Call at exit and before an
 // object is closed. Cheap if no object was loaded after startup.
 void next_report_deepbound(void);
 

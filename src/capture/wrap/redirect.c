@@ -39,7 +39,7 @@ static size_t count_functions(void)
 
 static struct redirect_function *find_function(uintptr_t at)
 {
-    size_t n = count_functions();
+    size_t n = at ? count_functions() : 0;
     for (size_t i = 0; i < n; i++) {
         if (redirected.all[i].at == at)
             return &redirected.all[i];
@@ -47,11 +47,20 @@ static struct redirect_function *find_function(uintptr_t at)
     return NULL;
 }
 
+bool redirect_has(const struct object *o)
+{
+    size_t i = 0, n = count_functions();
+    while (i < n && (redirected.all[i].at < o->start || redirected.all[i].at >= o->end))
+        i++;
+    return i < n;
+}
+
 // Objects to compare with a plan.
 struct redirect_objects {
     const struct entries_plan *plan;
     uintptr_t base;
     bool matches;       // the object at `base` contains the bytes that the plan expects
+    bool is_libc;       // the object at `base` is a C library of another namespace
     bool is_executable; // the object at `base` is the executable, which is the first object
     size_t visited;
     struct object own; // this library
@@ -80,11 +89,16 @@ static bool is_expected(const struct object *o, const struct entries_plan *plan)
     return true;
 }
 
+// Visits the objects of the first namespace. The object of the plan may be in another.
 static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct redirect_objects *objects = data;
     struct object o;
     (void)size;
+    if (!objects->visited && wrap_own_find(objects->base, &o)) {
+        objects->matches = is_expected(&o, objects->plan);
+        objects->is_libc = object_find_function(&o, "gnu_get_libc_version");
+    }
     object_read(&o, info);
     if (o.base == objects->base && is_expected(&o, objects->plan))
         objects->matches = true;
@@ -158,26 +172,57 @@ static bool may_throw(const struct entries_entry *e)
     return e->family || strncmp(entries_symbol(e->function), "_Zn", 3) == 0;
 }
 
-static void add_functions(const struct entries_plan *plan, uintptr_t base, uintptr_t area,
-                          const struct redirect_objects *objects)
+static void add_functions(const struct redirect_objects *objects, size_t first, uintptr_t area)
 {
-    size_t n = count_functions();
+    const struct entries_plan *plan = objects->plan;
     for (uint32_t i = 0; i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
-        struct redirect_function *f = &redirected.all[n + i];
-        f->at = base + e->at;
+        struct redirect_function *f = &redirected.all[first + i];
+        f->at = objects->base + e->at;
+        f->base = objects->base;
         f->trampoline = area + e->trampoline;
         f->area = area;
         f->function = e->function;
         memcpy(f->letters, e->arguments, sizeof e->arguments);
         f->arguments = f->letters[0] ? f->letters : entries_letters(e->function);
         f->throws = may_throw(e);
+        f->in_libc = objects->is_libc;
         choose_wrapper(f, e, objects);
         f->wanted = true;
         f->slot = (_Atomic uintptr_t *)(area + e->slot);
         atomic_store_explicit(f->slot, f->trampoline, memory_order_relaxed);
     }
-    atomic_store_explicit(&redirected.n, n + plan->n_entries, memory_order_release);
+    if (objects->is_libc)
+        producer_watch_threads();
+    if (first == count_functions())
+        atomic_store_explicit(&redirected.n, first + plan->n_entries, memory_order_release);
+}
+
+static bool is_used(uintptr_t area)
+{
+    size_t i = 0, n = count_functions();
+    while (i < n && (redirected.all[i].area != area || !redirected.all[i].at))
+        i++;
+    return i < n;
+}
+
+// Returns the index of functions that were redirected by this plan in an object that was unloaded,
+// or the number of all functions. Their area is used again.
+static size_t find_unloaded(const struct entries_plan *plan)
+{
+    size_t n = count_functions(), found = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct redirect_function *f = &redirected.all[i];
+        const struct entries_entry *e = &plan->entries[found];
+        bool fits = !is_used(f->area) && f->trampoline == f->area + e->trampoline &&
+                    (uintptr_t)f->slot == f->area + e->slot &&
+                    (!found || f->area == redirected.all[i - 1].area);
+        i -= !fits && found; // this function may be the first
+        found = fits ? found + 1 : 0;
+        if (found == plan->n_entries)
+            return i + 1 - found;
+    }
+    return n;
 }
 
 // If all functions of the plan are redirected already, returns the area of the plan, else 0. Sets
@@ -210,10 +255,16 @@ static int map_area(const struct redirect_objects *objects, uintptr_t *area)
         return 0;
     if (some)
         return EEXIST;
-    if (count_functions() + plan->n_entries > REDIRECT_MAX)
-        return ENOSPC;
     if (!objects->matches)
         return ENOEXEC;
+    size_t first = find_unloaded(plan);
+    if (first < count_functions()) {
+        *area = redirected.all[first].area;
+        add_functions(objects, first, *area);
+        return 0;
+    }
+    if (first + plan->n_entries > REDIRECT_MAX)
+        return ENOSPC;
     *area = map_in_reach(plan, objects->base);
     if (!*area)
         return errno == EEXIST ? ENOMEM : errno;
@@ -223,7 +274,7 @@ static int map_area(const struct redirect_objects *objects, uintptr_t *area)
         syscall(SYS_munmap, *area, plan->area_bytes);
         return error;
     }
-    add_functions(plan, objects->base, *area, objects);
+    add_functions(objects, first, *area);
     return 0;
 }
 
@@ -263,39 +314,28 @@ static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area
     return done;
 }
 
-// Forgets the functions of an unloaded object at these addresses. The new object contains none of
-// their jumps.
-static void forget_functions(const struct object *o)
+void redirect_forget(bool (*is_loaded)(uintptr_t base))
 {
     for (size_t i = 0, n = count_functions(); i < n; i++) {
         struct redirect_function *f = &redirected.all[i];
-        f->at = f->at >= o->start && f->at < o->end ? UINTPTR_MAX : f->at;
+        f->at = is_loaded(f->base) ? f->at : 0;
     }
 }
 
-int redirect_apply(struct entries_plan *plan, const struct object *o)
+int redirect_apply(struct entries_plan *plan, uintptr_t base)
 {
-    struct redirect_objects objects = {.plan = plan, .base = o->base};
     uintptr_t area;
-    if (!entries_are_valid(plan))
-        return EINVAL;
-    if (atomic_exchange(&adding, true))
-        return EBUSY;
-    dl_iterate_phdr(visit_object, &objects); // does not visit objects of other namespaces
-    objects.matches = is_expected(o, plan);
-    size_t before = count_functions();
-    int error = objects.matches ? map_area(&objects, &area) : ENOEXEC;
-    if (error == EEXIST) {
-        forget_functions(o);
-        error = map_area(&objects, &area);
-    }
-    if (!error && !entries_relocate(plan, (int64_t)(area - (o->base + (uintptr_t)plan->place))))
-        error = ERANGE;
-    else if (!error && !write_code(plan, o->base, area))
-        error = EIO;
+    int error = redirect_map(plan, base, &area);
     if (error)
-        atomic_store_explicit(&redirected.n, before, memory_order_release);
-    atomic_store(&adding, false);
+        return error;
+    if (!entries_relocate(plan, (int64_t)(area - (base + (uintptr_t)plan->place))))
+        error = ERANGE;
+    else if (!write_code(plan, base, area))
+        error = EIO;
+    for (size_t i = 0, n = count_functions(); error && i < n; i++) {
+        struct redirect_function *f = &redirected.all[i];
+        f->at = f->base == base ? 0 : f->at;
+    }
     return error;
 }
 

@@ -14,14 +14,15 @@
 // Functions that can be redirected.
 enum { REDIRECT_MAX = 2 * ENTRIES_MAX };
 
-// A redirected function. The members are constant, except `wanted`.
+// A redirected function. The members are constant until the object is unloaded, except `wanted`.
 struct redirect_function {
-    uintptr_t at, trampoline, wrapper, area;
+    uintptr_t at, base, trampoline, wrapper, area; // `at` is 0 if the object was unloaded
     _Atomic uintptr_t *slot;
     uint16_t function;     // as in struct entries_entry
     const char *arguments; // letters as in struct entries_entry, but never ""
     bool wanted;           // a plan of the recording contains the function
     bool throws;           // the function may throw an exception
+    bool in_libc;          // the function belongs to a C library of another namespace
     uint32_t mark;         // bits that are set in producer_tls.busy while a call is recorded
     char letters[sizeof((struct entries_entry *)0)->arguments + 1];
 };
@@ -41,7 +42,13 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 // maps the area, writes its code and stores the jumps. Changes the displacements in the plan.
 // Returns 0, a positive errno of redirect_map, ERANGE, or EIO (the code cannot be written). After an
 // error, calls reach the real functions.
-int redirect_apply(struct entries_plan *plan, const struct object *o);
+int redirect_apply(struct entries_plan *plan, uintptr_t base);
+
+// Forgets the functions of objects for whose base `is_loaded` returns false.
+void redirect_forget(bool (*is_loaded)(uintptr_t base));
+
+// Returns true if a function of the object is redirected.
+bool redirect_has(const struct object *o);
 
 // redirect_start sends the calls of the functions in the plans added since redirect_stop to the
 // wrappers. redirect_stop sends the calls of all redirected functions to the real functions.

@@ -80,6 +80,14 @@ void wrap_own_allocator(void);
 void wrap_own_watch_first(void);
 void wrap_own_watch(void);
 
+// Returns true if the functions with prefixes that the object exports are not redirected, although
+// the malloc in use is libc's.
+struct object;
+bool wrap_own_misses(const struct object *o);
+
+// Finds the object at `base` in the namespaces of dlmopen. Returns false if there is no such object.
+bool wrap_own_find(uintptr_t base, struct object *o);
+
 // Examines the objects that were opened. The loader calls it before the objects' code runs.
 void wrap_own_loads(void);
 
@@ -88,6 +96,9 @@ enum { WRAP_BUILD_ID_BYTES = 20 };
 // Returns true if a symbol of the executable that is not dynamic is a function in
 // entries_malloc_names. Most executables are stripped and have no debug file.
 bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id);
+
+// Returns true if a symbol of the library that is not dynamic is a malloc with a prefix.
+bool wrap_has_hidden_prefix(int library);
 
 // Opens a file for reading, without blocking. Returns the descriptor, or -1.
 int wrap_open_file(const char *path);

@@ -111,7 +111,9 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
     const struct entry_call c = {redirect_get(index), arguments, (const void *)frame[1], frame};
     struct event ev = {.kind = (enum event_kind)c.function->function};
     enum event_class class = event_infos[ev.kind].class;
-    if (producer_tls.busy & PRODUCER_MUTED)
+    // The C library calls its own functions directly only to free the cache of an exiting thread.
+    if (producer_tls.busy & PRODUCER_MUTED ||
+        (c.function->in_libc && next_call_target(c.caller) == c.function->at))
         return call_real(&c);
     read_arguments(&c, &ev);
     if (class == HT_CLASS_FREE)

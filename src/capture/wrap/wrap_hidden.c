@@ -30,10 +30,11 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t at)
 struct places {
     uint32_t at[MAX_PLACES];
     size_t n;
+    bool prefixed; // only names with a prefix
 };
 
-// Bytes of a table. The buffer is static, because the stack may be small. Only the startup code
-// uses it.
+// Bytes of a table. The buffer is static, because the stack may be small. Only the startup code,
+// and threads that hold the loader's lock, use it.
 static union {
     char names[PIECE_BYTES];
     ElfW(Sym) symbols[PIECE_BYTES / sizeof(ElfW(Sym))];
@@ -51,7 +52,7 @@ static size_t advance_for(char c)
 // Adds the names that end with the "malloc" at offset `i` of the piece.
 static void add_names(size_t i, uint64_t offset, struct places *to)
 {
-    for (size_t k = 0; k < ENTRIES_PREFIXES && to->n < MAX_PLACES; k++) {
+    for (size_t k = to->prefixed; k < ENTRIES_PREFIXES && to->n < MAX_PLACES; k++) {
         size_t prefix = strlen(entries_malloc_names[k]) - (sizeof malloc_name - 1);
         if (prefix <= i && memcmp(piece.names + i - prefix, entries_malloc_names[k], prefix) == 0)
             to->at[to->n++] = (uint32_t)(offset + i - prefix);
@@ -139,12 +140,12 @@ static void read_debug_link(int fd, const ElfW(Ehdr) * h, char to[static NAME_MA
 
 // Returns 1 if the file has a symbol of a function in entries_malloc_names, or 0 if it has only
 // other symbols. If it has no symbols, returns -1 and sets *link to the name of its debug file, or
-// "".
-static int defines_malloc(int fd, char link[static NAME_MAX + 1])
+// "". If `prefixed` is set, only names with a prefix count.
+static int defines_malloc(int fd, bool prefixed, char link[static NAME_MAX + 1])
 {
     ElfW(Ehdr) h;
     ElfW(Shdr) symbols = {0}, names = {0};
-    struct places places = {.n = 0};
+    struct places places = {.prefixed = prefixed};
     unsigned n = read_sections(fd, &h);
     *link = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -185,7 +186,7 @@ static int open_debug_file(const uint8_t *id)
 static bool debug_file_defines_malloc(int fd)
 {
     char ignored[NAME_MAX + 1];
-    bool found = fd >= 0 && defines_malloc(fd, ignored) > 0;
+    bool found = fd >= 0 && defines_malloc(fd, false, ignored) > 0;
     if (fd >= 0)
         close(fd);
     return found;
@@ -219,9 +220,15 @@ static bool linked_file_defines_malloc(const char *link)
 bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id)
 {
     char link[NAME_MAX + 1];
-    int found = defines_malloc(executable, link);
+    int found = defines_malloc(executable, false, link);
     // Without a build ID, the recorder would not use a debug file either.
     if (found >= 0 || !build_id)
         return found > 0;
     return debug_file_defines_malloc(open_debug_file(build_id)) || linked_file_defines_malloc(link);
+}
+
+bool wrap_has_hidden_prefix(int library)
+{
+    char ignored[NAME_MAX + 1];
+    return defines_malloc(library, true, ignored) > 0;
 }

@@ -72,6 +72,11 @@ static bool has_prefixed(const struct object *o)
     return found;
 }
 
+bool wrap_own_misses(const struct object *o)
+{
+    return has_prefixed(o) && next_is_allocator(libc_address()) && !redirect_has(o);
+}
+
 static bool has_named(const struct object *o, const struct spool_wrap *names)
 {
     bool found = false;
@@ -90,10 +95,24 @@ static void visit_executable(const struct object *o, struct own_search *s)
     }
 }
 
+// Returns true if a symbol of a library that is not dynamic is a malloc with a prefix. Libraries of
+// the system have no such symbols.
+static bool has_hidden(const char *path)
+{
+    if (strncmp(path, "/usr/lib/", 9) == 0 || strncmp(path, "/lib", 4) == 0)
+        return false;
+    int file = wrap_open_file(path);
+    bool found = file >= 0 && wrap_has_hidden_prefix(file);
+    if (file >= 0)
+        close(file);
+    return found;
+}
+
 static bool is_library_wanted(const struct own_search *s, const struct object *o)
 {
     return !next_is_allocator((const void *)o->start) &&
-           ((s->in_libraries && has_prefixed(o)) || has_named(o, s->names));
+           ((s->in_libraries && (has_prefixed(o) || has_hidden(o->path))) ||
+            has_named(o, s->names));
 }
 
 // The executable is the first object.
@@ -159,7 +178,7 @@ static void redirect_object(const struct object *o, enum own_role role, const st
     if (found == PRODUCER_HAS_PLAN) {
         choose_entries(&plan, role);
         failed = plan.n_entries &&
-                 (!(watched || has_one_thread()) || redirect_apply(&plan, o) != 0);
+                 (!(watched || has_one_thread()) || redirect_apply(&plan, o->base) != 0);
         if (is_executable && !failed && redirects_malloc(&plan)) {
             producer_set_bypass("");
             producer_set_allocator(NULL);
@@ -175,7 +194,7 @@ static struct own_search begin_search(void)
 {
     // An allocator other than libc's may call functions with prefixes. These calls are not events.
     return (struct own_search){.names = producer_wrap(),
-                               .in_libraries = next_is_libc((const void *)next.malloc)};
+                               .in_libraries = next_is_allocator(libc_address())};
 }
 
 void wrap_own_allocator(void)
@@ -229,13 +248,32 @@ static bool read_library(struct object *o, const struct link_map *m)
     return true;
 }
 
-static bool has_hidden_malloc(const char *path)
+static const struct link_map *find_in_space(const struct space *at, uintptr_t base)
 {
-    int file = wrap_open_file(path);
-    bool found = file >= 0 && wrap_has_hidden_malloc(file, NULL);
-    if (file >= 0)
-        close(file);
+    const struct link_map *m = at->list.r_map;
+    while (m && m->l_addr != base)
+        m = m->l_next;
+    return m;
+}
+
+static bool is_loaded(uintptr_t base)
+{
+    const struct space *at = (const struct space *)libc_objects();
+    bool found = false;
+    for (size_t i = 0; i < MAX_SPACES && at && !found; i++, at = next_space(at))
+        found = find_in_space(at, base);
     return found;
+}
+
+bool wrap_own_find(uintptr_t base, struct object *o)
+{
+    const struct space *at = (const struct space *)libc_objects();
+    const struct link_map *m = NULL;
+    for (size_t i = 1; i < MAX_SPACES && at && !m; i++) {
+        at = next_space(at);
+        m = at ? find_in_space(at, base) : NULL;
+    }
+    return m && base != libc_objects()->r_ldbase && read_library(o, m);
 }
 
 // Examines the objects that were appended to a namespace. Their constructors have not run.
@@ -250,10 +288,12 @@ static void examine_space(const struct own_search *s, const struct r_debug *list
         if (!has_malloc && object_find_function(&o, "malloc")) {
             has_malloc = true;
             redirect_object(&o, OWN_LIBC, s);
-        } else if (is_library_wanted(s, &o) || (s->in_libraries && has_hidden_malloc(m->l_name))) {
+        } else if (is_library_wanted(s, &o)) {
             redirect_object(&o, OWN_LIBRARY, s);
         }
     }
+    if (n < *before)
+        redirect_forget(is_loaded);
     *before = n;
 }
 

@@ -18,6 +18,7 @@
 enum {
     STACK_WORDS = 8192, // number of words of a stack that are searched for interrupted instructions
     NAME_BYTES = 4096,
+    MAX_SPACES = 16, // DL_NNS of glibc
 };
 
 // Address in the process of each function that the library wraps, or 0.
@@ -119,14 +120,16 @@ static void note_refusals(struct plans *p, const struct entries_result *result,
     for (size_t i = 0; i < result->n_refused; i++) {
         const struct entries_refusal *refused = &result->refused[i];
         if (is_wanted(wanted, result->base + refused->at) &&
-            refused->reason != ENTRIES_REASON_ALIAS)
+            refused->reason != ENTRIES_REASON_ALIAS &&
+            wanted->at[ENTRIES_LOADS] != result->base + refused->at)
             plans_miss(p, refused->name, entries_reason_texts[refused->reason]);
     }
 }
 
-// Adds the plan of an object, if the process calls one of its functions.
+// Adds the plan of an object, if the process calls one of its functions. `uses_all` is true for the
+// executable, and for the C library of another namespace.
 static int plan_object(struct plans *p, const struct remote *r, const struct remote_object *o,
-                       const struct plans_wanted *wanted)
+                       const struct plans_wanted *wanted, bool uses_all)
 {
     char path[NAME_BYTES];
     struct err ignored = {0};
@@ -141,7 +144,7 @@ static int plan_object(struct plans *p, const struct remote *r, const struct rem
     int rc = entries_plan_object(&object, &names, &result, &ignored);
     if (rc == 0)
         note_refusals(p, &result, wanted);
-    if (rc == 0 && filter_plan(p, &result, wanted, !o->name[0]) && p->n < PLANS_MAX) {
+    if (rc == 0 && filter_plan(p, &result, wanted, uses_all) && p->n < PLANS_MAX) {
         p->objects[p->n++] =
             (struct plans_object){.plan = result.plan, .base = o->base, .named = result.named};
         result.plan = NULL;
@@ -174,10 +177,14 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
 }
 
 // Returns true if the object exports a malloc with a known prefix, or a function that the user
-// named.
+// named. Libraries of the system have no other symbols; in other libraries, a malloc with a prefix
+// may be hidden.
 static bool has_other_names(const struct remote *r, const struct remote_object *o,
                             const struct spool_wrap *wrap)
 {
+    if (o->name[0] == '/' && strncmp(o->name, "/usr/lib/", 9) != 0 &&
+        strncmp(o->name, "/lib", 4) != 0)
+        return true;
     for (size_t i = 1; i < ENTRIES_PREFIXES; i++) {
         if (remote_defines(r, o, entries_malloc_names[i]))
             return true;
@@ -228,10 +235,15 @@ int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap 
         // The ELF header of an executable that is not position-independent is not at its base.
         if (!o->name[0] || wants_object(&wanted, remote_range_of(r, o)) ||
             has_other_names(r, o, wrap))
-            rc = plan_object(p, r, o, &wanted);
+            rc = plan_object(p, r, o, &wanted, !o->name[0]);
     }
+    struct remote_object libc;
+    uint64_t space = r->r_debug;
+    for (unsigned i = 0; rc == 0 && i < MAX_SPACES && (space = remote_next_space(r, space, &libc));
+         i++)
+        rc = libc.base ? plan_object(p, r, &libc, &wanted, true) : 0;
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
-        if (wanted.at[f] && !is_planned(p, wanted.at[f]))
+        if (wanted.at[f] && f != ENTRIES_LOADS && !is_planned(p, wanted.at[f]))
             plans_miss(p, wanted_symbol(f), "its object cannot be read");
     }
     return rc < 0 ? err_no_memory(e, NULL) : 0;

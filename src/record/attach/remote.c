@@ -260,6 +260,27 @@ static int read_objects(struct remote *r)
     return !whole;
 }
 
+uint64_t remote_next_space(const struct remote *r, uint64_t list, struct remote_object *o)
+{
+    struct r_debug first;
+    struct remote space = *r;
+    *o = (struct remote_object){0};
+    // The address of the next list follows the struct.
+    if (!remote_read(r, r->r_debug, &first, sizeof first) || first.r_version < 2 ||
+        !remote_read(r, list + sizeof first, &space.r_debug, sizeof space.r_debug) ||
+        !space.r_debug)
+        return 0;
+    space.objects = NULL;
+    space.n_objects = space.capacity = 0;
+    read_objects(&space);
+    for (size_t i = 0; i < space.n_objects && !o->base; i++) {
+        if (find_function(&space, &space.objects[i], "malloc"))
+            *o = space.objects[i];
+    }
+    free(space.objects);
+    return space.r_debug;
+}
+
 uint64_t remote_first_function(const struct remote *r, const char *name)
 {
     for (size_t i = 0; i < r->n_objects; i++) {
