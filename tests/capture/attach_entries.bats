@@ -231,3 +231,35 @@ END
     [ "$status" -eq 0 ]
   done
 }
+
+# code_of PID: prints the first bytes of malloc, free and _dl_debug_state in the memory of the process.
+code_of() {
+  python3 - "$1" <<'END'
+import re, subprocess, sys
+with open(f"/proc/{sys.argv[1]}/mem", "rb") as memory:
+    for name, file in ("malloc", "libc.so"), ("free", "libc.so"), ("_dl_debug_state", "ld-linux"):
+        line = next(l for l in open(f"/proc/{sys.argv[1]}/maps") if file in l)
+        symbols = subprocess.run(["nm", "-D", line.split()[5]], stdout=subprocess.PIPE, text=True).stdout
+        offset = re.search(rf"^(\w+) \w {name}@", symbols, re.M)[1]
+        memory.seek(int(line.split("-")[0], 16) + int(offset, 16))
+        print(name, memory.read(16).hex())
+END
+}
+
+@test "a detach restores the code of the functions, and the next attach records all calls" {
+  "$HEAPTAPE_PROGRAMS/service" 3 >out 3>&- &
+  started=$!
+  until_line ready
+  code_of "$started" >before
+  local round
+  for round in 1 2 3; do
+    "$HEAPTAPE" record -q -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
+    code_of "$started" >after
+    expect "restored code after round $round" diff before after
+    "$HEAPTAPE_PROGRAMS/trace_lines" -s "$started" t.ht
+    expect "no unknown functions" [ ! -s err ]
+  done
+  kill -USR1 "$started"
+  wait "$started"
+  started=
+}

@@ -34,6 +34,10 @@
 //       int heaptape_list(const struct spool_block *blocks, size_t n)
 // Records live blocks. All other threads must be stopped outside the wrappers. Returns 0, or EAGAIN
 // if the process is not being recorded.
+//
+//       const struct entries_redirected *heaptape_entries(uint64_t *n)
+// Returns the redirected functions, and sets *n to their number. The caller may replace their jumps
+// by the original bytes and back, while all threads are stopped.
 #ifndef HEAPTAPE_SPOOL_ATTACH_H
 #define HEAPTAPE_SPOOL_ATTACH_H
 

@@ -5,7 +5,8 @@
 // The replaced bytes of a function become a jump to its stub. The stub jumps through a slot. The
 // slot contains the address of the function's trampoline (idle) or of a wrapper (recording). The
 // trampoline executes the replaced instructions and continues after them. One 8-byte store to the
-// slot switches the function. Patched code is never restored.
+// slot switches the function. When a recording ends and all threads are stopped, `heaptape` restores
+// the original bytes. Stubs, trampolines and slots stay valid.
 //
 // If a function starts with endbr64, that instruction stays, and the jump follows it. A plan does
 // not depend on the load address, so it can be stored under the object's build ID.
@@ -90,6 +91,13 @@ struct entries_entry {
     // ENTRIES_NO_INSTRUCTION. A thread that is stopped at the replaced byte continues at the moved
     // instruction.
     uint8_t moved[ENTRIES_MAX_BYTES];
+};
+
+// A redirected function of a loaded object at `base`, with an area at `area`. entry.bytes is 0 if
+// the object was unloaded.
+struct entries_redirected {
+    uint64_t base, area;
+    struct entries_entry entry;
 };
 
 // The area contains the code pages, followed by the pages with the slots. It is mapped at base +

@@ -24,6 +24,12 @@ int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *
     return error;
 }
 
+WRAPPER const struct entries_redirected *heaptape_entries(uint64_t *n);
+const struct entries_redirected *heaptape_entries(uint64_t *n)
+{
+    return redirect_entries(n);
+}
+
 static void look_up_functions(const struct spool_wrap *names, bool wraps_names)
 {
     next_resolve();

@@ -37,6 +37,7 @@
     EXPORT("heaptape_attach")                                                                      \
     EXPORT("heaptape_end")                                                                         \
     EXPORT("heaptape_redirect")                                                                    \
+    EXPORT("heaptape_entries")                                                                     \
     EXPORT("heaptape_recorder")                                                                    \
     EXPORT("heaptape_list")                                                                        \
     EXPORT("heaptape_clear")                                                                       \

@@ -22,6 +22,7 @@ enum { STEP_BYTES = 1 << 21 }; // distance between two addresses that are tried 
 
 static struct {
     struct redirect_function all[REDIRECT_MAX];
+    struct entries_redirected entries[REDIRECT_MAX]; // the same functions
     _Atomic size_t n;
 } redirected;
 
@@ -35,6 +36,12 @@ const struct redirect_function *redirect_get(size_t index)
 static size_t count_functions(void)
 {
     return atomic_load_explicit(&redirected.n, memory_order_acquire);
+}
+
+const struct entries_redirected *redirect_entries(uint64_t *n)
+{
+    *n = count_functions();
+    return redirected.entries;
 }
 
 static struct redirect_function *find_function(uintptr_t at)
@@ -178,6 +185,7 @@ static void add_functions(const struct redirect_objects *objects, size_t first, 
     for (uint32_t i = 0; i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
         struct redirect_function *f = &redirected.all[first + i];
+        redirected.entries[first + i] = (struct entries_redirected){objects->base, area, *e};
         f->at = objects->base + e->at;
         f->base = objects->base;
         f->trampoline = area + e->trampoline;
@@ -314,11 +322,17 @@ static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area
     return done;
 }
 
+static void forget(size_t i)
+{
+    redirected.all[i].at = 0;
+    redirected.entries[i].entry.bytes = 0;
+}
+
 void redirect_forget(bool (*is_loaded)(uintptr_t base))
 {
     for (size_t i = 0, n = count_functions(); i < n; i++) {
-        struct redirect_function *f = &redirected.all[i];
-        f->at = is_loaded(f->base) ? f->at : 0;
+        if (!is_loaded(redirected.all[i].base))
+            forget(i);
     }
 }
 
@@ -333,8 +347,8 @@ int redirect_apply(struct entries_plan *plan, uintptr_t base)
     else if (!write_code(plan, base, area))
         error = EIO;
     for (size_t i = 0, n = count_functions(); error && i < n; i++) {
-        struct redirect_function *f = &redirected.all[i];
-        f->at = f->base == base ? 0 : f->at;
+        if (redirected.all[i].base == base)
+            forget(i);
     }
     return error;
 }

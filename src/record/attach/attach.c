@@ -602,6 +602,20 @@ static bool release_threads(const struct caller *c, const struct leave_what *in,
     return good;
 }
 
+// Reads the functions that the library has redirected. Versions before 0.2.0 do not list them.
+static int read_redirected(struct caller *c, struct plans *p, struct err *e)
+{
+    struct remote *r = c->tracees->remote;
+    uint64_t to = c->stack + STACK_BYTES / 2 + RED_ZONE, at = 0, n = 0;
+    *p = (struct plans){0};
+    if (!remote_last_function(r, "heaptape_entries"))
+        return 0;
+    int rc = call_by_name(c, "heaptape_entries", (const uint64_t[6]){to}, &at, e);
+    if (rc == 0 && (!remote_read(r, to, &n, sizeof n) || !plans_add_redirected(p, r, at, n)))
+        rc = set_gone(c, e);
+    return rc;
+}
+
 // Frees the memory of the ended recording, if all threads leave it in time. All threads are stopped
 // during each attempt: if they competed for the CPUs, one of them might be inside the library
 // whenever it is interrupted. A thread may be slow to stop because it has no CPU or waits for a
@@ -611,7 +625,10 @@ static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
     struct tracees *t = c->tracees;
     uint64_t rc = EAGAIN, at = 0, start = clock_monotonic_ns();
-    int failed = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
+    struct plans redirected;
+    int failed = read_redirected(c, &redirected, e);
+    if (!failed)
+        failed = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
     const struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
     for (uint64_t k = 1; !failed && (int)rc == EAGAIN && clock_monotonic_ns() - start < CLEAR_NS;
          k *= 2) {
@@ -619,12 +636,15 @@ static int clear_recording(struct caller *c, bool *done, struct err *e)
             tracees_stop_all(t, k * FIRST_STOP_NS < STOP_NS ? k * FIRST_STOP_NS : STOP_NS) &&
             !t->gone && release_threads(c, &in, LEAVE_NS);
         if (t->gone)
-            return set_gone(c, e);
-        if (released)
+            break;
+        if (released) {
+            plans_restore(&redirected, t->remote);
             failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
+        }
         if ((int)rc == EAGAIN)
             let_run(c, k);
     }
+    plans_release(&redirected);
     *done = (int)rc == 0;
     return t->gone ? set_gone(c, e) : failed;
 }
@@ -704,6 +724,17 @@ static int store_jumps(struct caller *c, struct plans *p, struct err *e)
                                       (long)t->remote->pid);
 }
 
+// Stores the jumps that the last detach has removed.
+static int store_jumps_again(struct caller *c, struct err *e)
+{
+    struct plans redirected;
+    int rc = read_redirected(c, &redirected, e);
+    if (rc == 0)
+        rc = store_jumps(c, &redirected, e);
+    plans_release(&redirected);
+    return rc;
+}
+
 static int redirect_functions(struct caller *c, struct plans *p, struct err *e)
 {
     int rc = 0;
@@ -758,6 +789,8 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
         rc = end_recording(c, &cleared, e);
     if (rc == 0 && !cleared)
         rc = err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)r->pid);
+    if (loaded && rc == 0)
+        rc = store_jumps_again(c, e);
     if (loaded && rc == 0)
         rc = join_session(c, how, p, e);
     // If a library of another version is loaded, it cannot join the session and stays idle.

@@ -300,6 +300,51 @@ int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t ar
     return 0;
 }
 
+// Returns the plan of an object, which is added if it is new. Returns NULL if there is no memory or
+// no room.
+static struct plans_object *find_object(struct plans *p, uint64_t base, uint64_t area)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->objects[i].base == base && p->objects[i].area == area)
+            return &p->objects[i];
+    }
+    struct entries_plan *plan = p->n < PLANS_MAX ? calloc(1, sizeof *plan) : NULL;
+    if (!plan)
+        return NULL;
+    plan->span = UINT64_MAX;
+    p->objects[p->n] = (struct plans_object){.plan = plan, .base = base, .area = area};
+    return &p->objects[p->n++];
+}
+
+bool plans_add_redirected(struct plans *p, const struct remote *r, uint64_t at, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        struct entries_redirected f;
+        if (!remote_read(r, at + i * sizeof f, &f, sizeof f))
+            return false;
+        struct plans_object *o = f.entry.bytes ? find_object(p, f.base, f.area) : NULL;
+        if (!o || o->plan->n_entries == ENTRIES_MAX || f.entry.bytes > ENTRIES_MAX_BYTES)
+            continue;
+        o->plan->entries[o->plan->n_entries++] = f.entry;
+        o->pending |= holds(o, &f.entry, r, f.entry.was);
+    }
+    return true;
+}
+
+void plans_restore(const struct plans *p, const struct remote *r)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plans_object *o = &p->objects[i];
+        for (uint32_t k = 0; k < o->plan->n_entries; k++) {
+            const struct entries_entry *e = &o->plan->entries[k];
+            uint8_t jump[ENTRIES_MAX_BYTES];
+            if (entries_make_jump(e, o->base, o->area, jump) && holds(o, e, r, jump) &&
+                !remote_write(r, o->base + e->at, e->was, e->bytes))
+                return;
+        }
+    }
+}
+
 // Returns the address where a thread must continue: `pc` if the thread can stay, or 0 if no address
 // is suitable.
 static uint64_t moved_to(const struct plans *p, uint64_t pc)

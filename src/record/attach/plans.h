@@ -55,6 +55,14 @@ void plans_miss_object(struct plans *p, struct plans_object *o, const char *why)
 // are already stored. Returns 0, -ERANGE, or -EACCES if the process's memory cannot be written.
 int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area);
 
+// Adds the functions that are redirected already, from the library's table of `n` functions at
+// `at`. Their jumps are pending if a detach has restored their bytes. Omits objects for which there
+// is no room. Returns false if the table cannot be read.
+bool plans_add_redirected(struct plans *p, const struct remote *r, uint64_t at, uint64_t n);
+
+// Replaces the jumps of all objects by the original bytes. Call while all threads are stopped.
+void plans_restore(const struct plans *p, const struct remote *r);
+
 // Removes the entries whose bytes are already replaced. Returns true if it removed entries and
 // others remain.
 bool plans_drop_redirected(struct plans_object *o, const struct remote *r);
