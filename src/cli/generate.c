@@ -117,8 +117,7 @@ void generate_man(FILE *to, const struct command *c)
         put_text(to, row->command->summary);
         fputs(".\n\n", to);
     }
-    fputs("# OPTIONS\n\nOptions of a command follow its name. Every command has these:\n\n",
-          to);
+    fputs("# OPTIONS\n\nOptions of a command follow its name. Every command has these:\n\n", to);
     put_options(to, options_common);
 }
 

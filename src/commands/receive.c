@@ -3,7 +3,6 @@
 #include "cli/command.h"
 #include "transfer/module.h"
 
-
 struct receive_options {
     const char *listen, *folder, *token_file, *certificate, *key;
     uint64_t max_bytes;

@@ -114,6 +114,10 @@ void record_summary_nothing(const char *program, const struct record_result *r, 
             e, -ENODATA,
             "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
             program);
+    else if (r->visit.threads && !r->processes)
+        err_set(e, -ENODATA,
+                "%s: nothing was recorded: the process ended, or executed another program",
+                program);
     else if (r->unrecorded.n)
         err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
     else if (r->losses.bypassed.processes)

@@ -3,7 +3,6 @@
 #include "base/bytes.h"
 #include "formats/import.h"
 
-
 enum op { OP_MALLOC = 0, OP_FREE = 1, OP_REALLOC = 2, OP_ALIGN_MALLOC = 3 };
 
 enum { OP_BYTES = 24, MAX_ALIGN_BITS = 47 };

@@ -1,7 +1,7 @@
 // Fuzzes the build ID of an executable file.
 
-#include "fuzz.h"
 #include "base/build_id.h"
+#include "fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
-
 enum { ARGUMENTS = 6 }; // maximum number of arguments in registers
 
 // A call of a redirected function.

@@ -13,7 +13,6 @@
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-
 enum {
     MAX_LATE = 1024, // further blocks are touched when they are allocated
     // A block counts as late if a sample has less memory by at least this much. The kernel counts

@@ -3,7 +3,6 @@
 // github.com/firefox-devtools/profiler).
 #include "report/profile.h"
 
-
 static int collect_stacks(struct profile_stacks *t, const struct by_site *b,
                           const struct workload_sites *sites, struct symbols *symbols,
                           enum profile_weight weight)

@@ -1,6 +1,5 @@
 #include "report/json/usage_json.h"
 
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
