@@ -42,7 +42,7 @@ complete -c heaptape -n '__heaptape_in record' -l log-fd -x -a '(__heaptape_word
 complete -c heaptape -n '__heaptape_in record' -s f -l force -d 'replace FILE if it exists'
 complete -c heaptape -n '__heaptape_in record' -s z -l compress -x -a '(__heaptape_words none lz4 zstd)' -d 'compress: none, lz4, zstd[:LEVEL]'
 complete -c heaptape -n '__heaptape_in record' -l max-size -x -a '(__heaptape_words )' -d 'stop when FILE reaches SIZE'
-complete -c heaptape -n '__heaptape_in record' -l start -x -a '(__heaptape_words now paused)' -d 'start immediately, or with \'heaptape ctl\''
+complete -c heaptape -n '__heaptape_in record' -l start -x -a '(__heaptape_words now paused)' -d 'start now, or with \'heaptape ctl\''
 complete -c heaptape -n '__heaptape_in record' -l follow -x -a '(__heaptape_words all none)' -d 'record these child processes'
 complete -c heaptape -n '__heaptape_in record' -s a -l allocator -r -F -a '(__heaptape_words @allocators)' -d 'run PROGRAM on this allocator: a name or path'
 complete -c heaptape -n '__heaptape_in record' -l stacks -a '(__heaptape_words sample)' -d 'record call stacks, of all allocations or a sample'

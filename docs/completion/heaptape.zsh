@@ -49,7 +49,7 @@ _heaptape_record() {
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-z --compress)'{-z+,--compress=}'[compress\: none, lz4, zstd\[\:LEVEL\]]:none|lz4|zstd\[\:LEVEL\]: _heaptape_words none lz4 zstd' \
     '--max-size=[stop when FILE reaches SIZE]:SIZE: _heaptape_words ' \
-    '--start=[start immediately, or with '\''heaptape ctl'\'']:now|paused: _heaptape_words now paused' \
+    '--start=[start now, or with '\''heaptape ctl'\'']:now|paused: _heaptape_words now paused' \
     '--follow=[record these child processes]:all|none|PATTERN: _heaptape_words all none' \
     '(-a --allocator)'{-a+,--allocator=}'[run PROGRAM on this allocator\: a name or path]:ALLOCATOR: _heaptape_words @allocators' \
     '--stacks=-[record call stacks, of all allocations or a sample]::DEPTH|sample\[\:BYTES\]: _heaptape_words sample' \

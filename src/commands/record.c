@@ -121,7 +121,7 @@ static const struct option options[] = {
      .shown = "CODEC", .parse = parse_compression, .min = 1, .max = MAX_LEVEL},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop when FILE reaches SIZE",
      offsetof(struct record_options, max_bytes)},
-    {0, "start", OPTION_CHOICE, "now|paused", "now", "start immediately, or with 'heaptape ctl'",
+    {0, "start", OPTION_CHOICE, "now|paused", "now", "start now, or with 'heaptape ctl'",
      offsetof(struct record_options, start), .group = "What to record"},
     {0, "follow", OPTION_STRING, "all|none|PATTERN", "all", "record these child processes",
      offsetof(struct record_options, follow)},
