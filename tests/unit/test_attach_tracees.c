@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +54,47 @@ static void test_each_thread_is_seized_whatever_failed_before(void **state)
     errno = ESRCH; // simulates a recorder that saw another process exit
     assert_int_equal(tracees_seize(&t, &r, &entry, &error), 0);
     assert_int_equal(t.n, 1);
+    tracees_release(&t);
+    remote_close(&r);
+    end(child);
+}
+
+static unsigned refusals; // number of the next calls to seize a thread that fail
+
+// Replaces libc's function. The arguments are the arguments of the raw system call.
+long ptrace(enum __ptrace_request request, ...)
+{
+    long (*real)(enum __ptrace_request, pid_t, void *, void *);
+    va_list args;
+    va_start(args, request);
+    pid_t pid = va_arg(args, pid_t);
+    void *at = va_arg(args, void *), *data = va_arg(args, void *);
+    va_end(args);
+    if (request == PTRACE_SEIZE && refusals) {
+        refusals--;
+        errno = EPERM;
+        return -1;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "ptrace");
+    return real(request, pid, at, data);
+}
+
+// The kernel refuses a thread that is about to exit, whose state is still that of a live thread.
+static void test_a_refused_thread_is_seized_again(void **state)
+{
+    (void)state;
+    struct attach_breakpoint entry = {0};
+    struct tracees t;
+    struct remote r;
+    pid_t child = start(rest);
+    assert_int_equal(remote_open(&r, child, &error), 0);
+    refusals = 1;
+    assert_int_equal(tracees_seize(&t, &r, &entry, &error), 0);
+    assert_int_equal(t.n, 1);
+    tracees_release(&t);
+    refusals = 1000;
+    assert_int_equal(tracees_seize(&t, &r, &entry, &error), -EACCES);
+    refusals = 0;
     tracees_release(&t);
     remote_close(&r);
     end(child);
@@ -175,6 +218,7 @@ static void test_an_object_that_is_loaded_in_the_place_of_another(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_thread_is_seized_whatever_failed_before),
+    cmocka_unit_test(test_a_refused_thread_is_seized_again),
     cmocka_unit_test(test_files_of_an_exited_process),
     cmocka_unit_test(test_an_exited_thread_is_skipped),
     cmocka_unit_test(test_an_object_that_is_loaded_in_the_place_of_another),
