@@ -99,6 +99,14 @@ static int note_call(void *context, const struct walk_call *c)
     return 0;
 }
 
+static int note_sample(void *context, const struct trace_sample *s)
+{
+    struct history *h = context;
+    size_t n = strlen(h->text);
+    snprintf(h->text + n, sizeof h->text - n, "rss:%llu ", (unsigned long long)s->rss_bytes);
+    return 0;
+}
+
 static int note_pause(void *context)
 {
     struct history *h = context;
@@ -134,7 +142,8 @@ static uint64_t expect(struct history *h, uint64_t window_ns, const char *want)
     struct trace_reader r;
     struct convert_result result;
     struct addressed a = {.put = note_addressed, .context = h};
-    const struct walk_options how = {.call = note_call, .pause = note_pause, .context = h};
+    const struct walk_options how = {
+        .call = note_call, .sample = note_sample, .pause = note_pause, .context = h};
     const struct convert_options convert = {
         .window_ns = window_ns, .choose = choose, .context = &a};
     assert_int_equal(trace_write_end(&h->writer, 0, 0, &e), 0);
@@ -174,6 +183,19 @@ static void stamps_decide(void **state)
     (void)state;
     put_early_take(&h);
     expect(&h, 0, "| 0:+a0 1:+a0 1:+b0 2:+c0 0:-a0 1:-a0 ");
+}
+
+static void samples_are_passed_on(void **state)
+{
+    struct history h;
+    struct err e = {0};
+    (void)state;
+    begin(&h);
+    take(&h, 0, 10, 0xa0);
+    end_batch(&h, 1000);
+    assert_int_equal(trace_write_samples(&h.writer, &(struct trace_sample){0, 900, 4096, 0}, 1, &e),
+                     0);
+    expect(&h, 0, "| rss:4096 0:+a0 ");
 }
 
 static void an_early_allocation_waits_for_its_free(void **state)
@@ -260,6 +282,7 @@ static void held_streams_stay_held_over_rounds(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stamps_decide),
+    cmocka_unit_test(samples_are_passed_on),
     cmocka_unit_test(an_early_allocation_waits_for_its_free),
     cmocka_unit_test(a_missing_free_does_not_block),
     cmocka_unit_test(a_realloc_precedes_the_next_allocation_at_its_old_address),

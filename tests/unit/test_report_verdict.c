@@ -783,6 +783,22 @@ static void test_runtimes(void **unused)
 }
 
 // Nothing is known.
+// Live blocks are large from half of the RSS on.
+static void test_half_of_rss(void **unused)
+{
+    struct verdict_facts f;
+    struct verdict v;
+    (void)unused;
+    init(&f);
+    add(&f, VERDICT_LIVE, 30);
+    f.rss_bytes = 2 * f.resident[VERDICT_LIVE];
+    verdict_find(&v, &f);
+    assert_int_equal(v.kind, VERDICT_KIND_live);
+    f.rss_bytes += 1;
+    verdict_find(&v, &f);
+    assert_int_equal(v.kind, VERDICT_KIND_healthy);
+}
+
 static void test_no_facts(void **unused)
 {
     struct verdict_facts f;
@@ -824,6 +840,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_no_whole_pages),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
+    cmocka_unit_test(test_half_of_rss),
     cmocka_unit_test(test_no_facts),
 };
 
