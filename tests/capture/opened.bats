@@ -125,12 +125,16 @@ teardown() {
   [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
 }
 
-# record_host PLANS ARG...: records `host ARG...` when the recorder has made the plans. Before, it
-# starts host with the same plug-ins until there are this many.
+# record_host PLANS PLUG-IN...: records host when the recorder has made the plans. Before, it starts host
+# with the same plug-ins until there are this many, at most 100 times.
 record_host() {
   # shellcheck disable=SC2016
-  record sh -c 'while [ "$(find "$HEAPTAPE_SPOOL" -name "plan-*" | wc -l)" -lt "$0" ]; do
-      shift; set -- 0 "$@"; ./host "$@"; done; shift; ./host 1000 "$@"' "$1" 0 "${@:2}"
+  record sh -c 'wanted=$1; shift
+    for attempt in $(seq 100); do
+      [ "$(find "$HEAPTAPE_SPOOL" -name "plan-*" | wc -l)" -lt "$wanted" ] || break
+      ./host 0 "$@"
+    done
+    ./host 1000 "$@"' sh "$@"
 }
 
 # plans PID: prints the number of plans in the session directory of the process.

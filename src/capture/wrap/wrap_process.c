@@ -103,7 +103,7 @@ WRAPPER void *dlopen(const char *path, int flags)
 WRAPPER void *dlmopen(Lmid_t space, const char *path, int flags)
 {
     wrap_own_watch_first();
-    return next.dlmopen(space, path, flags);
+    return next.dlmopen ? next.dlmopen(space, path, flags) : NULL; // musl lacks the function
 }
 
 // The next object may be loaded at the same address, so report this object now.

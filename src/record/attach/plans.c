@@ -52,8 +52,9 @@ static int open_object(const struct remote *r, const struct remote_object *o, ch
     if (!o->name[0])
         snprintf(path, room, "/proc/%ld/exe", (long)r->pid);
     else
-        snprintf(path, room, "/proc/%ld/root%s", (long)r->pid, o->name);
-    return o->name[0] == '/' || !o->name[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+        snprintf(path, room, "/proc/%ld/%s%s", (long)r->pid, o->name[0] == '/' ? "root" : "cwd/",
+                 o->name);
+    return strchr(o->name, '/') || !o->name[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 }
 
 static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
@@ -182,7 +183,7 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
 static bool has_other_names(const struct remote *r, const struct remote_object *o,
                             const struct spool_wrap *wrap)
 {
-    if (o->name[0] == '/' && strncmp(o->name, "/usr/lib/", 9) != 0 &&
+    if (strchr(o->name, '/') && strncmp(o->name, "/usr/lib/", 9) != 0 &&
         strncmp(o->name, "/lib", 4) != 0)
         return true;
     for (size_t i = 1; i < ENTRIES_PREFIXES; i++) {
