@@ -225,7 +225,7 @@ catches_term() {
   [ -z "$(ls state/heaptape/upload)" ]
   "$HEAPTAPE" check -q up/*/*
   # One message for all attempts.
-  [ "$(grep -c 401 record.log)" -eq 1 ]
+  [ "$(grep -c "answered 401" record.log)" -eq 1 ]
   stop_receiver
 }
 
