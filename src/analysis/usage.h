@@ -46,7 +46,7 @@ struct usage_resizes {
     uint64_t growths[USAGE_GROWTHS];
 };
 
-// Sums over processes. The struct has about 140 KB.
+// Sums over all processes. The size of the struct is about 140 KB.
 struct usage_sums {
     struct usage_kind kinds[HT_KIND_LIMIT];
     uint64_t exact[USAGE_EXACT + 1];

@@ -312,8 +312,8 @@ static int parse_long(struct parse *p, const char *word)
     return store_or_complain(p, &f, value);
 }
 
-// Parses letters of flags. The last letter may be an option with a value. `word` is the text after
-// the dash.
+// Parses a group of single-letter options. The last letter may be an option with a value. `word` is
+// the text after the dash.
 static int parse_letters(struct parse *p, const char *word)
 {
     struct option_match f;

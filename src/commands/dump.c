@@ -177,7 +177,7 @@ static const char *name_error(int error)
     return name(error) ? name(error) : "unknown error";
 }
 
-// Prints notes, an error and dependencies, which most lines do not have.
+// Prints the optional parts of a line: notes, an error and dependencies. Most lines have none.
 static char *put_rare(char *to, const struct export_call *c)
 {
     const struct event *ev = &c->ev;

@@ -332,10 +332,9 @@ static uint64_t highest_peak(const struct count *c)
     return peak;
 }
 
-// Handles a file whose calls nearly all belong to one image, as with `env PROGRAM` or `sh -c
-// PROGRAM`. Reads the other images first. Then reads this image only until its live bytes exceed
-// the highest peak of the other images. The first pass does not decode frames that contain only
-// this image.
+// Handles a file in which nearly all calls belong to one image, as with `env PROGRAM` or `sh -c
+// PROGRAM`. Reads the other images first, without decoding the frames that contain only the large
+// image. Then reads the large image, until its live bytes exceed the highest peak of the others.
 static int walk_others_first(struct count *c, const struct trace_count *most, struct err *e)
 {
     c->but = most->process;

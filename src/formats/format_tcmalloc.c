@@ -1,6 +1,6 @@
-// Raw traces of gperftools' branch wip-malloc-tracing. A trace consists of buffers in the order in
-// which they were flushed. Each buffer holds events of one thread.
-// docs/reference/foreign-formats.md, "tcmalloc".
+// Raw traces of the branch wip-malloc-tracing of gperftools. A trace consists of buffers in the
+// order in which they were flushed. Each buffer holds events of one thread. The format is described
+// in docs/reference/foreign-formats.md, "tcmalloc".
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/varint.h"

@@ -50,7 +50,8 @@ uint64_t heap_profile_ns(const struct heap_profile *p, uint64_t stamp);
 // Completes the figures. Call after the last op.
 void heap_profile_finish(struct heap_profile *p);
 
-// The site's allocated and live blocks and bytes so far. Preexisting blocks count as allocated.
+// Blocks and bytes of the site: allocated so far, and currently live. Preexisting blocks count as
+// allocated.
 struct heap_profile_level {
     uint64_t allocated_blocks, allocated_bytes, live_blocks, live_bytes;
 };

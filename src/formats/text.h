@@ -183,7 +183,8 @@ struct text_syntax {
 // `*at`.
 const char *text_parse_function(const char **at, const struct text_syntax *s, struct event *ev);
 
-// Writes the function for ev->kind, which must be in the table, and its values.
+// Writes the name of the function for ev->kind, and the values of the event. The kind must be in
+// the table.
 char *text_put_function(char *to, const struct text_syntax *s, const struct event *ev);
 
 struct text_call {

@@ -13,8 +13,8 @@ void profile_stacks_release(struct profile_stacks *t)
     *t = (struct profile_stacks){0};
 }
 
-// Returns the number of the first frame of an address, or -ENOMEM. Sets *n to the number of frames,
-// which are consecutive, the innermost frame first.
+// Returns the number of the first frame of an address, or -ENOMEM. Sets *n to the number of frames.
+// The frames are consecutive, and the innermost is the first.
 static int64_t frames_of(struct profile_stacks *t, struct symbols *symbols,
                          const struct workload_frame *f, size_t *n)
 {

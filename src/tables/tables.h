@@ -191,7 +191,7 @@ struct tables_scan {
     struct tables_wanted of[TABLES_N];
     // Called for each row. Returns 0, or a negative errno, which ends the scan.
     int (*row)(void *context, enum tables_id table, const struct tables_row *row);
-    // Called with the facts of each process. Returns the same values as `row`. May be NULL.
+    // Called with the properties of each process. Returns the same values as `row`. May be NULL.
     int (*facts)(void *context, const struct tables_facts *facts);
     void *context;
     // Receives the progress, and a note if the file is truncated. May be NULL.

@@ -7,8 +7,8 @@
 #include "workload/format.h"
 #include "workload/planes.h"
 
-// Number of ages that have a code, a power of two. The code of a larger age would take as much
-// space as the slot number.
+// Number of ages that have a code. Must be a power of two. The code of a larger age would take as
+// much space as the slot number.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
 enum {

@@ -14,8 +14,7 @@
 
 enum { WORKLOAD_VERSION = 1 };
 
-// Op number `op` of the thread, counted from 0, which must finish before the op with the
-// dependency.
+// Index, from 0, of the op in that thread that must finish before the dependent op starts.
 struct workload_dependency {
     uint32_t thread;
     uint64_t op;

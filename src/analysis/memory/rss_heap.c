@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Offset of a block that glibc mapped individually in its first page.
+// If glibc maps a block individually, offset of the block in its first page.
 enum { GLIBC_MAPPED_AT = 16 };
 
 void rss_heap_release(struct rss_heap *heap)

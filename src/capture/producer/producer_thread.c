@@ -1,4 +1,5 @@
-// State of the calling thread: thread start, process exit and end of the recording.
+// The state of each thread, and what happens when a thread starts, the process exits and the
+// recording ends.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>

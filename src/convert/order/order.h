@@ -85,8 +85,8 @@ int order_advance(struct order *o, uint64_t limit);
 // may come from the sink.
 int order_settle(struct order *o, uint64_t stamp);
 
-// Call before order_finish if the recording is truncated. Events on which the remaining events
-// depend may be missing. If there are several threads, frees therefore count as ambiguous.
+// Call before order_finish if the recording is truncated. Events that later events depend on may be
+// missing, so if there are several threads, frees count as ambiguous.
 void order_cut_off(struct order *o);
 
 // Emits the remaining events. Returns 0, or a negative errno.

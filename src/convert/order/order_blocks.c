@@ -98,7 +98,7 @@ static size_t oldest_cell(struct order *o, uint64_t address)
     return i;
 }
 
-// Returns the cell of the block at this address whose last use was by the thread, or TABLE_NONE.
+// Returns the cell of the block at this address that the thread used last, or TABLE_NONE.
 static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
 {
     size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);

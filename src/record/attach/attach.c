@@ -582,8 +582,8 @@ static struct leave_what describe_library(const struct caller *c, uint64_t state
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-// Clears the state of the recording in all threads, which must be stopped, after each has left the
-// library. The library has ended the recording before, so the threads no longer use its memory.
+// Resets the recording's state of each thread once all threads have left the library. All threads
+// must be stopped, and the recording must have ended, so that no thread uses its memory again.
 // Returns false if a thread does not leave.
 static bool release_threads(const struct caller *c, const struct leave_what *in, uint64_t most_ns)
 {

@@ -1,4 +1,4 @@
-// Drains the chunks of spools, stream by stream.
+// Drains the chunks of all spools, one stream at a time.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"

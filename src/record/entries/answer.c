@@ -61,8 +61,8 @@ static void report_functions(struct entries_report *to, const struct entries_res
     }
 }
 
-// Writes a file. The file appears under its name only when it is complete. If writing fails, the
-// process stops waiting after some time.
+// Writes a file that appears under its name only when it is complete. If writing fails, the process
+// that waits for the file continues after its time limit.
 static void write_file(int dir_fd, const char *name, const struct entries_plan *plan)
 {
     size_t bytes = plan ? sizeof *plan : 0;

@@ -115,8 +115,8 @@ static int write_session(struct part *part)
     return rc;
 }
 
-// Writes the PROCESS frame. If a child already contains its parent's blocks, writes it without a
-// parent, because readers would copy the blocks again.
+// Writes the PROCESS frame. If a child already contains the blocks of its parent, omits the parent;
+// otherwise readers would copy the blocks a second time.
 static int write_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;

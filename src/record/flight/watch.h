@@ -1,4 +1,4 @@
-// Triggers of a flight dump, and the monitoring that fires the triggers.
+// Triggers for flight dumps, and the code that monitors them.
 #ifndef HEAPTAPE_FLIGHT_WATCH_H
 #define HEAPTAPE_FLIGHT_WATCH_H
 

@@ -1,4 +1,5 @@
-// The recorder's half of pausing: uses the stamps to decide which records are from recorded times.
+// The recorder's part of pausing: decides by their stamps which records were made while recording
+// was on.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
