@@ -37,7 +37,7 @@ write_files() {
   write_files
   ln -s a.ht link.ht
   refuses 1 "/dev/null: is a device, not a file or pipe" stat /dev/null
-  refuses 125 "link.ht: is a symbolic link; give the path of the file itself" record -f -o link.ht -- true
+  refuses 125 "link.ht: is a symbolic link; use the path of the file itself" record -f -o link.ht -- true
   refuses 1 "a.ht: contains no samples of resident memory" stat --rss a.ht
   refuses 1 "untimed.htw: has no timestamps; --from and --to need an event or a mark" stat --by site --from 1s untimed.htw
   refuses 1 "w.htw: is a workload, which does not store host and time of the recording" \
