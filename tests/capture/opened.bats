@@ -4,8 +4,9 @@ load trace
 
 # Plug-ins "exports" and "hides" with prefixed allocators on a pool, and "space" for dlmopen. Their
 # function plug(N) makes N calls of each kind. "host N PLUG-IN..." opens, calls and closes them; a
-# plug-in "@NAME" is opened in a namespace, and a plug-in "=NAME" in a namespace at the start. If the file "host.waits" exists, host opens them with
-# N = 0 until the file "go" exists, and waits for "end" at the end.
+# plug-in "@NAME" is opened in a namespace, and a plug-in "=NAME" in a namespace at the start. If the
+# file "host.waits" exists, host opens them with N = 0 until the file "go" exists, and waits for
+# "end" at the end.
 setup_file() {
   [ "$(uname -m)" = x86_64 ] || return 0
   cd "$BATS_FILE_TMPDIR" || return
@@ -125,8 +126,9 @@ teardown() {
   [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
 }
 
-# record_host PLANS PLUG-IN...: records host when the recorder has made the plans. Before, it starts host
-# with the same plug-ins until there are this many, at most 100 times.
+# record_host PLANS PLUG-IN...: records host when the recorder has made the plans. Before, it starts
+# host with the same plug-ins until there are this many, at most 100 times. Only in these runs, a plan
+# may be late.
 record_host() {
   # shellcheck disable=SC2016
   record sh -c 'wanted=$1; shift
@@ -158,7 +160,8 @@ has_no_unknown_frees() {
 
 @test "libraries with prefixed allocators that the program opens, closes and opens again" {
   record_host 3 ./exports.so ./hides.so ./exports.so ./hides.so
-  [ "$status" -eq 0 ] && [ ! -s err ]
+  [ "$status" -eq 0 ]
+  ! grep -v "calls its own malloc" err || false
   has 4000 malloc 702
   has 4000 calloc 703
   # Of the constructors, also in the runs before.
@@ -169,7 +172,8 @@ has_no_unknown_frees() {
 @test "a C library of another namespace: its calls in all threads, and its keys" {
   record_host 2 @./space.so
   cat told
-  [ "$status" -eq 0 ] && [ ! -s err ]
+  [ "$status" -eq 0 ]
+  ! grep -v "calls its own malloc" err || false
   has 20000 calloc 802
   has 20000 realloc 803
   has_no_unknown_frees
