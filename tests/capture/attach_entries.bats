@@ -63,6 +63,25 @@ has() {
   done
 }
 
+@test "an allocator whose exported functions only jump to its code" {
+  local name defines=()
+  for name in malloc free calloc realloc memalign aligned_alloc posix_memalign; do
+    printf '.globl %s\n.type %s, @function\n%s: jmp own_%s\n.size %s, 5\n' "$name" "$name" "$name" "$name" "$name"
+    defines+=("-D$name=own_$name")
+  done >jumps.s
+  gcc -O2 -w -fno-builtin -rdynamic "${defines[@]}" -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" jumps.s
+  ./own >out 3>&- &
+  started=$!
+  until_line ready
+  record_while_it_calls
+  ! grep -E "loader's tables|own malloc" err || false
+  has 1000 malloc 777
+  has 1000 realloc 888
+  touch end
+  wait "$started"
+  started=
+}
+
 @test "allocators with prefixes and other orders of arguments, and more functions in a second attach" {
   gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c"
   ./own >out 3>&- &

@@ -2,6 +2,7 @@
 
 #include "capture/spool/attach.h"
 #include "record/attach/status.h"
+#include "record/entries/find.h"
 #include "record/entries/functions.h"
 #include "trace/event/event.h"
 
@@ -24,6 +25,8 @@ enum {
 // Address in the process of each function that the library wraps, or 0.
 struct plans_wanted {
     uint64_t at[ENTRIES_FUNCTION_LIMIT];
+    // If the function consists of a jump, its target, which a plan may redirect instead; or 0.
+    uint64_t target[ENTRIES_FUNCTION_LIMIT];
     const struct spool_wrap *wrap; // names of other functions, or NULL
 };
 
@@ -60,7 +63,7 @@ static int open_object(const struct remote *r, const struct remote_object *o, ch
 static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
 {
     unsigned f = 0;
-    while (f < ENTRIES_FUNCTION_LIMIT && wanted->at[f] != at)
+    while (f < ENTRIES_FUNCTION_LIMIT && wanted->at[f] != at && wanted->target[f] != at)
         f++;
     return f < ENTRIES_FUNCTION_LIMIT;
 }
@@ -104,8 +107,8 @@ static uint32_t filter_plan(struct plans *p, const struct entries_result *result
     for (uint32_t i = 0; plan && i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
         uint64_t at = result->base + e->at;
-        bool is_first =
-            e->family == ENTRIES_FAMILY_LIBC && !e->arguments[0] && wanted->at[e->function] == at;
+        bool is_first = e->family == ENTRIES_FAMILY_LIBC && !e->arguments[0] &&
+                        (wanted->at[e->function] == at || wanted->target[e->function] == at);
         if (is_first ||
             (is_own(e, is_executable) && !is_wanted(wanted, at) && !(partial & 1u << e->family)))
             plan->entries[n++] = *e;
@@ -205,9 +208,18 @@ static void drop_own_functions(const struct remote *r, struct plans_wanted *want
         bool own = remote_defines(r, &r->objects[i], "heaptape_attach");
         for (unsigned f = 0; own && f < ENTRIES_FUNCTION_LIMIT; f++) {
             if (wanted->at[f] >= range.start && wanted->at[f] < range.end)
-                wanted->at[f] = 0;
+                wanted->at[f] = wanted->target[f] = 0;
         }
     }
+}
+
+// Finds the function that the program's calls of function `f` reach.
+static void find_wanted(const struct remote *r, struct plans_wanted *wanted, unsigned f)
+{
+    uint8_t code[FIND_JUMP_BYTES];
+    wanted->at[f] = wanted_symbol(f) ? remote_first_function(r, wanted_symbol(f)) : 0;
+    if (wanted->at[f] && remote_read(r, wanted->at[f], code, sizeof code))
+        wanted->target[f] = find_jump_target(code, wanted->at[f]);
 }
 
 bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap)
@@ -229,7 +241,7 @@ int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap 
     int rc = 0;
     *p = (struct plans){0};
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++)
-        wanted.at[f] = wanted_symbol(f) ? remote_first_function(r, wanted_symbol(f)) : 0;
+        find_wanted(r, &wanted, f);
     drop_own_functions(r, &wanted);
     for (size_t i = 0; rc == 0 && i < r->n_objects; i++) {
         const struct remote_object *o = &r->objects[i];
@@ -244,7 +256,8 @@ int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap 
          i++)
         rc = libc.base ? plan_object(p, r, &libc, &wanted, true) : 0;
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
-        if (wanted.at[f] && f != ENTRIES_LOADS && !is_planned(p, wanted.at[f]))
+        if (wanted.at[f] && f != ENTRIES_LOADS && !is_planned(p, wanted.at[f]) &&
+            !is_planned(p, wanted.target[f]))
             plans_miss(p, wanted_symbol(f), "its object cannot be read");
     }
     return rc < 0 ? err_no_memory(e, NULL) : 0;

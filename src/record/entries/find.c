@@ -74,17 +74,21 @@ static void add_addresses(const struct functions *names, struct find_list *to)
     }
 }
 
-// Returns the target of a function that consists of a direct jump, or 0.
-static uint64_t read_jump(const struct entries_image *i, uint64_t at)
+uint64_t find_jump_target(const uint8_t code[FIND_JUMP_BYTES], uint64_t at)
 {
     enum { JMP_REL8 = 0xeb };
-    uint8_t code[ENTRIES_ENDBR_BYTES + ENTRIES_JUMP_BYTES] = {0};
-    size_t n = image_read(i, at, code, sizeof code);
     bool has_endbr = memcmp(code, entries_endbr64, sizeof entries_endbr64) == 0;
     unsigned k = has_endbr ? ENTRIES_ENDBR_BYTES : 0;
-    if (n >= k + ENTRIES_JUMP_BYTES && code[k] == ENTRIES_JMP_REL32)
+    if (code[k] == ENTRIES_JMP_REL32)
         return at + k + ENTRIES_JUMP_BYTES + (uint64_t)(int32_t)get_u32(code + k + 1);
-    return n >= k + 2 && code[k] == JMP_REL8 ? at + k + 2 + (uint64_t)(int8_t)code[k + 1] : 0;
+    return code[k] == JMP_REL8 ? at + k + 2 + (uint64_t)(int8_t)code[k + 1] : 0;
+}
+
+static uint64_t read_jump(const struct entries_image *i, uint64_t at)
+{
+    uint8_t code[FIND_JUMP_BYTES] = {0};
+    image_read(i, at, code, sizeof code);
+    return find_jump_target(code, at);
 }
 
 // Returns true if another function in the list is at the address or jumps to the address.

@@ -24,7 +24,10 @@ struct find_function {
     bool is_inside;
 };
 
-enum { FIND_MAX = 512 };
+enum {
+    FIND_MAX = 512,
+    FIND_JUMP_BYTES = ENTRIES_ENDBR_BYTES + ENTRIES_JUMP_BYTES,
+};
 
 // Functions, sorted by address. Of the functions with the same address, the one with the lowest
 // family and event kind comes first; the others are its aliases.
@@ -32,6 +35,10 @@ struct find_list {
     struct find_function functions[FIND_MAX];
     size_t n;
 };
+
+// Returns the target of a function at `at` that consists of a direct jump, or 0. `code` holds the
+// first bytes of the function, and zeros after its end.
+uint64_t find_jump_target(const uint8_t code[FIND_JUMP_BYTES], uint64_t at);
 
 // Finds the functions. Returns 0, or -ENOMEM.
 int find_functions(const struct entries_image *i, const struct functions *names,
