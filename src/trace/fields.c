@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SESSION(member) TLV_MEMBER(struct trace_session, member)
 #define PROCESS(member) TLV_MEMBER(struct trace_process, member)
@@ -32,7 +33,7 @@ static const struct tlv_row session_rows[] = {
     {0},
 };
 
-// Rows of a PROCESS frame, besides PROCESS and LISTED.
+// Rows of a PROCESS frame, besides PROCESS, LISTED and allocator_rows.
 static const struct tlv_row process_rows[] = {
     {TRACE_F_PID, TLV_NUMBER, PROCESS(pid)},
     {TRACE_F_PPID, TLV_NUMBER, PROCESS(ppid)},
@@ -43,12 +44,17 @@ static const struct tlv_row process_rows[] = {
     {TRACE_F_INHERITED_MODULES, TLV_NUMBER, PROCESS(inherited_modules), PROCESS(inherited_modules)},
     {TRACE_F_EXE, TLV_STRING, PROCESS(exe)},
     {TRACE_F_ARGV, TLV_BYTES, PROCESS(argv), PROCESS(argv), PROCESS(argv_bytes)},
+    {0},
+};
+
+// Rows of a PROCESS frame, and of a PROCESS_END frame if the executable is the allocator.
+static const struct tlv_row allocator_rows[] = {
     {TRACE_F_ALLOCATOR, TLV_STRING, PROCESS(allocator)},
     {TRACE_F_ALLOCATOR_BUILD_ID, TLV_STRING, PROCESS(allocator_build_id)},
     {0},
 };
 
-// Rows of a PROCESS_END frame, besides PROCESS.
+// Rows of a PROCESS_END frame, besides PROCESS and allocator_rows.
 static const struct tlv_row end_rows[] = {
     {TRACE_F_END_STAMP, TLV_NUMBER, PROCESS(end_stamp)},
     {TRACE_F_LOST_RECORDS, TLV_NUMBER, PROCESS(lost_records)},
@@ -113,6 +119,7 @@ void trace_session_release(struct trace_session *s)
 void trace_process_release(struct trace_process *p)
 {
     tlv_release_rows(process_rows, p);
+    tlv_release_rows(allocator_rows, p);
     tlv_release_rows(end_rows, p);
     *p = (struct trace_process){0};
 }
@@ -188,13 +195,20 @@ int fields_put_process(struct buf *b, const struct trace_process *p)
     int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number);
     if (rc == 0)
         rc = tlv_put_rows(b, process_rows, p);
+    if (rc == 0)
+        rc = tlv_put_rows(b, allocator_rows, p);
     return rc == 0 && p->listed_from ? put_listed(b, p) : rc;
 }
 
 int fields_put_process_end(struct buf *b, const struct trace_process *p)
 {
     int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number);
-    return rc ? rc : tlv_put_rows(b, end_rows, p);
+    if (rc == 0)
+        rc = tlv_put_rows(b, end_rows, p);
+    // The PROCESS frame may precede the plan that redirects a malloc of the executable.
+    return rc || !p->exe || !p->allocator || strcmp(p->exe, p->allocator) != 0
+               ? rc
+               : tlv_put_rows(b, allocator_rows, p);
 }
 
 static int put_missed(struct buf *b, const struct trace_missed *m)
@@ -244,7 +258,12 @@ static int set_process(void *to, const struct tlv *f)
         return set_listed(p, f);
     if (f->tag == TRACE_F_EXIT_STATUS)
         p->has_exit_status = 1;
+    // The field is in the PROCESS_END frame. A PAGES frame may have set a higher value before.
+    if (f->tag == TRACE_F_CXX_BYTES && f->number < p->cxx_bytes)
+        return 0;
     int rc = tlv_set(process_rows, p, f);
+    if (rc == 0)
+        rc = tlv_set(allocator_rows, p, f);
     return rc ? rc : tlv_set(end_rows, p, f);
 }
 

@@ -80,6 +80,7 @@ has() {
   touch end
   wait "$started"
   started=
+  expect "its own allocator" [ "$("$HEAPTAPE" stat --json t.ht | jq -r '.processes[0].allocator.library')" = "$PWD/own" ]
 }
 
 @test "allocators with prefixes and other orders of arguments, and more functions in a second attach" {

@@ -500,8 +500,8 @@ void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 // their usable sizes are unknown.
 void producer_set_named_usable(size_t (*usable)(void *block));
 
-// Sets the path of the allocator in the header of the spool. NULL is the path of the executable,
-// which is known once the process is recorded.
+// Sets the path of the allocator in the header of the spool. The executable has the path "", as in
+// the loader's list.
 void producer_set_allocator(const char *path);
 
 // Call at exit: closes the streams of ended threads and measures the live blocks.

@@ -380,6 +380,18 @@ static struct spool_header *make_spool(struct producer_inherited *in, char *path
     return header;
 }
 
+static void set_text(char *to, char *end, const char *text)
+{
+    *to = 0;
+    producer_append(to, end, text);
+}
+
+static void set_allocator(struct spool_header *h)
+{
+    const char *path = producer_inherited.allocator;
+    set_text(h->allocator, h->allocator + sizeof h->allocator, *path ? path : h->exe);
+}
+
 // The process image from which a fork child was copied. All 0 if the process is not a fork child.
 // Members are named as in the spool's header.
 struct parent {
@@ -410,12 +422,12 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     h->fork_stamp = parent->fork_stamp;
     if (!parent->pid)
         producer_read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
-    producer_append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
     producer_append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by,
                     producer_inherited.bypassed_by);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
     if (n <= 0)
         h->exe[0] = 0;
+    set_allocator(h);
     h->argv_bytes = (uint32_t)producer_read_file("/proc/self/cmdline", h->argv, sizeof h->argv);
     atomic_store_explicit(&h->status, SPOOL_RUNNING, memory_order_relaxed);
     // Pairs with the recorder's acquire. The members above are set before this store.
@@ -797,12 +809,6 @@ int producer_control_state(void)
     return p ? (int)atomic_load_explicit(&p->header->control.state, memory_order_acquire) : -ENOENT;
 }
 
-static void set_text(char *to, char *end, const char *text)
-{
-    *to = 0;
-    producer_append(to, end, text);
-}
-
 // Returns the header of the process that is being recorded, or NULL.
 static struct spool_header *recorded_header(void)
 {
@@ -815,10 +821,9 @@ void producer_set_allocator(const char *path)
 {
     struct spool_header *h = recorded_header();
     struct producer_inherited *in = &producer_inherited;
-    path = path ? path : h ? h->exe : "";
     set_text(in->allocator, in->allocator + sizeof in->allocator, path);
     if (h)
-        set_text(h->allocator, h->allocator + sizeof h->allocator, path);
+        set_allocator(h);
 }
 
 void producer_set_bypass(const char *path)

@@ -181,7 +181,7 @@ static void redirect_object(const struct object *o, enum own_role role, const st
                  (!(watched || has_one_thread()) || redirect_apply(&plan, o->base) != 0);
         if (is_executable && !failed && redirects_malloc(&plan)) {
             producer_set_bypass("");
-            producer_set_allocator(NULL);
+            producer_set_allocator("");
         }
     }
     if (failed && role != OWN_LOADER)
