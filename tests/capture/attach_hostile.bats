@@ -48,6 +48,11 @@ needs_root() {
   is_recorded
 }
 
+@test "a busy thread beside a waiting one that has no thread-local memory" {
+  starts "$awkward" clones
+  duration=1 is_recorded
+}
+
 @test "in separate user, pid and mount namespaces" {
   unshare -Urpfm --mount-proc true 2>/dev/null || skip "no namespaces"
   starts unshare -Urpfm --mount-proc "$awkward" calls

@@ -1,15 +1,18 @@
-// A program that is hard to attach to: awkward calls | execs | vforks MS | keeps. It prints "ready"
-// and runs until it is killed.
+// A program that is hard to attach to: awkward calls | clones | execs | vforks MS | keeps. It prints
+// "ready" and runs until it is killed.
 //   calls      calls malloc and free without pause
+//   clones     like calls, but never waits, beside a thread that waits and has no thread-local memory
 //   execs      executes itself again and again
 //   vforks MS  stays in vfork for MS milliseconds each time, which no signal interrupts
 //   keeps      prints the usable sizes of the blocks allocated at the start. When the file "go"
 //              exists, frees and reallocates them, and prints "released"
 #include <malloc.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +47,33 @@ static void release(void)
     fflush(stdout);
 }
 
+#ifdef __x86_64__
+static int wait_forever(void *unused)
+{
+    (void)unused;
+    for (;;) { // libc would need thread-local memory
+        long number = SYS_pause;
+        __asm__ volatile("syscall" : "+a"(number) : : "rcx", "r11", "memory");
+    }
+    return 0;
+}
+
+static void allocate_beside_clone(void)
+{
+    static char stack[1 << 16];
+    const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                      CLONE_SYSVSEM | CLONE_SETTLS;
+    void *none = NULL;
+    clone(wait_forever, stack + sizeof stack, flags, NULL, NULL, none, NULL);
+    for (;;)
+        free(malloc(1000));
+}
+#else
+static void allocate_beside_clone(void)
+{
+}
+#endif
+
 int main(int argc, char **argv)
 {
     int status;
@@ -57,6 +87,8 @@ int main(int argc, char **argv)
         fflush(stdout);
         setenv("AWKWARD", "1", 1);
     }
+    if (strcmp(argv[1], "clones") == 0)
+        allocate_beside_clone();
     while (strcmp(argv[1], "vforks") == 0 && argc > 2) {
         call();
         useconds_t us = (useconds_t)atoi(argv[2]) * 1000;

@@ -399,6 +399,24 @@ static bool find_entering(struct tracees *t, size_t *who)
     return false;
 }
 
+static uint64_t thread_pointer(pid_t tid)
+{
+    struct user_regs_struct r;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
+}
+
+// Returns false for a thread that the program created by clone(2) without thread-local memory: it
+// cannot call functions of libc, or would use the memory of another thread.
+static bool has_own_memory(const struct tracees *t, size_t who)
+{
+    uint64_t own = thread_pointer(t->all[who].tid);
+    for (size_t i = 0; i < t->n && own; i++) {
+        if (i != who && t->all[i].state == TRACEE_STOPPED && thread_pointer(t->all[i].tid) == own)
+            return false;
+    }
+    return own;
+}
+
 // Finds a thread that is waiting in the kernel, preferably the main thread. Stops all threads.
 static bool find_waiting_now(struct tracees *t, struct remote_range library, size_t *who)
 {
@@ -411,7 +429,8 @@ static bool find_waiting_now(struct tracees *t, struct remote_range library, siz
         return true;
     }
     for (*who = 0; *who < t->n; ++*who) {
-        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t, t->all[*who].tid, library))
+        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t, t->all[*who].tid, library) &&
+            has_own_memory(t, *who))
             return true;
     }
     return false;
@@ -565,12 +584,6 @@ static int load_from_session(struct caller *c, const char *library, const char *
         rc = load_file(c, path, e);
     unlink(there);
     return rc;
-}
-
-static uint64_t thread_pointer(pid_t tid)
-{
-    struct user_regs_struct r;
-    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
 }
 
 static struct leave_what describe_library(const struct caller *c, uint64_t state_offset)
