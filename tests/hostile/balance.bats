@@ -212,8 +212,8 @@ END
 }
 
 @test "balance: a process that ended before the recorder examined it" {
-  mkfifo go
-  "$HEAPTAPE" record -f -o t.ht -- sh -c 'echo >begun; read -r line <go; ./static; echo >over; read -r line <go' 2>err 3>&- &
+  mkfifo go end
+  "$HEAPTAPE" record -f -o t.ht -- sh -c 'echo >begun; read -r line <go; ./static; echo >over; read -r line <end' 2>err 3>&- &
   local recorder=$!
   wait_until [ -s begun ]
   kill -STOP "$recorder"
@@ -221,7 +221,7 @@ END
   echo >go
   wait_until [ -s over ]
   kill -CONT "$recorder"
-  echo >go
+  echo >end
   wait "$recorder"
   stderr=$(cat err)
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" != proc ] || skip "the kernel reports nothing here"
