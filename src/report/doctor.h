@@ -39,12 +39,13 @@ struct doctor {
     struct verdict verdict;
     char notes[DOCTOR_NOTES][DOCTOR_NOTE_BYTES];
     size_t n_notes;
-    char title[700];   // process, size, threads and allocator
-    char next[400];    // the next command to run, or ""
-    bool is_file;      // the result is from a recording, so there are no looks
-    const char *file;  // name of the recording, or NULL if the recording is not kept; borrowed
-    char *const *argv; // program that was recorded to find the verdict, or NULL; borrowed
-    bool ended;        // the process ended after the last look
+    char title[700];    // process, size, threads and allocator
+    char next[400];     // the next command to run, or ""
+    const char *effect; // effect of the next command on the process, or NULL
+    bool is_file;       // the result is from a recording, so there are no looks
+    const char *file;   // name of the recording, or NULL if the recording is not kept; borrowed
+    char *const *argv;  // program that was recorded to find the verdict, or NULL; borrowed
+    bool ended;         // the process ended after the last look
     struct doctor_try tried;
     // Longest time for which a thread was stopped to read the allocator's statistics.
     uint64_t asked_ns;

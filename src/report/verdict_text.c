@@ -217,10 +217,10 @@ static void tell_mappings_grow(struct verdict *v, const struct verdict_facts *f)
 static void tell_unwritten(struct verdict *v, const struct verdict_facts *f)
 {
     say(v,
-        "%s of the %s in live blocks are not resident: these blocks were allocated, but most of "
-        "their pages were never written. RSS is %s.",
-        bytes_text(verdict_unwritten_bytes(f)), bytes_text(f->live_bytes),
-        bytes_text(f->rss_bytes));
+        "RSS is only %s, although live blocks have %s: %s of them are not resident, because most of "
+        "their pages were never written.",
+        bytes_text(f->rss_bytes), bytes_text(f->live_bytes),
+        bytes_text(verdict_unwritten_bytes(f)));
     say_sites(v, &f->holding, " Largest call paths: ");
     advise(v,
            "RSS does not contain these bytes: nothing is saved by freeing them, unless a limit of "

@@ -221,6 +221,7 @@ is_verdict() {
 
 @test "doctor: --watch finds mappings outside malloc that grow" {
   watched mapping
+  says "next heaptape record --pid $watched --maps --stacks"
   says "Anonymous memory outside malloc grows linearly"
   says ", watched for 1"
   says_not "Live bytes grow"

@@ -53,6 +53,7 @@ static void test_nothing_to_note(void **state)
     assert_int_equal(d.n_notes, 0);
     assert_string_equal(d.title, "42 (service --port 80): RSS 100.0 MiB, 3 threads, glibc 2.36");
     assert_string_equal(d.next, "heaptape doctor --watch 60s 42");
+    assert_null(d.effect);
 }
 
 static void test_children(void **state)
@@ -148,6 +149,7 @@ static void test_statistics(void **state)
     assert_false(has_note("were not read"));
     assert_true(doctor_can_try(&d));
     assert_string_equal(d.next, "heaptape doctor --try 42");
+    assert_non_null(strstr(d.effect, "asks"));
     // The process has no free memory.
     l.owners[LOOK_LIVE] = 95 * MIB;
     l.owners[LOOK_FREE] = 0;
@@ -202,7 +204,9 @@ static void test_cpu_time(void **state)
     (void)state;
     assert_int_equal(judge_growth(line, line), VERDICT_KIND_grows);
     assert_non_null(strstr(d.title, ", watched for 19 s"));
+    assert_string_equal(d.next, "heaptape record --pid 42 --stacks --duration 60s -o 42.ht");
     assert_int_equal(judge_growth(filling, line), VERDICT_KIND_fills);
+    assert_string_equal(d.next, "heaptape doctor --watch 10m 42");
     assert_int_equal(d.n_notes, 0);
     // A cache that gets more and more CPU time, and a leak that gets less and less.
     assert_int_equal(judge_growth(line, cpu_of_cache), VERDICT_KIND_unclear);

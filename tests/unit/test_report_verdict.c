@@ -122,7 +122,7 @@ static const char *yes_unwritten(struct verdict_facts *f)
 {
     f->live_bytes = 480 * MIB;
     add_site(&f->holding, "reserve (a.c:9)", 480, 0);
-    return "478.0 MiB of the 480.0 MiB in live blocks are not resident";
+    return "although live blocks have 480.0 MiB: 478.0 MiB of them are not resident";
 }
 
 static void no_unwritten(struct verdict_facts *f)

@@ -235,8 +235,11 @@ static void print_all(FILE *to, const struct doctor *d, size_t rows, size_t note
         print_watched(to, d);
     for (size_t i = 0; i < notes; i++)
         print_field(to, i ? "" : "note", d->notes[i]);
+    char next[sizeof d->next + 100];
+    snprintf(next, sizeof next, "%s%s%s%s", d->next, d->effect ? " (" : "",
+             d->effect ? d->effect : "", d->effect ? ")" : "");
     if (d->next[0])
-        print_field(to, "next", d->next);
+        print_field(to, "next", next);
 }
 
 static unsigned count_lines(const char *text)
