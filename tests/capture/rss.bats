@@ -62,7 +62,8 @@ a, b, c = (json.load(open(n + ".json")) for n in ("with", "without", "whole"))
 print(a["page_maps"], b["page_maps"], c["page_maps"])
 assert a["page_maps"] >= 5 and b["page_maps"] == 0
 assert a["page_maps"] - 1 <= c["page_maps"] <= a["page_maps"]
-assert a["sampled"]["minor_faults"] > 1000 and a["sampled"]["cpu_ns"] > 0
+# The kernel reports CPU time in units of 10 ms, so it may be 0.
+assert a["sampled"]["minor_faults"] > 1000 and a["sampled"]["cpu_ns"] is not None
 assert 0 < a["sampled"]["pss_bytes"] <= a["sampled"]["rss_bytes"]
 assert b["unknown_bytes"] is not None and b["sampled"]["pss_bytes"] is None
 END
