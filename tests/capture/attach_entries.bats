@@ -231,6 +231,32 @@ END
   [ "$status" -eq 0 ]
 }
 
+@test "the attaching process is killed at any moment of the first attach: the program continues" {
+  local kills=${HEAPTAPE_TEST_KILLS:-15} i status recorder child children
+  for ((i = 0; i < kills; i++)); do
+    rm -f out
+    "$HEAPTAPE_PROGRAMS/service" 4 >out 3>&- &
+    started=$!
+    until_line ready
+    "$HEAPTAPE" record -q -f -o t.ht --pid "$started" 2>err 3>&- &
+    recorder=$!
+    children=/proc/$recorder/task/$recorder/children child=
+    while [ -z "$child" ] && [ -e "$children" ] && ! maps_heaptape "$started"; do
+      read -r child _ <"$children" || true
+    done
+    sleep "0.0$((RANDOM % 2))$((RANDOM % 10))"
+    [ -z "$child" ] || kill -9 "$child" || true
+    sleep 0.05
+    kill "$recorder" || true
+    wait "$recorder" || true
+    status=0
+    kill -USR1 "$started"
+    wait "$started" || status=$?
+    started=
+    [ "$status" -eq 0 ]
+  done
+}
+
 @test "the recorder is killed at any moment of the first attach: the program continues" {
   local kills=${HEAPTAPE_TEST_KILLS:-10} i status recorder
   for ((i = 0; i < kills; i++)); do

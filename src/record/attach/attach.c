@@ -298,9 +298,12 @@ static int map_stack(struct caller *c, struct err *e)
     return rc;
 }
 
-// Changes the address at which the thread continues.
+// Changes the address at which the thread continues. The address of a system call that the thread
+// restarts does not change, because the call is not among the replaced bytes.
 static void set_pc(struct caller *c, uint64_t pc)
 {
+    if (pc == c->registers.rip)
+        return;
     c->registers.rip = pc;
     if (!sigframe_set_pc(&c->sigframe, c->tracees->remote, c->stack ? c->stack + STACK_BYTES : 0,
                          pc))
