@@ -234,7 +234,8 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
   jemalloc=$("$HEAPTAPE" allocators | grep -o '/[^ ]*libjemalloc[^ ]*') || skip "no jemalloc"
   ldd "$jemalloc" | grep -q libstdc++ || skip "jemalloc without C++"
   for library in libc.so.6 libstdc++.so.6; do
-    LD_PRELOAD=$library "$HEAPTAPE" record -q --no-pages -o t.ht -- perl -e 'select undef, undef, undef, 1'
+    # shellcheck disable=SC2016 # perl's
+    "$HEAPTAPE" record -q --no-pages -o t.ht -- perl -MDynaLoader -e 'DynaLoader::dl_load_file($ARGV[0]) or die; select undef, undef, undef, 1' "$library"
     "$HEAPTAPE" convert -q -f -o t.htw t.ht
     "$HEAPTAPE" replay -q -r 1 --no-latency --json -a jemalloc t.htw | jq .library_bytes >$library.bytes
     rm t.ht
