@@ -425,8 +425,8 @@ static void restore_end_signals(const struct sigaction before[END_SIGNALS])
 }
 
 // Starts the reader process. Dies on failure. Blocks SIGUSR2 and FLIGHT_FILES_END before the fork,
-// so that they do not end a process that has no handler yet. The reader unblocks SIGUSR2 when it has
-// one, and keeps FLIGHT_FILES_END blocked.
+// so that they do not end a process that has no handler yet. The reader unblocks SIGUSR2 when it
+// has one, and keeps FLIGHT_FILES_END blocked.
 static void start_reader(const struct pipe_reader *to, struct export_live *live, struct output *out)
 {
     struct sigaction before;

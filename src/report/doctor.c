@@ -342,7 +342,8 @@ static void set_next_program(struct doctor *d)
         n += (size_t)snprintf(d->next + n, sizeof d->next - n, " %s", *word);
 }
 
-// Adds a note if the call paths of the verdict lack the functions of an interpreter or a JIT compiler.
+// Adds a note if the call paths of the verdict lack the functions of an interpreter or a JIT
+// compiler.
 static void note_unnamed_code(struct doctor *d, const struct findings *found)
 {
     for (size_t i = 0; i < found->n && d->verdict.kind != VERDICT_KIND_runtime; i++) {

@@ -47,8 +47,8 @@
     X(PEAK, "peak.") \
     X(CALL_SITES, "call_sites.")
 
-// X(name, key, unit, form, group, shown, when, better, label, text, source, value, meaning) is called
-// for each figure, in the order of the text and of --diff:
+// X(name, key, unit, form, group, shown, when, better, label, text, source, value, meaning) is
+// called for each figure, in the order of the text and of --diff:
 //
 //   name     member of union stat_figures
 //   key      in the JSON object of its group

@@ -345,8 +345,8 @@ static void split_heads(struct columns *c, struct columns_block *b, const uint64
 }
 
 // Appends groups of hot records. Stops before the first other record, or when the block is full or
-// `w` ends. Returns the number of records. Each record is written to both arrays, but only the array
-// that the record belongs to advances. This is cheaper than mispredicted branches.
+// `w` ends. Returns the number of records. Each record is written to both arrays, but only the
+// array that the record belongs to advances. This is cheaper than mispredicted branches.
 static uint32_t split_hot(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
                           struct columns_records *r)
 {

@@ -27,9 +27,9 @@ void trace_file_close(struct trace_file *t);
 // Restarts at the first frame. Returns 0, or a negative errno.
 int trace_file_rewind(struct trace_file *t, struct err *e);
 
-// Calls `take` with each page map and its number in the file, until `take` returns a positive number
-// or -ENOMEM, and restarts. To keep a map, `take` replaces it by an empty map. A corrupt frame counts
-// as the end of the file. Returns 0, or a negative errno.
+// Calls `take` with each page map and its number in the file, until `take` returns a positive
+// number or -ENOMEM, and restarts. To keep a map, `take` replaces it by an empty map. A corrupt
+// frame counts as the end of the file. Returns 0, or a negative errno.
 int trace_file_each_map(struct trace_file *t,
                         int (*take)(void *context, struct trace_pages *p, uint32_t number),
                         void *context, struct err *e);

@@ -151,8 +151,8 @@ enum trace_field {
     TRACE_F_EARLY_EVENTS = 97,
     TRACE_F_EARLY_MAX_TICKS = 98,
     TRACE_F_EARLY_USUAL_TICKS = 99,
-    // Resident bytes of the files of the C++ library (PAGES), or their mapped bytes before the first
-    // page map (PROCESS_END).
+    // Resident bytes of the files of the C++ library (PAGES), or their mapped bytes before the
+    // first page map (PROCESS_END).
     TRACE_F_CXX_BYTES = 100,
     TRACE_F_PEAK_RSS_BYTES = 101, // highest RSS since the start; absent if unknown (PROCESS_END)
     // Growth of the resident spool from the last page map to that RSS (PROCESS_END).

@@ -35,8 +35,8 @@ enum {
     FORMAT_MAX_TEXT = 4096,  // limit per string
 };
 
-// Members of struct workload_summary: X(tag, member, merge). `merge` is ADD if the value for several
-// processes is the sum of their values.
+// Members of struct workload_summary: X(tag, member, merge). `merge` is ADD if the value for
+// several processes is the sum of their values.
 // clang-format off
 #define FORMAT_SUMMARY_TABLE(X) \
     X(20, events, ADD) \

@@ -496,8 +496,8 @@ static bool free_reads(uint64_t address)
     return codec_stamp(stream->state.epoch, stream->pos[-1]) >= begin >> CODEC_STAMP_SHIFT;
 }
 
-// Returns true if a free at the address repeats an earlier reading. Tries several times, because the
-// recorder may request a reading at any time.
+// Returns true if a free at the address repeats an earlier reading. Tries several times, because
+// the recorder may request a reading at any time.
 static bool free_is_unread(uint64_t address)
 {
     enum { TRIES = 1000 };

@@ -163,7 +163,8 @@ static void test_statistics(void **state)
     assert_null(strstr(d.next, "--allocator-stats"));
 }
 
-// Judges 20 looks, 1 s apart. `mib` and `cpu_s` are the live bytes and the CPU time after s seconds.
+// Judges 20 looks, 1 s apart. `mib` and `cpu_s` are the live bytes and the CPU time after s
+// seconds.
 static const struct software_runtime *runtime;
 
 static enum verdict_kind judge_growth(double (*mib)(double s), double (*cpu_s)(double s))

@@ -613,7 +613,8 @@ static void grow_unevenly(struct verdict_facts *f)
     f->of[VERDICT_MAPPINGS] = level(GROWTH_IRREGULAR, 20);
 }
 
-// The sentence about free memory or about the heap of a runtime reports the growth, if it was judged.
+// The sentence about free memory or about the heap of a runtime reports the growth, if it was
+// judged.
 static void test_growth_beside(void **unused)
 {
     const char *text = "20.0 MiB in 5.00 s, but not at a constant rate.";

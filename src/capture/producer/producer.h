@@ -50,8 +50,8 @@ struct producer_stream {
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
-    // If `pos & mask` is 0, the event reads the counter, or there may be no space. Therefore no event
-    // uses the fast path while `mask` is 0.
+    // If `pos & mask` is 0, the event reads the counter, or there may be no space. Therefore no
+    // event uses the fast path while `mask` is 0.
     uint32_t mask;
     // The slow path and readings of the counter use the following members.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
@@ -315,9 +315,9 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
 
 // Starts a record. Returns the stream to write to. Returns NULL if the caller must use
 // producer_record instead, or if `pos & mask` is 0; nothing has changed then. The mask is the
-// stream's if `fast` is true, else PRODUCER_PIECE_MASK. Determine the ticks after this call, so that
-// a signal handler cannot record an event between a stamp and its record. This keeps the stamps of a
-// stream monotonic.
+// stream's if `fast` is true, else PRODUCER_PIECE_MASK. Determine the ticks after this call, so
+// that a signal handler cannot record an event between a stamp and its record. This keeps the
+// stamps of a stream monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
 producer_begin(uint32_t obstacles, bool fast)
 {

@@ -5,8 +5,8 @@
 // The replaced bytes of a function become a jump to its stub. The stub jumps through a slot. The
 // slot contains the address of the function's trampoline (idle) or of a wrapper (recording). The
 // trampoline executes the replaced instructions and continues after them. One 8-byte store to the
-// slot switches the function. When a recording ends and all threads are stopped, `heaptape` restores
-// the original bytes. Stubs, trampolines and slots stay valid.
+// slot switches the function. When a recording ends and all threads are stopped, `heaptape`
+// restores the original bytes. Stubs, trampolines and slots stay valid.
 //
 // If a function starts with endbr64, that instruction stays, and the jump follows it. A plan does
 // not depend on the load address, so it can be stored under the object's build ID.

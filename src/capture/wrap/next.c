@@ -317,8 +317,8 @@ static void look_up_functions(void)
     dl_iterate_phdr(count_object, NULL);
 }
 
-// The functions of a redirected allocator, for callers that have not set PRODUCER_IN_ALLOCATOR. They
-// set the bit, so that a call from one redirected function to another is not an event.
+// The functions of a redirected allocator, for callers that have not set PRODUCER_IN_ALLOCATOR.
+// They set the bit, so that a call from one redirected function to another is not an event.
 static void *marked_malloc(size_t size)
 {
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);

@@ -43,8 +43,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 
 // Redirects the functions of a plan in a loaded object, whose code no other thread may execute:
 // maps the area, writes its code and stores the jumps. Changes the displacements in the plan.
-// Returns 0, a positive errno of redirect_map, ERANGE, or EIO (the code cannot be written). After an
-// error, calls reach the real functions.
+// Returns 0, a positive errno of redirect_map, ERANGE, or EIO (the code cannot be written). After
+// an error, calls reach the real functions.
 int redirect_apply(struct entries_plan *plan, uintptr_t base);
 
 // Forgets the functions of objects for whose base `is_loaded` returns false.

@@ -85,7 +85,8 @@ void wrap_own_watch(void);
 struct object;
 bool wrap_own_misses(const struct object *o);
 
-// Finds the object at `base` in the namespaces of dlmopen. Returns false if there is no such object.
+// Finds the object at `base` in the namespaces of dlmopen. Returns false if there is no such
+// object.
 bool wrap_own_find(uintptr_t base, struct object *o);
 
 // Examines the objects that were opened. The loader calls it before the objects' code runs.

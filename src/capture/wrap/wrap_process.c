@@ -185,9 +185,9 @@ WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, cha
     return next.__libc_start_main(begin, argc, argv, init, fini, loader_fini, stack_end);
 }
 
-// Returns true if a sanitizer defines malloc. The constructor of a sanitizer must run first, because
-// it may replace malloc, and because AddressSanitizer may abort: a program that records events
-// before would hide this cause from the recorder.
+// Returns true if a sanitizer defines malloc. The constructor of a sanitizer must run first,
+// because it may replace malloc, and because AddressSanitizer may abort: a program that records
+// events before would hide this cause from the recorder.
 static bool has_sanitizer(void)
 {
     static const char *const functions[] = {"__asan_init", "__tsan_init", "__msan_init",

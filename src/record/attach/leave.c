@@ -26,8 +26,8 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
            !(in->malloc && blocks_is_malloc(remote, r->rip));
 }
 
-// Lets a stopped thread run for a moment. Returns false if it does not stop again, or if the indices
-// of threads may have changed.
+// Lets a stopped thread run for a moment. Returns false if it does not stop again, or if the
+// indices of threads may have changed.
 static bool run_briefly(struct tracees *t, size_t who, long run_ns, uint64_t until_ns)
 {
     const pid_t tid = t->all[who].tid;

@@ -75,9 +75,9 @@ size_t remote_count(const struct remote *r, const char *name);
 
 bool remote_is_libc(const struct remote *r, uint64_t address);
 
-// Finds the object that defines malloc in the next namespace of dlmopen. `list` is r_debug at first,
-// and then the previous result. Returns 0 if there are no more namespaces. glibc lists them since
-// version 2.35. o->base is 0 if no object of the namespace defines malloc.
+// Finds the object that defines malloc in the next namespace of dlmopen. `list` is r_debug at
+// first, and then the previous result. Returns 0 if there are no more namespaces. glibc lists them
+// since version 2.35. o->base is 0 if no object of the namespace defines malloc.
 uint64_t remote_next_space(const struct remote *r, uint64_t list, struct remote_object *o);
 
 // Returns true if the object defines the function.

@@ -147,8 +147,8 @@ static size_t count_below(const struct find_list *l, uint64_t at)
     return HT_SEARCH(i, l->n, l->functions[i].at >= at);
 }
 
-// Sets `next` of the functions. The list must be sorted. If several functions have one address, sets
-// `next` of the last one only.
+// Sets `next` of the functions. The list must be sorted. If several functions have one address,
+// sets `next` of the last one only.
 static void find_next(const struct image_symbols *table, struct find_list *to)
 {
     const Elf64_Sym *s;

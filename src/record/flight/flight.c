@@ -36,8 +36,8 @@ struct flight {
     struct buf stored;
     bool batch_ended; // the last EVENTS frame ended a batch with a sufficient watermark
     bool requested;   // a dump has been requested
-    // The dump must have a batch with at least this watermark, so that it contains all events before
-    // a signal. Older batches may still be in the pipe when the signal arrives.
+    // The dump must have a batch with at least this watermark, so that it contains all events
+    // before a signal. Older batches may still be in the pipe when the signal arrives.
     uint64_t min_watermark;
     char reason[WATCH_REASON_BYTES];
     uint64_t dumps, failed;  // number of dumps started, and number of dumps that failed

@@ -28,8 +28,8 @@
 #define NAMES_NS 500000000u  // between reads of thread names
 #define QUIET_NS 100000000u  // between memory samples of a process with few events
 #define IDLE_NS  1000000000u // between memory samples of an idle process
-// If the process used no CPU time for IDLE_NS * IDLE_PART or longer, the time between two samples is
-// that time divided by IDLE_PART, at most ASLEEP_NS.
+// If the process used no CPU time for IDLE_NS * IDLE_PART or longer, the time between two samples
+// is that time divided by IDLE_PART, at most ASLEEP_NS.
 #define IDLE_PART  4
 #define ASLEEP_NS  5000000000u
 #define YOUNG_NS   2000000u   // minimum interval between samples

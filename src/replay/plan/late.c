@@ -7,9 +7,9 @@
 // pages are touched right before the block is freed or resized, or before its thread exits.
 //
 // Pages are touched only while the block is live. The thread of the next op touches the pages that
-// are due in the blocks of all threads, because the blocks' own threads may sleep until other blocks
-// are freed. A touch depends on the previous touch or the allocation of the block, and the release
-// depends on the last touch.
+// are due in the blocks of all threads, because the blocks' own threads may sleep until other
+// blocks are freed. A touch depends on the previous touch or the allocation of the block, and the
+// release depends on the last touch.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -96,8 +96,8 @@ static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, s
                : 1;
 }
 
-// Appends a TOUCH_LATE to `s`, up to used page number `to`. The block's next touch by another thread
-// and the block's release depend on the next op of `s`, which follows the TOUCH_LATE.
+// Appends a TOUCH_LATE to `s`, up to used page number `to`. The block's next touch by another
+// thread and the block's release depend on the next op of `s`, which follows the TOUCH_LATE.
 static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l, uint64_t to,
                      struct err *e)
 {

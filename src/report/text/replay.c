@@ -711,8 +711,8 @@ void replay_print_table(const struct replay_session *s)
 
 static const struct {
     enum figure_unit unit;
-    // Figure of the replay that predicts this figure, or FIGURES if there is none: a replay contains
-    // only the calls.
+    // Figure of the replay that predicts this figure, or FIGURES if there is none: a replay
+    // contains only the calls.
     size_t replayed;
 } real_figures[REAL_FIGURES] = {
     [REAL_WALL] = {FIGURE_NS, FIGURES},

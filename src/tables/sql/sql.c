@@ -295,7 +295,8 @@ static int store_virtual_table(struct sql *q, unsigned table)
     return rc;
 }
 
-// Stores the virtual tables that the query would scan more than once. Returns 1 if a table was changed, 0, or a negative errno.
+// Stores the virtual tables that the query would scan more than once. Returns 1 if a table was
+// changed, 0, or a negative errno.
 static int store_inner_tables(struct sql *q)
 {
     struct inner_loops loops = {.n_parents = 0};

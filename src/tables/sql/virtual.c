@@ -99,8 +99,8 @@ static int convert_comparison(unsigned char op)
 }
 
 // Writes the plan for filter_rows. It contains the name of the table, for EXPLAIN QUERY PLAN, the
-// columns to read, and the column and comparison of each argument. SQLite checks the conditions again, so filter_rows may ignore arguments of other
-// types.
+// columns to read, and the column and comparison of each argument. SQLite checks the conditions
+// again, so filter_rows may ignore arguments of other types.
 static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
 {
     const struct virtual_table *t = (const struct virtual_table *)vt;
