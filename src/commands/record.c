@@ -261,7 +261,7 @@ static int report_result(const struct record_options *o, const struct record_set
         die(r->start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", s->argv[0],
             r->start_errno == ENOENT ? "not found" : strerror(r->start_errno));
     if (is_empty(s, r)) {
-        record_summary_nothing(s->argv[0], r, &e);
+        record_summary_nothing(s->argv[0], s->attach.pid, r, &e);
         die(EXIT_RECORD, "%s", e.text);
     }
     record_summary_print(o->verbose, r, out);

@@ -93,7 +93,18 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
         print_cost(r, n);
 }
 
-void record_summary_nothing(const char *program, const struct record_result *r, struct err *e)
+// Returns true if the process that heaptape attached to ended, or executed another program, before
+// its first event.
+static bool is_gone(const struct record_result *r, pid_t pid)
+{
+    bool found = !r->processes;
+    for (size_t i = 0; i < r->unrecorded.n; i++)
+        found |= r->unrecorded.items[i].pid == (uint32_t)pid;
+    return r->visit.threads && found;
+}
+
+void record_summary_nothing(const char *program, pid_t pid, const struct record_result *r,
+                            struct err *e)
 {
     const char *why = record_explain(program);
     if (r->losses.off.processes)
@@ -114,7 +125,7 @@ void record_summary_nothing(const char *program, const struct record_result *r, 
             e, -ENODATA,
             "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
             program);
-    else if (r->visit.threads && !r->processes)
+    else if (is_gone(r, pid))
         err_set(e, -ENODATA,
                 "%s: nothing was recorded: the process ended, or executed another program",
                 program);

@@ -224,6 +224,8 @@ static void test_why_nothing_was_recorded(void **state)
 {
     struct err e;
     (void)state;
+    static struct trace_missed attached = {.pid = 42, .why = "was started without a library"},
+                               other = {.pid = 43, .why = "was started without a library"};
     static const struct gap reasons[] = {
         {LOSSES(.off = {1, 12, "tool", "no memory"}), "no memory"},
         {BALANCE(.without_spool = 1), "no space, memory or file descriptor was left for its spool"},
@@ -234,13 +236,18 @@ static void test_why_nothing_was_recorded(void **state)
          "the program calls its own malloc (in /bin/tool)"},
         {VISIT(.not_recorded = "malloc"),
          "the functions of its own malloc cannot be redirected: malloc"},
+        {{.visit.threads = 1}, "the process ended, or executed another program"},
+        {{.visit.threads = 1, .processes = 1, .unrecorded = {.items = &attached, .n = 1}},
+         "the process ended, or executed another program"},
+        {{.visit.threads = 1, .processes = 1, .unrecorded = {.items = &other, .n = 1}},
+         "was started without a library"},
         {{.processes = 1}, "the program did not call the malloc API"},
         {{.processes = 0}, "libheaptape.so never started in it"},
     };
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         char expected[400];
         e = (struct err){0};
-        record_summary_nothing("true", &reasons[i].r, &e);
+        record_summary_nothing("true", 42, &reasons[i].r, &e);
         snprintf(expected, sizeof expected, "true: nothing was recorded: %s", reasons[i].line);
         assert_string_equal(e.text, expected);
     }

@@ -365,7 +365,10 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     if (rc == -ENOMEM)
         return err_set(e, rc, "out of memory");
     r->libc = find_libc(r);
-    *wait = rc != 0 || !r->n_objects;
+    bool over = !r->libc && remote_is_over(r);
+    *wait = over || rc != 0 || !r->n_objects;
+    if (over)
+        return remote_set_over(r, e);
     if (!r->libc)
         return err_set(e, -ENOTSUP, "%ld: its C library is not glibc", (long)r->pid);
     return 0;
