@@ -295,26 +295,25 @@ static void set_next(struct doctor *d)
     bool judged = d->facts.rss.shape != GROWTH_UNKNOWN,
          maps = d->verdict.kind == VERDICT_KIND_mappings_grow;
     d->effect = NULL;
-    if (l->children_bytes > l->rss_bytes)
+    if (l->children_bytes > l->rss_bytes) {
         snprintf(d->next, sizeof d->next, "heaptape doctor %ld", (long)l->largest_child.pid);
-    else if (can_ask(&l->heap))
+    } else if (can_ask(&l->heap)) {
         snprintf(d->next, sizeof d->next, "heaptape doctor --allocator-stats %ld", (long)l->pid);
-    else if (doctor_can_try(d))
+        d->effect = "stops a thread for milliseconds to call functions of the allocator";
+    } else if (doctor_can_try(d)) {
         snprintf(d->next, sizeof d->next, "heaptape doctor --try %ld", (long)l->pid);
-    else if (d->verdict.kind == VERDICT_KIND_fills)
+        d->effect = "asks, then calls a function of the allocator in the process";
+    } else if (d->verdict.kind == VERDICT_KIND_fills) {
         snprintf(d->next, sizeof d->next, "heaptape doctor --watch 10m %ld", (long)l->pid);
-    else if (!judged)
+    } else if (!judged) {
         snprintf(d->next, sizeof d->next, "heaptape doctor --watch 60s %ld", (long)l->pid);
-    else if (d->verdict.kind == VERDICT_KIND_grows || d->verdict.act)
+    } else if (d->verdict.kind == VERDICT_KIND_grows || d->verdict.act) {
         snprintf(d->next, sizeof d->next,
                  "heaptape record --pid %ld%s --stacks --duration 60s -o %ld.ht", (long)l->pid,
                  maps ? " --maps" : "", (long)l->pid);
-    else
+    } else {
         d->next[0] = 0;
-    if (strstr(d->next, " --allocator-stats "))
-        d->effect = "stops a thread for milliseconds to call functions of the allocator";
-    else if (strstr(d->next, " --try "))
-        d->effect = "asks, then calls a function of the allocator in the process";
+    }
 }
 
 static void set_title(struct doctor *d)
