@@ -420,23 +420,25 @@ static bool has_own_memory(const struct tracees *t, size_t who)
     return own;
 }
 
+static bool can_call(const struct tracees *t, size_t who, struct remote_range library)
+{
+    pid_t tid = t->all[who].tid;
+    return t->all[who].state == TRACEE_STOPPED && is_waiting(t, tid, library) &&
+           (tid == t->remote->pid || has_own_memory(t, who));
+}
+
 // Finds a thread that is waiting in the kernel, preferably the main thread. Stops all threads.
 static bool find_waiting_now(struct tracees *t, struct remote_range library, size_t *who)
 {
     if (!tracees_stop_all(t, STOP_NS))
         return false;
-    size_t leader = find_index(t, t->remote->pid);
-    if (leader < t->n && t->all[leader].state == TRACEE_STOPPED &&
-        is_waiting(t, t->remote->pid, library)) {
-        *who = leader;
+    *who = find_index(t, t->remote->pid);
+    if (*who < t->n && can_call(t, *who, library))
         return true;
-    }
-    for (*who = 0; *who < t->n; ++*who) {
-        if (t->all[*who].state == TRACEE_STOPPED && is_waiting(t, t->all[*who].tid, library) &&
-            has_own_memory(t, *who))
-            return true;
-    }
-    return false;
+    *who = 0;
+    while (*who < t->n && !can_call(t, *who, library))
+        ++*who;
+    return *who < t->n;
 }
 
 // Repeats find_waiting_now, for a program that is mostly busy and rarely calls malloc.
