@@ -129,6 +129,11 @@ bool entries_relocate(struct entries_plan *p, int64_t distance)
     return true;
 }
 
+bool entries_is_system_library(const char *path)
+{
+    return strncmp(path, "/usr/lib/", 9) == 0 || strncmp(path, "/lib", 4) == 0;
+}
+
 bool entries_make_jump(const struct entries_entry *e, uint64_t base, uint64_t area,
                        uint8_t to[ENTRIES_MAX_BYTES])
 {

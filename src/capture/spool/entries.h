@@ -31,6 +31,7 @@ enum {
     ENTRIES_INT3 = 0xcc,          // fills bytes that are never executed
     ENTRIES_PAGE_BYTES = 4096,    // size of a page of the area
     ENTRIES_NO_INSTRUCTION = 255, // in `moved`: this byte is not the first byte of an instruction
+    ENTRIES_NAMESPACES = 16,      // DL_NNS of glibc: maximum number of namespaces of dlmopen
 };
 
 // Other functions that the library wraps. They have no event kind: X(number, SYMBOL, symbol). The
@@ -124,6 +125,10 @@ enum { ENTRIES_FILE_BYTES = 24 };
 void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES]);
 
 extern const uint8_t entries_endbr64[ENTRIES_ENDBR_BYTES];
+
+// Returns true for a library of the distribution, whose only symbols are the dynamic ones. In other
+// libraries, an allocator with a prefix may be hidden.
+bool entries_is_system_library(const char *path);
 
 // Returns HT_CLASS_ALLOC, HT_CLASS_FREE or HT_CLASS_RESIZE, or HT_CLASS_NONE if the function is not
 // an allocator function.

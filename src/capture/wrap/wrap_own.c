@@ -17,10 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum {
-    MAX_LIBRARIES = 16,
-    MAX_SPACES = 16, // DL_NNS of glibc
-};
+enum { MAX_LIBRARIES = 16 };
 
 static _Atomic bool watched; // objects are examined when the program opens them
 
@@ -95,11 +92,10 @@ static void visit_executable(const struct object *o, struct own_search *s)
     }
 }
 
-// Returns true if a symbol of a library that is not dynamic is a malloc with a prefix. Libraries of
-// the system have no such symbols.
+// Returns true if a symbol of a library that is not dynamic is a malloc with a prefix.
 static bool has_hidden(const char *path)
 {
-    if (strncmp(path, "/usr/lib/", 9) == 0 || strncmp(path, "/lib", 4) == 0)
+    if (entries_is_system_library(path))
         return false;
     int file = wrap_open_file(path);
     bool found = file >= 0 && wrap_has_hidden_prefix(file);
@@ -222,7 +218,7 @@ struct space {
 
 // Number of objects of each namespace that were examined, or existed before. Used by the thread
 // that holds the loader's lock.
-static size_t examined[MAX_SPACES];
+static size_t examined[ENTRIES_NAMESPACES];
 
 static const struct space *next_space(const struct space *at)
 {
@@ -260,7 +256,7 @@ static bool is_loaded(uintptr_t base)
 {
     const struct space *at = (const struct space *)libc_objects();
     bool found = false;
-    for (size_t i = 0; i < MAX_SPACES && at && !found; i++, at = next_space(at))
+    for (size_t i = 0; i < ENTRIES_NAMESPACES && at && !found; i++, at = next_space(at))
         found = find_in_space(at, base);
     return found;
 }
@@ -269,7 +265,7 @@ bool wrap_own_find(uintptr_t base, struct object *o)
 {
     const struct space *at = (const struct space *)libc_objects();
     const struct link_map *m = NULL;
-    for (size_t i = 1; i < MAX_SPACES && at && !m; i++) {
+    for (size_t i = 1; i < ENTRIES_NAMESPACES && at && !m; i++) {
         at = next_space(at);
         m = at ? find_in_space(at, base) : NULL;
     }
@@ -305,7 +301,7 @@ void wrap_own_loads(void)
         return;
     uint32_t was = producer_enter(PRODUCER_MUTED);
     struct own_search s = begin_search();
-    for (size_t i = 0; at && i < MAX_SPACES; i++, at = next_space(at)) {
+    for (size_t i = 0; at && i < ENTRIES_NAMESPACES; i++, at = next_space(at)) {
         if (at->list.r_state == RT_CONSISTENT)
             examine_space(&s, &at->list, &examined[i]);
     }
@@ -319,7 +315,7 @@ static int begin_watch(struct dl_phdr_info *info, size_t size, void *data)
 {
     const struct space *at = (const struct space *)libc_objects();
     (void)info, (void)size, (void)data;
-    for (size_t i = 0; i < MAX_SPACES; i++, at = at ? next_space(at) : NULL)
+    for (size_t i = 0; i < ENTRIES_NAMESPACES; i++, at = at ? next_space(at) : NULL)
         examined[i] = at ? count_objects(&at->list) : 0;
     watched = true;
     return 1;

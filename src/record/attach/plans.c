@@ -19,7 +19,6 @@
 enum {
     STACK_WORDS = 8192, // number of words of a stack that are searched for interrupted instructions
     NAME_BYTES = 4096,
-    MAX_SPACES = 16, // DL_NNS of glibc
 };
 
 // Address in the process of each function that the library wraps, or 0.
@@ -181,13 +180,11 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
 }
 
 // Returns true if the object exports a malloc with a known prefix, or a function that the user
-// named. Libraries of the system have no other symbols; in other libraries, a malloc with a prefix
-// may be hidden.
+// named, or if an allocator may be hidden in the object.
 static bool has_other_names(const struct remote *r, const struct remote_object *o,
                             const struct spool_wrap *wrap)
 {
-    if (strchr(o->name, '/') && strncmp(o->name, "/usr/lib/", 9) != 0 &&
-        strncmp(o->name, "/lib", 4) != 0)
+    if (strchr(o->name, '/') && !entries_is_system_library(o->name))
         return true;
     for (size_t i = 1; i < ENTRIES_PREFIXES; i++) {
         if (remote_defines(r, o, entries_malloc_names[i]))
@@ -252,8 +249,8 @@ int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap 
     }
     struct remote_object libc;
     uint64_t space = r->r_debug;
-    for (unsigned i = 0; rc == 0 && i < MAX_SPACES && (space = remote_next_space(r, space, &libc));
-         i++)
+    for (unsigned i = 0;
+         rc == 0 && i < ENTRIES_NAMESPACES && (space = remote_next_space(r, space, &libc)); i++)
         rc = libc.base ? plan_object(p, r, &libc, &wanted, true) : 0;
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
         if (wanted.at[f] && f != ENTRIES_LOADS && !is_planned(p, wanted.at[f]) &&
