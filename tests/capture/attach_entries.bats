@@ -17,6 +17,19 @@ until_line() {
   wait_until grep -qsx "$1" out || { cat out; return 1; }
 }
 
+# begin_own: starts ./own, and waits until it is ready. end_own lets it end.
+begin_own() {
+  ./own >out 3>&- &
+  started=$!
+  until_line ready
+}
+
+end_own() {
+  touch end
+  wait "$started"
+  started=
+}
+
 # record_while_it_calls OPTION...: attaches to $started, creates the file `go`, waits for the line `done` in
 # `out`, and detaches.
 record_while_it_calls() {
@@ -44,9 +57,7 @@ has() {
   for options in -no-pie "-pie -fPIE" -fcf-protection=full "-O0 -fvisibility=hidden"; do
     # shellcheck disable=SC2086
     gcc -O2 -w -fno-builtin $options -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
-    ./own >out 3>&- &
-    started=$!
-    until_line ready
+    begin_own
     record_while_it_calls
     ! grep -E "loader's tables|own malloc" err || false
     has 1000 malloc 777
@@ -56,9 +67,7 @@ has() {
     has 1000 aligned_alloc 640
     expect "nothing else" [ "$(awk '$5 ~ /alloc|memalign/' lines | wc -l)" -le 5010 ]
     expect "frees" [ "$(awk '$5 == "free" && $6 != "0x0"' lines | wc -l)" -ge 3000 ]
-    touch end
-    wait "$started"
-    started=
+    end_own
     rm -f end go out
   done
 }
@@ -70,24 +79,18 @@ has() {
     defines+=("-D$name=own_$name")
   done >jumps.s
   gcc -O2 -w -fno-builtin -rdynamic "${defines[@]}" -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" jumps.s
-  ./own >out 3>&- &
-  started=$!
-  until_line ready
+  begin_own
   record_while_it_calls
   ! grep -E "loader's tables|own malloc" err || false
   has 1000 malloc 777
   has 1000 realloc 888
-  touch end
-  wait "$started"
-  started=
+  end_own
   expect "its own allocator" [ "$("$HEAPTAPE" stat --json t.ht | jq -r '.processes[0].allocator.library')" = "$PWD/own" ]
 }
 
 @test "allocators with prefixes and other orders of arguments, and more functions in a second attach" {
   gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_prefixed.c"
-  ./own >out 3>&- &
-  started=$!
-  until_line ready
+  begin_own
   run -125 "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1
   [ "$output" = "heaptape: ./own: nothing was recorded: the program did not call the malloc API" ]
   record_while_it_calls --wrap own_malloc=malloc,own_free=free
@@ -100,17 +103,13 @@ has() {
   has 1000 malloc 401
   has 1000 malloc 501
   expect "frees" [ "$(awk '$5 == "free"' lines | wc -l)" -ge 5000 ]
-  touch end
-  wait "$started"
-  started=
+  end_own
 }
 
 @test "an allocator without dynamic symbols that cannot be redirected: a line with the reason" {
   short_function free '.hidden free'
   gcc -w -fno-builtin -Os -fvisibility=hidden -Dfree=own_free -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" short.s
-  ./own >out 3>&- &
-  started=$!
-  until_line ready
+  begin_own
   run -125 "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1
   echo "$output"
   [ "$output" = "heaptape: ./own: nothing was recorded: the functions of its own malloc cannot be redirected: free: the function is shorter than a jump" ]
@@ -118,9 +117,7 @@ has() {
   record_while_it_calls
   expect "a note" grep -qx "heaptape: the program's own malloc is not recorded: its functions cannot be redirected: free: the function is shorter than a jump" err
   has 0 malloc 777
-  touch end
-  wait "$started"
-  started=
+  end_own
 }
 
 @test "an object that is loaded after the attach, and pointers stored before" {
@@ -165,9 +162,7 @@ END
   has 1000 malloc 888
   "$HEAPTAPE" convert -q -f t.ht -o t.htw
   "$HEAPTAPE" check -q t.htw
-  touch end
-  wait "$started"
-  started=
+  end_own
 }
 
 # A program that has changed the first byte of a function of libc, like a debugger or another tool.
@@ -208,9 +203,7 @@ END
   record_while_it_calls
   expect "one note" [ "$(grep -Ec "^heaptape: some functions are recorded through the loader's tables, so calls through stored pointers are not recorded: .+ \(to record all calls, start the program with 'heaptape record'\)$" err)" -eq 1 ]
   has 1000 malloc 777
-  touch end
-  wait "$started"
-  started=
+  end_own
 }
 
 @test "repeatedly, with threads that allocate, fork and load objects all the time" {

@@ -11,19 +11,7 @@ setup_file() {
   [ "$(uname -m)" = x86_64 ] || return 0
   cd "$BATS_FILE_TMPDIR" || return
   cat >pool.c <<'END'
-#include <stddef.h>
-#include <string.h>
-#define CALLED __attribute__((noipa))
-#define RELEASE(p) if (p) *(volatile char *)p = 1
-static _Alignas(64) char pool[64 << 20];
-static size_t used;
-static void *allocate(size_t size)
-{
-  size_t at = __atomic_fetch_add(&used, (size + 31) & ~15ul, __ATOMIC_RELAXED);
-  if (at + size + 32 > sizeof pool) return 0;
-  memcpy(pool + at, &size, sizeof size);
-  return pool + at + 16;
-}
+#include "library_pool.h"
 #pragma GCC visibility push(VISIBILITY)
 CALLED void *MALLOC(size_t size) { return allocate(size); }
 CALLED void *CALLOC(size_t n, size_t size) { return MALLOC(n * size); }
@@ -107,7 +95,7 @@ int main(int n, char **argv)
   return 0;
 }
 END
-  local shared=(gcc -w -O2 -fno-builtin -fPIC -shared)
+  local shared=(gcc -w -O2 -fno-builtin -fPIC -shared -I "$HEAPTAPE_SOURCE/tests/capture")
   "${shared[@]}" -DVISIBILITY=default -DMALLOC=mi_malloc -DCALLOC=mi_calloc -DFREE=mi_free pool.c -o exports.so
   "${shared[@]}" -DVISIBILITY=hidden -DMALLOC=_rjem_malloc -DCALLOC=_rjem_calloc -DFREE=_rjem_free pool.c -o hides.so
   "${shared[@]}" -pthread space.c -o space.so

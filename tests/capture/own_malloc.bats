@@ -151,19 +151,7 @@ realloc 303 0 1000" ]
 # A library with allocators on a pool, or with a malloc (-DLIBC_NAMES) that calls mi_malloc.
 library_source() {
   cat <<'END'
-#include <stddef.h>
-#include <string.h>
-#define CALLED __attribute__((noipa))
-static _Alignas(64) char pool[64 << 20];
-static size_t used;
-static void *allocate(size_t size)
-{
-  size_t at = __atomic_fetch_add(&used, (size + 31) & ~15ul, __ATOMIC_RELAXED);
-  if (at + size + 32 > sizeof pool) return 0;
-  memcpy(pool + at, &size, sizeof size);
-  return pool + at + 16;
-}
-#define RELEASE(p) if (p) *(volatile char *)p = 1
+#include "library_pool.h"
 #ifdef LIBC_NAMES
 void *mi_malloc(size_t size);
 void mi_free(void *p);
@@ -191,8 +179,9 @@ END
 
 @test "libraries: functions with prefixes and names of --wrap, and no calls of malloc to them" {
   library_source >library.c
-  gcc -w -O2 -fno-builtin -fPIC -shared -o libpools.so library.c
-  gcc -w -O2 -fno-builtin -fPIC -shared -DLIBC_NAMES -o libother.so library.c -L. -lpools -Wl,-rpath,"$PWD"
+  local shared=(gcc -w -O2 -fno-builtin -fPIC -shared -I "$HEAPTAPE_SOURCE/tests/capture")
+  "${shared[@]}" -o libpools.so library.c
+  "${shared[@]}" -DLIBC_NAMES -o libother.so library.c -L. -lpools -Wl,-rpath,"$PWD"
   cat >main.c <<'END'
 #include <stdlib.h>
 #include <string.h>

@@ -43,14 +43,21 @@ static void rest(void)
         pause();
 }
 
+// Starts a child that rests, and opens it.
+static pid_t open_resting(struct remote *r)
+{
+    pid_t child = start(rest);
+    assert_int_equal(remote_open(r, child, &error), 0);
+    return child;
+}
+
 static void test_each_thread_is_seized_whatever_failed_before(void **state)
 {
     (void)state;
     struct attach_breakpoint entry = {0};
     struct tracees t;
     struct remote r;
-    pid_t child = start(rest);
-    assert_int_equal(remote_open(&r, child, &error), 0);
+    pid_t child = open_resting(&r);
     errno = ESRCH; // simulates a recorder that saw another process exit
     assert_int_equal(tracees_seize(&t, &r, &entry, &error), 0);
     assert_int_equal(t.n, 1);
@@ -86,8 +93,7 @@ static void test_a_refused_thread_is_seized_again(void **state)
     struct attach_breakpoint entry = {0};
     struct tracees t;
     struct remote r;
-    pid_t child = start(rest);
-    assert_int_equal(remote_open(&r, child, &error), 0);
+    pid_t child = open_resting(&r);
     refusals = 1;
     assert_int_equal(tracees_seize(&t, &r, &entry, &error), 0);
     assert_int_equal(t.n, 1);
