@@ -189,7 +189,7 @@ static void look_first(struct doctor_watch *w)
         die(EXIT_FAILED, "%s", e.text);
 }
 
-// Takes looks until the time is over. If the process ends, uses the looks so far.
+// Adds looks until the time is over. If the process ends, the looks so far are used.
 static void look_on(struct doctor_watch *w, uint64_t watch_ns)
 {
     struct err e = {0};

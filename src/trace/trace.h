@@ -240,7 +240,8 @@ struct trace_process {
     uint64_t cxx_bytes; // highest value of TRACE_F_CXX_BYTES so far
     // Highest RSS since the process started, by the kernel's count, or 0 if unknown. Includes
     // heaptape's own mappings, and the time before the recording.
-    uint64_t peak_rss_bytes, recording_growth_bytes; // the latter as in TRACE_F_RECORDING_GROWTH_*
+    uint64_t peak_rss_bytes;
+    uint64_t recording_growth_bytes; // as in TRACE_F_RECORDING_GROWTH_BYTES
     // As in TRACE_F_EARLY_*. All are 0 if every event has its own reading of the clock.
     uint64_t early_events, early_max_ticks, early_usual_ticks;
     // As in TRACE_F_MALLOC_*. 0 if unknown.

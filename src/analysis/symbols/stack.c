@@ -238,7 +238,7 @@ void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t 
             if (text[0] && f[k].library)
                 continue;
             append_function(text, &f[k], count_calls(f + k, length - k));
-            // The caller of a recursion tells more than the functions of the recursion.
+            // A recursion does not count, so that the path also contains its caller.
             shown += length == period;
         }
     }
