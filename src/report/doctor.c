@@ -204,6 +204,7 @@ static void set_facts(struct doctor *d)
     set_heap(f, l);
     f->span_ns = (double)(l->time_ns - d->first.time_ns);
     f->stacks = l->stacks;
+    f->first_stacks = d->first.stacks;
     set_names(f, d);
     find_growth(&f->rss, d, d->points[DOCTOR_RSS], d->looks);
     find_growth(&f->heap, d, d->points[DOCTOR_HEAP], d->looks);
@@ -311,6 +312,10 @@ static void set_next(struct doctor *d)
         snprintf(d->next, sizeof d->next,
                  "heaptape record --pid %ld%s --stacks --duration 60s -o %ld.ht", (long)l->pid,
                  maps ? " --maps" : "", (long)l->pid);
+    } else if (d->verdict.kind == VERDICT_KIND_live) {
+        snprintf(d->next, sizeof d->next, "heaptape record --stacks -o %ld.ht -- PROGRAM",
+                 (long)l->pid);
+        d->effect = "starts the program again and records which lines allocate the blocks";
     } else {
         d->next[0] = 0;
     }

@@ -6,7 +6,9 @@
 
 // Thresholds.
 #define GROWN_SHARE     0.02 // share of RSS
+#define RSS_GROWN_SHARE 0.05 // share of RSS
 #define UNCLEAR_SHARE   0.1  // share of the live bytes
+#define FOLLOWS_SHARE   0.5  // growth of RSS as a share of the growth of live bytes
 #define WASTE_SHARE     (1.0 / 3)
 #define OUTSIDE_SHARE   0.5  // share of RSS
 #define LIVE_SHARE      0.5  // share of RSS
@@ -70,6 +72,14 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
     return fastest;
 }
 
+enum verdict_owner verdict_growing_most(const struct verdict_facts *f)
+{
+    enum verdict_owner most = VERDICT_LIVE;
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        most = f->of[i].grown_bytes > f->of[most].grown_bytes ? i : most;
+    return most;
+}
+
 static bool is_unwritten(const struct verdict_facts *f)
 {
     double bytes = verdict_unwritten_bytes(f);
@@ -115,10 +125,26 @@ static enum verdict_kind waste_kind(const struct verdict_facts *f)
     return VERDICT_KINDS;
 }
 
-static bool is_unclear(const struct growth *g)
+static bool is_uneven(const struct growth *g, enum growth_shape shape)
 {
-    return g->shape == GROWTH_IRREGULAR && g->grown_bytes >= VERDICT_GROWN_BYTES &&
+    return g->shape == shape && g->grown_bytes >= VERDICT_GROWN_BYTES &&
            g->grown_bytes >= UNCLEAR_SHARE * g->last_bytes;
+}
+
+// Returns true if RSS grows at a constant rate and live bytes do not, as in a container that
+// doubles its size whenever it is full.
+static bool is_growing_in_steps(const struct verdict_facts *f)
+{
+    return f->knows_resident && !f->exited && is_growing(&f->rss) &&
+           f->rss.grown_bytes >= FOLLOWS_SHARE * f->live.grown_bytes &&
+           (is_uneven(&f->live, GROWTH_STEP) || is_uneven(&f->live, GROWTH_IRREGULAR));
+}
+
+static bool is_rss_growing(const struct verdict_facts *f)
+{
+    return f->knows_resident && !f->exited && is_growing(&f->rss) &&
+           f->rss.grown_bytes >= RSS_GROWN_SHARE * f->rss_bytes &&
+           f->live.shape != GROWTH_UNKNOWN && f->live.grown_bytes < VERDICT_GROWN_BYTES;
 }
 
 static bool is_heap_growing(const struct verdict_facts *f)
@@ -146,12 +172,16 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
         return VERDICT_KIND_grows;
     if (is_heap_growing(f))
         return VERDICT_KIND_heap_grows;
+    if (is_growing_in_steps(f))
+        return VERDICT_KIND_grows_in_steps;
     if (waste != VERDICT_KINDS)
         return waste;
     if (f->live.shape == GROWTH_SATURATING && f->live.grown_bytes >= VERDICT_GROWN_BYTES)
         return VERDICT_KIND_fills;
-    if (is_unclear(&f->live))
+    if (is_uneven(&f->live, GROWTH_IRREGULAR))
         return VERDICT_KIND_unclear;
+    if (is_rss_growing(f))
+        return VERDICT_KIND_rss_grows;
     if (is_sawtooth(&f->live) &&
         f->live.swing_bytes >= verdict_known(f->resident[VERDICT_UNKNOWN_HEAP]) &&
         f->live.swing_bytes >= verdict_outside_bytes(f))
@@ -192,7 +222,8 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .pinning_blocks = NAN,
                                 .pinning_bytes = NAN,
                                 .pinning_before_share = NAN,
-                                .stacks = NAN};
+                                .stacks = NAN,
+                                .first_stacks = NAN};
     growth_find(&f->live, NULL, 0);
     growth_find(&f->rss, NULL, 0);
     growth_find(&f->heap, NULL, 0);

@@ -99,6 +99,7 @@ struct verdict_facts {
     // Share of the pinning blocks that are older than the recording.
     double pinning_before_share;
     double stacks;                // number of thread stacks
+    double first_stacks;          // number of thread stacks in the first sample
     struct verdict_sites growing; // sorted by growth of live bytes
     struct verdict_sites holding; // sorted by live bytes
     struct verdict_sites pinning; // sorted by pinned bytes
@@ -114,6 +115,7 @@ struct verdict_facts {
 #define VERDICTS(X) \
     X(grows, true, "live bytes grow linearly, by at least 1 MiB") \
     X(heap_grows, true, "the live blocks are not known, and resident memory of malloc grows linearly, by at least 1 MiB and a fiftieth of RSS") \
+    X(grows_in_steps, true, "live bytes grow by at least 1 MiB and a tenth, but not linearly, while RSS grows linearly, by at least half as much, in a process that has not exited") \
     X(mappings_grow, true, "anonymous memory outside malloc, shared memory or resident files grow linearly, by at least 1 MiB and a fiftieth of RSS, and faster than live bytes") \
     X(unwritten, true, "at least 16 MiB and three quarters of the live bytes are not resident, these are more than RSS, and RSS does not grow with live bytes at a constant rate") \
     X(stacks, true, "thread stacks have at least 16 MiB and a third of RSS") \
@@ -121,6 +123,7 @@ struct verdict_facts {
     X(pinned, true, "the same amount of free memory, between live blocks that keep the allocator from returning it") \
     X(retained, true, "the same amount of free memory, which the allocator keeps for later allocations") \
     X(fills, false, "live bytes grow by at least 1 MiB, more and more slowly") \
+    X(rss_grows, false, "RSS grows linearly, by at least 1 MiB and a twentieth, but live bytes do not, in a process that has not exited") \
     X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit") \
     X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime with its own heap (Java, Node.js, Python, PHP, …)") \
     X(mappings, false, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
@@ -174,7 +177,7 @@ void verdict_json(struct json *j, const struct verdict *v, const struct verdict_
 // Private. These thresholds and figures are shared by verdict.c and verdict_text.c.
 // verdict_stuck_bytes is the free memory that the allocator cannot return. verdict_known returns 0
 // for an unknown value. verdict_growing_owner returns the owner outside malloc that grows fastest,
-// or VERDICT_OWNERS.
+// or VERDICT_OWNERS. verdict_growing_most returns the owner whose resident memory grew most.
 #define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
 #define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
 double verdict_known(double value);
@@ -183,6 +186,7 @@ double verdict_stuck_bytes(const struct verdict_facts *f);
 double verdict_outside_bytes(const struct verdict_facts *f);
 double verdict_unwritten_bytes(const struct verdict_facts *f);
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
+enum verdict_owner verdict_growing_most(const struct verdict_facts *f);
 
 // Private. Writes the sentences, the remedy and the sureness of v->kind.
 void verdict_tell(struct verdict *v, const struct verdict_facts *f);

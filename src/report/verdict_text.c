@@ -17,6 +17,7 @@
 #define DECAY_NS            15e9
 #define LIMIT_RANGE         1.02 // a limit with a smaller range is printed as one figure
 #define RETURNED            2    // peak RSS as a multiple of RSS
+#define MORE_STACKS         1.1  // thread stacks as a multiple of their first number
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
 {
@@ -140,12 +141,22 @@ static void say_growing(struct verdict *v, const struct verdict_facts *f)
         say_sites(v, &f->holding, " Largest call paths: ");
 }
 
+// Appends that the number of threads grew, because their blocks and stacks grow with it.
+static bool say_stacks(struct verdict *v, const struct verdict_facts *f)
+{
+    bool grew = f->stacks >= f->first_stacks + 2 && f->stacks >= MORE_STACKS * f->first_stacks;
+    if (grew)
+        say(v, " The number of threads grew from %.0f to %.0f.", f->first_stacks, f->stacks);
+    return grew;
+}
+
 static void tell_grows(struct verdict *v, const struct verdict_facts *f)
 {
     const struct verdict_site *first = is_explained(f) ? &f->growing.items[0] : NULL;
     say(v, "Live bytes grow linearly, ");
     say_rate(v, &f->live);
     say(v, f->exited ? ", until the process exits." : ".");
+    bool stacks = say_stacks(v, f);
     say_growing(v, f);
     set_growth_sure(v, &f->live);
     if (first && first->freed_share > FREED_SHARE) {
@@ -160,8 +171,28 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
                  "The process exited: growth is a fault only in a process that runs on.");
     advise(v, "Free the blocks%s when they are no longer used, or limit their number.",
            first && first->path[0] ? " of these call paths" : "");
+    if (stacks)
+        advise(v, " First check whether the threads end: each keeps its blocks and its stack.");
     if (!has_path(&f->growing))
         advise(v, " Record with --stacks to see which call path allocates them.");
+}
+
+static void tell_grows_in_steps(struct verdict *v, const struct verdict_facts *f)
+{
+    say(v, "RSS grows linearly, ");
+    say_rate(v, &f->rss);
+    say(v,
+        ", to %s. Live bytes grew by %s, in steps: the program probably fills containers that "
+        "become larger and are not cleared.",
+        bytes_text(f->rss_bytes), bytes_text(f->live.grown_bytes));
+    say_growing(v, f);
+    set_growth_sure(v, &f->rss);
+    if (f->exited)
+        set_sure(v, VERDICT_UNSURE,
+                 "The process exited: growth is a fault only in a process that runs on.");
+    advise(v, "Remove elements that are no longer used, or limit the number of elements.");
+    if (!has_path(&f->growing))
+        advise(v, " Record with --stacks to see which call path allocates the blocks.");
 }
 
 // Describes memory whose blocks are unknown, which is the memory of malloc or all anonymous memory.
@@ -355,6 +386,29 @@ static void tell_fills(struct verdict *v, const struct verdict_facts *f)
              seconds_text(f->live.span_ns));
 }
 
+static const char *const owner_labels[] = {
+#define HT_X(symbol, name, label) label,
+    VERDICT_OWNERS_TABLE(HT_X)
+#undef HT_X
+};
+
+static void tell_rss_grows(struct verdict *v, const struct verdict_facts *f)
+{
+    enum verdict_owner most = verdict_growing_most(f);
+    say(v, "RSS grows linearly, ");
+    say_rate(v, &f->rss);
+    say(v, ", to %s, most of it in %s. Live bytes do not grow: %s.", bytes_text(f->rss_bytes),
+        owner_labels[most], bytes_text(f->live_bytes));
+    if (most == VERDICT_LIVE) {
+        say(v, " The program writes to blocks that it allocated earlier.");
+        set_sure(v, VERDICT_LIKELY, "RSS can grow until all pages of the live blocks are written.");
+        return;
+    }
+    say_stacks(v, f);
+    set_growth_sure(v, &f->rss);
+    advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
+}
+
 static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
 {
     say(v,
@@ -522,7 +576,10 @@ static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
     const struct growth *g = &f->live;
     bool grows = g->shape == GROWTH_LINEAR || g->shape == GROWTH_SATURATING ||
                  g->shape == GROWTH_IRREGULAR || g->shape == GROWTH_STEP;
-    if (grows)
+    if (g->shape == GROWTH_STEP && g->grown_bytes >= VERDICT_GROWN_BYTES)
+        say(v, " grew by %s in a part of the %s, and hardly changed otherwise.",
+            bytes_text(g->grown_bytes), seconds_text(g->span_ns));
+    else if (grows)
         say(v, " grew by %s in %s, which is too little to judge.", bytes_text(g->grown_bytes),
             seconds_text(g->span_ns));
     else
@@ -548,14 +605,9 @@ static enum verdict_owner largest_owner(const struct verdict_facts *f)
 
 static void say_resident(struct verdict *v, const struct verdict_facts *f)
 {
-    static const char *const labels[] = {
-#define HT_X(symbol, name, label) label,
-        VERDICT_OWNERS_TABLE(HT_X)
-#undef HT_X
-    };
     enum verdict_owner largest = largest_owner(f);
-    say(v, " RSS is %s; the largest part is %s, %s.", bytes_text(f->rss_bytes), labels[largest],
-        bytes_text(f->resident[largest]));
+    say(v, " RSS is %s; the largest part is %s, %s.", bytes_text(f->rss_bytes),
+        owner_labels[largest], bytes_text(f->resident[largest]));
 }
 
 static void tell_healthy(struct verdict *v, const struct verdict_facts *f)

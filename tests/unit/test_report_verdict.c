@@ -208,6 +208,37 @@ static void no_fills(struct verdict_facts *f)
     f->live.shape = GROWTH_LINEAR;
 }
 
+static const char *yes_grows_in_steps(struct verdict_facts *f)
+{
+    add(f, VERDICT_LIVE, 10);
+    f->live = level(GROWTH_STEP, 12);
+    f->rss = level(GROWTH_LINEAR, 8);
+    return "RSS grows linearly, by 8.0 MiB in 5.00 s (1.6 MiB/s ± 10.2 KiB/s), to 15.0 MiB. Live bytes "
+           "grew by 12.0 MiB, in steps";
+}
+
+static void no_grows_in_steps(struct verdict_facts *f)
+{
+    yes_grows_in_steps(f);
+    f->rss.grown_bytes = 5 * MIB;
+}
+
+static const char *yes_rss_grows(struct verdict_facts *f)
+{
+    add(f, VERDICT_LIVE, 10);
+    f->live_bytes = 20 * MIB;
+    f->rss = level(GROWTH_LINEAR, 8);
+    f->of[VERDICT_LIVE] = level(GROWTH_LINEAR, 7);
+    return "to 15.0 MiB, most of it in live blocks. Live bytes do not grow: 20.0 MiB. The program writes to "
+           "blocks that it allocated earlier.";
+}
+
+static void no_rss_grows(struct verdict_facts *f)
+{
+    yes_rss_grows(f);
+    f->rss.grown_bytes = 0.7 * MIB;
+}
+
 static const char *yes_unclear(struct verdict_facts *f)
 {
     add(f, VERDICT_LIVE, 30);
@@ -626,6 +657,62 @@ static void test_growth_beside(void **unused)
     assert_null(strstr(find(yes_runtime, run_on).text, "grew"));
 }
 
+static void exit_early(struct verdict_facts *f)
+{
+    f->exited = true;
+}
+
+static void grow_unevenly_live(struct verdict_facts *f)
+{
+    f->live.shape = GROWTH_IRREGULAR;
+}
+
+static void fill_caches(struct verdict_facts *f)
+{
+    f->of[VERDICT_PINNED] = level(GROWTH_LINEAR, 8);
+    f->is_running = true;
+}
+
+// RSS that grows linearly is named even if live bytes do not grow linearly.
+static void test_rss_growth(void **unused)
+{
+    (void)unused;
+    assert_int_equal(find(yes_grows_in_steps, grow_unevenly_live).kind,
+                     VERDICT_KIND_grows_in_steps);
+    assert_int_equal(find(yes_grows_in_steps, exit_early).kind, VERDICT_KIND_healthy);
+    assert_int_equal(find(yes_rss_grows, exit_early).kind, VERDICT_KIND_healthy);
+    struct verdict v = find(yes_rss_grows, fill_caches);
+    assert_non_null(
+        strstr(v.text, "most of it in free, in pages with live blocks. Live bytes do not grow"));
+    assert_null(strstr(v.text, "allocated earlier"));
+    assert_string_equal(v.remedy, "Watch the process for longer.");
+    // A step without growth of RSS at a constant rate is reported, not judged.
+    v = find(yes_grows_in_steps, no_grows_in_steps);
+    assert_non_null(
+        strstr(v.text, "grew by 12.0 MiB in a part of the 5.00 s, and hardly changed otherwise."));
+}
+
+static void add_threads(struct verdict_facts *f)
+{
+    f->first_stacks = 10;
+    f->stacks = 20;
+}
+
+static void add_few_threads(struct verdict_facts *f)
+{
+    f->first_stacks = 100;
+    f->stacks = 109;
+}
+
+static void test_more_threads(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_grows, add_threads);
+    assert_non_null(strstr(v.text, "The number of threads grew from 10 to 20."));
+    assert_non_null(strstr(v.remedy, "First check whether the threads end"));
+    assert_null(strstr(find(yes_grows, add_few_threads).text, "threads"));
+}
+
 static void grow_slowly(struct verdict_facts *f)
 {
     f->live = level(GROWTH_LINEAR, 0.5);
@@ -839,6 +926,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_recent),
     cmocka_unit_test(test_regions),
     cmocka_unit_test(test_no_whole_pages),
+    cmocka_unit_test(test_rss_growth),
+    cmocka_unit_test(test_more_threads),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
     cmocka_unit_test(test_half_of_rss),

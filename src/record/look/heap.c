@@ -260,6 +260,7 @@ static void count_used(struct heap_reading *r, uint64_t at, uint64_t size)
     struct arena_cache c;
     h->blocks++;
     h->live_bytes += size - 8;
+    h->largest_bytes = size - 8 > h->largest_bytes ? size - 8 : h->largest_bytes;
     // A chunk header is on a resident page.
     r->l->owners[LOOK_LIVE] +=
         size < PAGE ? size : look_resident_bytes(&r->maps->resident, at, at + size + PAGE - 1);
@@ -498,6 +499,7 @@ static int add_mapped(struct heap_reading *r, uint64_t at, uint64_t size)
     h->mapped++;
     h->mapped_bytes += size;
     h->mapped_resident_bytes += resident;
+    h->largest_bytes = size > h->largest_bytes ? size : h->largest_bytes;
     r->l->owners[LOOK_LIVE] += resident;
     return look_maps_add_heap(r->maps, at, at + size);
 }

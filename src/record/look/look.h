@@ -46,6 +46,7 @@ struct look_heap {
     uint32_t arenas, heaps;
     uint64_t arena_bytes;        // total size of the arenas
     uint64_t blocks, live_bytes; // live blocks, including mapped blocks, and their usable bytes
+    uint64_t largest_bytes;      // usable bytes of the largest live block
     uint64_t free_bytes;         // size of the free chunks, including chunks that are not resident
     uint64_t mapped, mapped_bytes;  // live blocks with a separate mapping
     uint64_t mapped_resident_bytes; // resident part of mapped_bytes

@@ -17,6 +17,7 @@ static void put_heap(struct json *j, const struct look_heap *h)
     if (h->is_read) {
         json_put_u64(j, "live_bytes", h->live_bytes);
         json_put_u64(j, "live_blocks", h->blocks);
+        json_put_u64(j, "largest_block_bytes", h->largest_bytes);
         json_put_u64(j, "free_bytes", h->free_bytes);
         json_put_u64(j, "arenas", h->arenas);
         json_put_u64(j, "arenas_with_free_memory", h->free_arenas);

@@ -10,7 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINES = 25, BAR_CELLS = 16, LABEL_BYTES = 160, LABEL_COLUMNS = 40, MIN_ROWS = 3 };
+enum {
+    MAX_LINES = 25,
+    BAR_CELLS = 16,
+    LABEL_BYTES = 160,
+    BLOCKS_BYTES = 128,
+    LABEL_COLUMNS = 40,
+    MIN_ROWS = 3
+};
 
 struct owner_row {
     char label[LABEL_BYTES];
@@ -44,6 +51,17 @@ static const char *largest_name(const struct look *l, enum look_owner o)
     return NULL;
 }
 
+// Returns the number of live blocks and, if it has most of the bytes, the size of the largest.
+static const char *describe_blocks(const struct look_heap *h, char text[BLOCKS_BYTES])
+{
+    char count[64], size[32];
+    bool one = h->blocks > 1 && h->largest_bytes > h->live_bytes / 2;
+    snprintf(text, BLOCKS_BYTES, "%s%s%s",
+             human_plural(count, h->blocks, "live block", "live blocks"),
+             one ? ", the largest " : "", one ? human_bytes(size, h->largest_bytes) : "");
+    return text;
+}
+
 static const char runtime_label[] = "heap of the runtime, mappings";
 
 static void set_label(struct owner_row *row, const struct look *l, enum look_owner o)
@@ -61,7 +79,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
         [LOOK_FILES] = "files",
         [LOOK_OTHER] = "other",
     };
-    char count[64];
+    char count[64], blocks[BLOCKS_BYTES];
     const char *name = o == LOOK_SHARED || o == LOOK_FILES ? largest_name(l, o) : NULL;
     const char *text = labels[o];
     if (o == LOOK_LIVE && l->heap.has_statistics)
@@ -69,7 +87,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
     else if (o == LOOK_FREE && l->heap.has_statistics)
         text = "free pages of the allocator";
     else if (o == LOOK_LIVE)
-        text = human_plural(count, l->heap.blocks, "live block", "live blocks");
+        text = describe_blocks(&l->heap, blocks);
     else if (o == LOOK_STACKS)
         text = human_plural(count, l->stacks, "thread stack", "thread stacks");
     else if (o == LOOK_ANONYMOUS && !l->heap.is_read && !l->heap.has_statistics)
@@ -200,8 +218,9 @@ static void print_watched(FILE *to, const struct doctor *d)
     size_t n = 0;
     if (d->facts.rss.shape == GROWTH_UNKNOWN)
         n = (size_t)snprintf(text, sizeof text,
-                             "not judged, %.0f s are too short%s: ", s > 1 ? s : 1,
-                             s * 1e9 < GROWTH_MIN_NS ? "" : " for few samples");
+                             s * 1e9 < GROWTH_MIN_NS ? "not judged, %.0f s are too short: "
+                                                     : "not judged, too few samples in %.0f s: ",
+                             s > 1 ? s : 1);
     else
         n = (size_t)snprintf(text, sizeof text,
                              "%s in %.0f s: ", growth_shape_name(d->facts.rss.shape), s);
@@ -209,11 +228,11 @@ static void print_watched(FILE *to, const struct doctor *d)
         snprintf(text + n, sizeof text - n, "RSS is the same.");
     } else {
         set_label(&row, &d->last, find_changed(d, grew));
-        // Omit the count of blocks or stacks, and the explanation after the colon.
+        // Omit the count of blocks or stacks, and the explanation after the colon or comma.
         const char *label = row.label + strspn(row.label, "0123456789 ");
         snprintf(text + n, sizeof text - n, "RSS %s by %s to %s, most of it in %.*s.",
                  grew ? "grew" : "fell", human_bytes(a, grew ? now - from : from - now),
-                 human_bytes(b, now), (int)strcspn(label, ":"), label);
+                 human_bytes(b, now), (int)strcspn(label, ":,"), label);
     }
     print_field(to, "growth", text);
 }
