@@ -23,13 +23,14 @@ enum {
 
 // Type of an option's argument and of its field in the options struct.
 enum option_type {
-    OPTION_FLAG,   // bool; no argument; --no-NAME clears it
-    OPTION_STRING, // const char *, borrowed from argv
-    OPTION_NUMBER, // uint64_t
-    OPTION_SIZE,   // uint64_t, bytes: 512, 64K, 16M, 2G, 1T (powers of 1,024)
-    OPTION_CHOICE, // enum: index of the word in `argument`, "auto|always|never"; -1 if not given
-    OPTION_LIST,   // struct option_list; may be repeated
-    OPTION_PARSED, // stored by `parse`
+    OPTION_FLAG,    // bool; no argument; --no-NAME clears it
+    OPTION_STRING,  // const char *, borrowed from argv
+    OPTION_NUMBER,  // uint64_t
+    OPTION_SECONDS, // uint64_t, whole seconds: 90, 90s, 10m, 2h
+    OPTION_SIZE,    // uint64_t, bytes: 512, 64K, 16M, 2G, 1T (powers of 1,024)
+    OPTION_CHOICE,  // enum: index of the word in `argument`, "auto|always|never"; -1 if not given
+    OPTION_LIST,    // struct option_list; may be repeated
+    OPTION_PARSED,  // stored by `parse`
 };
 
 struct option_list {

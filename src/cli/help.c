@@ -54,7 +54,8 @@ void help_option_note(char *text, size_t size, const struct option *o)
 {
     enum { WORTH_SHOWING = 1000000 }; // a larger maximum results from the type
     char range[64] = "";
-    bool number = o->type == OPTION_NUMBER && o->max && o->max < WORTH_SHOWING;
+    bool number =
+        (o->type == OPTION_NUMBER || o->type == OPTION_SECONDS) && o->max && o->max < WORTH_SHOWING;
     bool shown = o->fallback && *o->fallback && o->type != OPTION_FLAG;
     if (number)
         snprintf(range, sizeof range, "%llu to %llu%s", (unsigned long long)o->min,

@@ -2,12 +2,15 @@
 
 #include "base/buf.h"
 #include "cli/modes.h"
+#include "cli/span.h"
 #include "cli/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { NS_PER_S = 1000000000 };
 
 const struct option options_common[] = {
     {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit",
@@ -77,6 +80,26 @@ int options_parse_size(const char *text, uint64_t *bytes)
     return 0;
 }
 
+int options_parse_span(const char *text, uint64_t *ns)
+{
+    uint64_t seconds;
+    int rc = options_parse_number(text, &seconds);
+    if (rc == -EINVAL)
+        return span_parse(text, ns);
+    return rc == 0 && __builtin_mul_overflow(seconds, NS_PER_S, ns) ? -ERANGE : rc;
+}
+
+int options_parse_seconds(const char *text, uint64_t *seconds)
+{
+    uint64_t ns;
+    int rc = options_parse_span(text, &ns);
+    if (rc == 0 && ns % NS_PER_S)
+        return -EINVAL;
+    if (rc == 0)
+        *seconds = ns / NS_PER_S;
+    return rc;
+}
+
 int options_parse_choice(const char *choices, const char *word)
 {
     size_t n = strlen(word);
@@ -120,7 +143,9 @@ static int store_choice(const struct option *o, void *field, const char *value)
 
 static int store_number(const struct option *o, uint64_t *field, const char *value)
 {
-    int rc = (o->type == OPTION_SIZE ? options_parse_size : options_parse_number)(value, field);
+    int rc = o->type == OPTION_SIZE      ? options_parse_size(value, field)
+             : o->type == OPTION_SECONDS ? options_parse_seconds(value, field)
+                                         : options_parse_number(value, field);
     return rc == 0 && (*field < o->min || (o->max && *field > o->max)) ? -ERANGE : rc;
 }
 
@@ -136,6 +161,7 @@ static int store_value(const struct option *o, void *base, const char *value)
         *(const char **)field = value;
         return 0;
     case OPTION_NUMBER:
+    case OPTION_SECONDS:
     case OPTION_SIZE:
         return store_number(o, field, value);
     case OPTION_CHOICE:
@@ -150,6 +176,8 @@ static int store_value(const struct option *o, void *base, const char *value)
 
 static const char *expected_value(const struct option *o, char text[256])
 {
+    if (strcmp(o->argument, "SECONDS") == 0 || strcmp(o->argument, "TIME") == 0)
+        return "a number of seconds or a time such as 10m";
     switch (o->type) {
     case OPTION_SIZE:
         return "a number of bytes such as 4096, 64K, 16M or 2G";
@@ -162,6 +190,7 @@ static const char *expected_value(const struct option *o, char text[256])
         snprintf(text, 256, "one of %s", o->argument);
         return text;
     case OPTION_NUMBER:
+    case OPTION_SECONDS:
     case OPTION_FLAG:
     case OPTION_STRING:
     case OPTION_LIST:

@@ -102,7 +102,7 @@ static uint64_t idle_seconds(const struct replay_options *o)
 int replay_parse_idle(const char *text, void *field)
 {
     struct replay_idle *idle = field;
-    int rc = options_parse_number(text, &idle->seconds);
+    int rc = options_parse_seconds(text, &idle->seconds);
     idle->given = true;
     return rc == 0 && idle->seconds > REPLAY_MAX_IDLE_SECONDS ? -ERANGE : rc;
 }

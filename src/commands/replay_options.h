@@ -61,7 +61,7 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
      offsetof(struct replay_options, idle), .max = REPLAY_MAX_IDLE_SECONDS, .parse = replay_parse_idle},                                                                 \
     {0, "cpus", OPTION_PARSED, "LIST", NULL, "run on these CPUs only: 2,3 or 0-7",                                    \
      offsetof(struct replay_options, cpus), .parse = replay_parse_cpus},                                               \
-    {0, "timeout", OPTION_NUMBER, "SECONDS", "60",                                                                     \
+    {0, "timeout", OPTION_SECONDS, "SECONDS", "60",                                                                     \
      "stop when no thread has made progress for SECONDS; 0: never",               \
      offsetof(struct replay_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},                             \
     {0, "internal-fragmentation", OPTION_FLAG, NULL, NULL,                                                                               \

@@ -28,7 +28,7 @@ static const struct option options[] = {
     {0, "max-memory", OPTION_SIZE, "SIZE", NULL,
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",
      offsetof(struct sql_options, max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
-    {0, "timeout", OPTION_NUMBER, "SECONDS", NULL, "stop after SECONDS (default: no limit)",
+    {0, "timeout", OPTION_SECONDS, "SECONDS", NULL, "stop after SECONDS (default: no limit)",
      offsetof(struct sql_options, timeout_s), .min = 1, .max = INT32_MAX},
     {0, "tables", OPTION_FLAG, NULL, NULL,
      "print the tables, their columns, types, units and meanings, and exit",

@@ -18,7 +18,7 @@ static const struct option options[] = {
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
      "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
      offsetof(struct trace_run_options, touch)},
-    {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
+    {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
      "stop when no thread has made progress for SECONDS; 0: never",
      offsetof(struct trace_run_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0},

@@ -207,6 +207,9 @@ is_verdict() {
   [ "$(json .verdict.kind)" = grows ]
   holds '.growth.rss == "linear" and .growth.samples > 6'
   has "$(json .next)" "heaptape record --pid $watched --stacks"
+  # With --help, the options are checked, but nothing is recorded.
+  read -ra words <<<"$(json .next)"
+  "$HEAPTAPE" "${words[@]:1}" --help
 }
 
 @test "doctor: --watch does not accuse a cache that fills" {

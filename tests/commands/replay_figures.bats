@@ -286,8 +286,8 @@ assert least < 0.09e9 and d["speed"] is None, least'
   json 'assert d["rss_after_idle_bytes"] is None, d["rss_after_idle_bytes"]'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x100 --idle 1 w.htw >out.json
   json 'assert d["rss_after_idle_bytes"] is not None'
-  heaptape replay --idle 1s w.htw
-  usage_fails "--idle: '1s' is not a whole number"
+  heaptape replay --idle 1x w.htw
+  usage_fails "--idle: '1x' is not a number of seconds or a time such as 10m"
   heaptape replay --idle 100000 w.htw
   usage_fails "--idle: '100000' is out of range: 0 to 86400"
 }

@@ -36,6 +36,35 @@ load ../helper
   [ "$status" -eq 0 ]
 }
 
+# The option --help ends the parsing of a command, after the values of the options before it were
+# checked.
+@test "the commands in the documentation have valid options" {
+  python3 - "$HEAPTAPE_BUILD/heaptape" "$HEAPTAPE_SOURCE" <<'END'
+import glob, re, shlex, subprocess, sys
+program, root = sys.argv[1:]
+count, bad = 0, []
+for path in [root + "/README.md", *glob.glob(root + "/docs/**/*.md", recursive=True)]:
+    text = open(path, encoding="utf-8").read().replace("\\\n", " ")
+    for line in re.findall(r"^(?:    |\$ )+heaptape ([a-z_]+ .*)", text, re.M):
+        if re.search(r"[\[…<]|^help", line):
+            continue  # a synopsis, or the output of a command
+        line = re.sub(r"\$\([^)]*\)|\$\w+|\bPID\b", "1", line)
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:
+            continue  # a quotation of several lines
+        ends = [i for i, word in enumerate(words) if re.match(r"[|&>]|2>|.*;$", word)]
+        words = words[:ends[0]] if ends else words
+        at = words.index("--") if "--" in words else len(words)
+        ran = subprocess.run([program, *words[:at], "--help", *words[at:]], capture_output=True, text=True)
+        count += 1
+        if ran.returncode:
+            bad.append(f"{path}: heaptape {line}: {ran.stderr}")
+print(count, *bad, sep="\n")
+sys.exit(bool(bad) or count < 90)
+END
+}
+
 # with_line LINE: the output of check-docs for a project whose README has this line.
 with_line() {
   rm -rf project

@@ -15,7 +15,7 @@ struct fields {
     enum speed { SPEED_MAX, SPEED_RECORDED } speed;
     enum by { BY_NOTHING = -1, BY_SITE, BY_THREAD } by;
     struct option_pid pid;
-    uint64_t runs, buffer, level;
+    uint64_t runs, buffer, level, wait;
     struct option_list allocators;
 };
 
@@ -31,6 +31,8 @@ static const struct option options[] = {
      .max = 19},
     {0, "memory", OPTION_SIZE, "SIZE", NULL, "Use", offsetof(struct fields, buffer), .min = 4096,
      .max = 1 << 20},
+    {0, "wait", OPTION_SECONDS, "SECONDS", "60", "Wait", offsetof(struct fields, wait), .min = 1,
+     .max = 86400},
     {0, "by", OPTION_CHOICE, "site|thread", NULL, "Group", offsetof(struct fields, by)},
     {'p', "pid", OPTION_PARSED, "PID|all", NULL, "Of", offsetof(struct fields, pid),
      .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
@@ -184,6 +186,26 @@ static void choices_are_numbers_of_words(void **state)
     assert_int_equal(options_parse_choice("max|recorded", "recorded"), 1);
     assert_int_equal(options_parse_choice("max|recorded", "rec"), -1);
     assert_int_equal(options_parse_choice("max|recorded", ""), -1);
+    (void)state;
+}
+
+static void seconds_may_have_units(void **state)
+{
+    static const struct {
+        const char *line;
+        uint64_t seconds;
+    } good[] = {{"--wait=90", 90},    {"--wait=90s", 90},  {"--wait=10m", 600}, {"--wait=2h", 7200},
+                {"--wait=2000ms", 2}, {"--wait=1.5m", 90}, {"--wait=1min", 60}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(parse(&plain, good[i].line), 0);
+        assert_int_equal(got.wait, good[i].seconds);
+    }
+    assert_refused("--wait=1.5s",
+                   "--wait: '1.5s' is not a number of seconds or a time such as 10m");
+    assert_refused("--wait=10x", "--wait: '10x' is not a number of seconds or a time such as 10m");
+    assert_refused("--wait=", "--wait: '' is not a number of seconds");
+    assert_refused("--wait=0s", "--wait: '0s' is out of range: 1 to 86400");
+    assert_refused("--wait=25h", "--wait: '25h' is out of range: 1 to 86400");
     (void)state;
 }
 
@@ -424,6 +446,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(flags_are_negated_and_grouped),
     cmocka_unit_test(choices_are_numbers_of_words),
     cmocka_unit_test(numbers_have_ranges),
+    cmocka_unit_test(seconds_may_have_units),
     cmocka_unit_test(parsed_options_set_several_fields),
     cmocka_unit_test(help_shows_names_ranges_and_defaults),
     cmocka_unit_test(lists_collect),
