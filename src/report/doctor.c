@@ -156,6 +156,7 @@ static void set_heap(struct verdict_facts *f, const struct look *l)
     f->arenas = h->free_arenas;
     f->arena_free_bytes = (double)h->other_free_bytes;
     f->top_free_bytes = (double)h->main_top_bytes;
+    f->cached_bytes = (double)l->owners[LOOK_CACHED];
     f->pinning_blocks = (double)h->pinning_blocks;
     f->pinning_bytes = (double)h->pinning_bytes;
 }

@@ -102,7 +102,8 @@ static enum verdict_kind free_kind(const struct verdict_facts *f)
     if (f->allocator == SOFTWARE_GLIBC && f->arenas >= ARENAS && f->arena_free_bytes >= bytes / 2)
         return VERDICT_KIND_arenas;
     bool between = f->allocator == SOFTWARE_GLIBC
-                       ? verdict_known(f->top_free_bytes) < PINNED_SHARE * bytes
+                       ? verdict_known(f->top_free_bytes) + verdict_known(f->cached_bytes) <
+                             PINNED_SHARE * bytes
                        : verdict_stuck_bytes(f) > PINNED_SHARE * bytes;
     return between && f->pinning_blocks != 0 ? VERDICT_KIND_pinned : VERDICT_KIND_retained;
 }
@@ -218,6 +219,7 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .arenas = NAN,
                                 .arena_free_bytes = NAN,
                                 .top_free_bytes = NAN,
+                                .cached_bytes = NAN,
                                 .shared_free_bytes = NAN,
                                 .pinning_blocks = NAN,
                                 .pinning_bytes = NAN,

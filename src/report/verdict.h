@@ -90,6 +90,7 @@ struct verdict_facts {
     double arenas;           // number of arenas with at least 256 KiB of free memory
     double arena_free_bytes; // free memory outside the main arena
     double top_free_bytes;   // glibc: free memory above the last block of the main arena
+    double cached_bytes;     // glibc: freed blocks in thread caches and fastbins
     // Free memory in regions of the allocator that contain a live block. The regions are mimalloc's
     // pages of 64 KiB and tcmalloc's spans of 8 KiB.
     double shared_free_bytes;

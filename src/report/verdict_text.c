@@ -330,9 +330,9 @@ static void tell_pinned(struct verdict *v, const struct verdict_facts *f)
     if (isnan(f->pinning_blocks))
         say(v, " %s of it are in pages with live blocks", bytes_text(stuck));
     else
-        say(v, " %s (%s) lie between the free memory",
+        say(v, " %s (%s) %s between the free memory",
             count_text(f->pinning_blocks, "live block", "live blocks"),
-            bytes_text(f->pinning_bytes));
+            bytes_text(f->pinning_bytes), f->pinning_blocks > 1 ? "lie" : "lies");
     if (f->pinning_before_share > 0.5)
         say(v, ", %s of them from before the recording",
             f->pinning_before_share > 0.995 ? "all" : percent_text(f->pinning_before_share));
@@ -362,6 +362,11 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
     if (stuck >= VERDICT_GROWN_BYTES)
         say(v, ", and %s are in pages with live blocks", bytes_text(stuck));
     say(v, ".");
+    if (f->cached_bytes > v->saves_bytes / 2)
+        say(v,
+            " %s are small freed blocks in caches: glibc merges them only in malloc_trim and when "
+            "the program uses a large block.",
+            bytes_text(f->cached_bytes));
     if (stuck >= VERDICT_GROWN_BYTES && has_pinning_paths(f))
         say_sites(v, &f->pinning, " These blocks, by call path: ");
     advise(v, "If the program does not need the memory again soon, %s.", releases[f->allocator]);

@@ -130,6 +130,27 @@ static void pinned(void)
     idle();
 }
 
+// Frees small blocks in a random order. glibc keeps them in fastbins until a large block follows.
+static void small(void)
+{
+    enum { N = 1 << 20 };
+    void **blocks = get(N * sizeof *blocks);
+    setvbuf(stdout, NULL, _IONBF, 0); // a buffer of stdout would be a large block
+    for (size_t i = 0; i < N; i++)
+        blocks[i] = get(24);
+    for (size_t i = N - 1, at; i > 0; i--) {
+        at = i * 40503 % (i + 1);
+        void *block = blocks[at];
+        blocks[at] = blocks[i];
+        blocks[i] = block;
+    }
+    for (size_t i = 0; i < N; i++)
+        free(blocks[i]);
+    report_ready();
+    for (;; nap(5))
+        free(get(200));
+}
+
 static unsigned used; // number of threads that have used their memory
 
 static void *use_arena(void *arg)
@@ -212,16 +233,17 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } causes[] = {{"leak", leak},     {"cache", cache},    {"saw", saw},
-                  {"pinned", pinned}, {"arenas", arenas},  {"mapping", mapping},
-                  {"stacks", stacks}, {"reserve", reserve}};
+    } causes[] = {{"leak", leak},     {"cache", cache},     {"saw", saw},
+                  {"pinned", pinned}, {"arenas", arenas},   {"mapping", mapping},
+                  {"stacks", stacks}, {"reserve", reserve}, {"small", small}};
     signal(SIGALRM, end);
     seconds = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
         if (argc > 1 && strcmp(argv[1], causes[i].name) == 0)
             causes[i].run();
     }
-    fprintf(stderr,
-            "usage: verdicts leak|cache|saw|pinned|arenas|mapping|stacks|reserve [SECONDS]\n");
+    fprintf(
+        stderr,
+        "usage: verdicts leak|cache|saw|pinned|arenas|mapping|stacks|reserve|small [SECONDS]\n");
     return 2;
 }

@@ -163,6 +163,15 @@ is_verdict() {
   holds '.malloc.pinning_blocks > 2400 and .malloc.pinning_blocks < 2600'
 }
 
+@test "doctor: a million small freed blocks in a random order" {
+  cause small
+  is_verdict retained
+  says "small freed blocks in caches"
+  doctor_json
+  holds '.malloc.live_bytes < 10000000 and .malloc.live_blocks < 1000'
+  holds '.resident.cached_bytes > 33000000'
+}
+
 @test "doctor: free memory in the arenas of threads" {
   cause arenas
   is_verdict arenas

@@ -692,6 +692,28 @@ static void test_rss_growth(void **unused)
         strstr(v.text, "grew by 12.0 MiB in a part of the 5.00 s, and hardly changed otherwise."));
 }
 
+static void use_fastbins(struct verdict_facts *f)
+{
+    f->cached_bytes = verdict_free_bytes(f);
+}
+
+static void use_few_fastbins(struct verdict_facts *f)
+{
+    f->cached_bytes = verdict_free_bytes(f) / 4;
+}
+
+// Freed blocks in caches are not pinned: glibc merges and returns them on request.
+static void test_cached(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_pinned, use_fastbins);
+    assert_int_equal(v.kind, VERDICT_KIND_retained);
+    assert_non_null(strstr(v.text, "small freed blocks in caches"));
+    v = find(yes_pinned, use_few_fastbins);
+    assert_int_equal(v.kind, VERDICT_KIND_pinned);
+    assert_null(strstr(v.text, "caches"));
+}
+
 static void add_threads(struct verdict_facts *f)
 {
     f->first_stacks = 10;
@@ -928,6 +950,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_no_whole_pages),
     cmocka_unit_test(test_rss_growth),
     cmocka_unit_test(test_more_threads),
+    cmocka_unit_test(test_cached),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
     cmocka_unit_test(test_half_of_rss),

@@ -20,7 +20,6 @@ enum {
     WINDOW = 64 << 10,
     MIN_GOOD_BINS = 100, // minimum in a main arena that threads are changing
     MAX_HEAPS = 1 << 16,
-    MAX_FAST = 1 << 16, // maximum number of chunks in a fastbin
     // Maximum number of pages read while searching for separately mapped blocks.
     MAX_PAGES = 1 << 16,
     TRIES = 3,
@@ -49,6 +48,7 @@ struct heap_reading {
     uint8_t *window;
     unsigned losses;
     uint64_t cached_blocks;
+    bool has_long_lists; // not all lists of freed blocks were read before the time limit
     uint64_t page, page_bytes, page_blocks; // live bytes and blocks in the current page of the walk
 };
 
@@ -392,15 +392,43 @@ static int walk_heaps(struct heap_reading *r, uint64_t arena, const struct arena
     return at ? -EBADMSG : 0;
 }
 
+// Reads the head of a freed chunk and its link. Successive chunks of a list are often near each
+// other, in any order. Then a window is read, otherwise a page.
+static bool read_freed(struct heap_reading *r, uint64_t at, uint64_t words[3])
+{
+    const struct look_resident *pages = &r->maps->resident;
+    if (at - r->window_at > r->window_bytes || r->window_bytes - (at - r->window_at) < 24) {
+        bool is_near = at / WINDOW == r->window_at / WINDOW;
+        uint64_t from = at & ~(is_near ? WINDOW - 1ull : PAGE - 1ull);
+        if (look_resident_end(pages, from) <= at)
+            from = at & ~(PAGE - 1ull);
+        uint64_t bytes = look_resident_end(pages, from) - from;
+        r->window_at = from;
+        r->window_bytes = bytes < WINDOW ? (size_t)bytes : WINDOW;
+        r->window_bytes = is_near || r->window_bytes < PAGE ? r->window_bytes : PAGE;
+        if (look_resident_end(pages, from) <= from ||
+            !remote_read(r->remote, from, r->window, r->window_bytes))
+            r->window_bytes = 0;
+        if (at - from + 24 > r->window_bytes) // continues on the next page
+            return read_resident(r, at, words, 24);
+    }
+    memcpy(words, r->window + (at - r->window_at), 24);
+    return true;
+}
+
 static void count_fastbins(struct heap_reading *r, const struct arena *a)
 {
+    r->window_bytes = 0;
     for (unsigned i = 0; i < ARENA_FASTBINS; i++) {
-        uint64_t at = a->fastbins[i], words[3];
-        for (unsigned n = 0; at && n < MAX_FAST; n++) {
-            if (at % 16 || !read_resident(r, at, words, sizeof words) ||
-                (words[1] & ~ARENA_SIZE_FLAGS) != 32 + 16ull * i)
+        uint64_t at = a->fastbins[i], size = 32 + 16ull * i, words[3];
+        for (uint64_t n = 1; at && n * size <= a->system_mem; n++) {
+            if (n % CHUNKS_PER_CHECK == 0 && is_late(r)) {
+                r->has_long_lists = true;
+                return;
+            }
+            if (at % 16 || !read_freed(r, at, words) || (words[1] & ~ARENA_SIZE_FLAGS) != size)
                 break;
-            r->l->owners[LOOK_CACHED] += 32 + 16ull * i;
+            r->l->owners[LOOK_CACHED] += size;
             r->cached_blocks++;
             at = (at + 16) >> 12 ^ words[2];
         }
@@ -552,8 +580,14 @@ static void subtract_cached(struct heap_reading *r)
     cached = cached < owners[LOOK_LIVE] ? cached : owners[LOOK_LIVE];
     owners[LOOK_CACHED] = cached;
     owners[LOOK_LIVE] -= cached;
-    h->live_bytes -= cached < h->live_bytes ? cached : h->live_bytes;
+    uint64_t usable = cached - (cached < 8 * r->cached_blocks ? cached : 8 * r->cached_blocks);
+    h->live_bytes -= usable < h->live_bytes ? usable : h->live_bytes;
     h->blocks -= r->cached_blocks < h->blocks ? r->cached_blocks : h->blocks;
+    if (!r->has_long_lists)
+        return;
+    // Any of these blocks may be in the rest of the lists.
+    owners[LOOK_UNREAD] += owners[LOOK_LIVE];
+    owners[LOOK_LIVE] = 0;
 }
 
 // Reads the file of libc. If the file was replaced, reads the mappings instead. Returns the number

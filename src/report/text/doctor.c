@@ -69,7 +69,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
     static const char *const labels[LOOK_OWNERS] = {
         [LOOK_FREE] = "free pages: malloc_trim(0) returns them",
         [LOOK_TOP] = "free pages at the ends of arenas",
-        [LOOK_CACHED] = "freed blocks in thread caches",
+        [LOOK_CACHED] = "freed blocks in caches of malloc",
         [LOOK_PINNED] = "free, in pages with live blocks",
         [LOOK_UNREAD] = "heap, its blocks are not known",
         [LOOK_RUNTIME] = runtime_label,
