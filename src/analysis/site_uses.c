@@ -14,14 +14,18 @@ void site_uses_release(struct site_uses *u)
     *u = (struct site_uses){0};
 }
 
-// Returns true if the last allocation of the thread probably replaces `freed`.
-static bool is_regrown(const struct site_uses_thread *t, const struct live_blocks *live,
-                       const struct live_blocks_entry *freed)
+// Counts the freed block if the last allocation of the thread probably replaces it.
+static void count_replaced(struct site_use *use, const struct live_blocks_entry *freed,
+                           const struct live_blocks_entry *last)
 {
     enum { MAX_FACTOR = 4 };
-    const struct live_blocks_entry *larger = t->is_last ? live_blocks_find(live, t->slot) : NULL;
-    return larger && larger->site == freed->site && larger->size > freed->size &&
-           larger->size / MAX_FACTOR <= freed->size;
+    if (last->site != freed->site)
+        return;
+    use->replaced++;
+    if (last->size > freed->size && last->size / MAX_FACTOR <= freed->size) {
+        use->regrown.blocks++;
+        use->regrown.bytes += freed->size;
+    }
 }
 
 static void count_size(struct site_use *use, uint64_t size)
@@ -43,12 +47,12 @@ int site_uses_op(struct site_uses *u, const struct live_blocks *live, uint64_t e
     struct site_uses_thread *t = &u->threads[thread];
     if (freed) {
         struct site_use *use = &u->sites[freed->site];
-        bool regrown = freed->thread == thread && is_regrown(t, live, freed);
+        const struct live_blocks_entry *last = t->is_last ? live_blocks_find(live, t->slot) : NULL;
         use->freed++;
         use->short_lived += event - freed->event <= SITE_USES_SHORT_EVENTS;
         use->remote += freed->thread != thread;
-        use->regrown.blocks += regrown;
-        use->regrown.bytes += regrown ? freed->size : 0;
+        if (last && freed->thread == thread)
+            count_replaced(use, freed, last);
     }
     bool allocates = event_infos[op->kind].class == HT_CLASS_ALLOC && op->kind != HT_PREEXISTING;
     *t = (struct site_uses_thread){op->slot, allocates};

@@ -12,7 +12,8 @@ struct site_use {
     uint64_t freed, short_lived,
         // numbers of freed blocks, of short-lived blocks, and of blocks freed by another thread
         remote;
-    // Blocks that were freed right after their thread allocated a larger block at the same site.
+    uint64_t replaced; // blocks freed right after their thread allocated one at the same site
+    // Replaced blocks whose replacement is larger.
     // The larger block has at most four times the size. std::vector and std::string grow in this
     // way. Counts the bytes of the smaller blocks.
     struct usage_count regrown;

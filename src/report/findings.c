@@ -14,7 +14,9 @@
 // Thresholds.
 #define MOVED_SHARE        0.5   // share of growing reallocs
 #define COPIED_SHARE       0.01  // share of requested bytes
+#define REGROWN_SHARE      0.8   // share of the replaced blocks of a call site
 #define ROUNDING_SHARE     0.1   // share of requested bytes
+#define ABOVE_CALLS_SHARE  0.5   // share of the requests of a call site
 #define ABOVE_SHARE        0.01  // share of requested bytes
 #define REMOTE_SHARE       0.05  // share of freed blocks
 #define LARGE_SHARE        0.5   // share of requested bytes
@@ -131,7 +133,9 @@ static bool find_copied_growth(const struct findings_input *in, struct findings_
     const struct findings_stat_site *site = first_site(
         in, SITES_JSON_by_regrown, SITE(regrown_bytes), FIGURE(in, request_bytes), COPIED_SHARE);
     char blocks[32], bytes[32];
-    if (!site || !(site->regrown_blocks >= REGROWN_BLOCKS))
+    // If the replacements are as often smaller, the elements of a table are replaced.
+    if (!site || !(site->regrown_blocks >= REGROWN_BLOCKS) ||
+        site->regrown_blocks < REGROWN_SHARE * site->replaced_blocks)
         return false;
     findings_say(
         f,
@@ -260,7 +264,8 @@ static bool find_above_class(const struct findings_input *in, struct findings_it
         first_site(in, SITES_JSON_by_above_class, SITE(above_class_lost_bytes),
                    FIGURE(in, request_bytes), ABOVE_SHARE);
     char blocks[64], bytes[32];
-    if (!site)
+    // If the sizes vary, some are just above a class by chance.
+    if (!site || site->above_class_blocks < ABOVE_CALLS_SHARE * site->allocs)
         return false;
     findings_say(
         f,

@@ -57,6 +57,7 @@ static void set_site(struct findings_stat_site *to, const struct file_stat *s, u
     const struct site_use *u = number < b->uses.n_sites ? &b->uses.sites[number] : NULL;
     struct symbol shown;
     to->has_frame = false;
+    to->allocs = (double)b->sites[number].calls;
     to->peak_bytes = (double)b->sites[number].peak_bytes;
 #define HT_X(key, member) to->key = u ? (double)u->member : NAN;
     SITES_JSON_USES(HT_X)

@@ -21,7 +21,7 @@ struct findings_stat_site {
     bool has_frame;
     char frame[FINDINGS_STAT_FRAME_BYTES]; // "render (server.cpp:44)"
     char function[FINDINGS_STAT_FUNCTION_BYTES];
-    double peak_bytes;
+    double allocs, peak_bytes;
 #define HT_X(key, member) double key;
     SITES_JSON_USES(HT_X)
 #undef HT_X

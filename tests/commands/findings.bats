@@ -233,6 +233,14 @@ for i in range(200):
   unsaid copied_growth
 }
 
+@test "copied_growth: no, if elements of a table are replaced by smaller ones as often" {
+  workload 'others()
+for i in range(200):
+    a = malloc(2000, 3); b = malloc(3000, 3); free(a)
+    c = malloc(2000, 3); free(b); free(c)'
+  unsaid copied_growth
+}
+
 @test "copied_growth: a std::vector, with its line" {
   skip_under_sanitizer
   cat >vector.cc <<'END'
@@ -400,6 +408,9 @@ used(1000, 1); used(1000, 1)'
   # classes. 1,024 is a class.
   workload 'for i in range(100):
     for n in 1041, 140, 1024, 128, 16: free(malloc(n, 4))'
+  unsaid above_class
+  # The sizes of the call site vary.
+  workload 'for i in range(100): free(malloc(1040, 4)); free(malloc(1200, 4)); free(malloc(1280, 4))'
   unsaid above_class
 }
 

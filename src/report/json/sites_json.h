@@ -79,6 +79,7 @@ extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
     X(freed_blocks, freed)                                                                         \
     X(short_lived_blocks, short_lived)                                                             \
     X(remotely_freed_blocks, remote)                                                               \
+    X(replaced_blocks, replaced)                                                                   \
     X(regrown_blocks, regrown.blocks)                                                              \
     X(regrown_bytes, regrown.bytes)                                                                \
     X(above_class_blocks, above.blocks)                                                            \
