@@ -206,6 +206,10 @@ static void set_facts(struct doctor *d)
     f->span_ns = (double)(l->time_ns - d->first.time_ns);
     f->stacks = l->stacks;
     f->first_stacks = d->first.stacks;
+    f->threads = l->threads;
+    if (l->stacks > l->threads)
+        f->ended_stack_bytes =
+            (double)l->stack_bytes / l->stacks * (double)(l->stacks - l->threads);
     set_names(f, d);
     find_growth(&f->rss, d, d->points[DOCTOR_RSS], d->looks);
     find_growth(&f->heap, d, d->points[DOCTOR_HEAP], d->looks);
@@ -275,6 +279,9 @@ static void note_surroundings(struct doctor *d)
             d, "Its cgroup uses %s of %s, but %s of that is page cache, which the kernel reclaims.",
             human_bytes(a, g->used_bytes), human_bytes(b, g->limit_bytes),
             human_bytes(c, g->file_bytes));
+    if (l->huge_bytes > l->rss_bytes / 2 && (double)l->huge_bytes >= VERDICT_MANY_BYTES)
+        add_note(d, "%s are in transparent huge pages: the first write makes 2 MiB resident.",
+                 human_bytes(a, l->huge_bytes));
     if (l->swap_bytes > l->rss_bytes / 4)
         add_note(d, "Another %s is swapped out.", human_bytes(a, l->swap_bytes));
     if (l->maps_cut)

@@ -39,7 +39,7 @@
     X(hardly_used_of_a_site, true, "together with hardly_used, if one call site has at least 20 % of the unused bytes") \
     X(rounding_glibc, false, "internal fragmentation with glibc's chunks is at least 10 % of the requested bytes") \
     X(rounding_four, false, "the same with four size classes for each doubling") \
-    X(above_class, true, "at least half of the requests of a call site are just above a size class, and waste at least 1 % of the requested bytes; needs stacks") \
+    X(above_class, true, "at least half of the requests of a call site are just above a size class, and lose at least 1 % of the requested bytes; needs stacks") \
     X(small_requests, false, "at least 30 % of the requests are for at most 16 bytes") \
     X(zeroed, false, "calloc asks for at least a quarter of the bytes") \
     X(lost_records, true, "records were lost") \

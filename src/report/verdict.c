@@ -49,7 +49,7 @@ double verdict_unwritten_bytes(const struct verdict_facts *f)
     return f->live_bytes - f->resident[VERDICT_LIVE] - verdict_known(f->swap_bytes);
 }
 
-static bool is_growing(const struct growth *g)
+bool verdict_is_growing(const struct growth *g)
 {
     return g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES;
 }
@@ -63,8 +63,8 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
     double rate = f->live.grown_bytes >= VERDICT_GROWN_BYTES ? f->live.bytes_per_s : 0;
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++) {
         const struct growth *g = &f->of[owners[i]];
-        if (!f->knows_resident || !is_growing(g) || g->grown_bytes < GROWN_SHARE * f->rss_bytes ||
-            g->bytes_per_s <= rate)
+        if (!f->knows_resident || !verdict_is_growing(g) ||
+            g->grown_bytes < GROWN_SHARE * f->rss_bytes || g->bytes_per_s <= rate)
             continue;
         fastest = owners[i];
         rate = g->bytes_per_s;
@@ -84,7 +84,7 @@ static bool is_unwritten(const struct verdict_facts *f)
 {
     double bytes = verdict_unwritten_bytes(f);
     bool rss_grows =
-        is_growing(&f->live) && f->rss.grown_bytes > HARDLY_SHARE * f->live.grown_bytes;
+        verdict_is_growing(&f->live) && f->rss.grown_bytes > HARDLY_SHARE * f->live.grown_bytes;
     return f->knows_resident && bytes >= VERDICT_MANY_BYTES &&
            bytes >= UNWRITTEN_SHARE * f->live_bytes && bytes > f->rss_bytes && !rss_grows;
 }
@@ -136,21 +136,21 @@ static bool is_uneven(const struct growth *g, enum growth_shape shape)
 // doubles its size whenever it is full.
 static bool is_growing_in_steps(const struct verdict_facts *f)
 {
-    return f->knows_resident && !f->exited && is_growing(&f->rss) &&
+    return f->knows_resident && !f->exited && verdict_is_growing(&f->rss) &&
            f->rss.grown_bytes >= FOLLOWS_SHARE * f->live.grown_bytes &&
            (is_uneven(&f->live, GROWTH_STEP) || is_uneven(&f->live, GROWTH_IRREGULAR));
 }
 
 static bool is_rss_growing(const struct verdict_facts *f)
 {
-    return f->knows_resident && !f->exited && is_growing(&f->rss) &&
+    return f->knows_resident && !f->exited && verdict_is_growing(&f->rss) &&
            f->rss.grown_bytes >= RSS_GROWN_SHARE * f->rss_bytes &&
            f->live.shape != GROWTH_UNKNOWN && f->live.grown_bytes < VERDICT_GROWN_BYTES;
 }
 
 static bool is_heap_growing(const struct verdict_facts *f)
 {
-    return f->live.shape == GROWTH_UNKNOWN && f->knows_resident && is_growing(&f->heap) &&
+    return f->live.shape == GROWTH_UNKNOWN && f->knows_resident && verdict_is_growing(&f->heap) &&
            f->heap.grown_bytes >= GROWN_SHARE * f->rss_bytes;
 }
 
@@ -169,7 +169,7 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
         return VERDICT_KIND_mappings_grow;
     if (is_unwritten(f))
         return VERDICT_KIND_unwritten;
-    if (is_growing(&f->live))
+    if (verdict_is_growing(&f->live))
         return VERDICT_KIND_grows;
     if (is_heap_growing(f))
         return VERDICT_KIND_heap_grows;
@@ -225,7 +225,9 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .pinning_bytes = NAN,
                                 .pinning_before_share = NAN,
                                 .stacks = NAN,
-                                .first_stacks = NAN};
+                                .first_stacks = NAN,
+                                .threads = NAN,
+                                .ended_stack_bytes = NAN};
     growth_find(&f->live, NULL, 0);
     growth_find(&f->rss, NULL, 0);
     growth_find(&f->heap, NULL, 0);

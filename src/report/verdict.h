@@ -101,6 +101,8 @@ struct verdict_facts {
     double pinning_before_share;
     double stacks;                // number of thread stacks
     double first_stacks;          // number of thread stacks in the first sample
+    double threads;               // number of running threads
+    double ended_stack_bytes;     // address space of the stacks of threads that have ended
     struct verdict_sites growing; // sorted by growth of live bytes
     struct verdict_sites holding; // sorted by live bytes
     struct verdict_sites pinning; // sorted by pinned bytes
@@ -186,6 +188,7 @@ double verdict_free_bytes(const struct verdict_facts *f);
 double verdict_stuck_bytes(const struct verdict_facts *f);
 double verdict_outside_bytes(const struct verdict_facts *f);
 double verdict_unwritten_bytes(const struct verdict_facts *f);
+bool verdict_is_growing(const struct growth *g);
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 enum verdict_owner verdict_growing_most(const struct verdict_facts *f);
 

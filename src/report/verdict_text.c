@@ -17,7 +17,8 @@
 #define DECAY_NS            15e9
 #define LIMIT_RANGE         1.02 // a limit with a smaller range is printed as one figure
 #define RETURNED            2    // peak RSS as a multiple of RSS
-#define MORE_STACKS         1.1  // thread stacks as a multiple of their first number
+#define KEPT_STACKS_BYTES   (64.0 * (1 << 20)) // more than glibc keeps for new threads (40 MiB)
+#define MORE_STACKS         1.1                // thread stacks as a multiple of their first number
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
 {
@@ -265,12 +266,26 @@ static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
     double bytes = f->resident[VERDICT_STACKS];
     say(v, "Thread stacks have %s of %s resident, %s.", bytes_text(bytes), bytes_text(f->rss_bytes),
         percent_text(bytes / f->rss_bytes));
+    bool ended = f->ended_stack_bytes > KEPT_STACKS_BYTES;
     if (f->stacks > 1)
-        say(v, " There are %s, %s each on average.", count_text(f->stacks, "stack", "stacks"),
+        say(v, " There are %s, %s each on average", count_text(f->stacks, "stack", "stacks"),
             bytes_text(bytes / f->stacks));
+    if (ended)
+        say(v, ", but only %s: the other threads ended and were neither joined nor detached",
+            count_text(f->threads, "thread", "threads"));
+    if (f->stacks > 1)
+        say(v, ".");
+    if (verdict_is_growing(&f->of[VERDICT_STACKS])) {
+        say(v, " They grow linearly, ");
+        say_rate(v, &f->of[VERDICT_STACKS]);
+        say(v, ".");
+    }
     say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));
-    advise(v, "Run fewer threads (a pool), or end idle ones: the pages that a stack once used stay "
-              "resident until its thread ends. Move large local arrays to the heap.");
+    advise(v, ended ? "Call pthread_join for each thread that ends, or pthread_detach: until then, "
+                      "its stack stays mapped."
+                    : "Run fewer threads (a pool), or end idle ones: the pages that a stack once "
+                      "used stay resident until its thread ends and is joined or detached. Move "
+                      "large local arrays to the heap.");
     v->saves_bytes = bytes;
 }
 

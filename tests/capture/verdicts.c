@@ -11,6 +11,7 @@
 //   reserve   large blocks are allocated, and 1 % of each is written
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,42 @@ static void stacks(void)
     idle();
 }
 
+static void *use_stack_once(void *arg)
+{
+    char deep[100 << 10];
+    memset(deep, 1, sizeof deep);
+    __asm__ volatile("" ::"r"(deep) : "memory");
+    return arg;
+}
+
+static void ended(void)
+{
+    pthread_t thread;
+    for (unsigned i = 0; i < 300; i++) {
+        if (pthread_create(&thread, NULL, use_stack_once, NULL) != 0)
+            exit(3);
+    }
+    idle();
+}
+
+static void enlarged(void)
+{
+    size_t size = 4 << 20;
+    char *block = NULL;
+    for (bool ready = false;; size += 4096) {
+        block = realloc(block, size);
+        if (!block)
+            exit(3);
+        memset(block + size - 4096, 1, 4096);
+        if (!ready) {
+            memset(block, 1, size);
+            report_ready();
+            ready = true;
+        }
+        nap(1);
+    }
+}
+
 static void reserve(void)
 {
     for (unsigned i = 0; i < 40; i++) {
@@ -233,9 +270,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } causes[] = {{"leak", leak},     {"cache", cache},     {"saw", saw},
-                  {"pinned", pinned}, {"arenas", arenas},   {"mapping", mapping},
-                  {"stacks", stacks}, {"reserve", reserve}, {"small", small}};
+    } causes[] = {{"leak", leak},     {"cache", cache},      {"saw", saw},
+                  {"pinned", pinned}, {"arenas", arenas},    {"mapping", mapping},
+                  {"stacks", stacks}, {"reserve", reserve},  {"small", small},
+                  {"ended", ended},   {"enlarged", enlarged}};
     signal(SIGALRM, end);
     seconds = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
@@ -244,6 +282,6 @@ int main(int argc, char **argv)
     }
     fprintf(
         stderr,
-        "usage: verdicts leak|cache|saw|pinned|arenas|mapping|stacks|reserve|small [SECONDS]\n");
+        "usage: verdicts leak|cache|saw|pinned|arenas|mapping|stacks|reserve|small|ended|enlarged [SECONDS]\n");
     return 2;
 }

@@ -274,6 +274,31 @@ C
   holds '.resident.runtime_bytes > 40000000 and .resident.stacks_bytes < 2000000'
 }
 
+@test "doctor: a process that has never allocated memory" {
+  printf '%s\n' '#include <unistd.h>' 'int main(void) { return write(1, "ready\n", 6) != 6 || pause(); }' >idle.c
+  gcc -O1 -o idle idle.c
+  begin ./idle
+  doctor_json
+  holds '.malloc.blocks_read and .malloc.live_blocks == 0 and .resident.unread_bytes == 0'
+  says_not "was not found"
+}
+
+# A look reads the mappings first. Meanwhile, realloc enlarges or moves the block.
+@test "doctor: a block that realloc enlarges all the time" {
+  cause enlarged
+  for _ in 1 2 3 4 5; do
+    doctor_json
+    holds '.malloc.mapped_blocks == 1 and .resident.live_bytes > 4000000 and .resident.anonymous_bytes < 1000000'
+  done
+}
+
+@test "doctor: stacks of threads that were not joined" {
+  cause ended
+  is_verdict stacks
+  says "the other threads ended and were neither joined nor detached"
+  says "Call pthread_join"
+}
+
 @test "doctor: the memory of a language runtime" {
   begin python3 -c 'import time; x = [{"a": i} for i in range(150000)]; print("ready", flush=True); [(bytearray(2000), time.sleep(0.05)) for _ in range(12000)]'
   is_verdict runtime

@@ -250,6 +250,10 @@ static void test_state(void **state)
     l.state = 'T';
     l.swap_bytes = 30 * MIB;
     judge(&l, &l);
+    assert_false(has_note("60.0 MiB are in transparent huge pages"));
+    l.huge_bytes = 60 * MIB;
+    judge(&l, &l);
+    assert_true(has_note("60.0 MiB are in transparent huge pages"));
     assert_true(has_note("The process is stopped."));
     assert_true(has_note("Another 30.0 MiB is swapped out."));
 }

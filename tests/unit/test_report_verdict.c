@@ -714,6 +714,34 @@ static void test_cached(void **unused)
     assert_null(strstr(v.text, "caches"));
 }
 
+static void end_threads(struct verdict_facts *f)
+{
+    f->threads = 1;
+    f->ended_stack_bytes = 400 * 8 * MIB;
+    f->of[VERDICT_STACKS] = level(GROWTH_LINEAR, 50);
+}
+
+// glibc keeps some stacks of ended threads for new threads.
+static void end_few_threads(struct verdict_facts *f)
+{
+    f->threads = 395;
+    f->ended_stack_bytes = 5 * 8 * MIB;
+}
+
+static void test_ended_threads(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_stacks, end_threads);
+    assert_non_null(strstr(
+        v.text, "each on average, but only 1 thread: the other threads ended and were neither "
+                "joined nor detached. They grow linearly, by 50.0 MiB in 5.00 s"));
+    assert_non_null(strstr(v.remedy, "Call pthread_join for each thread that ends"));
+    v = find(yes_stacks, end_few_threads);
+    assert_null(strstr(v.text, "joined"));
+    assert_null(strstr(v.text, "grow"));
+    assert_non_null(strstr(v.remedy, "Run fewer threads"));
+}
+
 static void add_threads(struct verdict_facts *f)
 {
     f->first_stacks = 10;
@@ -950,6 +978,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_no_whole_pages),
     cmocka_unit_test(test_rss_growth),
     cmocka_unit_test(test_more_threads),
+    cmocka_unit_test(test_ended_threads),
     cmocka_unit_test(test_cached),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),

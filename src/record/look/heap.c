@@ -496,17 +496,17 @@ static int walk_arenas(struct heap_reading *r)
     return 0;
 }
 
-// If the address is the start of a block's mapping, returns the size of the mapping, else 0. Does
-// not find aligned blocks, because their chunks start later.
+// If the address is the start of a block's mapping, returns the size of the mapping, else 0. realloc
+// may have enlarged the block since the mappings were read.
 static uint64_t read_mapped(const struct heap_reading *r, uint64_t at, uint64_t end)
 {
     uint64_t head[2] = {0};
     if (!read_resident(r, at, head, sizeof head))
         return 0;
-    uint64_t size = head[1] & ~ARENA_SIZE_FLAGS;
-    return !head[0] && (head[1] & ARENA_SIZE_FLAGS) == ARENA_MMAPPED && size && size % PAGE == 0 &&
-                   size <= end - at
-               ? size
+    uint64_t size = head[1] & ~ARENA_SIZE_FLAGS, before = size < end - at ? size : end - at;
+    return !head[0] && (head[1] & ARENA_SIZE_FLAGS) == ARENA_MMAPPED && size % PAGE == 0 &&
+                   size / 2 <= before
+               ? before
                : 0;
 }
 
@@ -554,6 +554,26 @@ static int find_mapped(struct heap_reading *r, const struct look_map *m, unsigne
     return rc;
 }
 
+static bool may_have_blocks(const struct look_map *m)
+{
+    return m->owner == LOOK_ANONYMOUS && m->is_writable && !m->is_brk && m->rss_bytes;
+}
+
+// Counts a block that realloc has moved since the mappings were read: a mapping of about the missing
+// size that no longer exists.
+static int add_moved(struct heap_reading *r, uint64_t missing)
+{
+    uint64_t word;
+    for (size_t i = 0; i < r->maps->n; i++) {
+        const struct look_map *m = &r->maps->all[i];
+        uint64_t size = m->end - m->start;
+        if (may_have_blocks(m) && size / 2 <= missing && missing / 2 <= size &&
+            !remote_read(r->remote, m->start, &word, sizeof word))
+            return add_mapped(r, m->start, size);
+    }
+    return 0;
+}
+
 static int walk_mapped(struct heap_reading *r)
 {
     struct look_heap *h = &r->l->heap;
@@ -563,10 +583,11 @@ static int walk_mapped(struct heap_reading *r)
         return 0;
     for (size_t i = 0; rc == 0 && i < r->maps->n; i++) {
         const struct look_map *m = &r->maps->all[i];
-        if (m->owner == LOOK_ANONYMOUS && m->is_writable && !m->is_brk && m->rss_bytes &&
-            !is_late(r))
+        if (may_have_blocks(m) && !is_late(r))
             rc = find_mapped(r, m, &pages);
     }
+    if (rc == 0 && r->has_parameters && r->parameters.mmapped_mem > h->mapped_bytes + MUCH_FREE)
+        rc = add_moved(r, r->parameters.mmapped_mem - h->mapped_bytes);
     h->blocks += h->mapped;
     h->live_bytes += h->mapped_bytes;
     return rc;
@@ -659,6 +680,11 @@ static int read_arenas(struct heap_reading *r)
         r->l->heap.arena_max = r->parameters.arena_max;
     }
     find_main_arena(r);
+    // The process has never allocated memory.
+    if (!r->main_arena && r->has_parameters && !r->parameters.sbrk_base && !r->parameters.n_mmaps) {
+        r->l->heap.is_read = true;
+        return 0;
+    }
     if (!r->main_arena)
         return set_why(r, false, "glibc's main arena was not found");
     rc = walk_arenas(r);
