@@ -15,9 +15,12 @@
 #define MOVED_SHARE        0.5   // share of growing reallocs
 #define COPIED_SHARE       0.01  // share of requested bytes
 #define REGROWN_SHARE      0.8   // share of the replaced blocks of a call site
+#define COPIED_PER_S       10e6  // copied bytes per second that take about 1 % of a CPU
+#define CLEARED_PER_S      100e6 // cleared bytes per second that take about 1 % of a CPU
 #define ROUNDING_SHARE     0.1   // share of requested bytes
 #define ABOVE_CALLS_SHARE  0.5   // share of the requests of a call site
 #define ABOVE_SHARE        0.01  // share of requested bytes
+#define ABOVE_PEAK_SHARE   0.1   // share of the peak of live bytes
 #define REMOTE_SHARE       0.05  // share of freed blocks
 #define LARGE_SHARE        0.5   // share of requested bytes
 #define BIG_SHARE          0.1   // share of requested bytes in big blocks whose use was measured
@@ -68,6 +71,14 @@ static const union stat_figures *figures_of(const struct findings_input *in)
 
 // Value of the figure of `stat` with this name, or NAN if unknown.
 #define FIGURE(in, name) stat_figures_value(figures_of(in), STAT_FIGURE_##name)
+
+// Returns true if a recording of at least a second has fewer of these bytes per second. Then their
+// cost does not matter.
+static bool is_rare(const struct findings_input *in, double bytes, double per_s)
+{
+    double s = FIGURE(in, duration_ns) / 1e9;
+    return s >= 1 && bytes < per_s * s;
+}
 
 static bool find_verdict(const struct findings_input *in, struct findings_item *f)
 {
@@ -135,7 +146,8 @@ static bool find_copied_growth(const struct findings_input *in, struct findings_
     char blocks[32], bytes[32];
     // If the replacements are as often smaller, the elements of a table are replaced.
     if (!site || !(site->regrown_blocks >= REGROWN_BLOCKS) ||
-        site->regrown_blocks < REGROWN_SHARE * site->replaced_blocks)
+        site->regrown_blocks < REGROWN_SHARE * site->replaced_blocks ||
+        is_rare(in, site->regrown_bytes, COPIED_PER_S))
         return false;
     findings_say(
         f,
@@ -153,7 +165,8 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
     double moved = FIGURE(in, grown_moved_calls), bytes = FIGURE(in, grown_moved_bytes);
     double all = moved + FIGURE(in, grown_in_place_calls);
     if (!(all > 0 && moved >= MOVED_SHARE * all &&
-          bytes >= COPIED_SHARE * FIGURE(in, requested_bytes)))
+          bytes >= COPIED_SHARE * FIGURE(in, requested_bytes)) ||
+        is_rare(in, bytes, COPIED_PER_S))
         return false;
     double quarter = in->stat->growths[0] + in->stat->growths[1];
     findings_say(
@@ -265,7 +278,8 @@ static bool find_above_class(const struct findings_input *in, struct findings_it
                    FIGURE(in, request_bytes), ABOVE_SHARE);
     char blocks[64], bytes[32];
     // If the sizes vary, some are just above a class by chance.
-    if (!site || site->above_class_blocks < ABOVE_CALLS_SHARE * site->allocs)
+    if (!site || site->above_class_blocks < ABOVE_CALLS_SHARE * site->allocs ||
+        site->peak_bytes < ABOVE_PEAK_SHARE * FIGURE(in, peak_bytes))
         return false;
     findings_say(
         f,
@@ -322,9 +336,9 @@ static bool find_small_requests(const struct findings_input *in, struct findings
 
 static bool find_zeroed(const struct findings_input *in, struct findings_item *f)
 {
-    double part = FIGURE(in, calloc_zeroed_bytes) / FIGURE(in, request_bytes);
+    double bytes = FIGURE(in, calloc_zeroed_bytes), part = bytes / FIGURE(in, request_bytes);
     char percent[32];
-    if (!(part >= ZEROED_SHARE))
+    if (!(part >= ZEROED_SHARE) || is_rare(in, bytes, CLEARED_PER_S))
         return false;
     findings_say(f, "calloc allocates %s of the requested bytes.", findings_percent(percent, part));
     findings_advise(f, "If the blocks are overwritten at once, malloc avoids clearing them.");

@@ -30,8 +30,8 @@
     X(calls_hardly_matter, false, "the calls take less than 5 % of the program's CPU time, by the upper bound of the times in the program") \
     X(peak, false, "always, for a recording") \
     X(peak_of_a_site, false, "one call site has at least 20 % of the peak") \
-    X(copied_growth, true, "at least 10 blocks of a call site, with at least 1 % of the requested bytes, are replaced at once by a block of the same site that is up to four times as large, and at most a fifth of its replaced blocks by another block; needs stacks") \
-    X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes") \
+    X(copied_growth, true, "at least 10 blocks of a call site, with at least 1 % of the requested bytes, are replaced at once by a block of the same site that is up to four times as large, and at most a fifth of its replaced blocks by another block; needs stacks. In a recording of at least a second, also at least 10 MB per second") \
+    X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes and, in a recording of at least a second, 10 MB per second") \
     X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread, and no blocks are older than the recording") \
     X(remote_frees_of_a_site, true, "together with remote_frees, if one call site has at least 20 % of these blocks") \
     X(large_requests, true, "at least 1,000 requests are above 128 KiB and have at least half of the requested bytes") \
@@ -39,9 +39,9 @@
     X(hardly_used_of_a_site, true, "together with hardly_used, if one call site has at least 20 % of the unused bytes") \
     X(rounding_glibc, false, "internal fragmentation with glibc's chunks is at least 10 % of the requested bytes") \
     X(rounding_four, false, "the same with four size classes for each doubling") \
-    X(above_class, true, "at least half of the requests of a call site are just above a size class, and lose at least 1 % of the requested bytes; needs stacks") \
+    X(above_class, true, "at least half of the requests of a call site are just above a size class, and lose at least 1 % of the requested bytes, and the call site has at least a tenth of the peak; needs stacks") \
     X(small_requests, false, "at least 30 % of the requests are for at most 16 bytes") \
-    X(zeroed, false, "calloc asks for at least a quarter of the bytes") \
+    X(zeroed, false, "calloc asks for at least a quarter of the bytes and, in a recording of at least a second, for 100 MB per second") \
     X(lost_records, true, "records were lost") \
     X(turned_off, true, "recording turned itself off in a process") \
     X(missing_spools, true, "processes could not create a spool, or the recorder could not read one") \

@@ -18,6 +18,7 @@
 #define LIMIT_RANGE         1.02 // a limit with a smaller range is printed as one figure
 #define RETURNED            2    // peak RSS as a multiple of RSS
 #define KEPT_STACKS_BYTES   (64.0 * (1 << 20)) // more than glibc keeps for new threads (40 MiB)
+#define SMALL_GROWTH_SHARE  0.1                // share of the live bytes
 #define MORE_STACKS         1.1                // thread stacks as a multiple of their first number
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
@@ -590,16 +591,34 @@ static void tell_sawtooth(struct verdict *v, const struct verdict_facts *f)
         advise(v, "If this memory is needed elsewhere, %s.", releases[f->allocator]);
 }
 
+static bool has_grown(const struct growth *g)
+{
+    return g->shape == GROWTH_LINEAR || g->shape == GROWTH_SATURATING ||
+           g->shape == GROWTH_IRREGULAR || g->shape == GROWTH_STEP;
+}
+
+// Begins the sentence on a process without a problem. Growth by a tenth may be one, but is below the
+// threshold.
+static void say_no_problem(struct verdict *v, const struct verdict_facts *f)
+{
+    const struct growth *g = &f->live;
+    if (!has_grown(g) || g->grown_bytes < SMALL_GROWTH_SHARE * g->last_bytes || f->exited) {
+        say(v, "No problem found.");
+        return;
+    }
+    set_sure(v, VERDICT_UNSURE, "A longer %s is necessary to judge the growth.",
+             f->is_running ? "time" : "recording");
+    advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
+}
+
 // Appends whether the live bytes grow. Growth below the threshold is not judged.
 static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
 {
     const struct growth *g = &f->live;
-    bool grows = g->shape == GROWTH_LINEAR || g->shape == GROWTH_SATURATING ||
-                 g->shape == GROWTH_IRREGULAR || g->shape == GROWTH_STEP;
     if (g->shape == GROWTH_STEP && g->grown_bytes >= VERDICT_GROWN_BYTES)
         say(v, " grew by %s in a part of the %s, and hardly changed otherwise.",
             bytes_text(g->grown_bytes), seconds_text(g->span_ns));
-    else if (grows)
+    else if (has_grown(g))
         say(v, " grew by %s in %s, which is too little to judge.", bytes_text(g->grown_bytes),
             seconds_text(g->span_ns));
     else
@@ -609,8 +628,9 @@ static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
 static void tell_live(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_LIVE];
-    say(v, "No problem found. Live blocks have %s of %s resident, %s. Live bytes",
-        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes));
+    say_no_problem(v, f);
+    say(v, " Live blocks have %s of %s resident, %s. Live bytes", bytes_text(bytes),
+        bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes));
     say_small_growth(v, f);
     say_sites(v, &f->holding, " Largest call paths: ");
 }
@@ -632,7 +652,8 @@ static void say_resident(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
 {
-    say(v, "No problem found. Live bytes (%s)", bytes_text(f->live_bytes));
+    say_no_problem(v, f);
+    say(v, " Live bytes (%s)", bytes_text(f->live_bytes));
     say_small_growth(v, f);
     if (!say_returned(v, f))
         say_resident(v, f);

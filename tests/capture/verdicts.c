@@ -212,20 +212,24 @@ static void stacks(void)
     idle();
 }
 
-static void *use_stack_once(void *arg)
+static void *use_stack_once(void *tid)
 {
     char deep[100 << 10];
     memset(deep, 1, sizeof deep);
     __asm__ volatile("" ::"r"(deep) : "memory");
-    return arg;
+    __atomic_store_n((pid_t *)tid, gettid(), __ATOMIC_RELEASE);
+    return NULL;
 }
 
 static void ended(void)
 {
+    static pid_t tids[900]; // glibc releases most of a stack when its thread ends
     pthread_t thread;
-    for (unsigned i = 0; i < 300; i++) {
-        if (pthread_create(&thread, NULL, use_stack_once, NULL) != 0)
+    for (unsigned i = 0; i < sizeof tids / sizeof *tids; i++) {
+        if (pthread_create(&thread, NULL, use_stack_once, &tids[i]) != 0)
             exit(3);
+        while (!__atomic_load_n(&tids[i], __ATOMIC_ACQUIRE) || tgkill(getpid(), tids[i], 0) == 0)
+            nap(1);
     }
     idle();
 }

@@ -241,6 +241,18 @@ for i in range(200):
   unsaid copied_growth
 }
 
+@test "copied_growth: no, if few bytes are copied per second" {
+  spread=10 workload 'others()
+for i in range(20):
+    old, n = malloc(32, 3), 64
+    while n <= 4096:
+        new = malloc(n, 3)
+        free(old)
+        old, n = new, 2 * n
+    free(old)'
+  unsaid copied_growth
+}
+
 @test "copied_growth: a std::vector, with its line" {
   skip_under_sanitizer
   cat >vector.cc <<'END'
@@ -273,6 +285,13 @@ END
     for n in range(120, 1000, 20): b = realloc(b, n, True)'
   said realloc_moves
   has "$output" "100 % of the growing reallocs moved the block and copied"
+}
+
+@test "realloc_moves: no, if few bytes are copied per second" {
+  spread=10 workload 'for i in range(20):
+    b = malloc(100)
+    for n in range(120, 1000, 20): b = realloc(b, n, True)'
+  unsaid realloc_moves
 }
 
 @test "realloc_moves: no" {
@@ -394,7 +413,7 @@ used(1000, 1); used(1000, 1)'
 }
 
 @test "above_class: yes" {
-  workload 'for i in range(100): free(malloc(1040, 4)); free(malloc(1280, 5))'
+  workload 'for i in range(100): b = malloc(1280, 5); free(malloc(1040, 4)); free(b)'
   said above_class
   has "$output" "100 requests are just above one of jemalloc's four size classes per doubling"
   has "$output" "costs 23.4 KiB of internal fragmentation, in 0x4000."
@@ -408,6 +427,9 @@ used(1000, 1); used(1000, 1)'
   # classes. 1,024 is a class.
   workload 'for i in range(100):
     for n in 1041, 140, 1024, 128, 16: free(malloc(n, 4))'
+  unsaid above_class
+  # The call site has no block at the peak.
+  workload 'for i in range(100): free(malloc(1040, 4)); free(malloc(1280, 5))'
   unsaid above_class
   # The sizes of the call site vary.
   workload 'for i in range(100): free(malloc(1040, 4)); free(malloc(1200, 4)); free(malloc(1280, 4))'
@@ -429,6 +451,11 @@ used(1000, 1); used(1000, 1)'
   workload 'for i in range(10): free(malloc(100, kind="calloc", count=3)); free(malloc(500))'
   said zeroed
   has "$output" "calloc allocates 38 % of the requested bytes."
+}
+
+@test "zeroed: no, if few bytes are cleared per second" {
+  spread=10 workload 'for i in range(10): free(malloc(100, kind="calloc", count=3)); free(malloc(500))'
+  unsaid zeroed
 }
 
 @test "zeroed: no" {

@@ -768,7 +768,20 @@ static void grow_slowly(struct verdict_facts *f)
     f->live = level(GROWTH_LINEAR, 0.5);
 }
 
-// Growth below the threshold is neither a leak nor no growth.
+static void grow_by_little(struct verdict_facts *f)
+{
+    f->live = level(GROWTH_LINEAR, 0.5);
+    f->live.last_bytes = 30 * MIB;
+}
+
+static void grow_and_exit(struct verdict_facts *f)
+{
+    grow_slowly(f);
+    f->exited = true;
+}
+
+// Growth below the threshold is neither a leak nor no growth. If it is a tenth of the live bytes, the
+// process may have a problem.
 static void test_small_growth(void **unused)
 {
     (void)unused;
@@ -776,6 +789,13 @@ static void test_small_growth(void **unused)
     assert_int_equal(v.kind, VERDICT_KIND_healthy);
     assert_non_null(strstr(v.text, "Live bytes (2.0 MiB) grew by 512.0 KiB in 5.00 s, which is too "
                                    "little to judge."));
+    assert_null(strstr(v.text, "No problem"));
+    assert_int_equal(v.sure, VERDICT_UNSURE);
+    assert_string_equal(v.remedy, "Record longer.");
+    assert_non_null(strstr(find(yes_healthy, grow_and_exit).text, "No problem found."));
+    v = find(yes_healthy, grow_by_little);
+    assert_non_null(strstr(v.text, "No problem found."));
+    assert_int_equal(v.sure, VERDICT_SURE);
     v = find(yes_live, grow_slowly);
     assert_int_equal(v.kind, VERDICT_KIND_live);
     assert_non_null(strstr(v.text, "Live bytes grew by 512.0 KiB in 5.00 s"));
