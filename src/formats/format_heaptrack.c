@@ -382,27 +382,19 @@ static int read_time(struct import *im, struct text_line *line)
     return 0;
 }
 
-static int skip_line(struct import *im, struct text_line *line)
-{
-    (void)im, (void)line;
-    return 0;
-}
-
 // Line readers, indexed by the line's first character.
 static int (*const readers[128])(struct import *im, struct text_line *line) = {
     ['+'] = read_alloc, ['-'] = read_free,    ['a'] = read_info,    ['t'] = read_site,
     ['i'] = read_frame, ['s'] = read_string,  ['c'] = read_time,    ['v'] = read_version,
     ['x'] = read_exe,   ['X'] = read_command, ['m'] = read_mapping,
-    ['A'] = skip_line, // heaptrack was attached
-    ['I'] = skip_line, // information about the machine
-    ['R'] = skip_line, // resident memory
-    ['S'] = skip_line, // suppression
-    ['#'] = skip_line,  ['\n'] = skip_line,
 };
 
 static int read_line(struct import *im, struct text_line *line)
 {
     unsigned char first = (unsigned char)*line->at;
+    // Comments, and lines about an attach, the machine, resident memory and suppressions.
+    if (first && strchr("#\nAIRS", first))
+        return 0;
     if (first >= 128 || !readers[first])
         return text_bad(im, line, "a line of heaptrack");
     line->at++;

@@ -20,6 +20,19 @@ enum mtrace_type {
     MTRACE_MAGIC = 255, // first record
 };
 
+// Indexed by type.
+static const uint8_t kinds[] = {
+    [MTRACE_MALLOC] = HT_MALLOC,
+    [MTRACE_CALLOC] = HT_CALLOC,
+    [MTRACE_FREE] = HT_FREE,
+    [MTRACE_REALLOC] = HT_REALLOC,
+    [MTRACE_MEMALIGN] = HT_MEMALIGN,
+    [MTRACE_VALLOC] = HT_VALLOC,
+    [MTRACE_PVALLOC] = HT_PVALLOC,
+    [MTRACE_POSIX_MEMALIGN] = HT_POSIX_MEMALIGN,
+    0,
+};
+
 enum {
     RECORD_BYTES = 64,
     OLD_RECORD_BYTES = 32, // size of an old record, which lacks size2 and size3
@@ -91,43 +104,30 @@ static uint64_t get_usable(const uint8_t *at, size_t record_bytes, const struct 
 static int decode_record(const uint8_t *at, size_t record_bytes, struct event *ev)
 {
     uint64_t ptr1 = get_u64(at + AT_PTR1);
-    *ev = (struct event){.result = get_u64(at + AT_PTR2), .size = get_u64(at + AT_SIZE)};
-    switch (at[AT_TYPE]) {
-    case MTRACE_UNUSED:
-    case MTRACE_MAGIC:
+    unsigned type = at[AT_TYPE];
+    if (type == MTRACE_UNUSED || type == MTRACE_MAGIC)
         return 0;
-    case MTRACE_MALLOC:
-        ev->kind = HT_MALLOC;
-        return 1;
-    case MTRACE_CALLOC:
-        ev->kind = HT_CALLOC;
+    if (type > MTRACE_POSIX_MEMALIGN)
+        return -EBADMSG;
+    *ev = (struct event){
+        .kind = kinds[type], .result = get_u64(at + AT_PTR2), .size = get_u64(at + AT_SIZE)};
+    switch (ev->kind) {
+    case HT_CALLOC:
         ev->count = 1;
-        return 1;
-    case MTRACE_FREE:
+        break;
+    case HT_FREE:
         *ev = (struct event){.kind = HT_FREE, .ptr = ptr1};
-        return 1;
-    case MTRACE_REALLOC:
-        ev->kind = HT_REALLOC;
+        break;
+    case HT_REALLOC:
         ev->ptr = ptr1;
-        return 1;
-    case MTRACE_MEMALIGN:
-        ev->kind = HT_MEMALIGN;
-        ev->align = alignment(at, record_bytes);
-        return 1;
-    case MTRACE_VALLOC:
-        ev->kind = HT_VALLOC;
-        return 1;
-    case MTRACE_PVALLOC:
-        ev->kind = HT_PVALLOC;
-        return 1;
-    case MTRACE_POSIX_MEMALIGN:
-        ev->kind = HT_POSIX_MEMALIGN;
-        ev->align = alignment(at, record_bytes);
+        break;
+    case HT_POSIX_MEMALIGN:
         ev->error = ptr1 > UINT8_MAX ? ENOMEM : (uint8_t)ptr1;
         ev->result = ev->error ? 0 : ev->result;
-        return 1;
     }
-    return -EBADMSG;
+    if (event_infos[ev->kind].fields & HT_F_ALIGN)
+        ev->align = alignment(at, record_bytes);
+    return 1;
 }
 
 static int read_record(struct import *im, const uint8_t *at)
@@ -240,23 +240,11 @@ static int mtrace_begin(struct export *x)
 
 static enum mtrace_type mtrace_type_of(const struct event *ev)
 {
-    switch (ev->kind) {
-    case HT_MALLOC:
-        return MTRACE_MALLOC;
-    case HT_CALLOC:
-        return MTRACE_CALLOC;
-    case HT_FREE:
-        return MTRACE_FREE;
-    case HT_REALLOC:
-        return ev->ptr ? MTRACE_REALLOC : MTRACE_MALLOC;
-    case HT_MEMALIGN:
-        return MTRACE_MEMALIGN;
-    case HT_VALLOC:
-        return MTRACE_VALLOC;
-    case HT_PVALLOC:
-        return MTRACE_PVALLOC;
-    }
-    return MTRACE_POSIX_MEMALIGN;
+    unsigned kind = ev->kind == HT_REALLOC && !ev->ptr ? HT_MALLOC : ev->kind;
+    enum mtrace_type type = MTRACE_MALLOC;
+    while (kinds[type] != kind)
+        type++;
+    return type;
 }
 
 static int mtrace_put(struct export *x, const struct export_call *c)
@@ -290,9 +278,6 @@ static void mtrace_release(struct export *x)
     map_release(&m->chunks);
 }
 
-static const uint8_t kinds[] = {HT_MALLOC, HT_CALLOC,  HT_FREE,           HT_REALLOC, HT_MEMALIGN,
-                                HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
-
 const struct format format_mtrace = {
     .name = "mtrace",
     .import =
@@ -308,7 +293,7 @@ const struct format format_mtrace = {
                      FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER |
                      FORMAT_ALTERNATES,
             .notes = 1 << HT_NOTE_USABLE | 1 << HT_NOTE_PATH,
-            .kinds = kinds,
+            .kinds = kinds + MTRACE_MALLOC,
             .state_bytes = sizeof(struct mtrace_export),
             .begin = mtrace_begin,
             .put = mtrace_put,

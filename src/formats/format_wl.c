@@ -29,6 +29,26 @@ enum wl_op {
 
 enum { VARINT_BYTES = 10, OP_BYTES = 1 + 3 * VARINT_BYTES };
 
+struct op_info {
+    uint8_t operands;
+    uint8_t indices; // number of leading operands that are blocks
+    uint8_t kind;
+};
+
+static const struct op_info op_infos[] = {
+    [WL_NOP] = {0, 0, 0},
+    [WL_MALLOC] = {2, 1, HT_MALLOC},
+    [WL_CALLOC] = {2, 1, HT_CALLOC},
+    [WL_REALLOC] = {3, 2, HT_REALLOC},
+    [WL_FREE] = {1, 1, HT_FREE},
+    [WL_SYNC_W] = {1, 0, 0},
+    [WL_SYNC_R] = {1, 0, 0},
+    [WL_MEMALIGN] = {3, 1, HT_MEMALIGN},
+    [WL_VALLOC] = {2, 1, HT_VALLOC},
+    [WL_PVALLOC] = {2, 1, HT_PVALLOC},
+    [WL_POSIX_MEMALIGN] = {3, 1, HT_POSIX_MEMALIGN},
+};
+
 // A thread's state for placing syncs.
 struct wl_thread {
     uint64_t ops; // number of calls so far, including dropped ones
@@ -102,19 +122,13 @@ static int put_dependencies(struct export *x, uint32_t thread,
     return rc;
 }
 
+// `kinds` limits exports to kinds of this table.
 static enum wl_op choose_op(const struct event *ev)
 {
-    switch (ev->kind) {
-    case HT_CALLOC:
-        return WL_CALLOC;
-    case HT_REALLOC:
-        return WL_REALLOC;
-    case HT_FREE:
-        return WL_FREE;
-    case HT_MEMALIGN:
-        return WL_MEMALIGN;
-    }
-    return WL_MALLOC;
+    enum wl_op op = WL_MALLOC;
+    while (op_infos[op].kind != ev->kind)
+        op++;
+    return op;
 }
 
 // Writes a call's operands. A block index is slot + 1, or 0 for NULL.
@@ -319,13 +333,13 @@ static int header_item(struct wl_import *w, unsigned op, uint64_t v, uint64_t at
     switch (op) {
     case WL_ALLOC_PTRS:
         w->n_ptrs = v;
-        return 0;
+        break;
     case WL_ALLOC_SYNCS:
         w->n_syncs = v;
-        return 0;
+        break;
     case WL_NTHREADS:
         w->n_threads = v;
-        return 0;
+        break;
     case WL_START_THREAD:
         return add_player(w, v, at);
     }
@@ -480,26 +494,6 @@ static int wait_for(struct wl_import *w, struct wl_player *p, uint64_t sync)
     return map_put(&w->waiting, sync, (uint64_t)(p - w->players) + 1) < 0 ? import_no_memory(w->im)
                                                                           : 1;
 }
-
-struct op_info {
-    uint8_t operands;
-    uint8_t indices; // number of leading operands that are blocks
-    uint8_t kind;
-};
-
-static const struct op_info op_infos[] = {
-    [WL_NOP] = {0, 0, 0},
-    [WL_MALLOC] = {2, 1, HT_MALLOC},
-    [WL_CALLOC] = {2, 1, HT_CALLOC},
-    [WL_REALLOC] = {3, 2, HT_REALLOC},
-    [WL_FREE] = {1, 1, HT_FREE},
-    [WL_SYNC_W] = {1, 0, 0},
-    [WL_SYNC_R] = {1, 0, 0},
-    [WL_MEMALIGN] = {3, 1, HT_MEMALIGN},
-    [WL_VALLOC] = {2, 1, HT_VALLOC},
-    [WL_PVALLOC] = {2, 1, HT_PVALLOC},
-    [WL_POSIX_MEMALIGN] = {3, 1, HT_POSIX_MEMALIGN},
-};
 
 static struct event make_event(unsigned op, const uint64_t v[3])
 {
