@@ -79,21 +79,20 @@ static int leave_out(struct export *x, struct export_call *c)
     unsigned class = event_infos[c->ev.kind].class;
     unsigned holds = x->format->export.holds;
     if (c->failed && !(holds & FORMAT_HOLDS_FAILED)) {
-        x->failed++;
+        x->losses[EXPORT_FAILED]++;
         return 1;
     }
     if (class == HT_CLASS_FREE && !c->ev.ptr && !(holds & FORMAT_HOLDS_NULL)) {
-        x->null_frees++;
+        x->losses[EXPORT_NULL_FREES]++;
         return 1;
     }
     if (c->earlier && !(holds & FORMAT_HOLDS_EARLIER)) {
         c->ev.ptr = 0;
-        x->earlier_frees += !c->ev.result;
-        x->earlier_reallocs += c->ev.result != 0;
+        x->losses[c->ev.result ? EXPORT_EARLIER_REALLOCS : EXPORT_EARLIER_FREES]++;
         return !c->ev.result;
     }
     if (class == HT_CLASS_RESIZE && !c->ev.result && !c->failed && !(holds & FORMAT_HOLDS_FREED)) {
-        x->freed_by_realloc++;
+        x->losses[EXPORT_FREED_BY_REALLOC]++;
         c->ev.kind = x->as[HT_FREE];
     }
     return 0;
@@ -113,7 +112,7 @@ int export_put(struct export *x, const struct export_call *original)
     if (__builtin_expect(as != kind, 0))
         x->changed[kind]++;
     if (__builtin_expect(loses_notes(&original->ev, x->format->export.notes), 0))
-        x->notes++;
+        x->losses[EXPORT_NOTES]++;
     struct export_call c = *original;
     if (!as || leave_out(x, &c))
         return x->format->export.drop ? x->format->export.drop(x, original) : 0;
@@ -131,7 +130,7 @@ int export_no_memory(struct export *x)
 
 int export_drop(struct export *x, const char *text)
 {
-    x->dropped++;
+    x->losses[EXPORT_DROPPED]++;
     if (x->note)
         x->note(text);
     return 0;
@@ -161,12 +160,8 @@ void export_add_losses(struct export *sum, const struct export *x)
     memcpy(sum->as, x->as, sizeof sum->as);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         sum->changed[kind] += x->changed[kind];
-    sum->failed += x->failed;
-    sum->null_frees += x->null_frees;
-    sum->earlier_frees += x->earlier_frees;
-    sum->earlier_reallocs += x->earlier_reallocs;
-    sum->freed_by_realloc += x->freed_by_realloc;
-    sum->dropped += x->dropped;
+    for (unsigned i = 0; i < EXPORT_LOSSES; i++)
+        sum->losses[i] += x->losses[i];
 }
 
 // Reports in one line the kinds whose calls were written as kind `as`. If `as` is 0, reports the
@@ -189,16 +184,18 @@ static void report_kinds(const struct export *x, unsigned as, void (*note)(const
     note(line);
 }
 
-static void report_count(const struct export *x, uint64_t n, const char *what, const char *done,
-                         void (*note)(const char *text))
-{
-    char line[200];
-    if (!n)
-        return;
-    snprintf(line, sizeof line, "%s cannot store %s: %llu %s", x->format->name, what,
-             (unsigned long long)n, done);
-    note(line);
-}
+static const struct {
+    const char *what, *done;
+} losses[EXPORT_LOSSES] = {
+    [EXPORT_NOTES] = {"usable sizes, call sites and paths", "dropped"},
+    [EXPORT_FAILED] = {"failed calls", "dropped"},
+    [EXPORT_NULL_FREES] = {"frees of NULL", "dropped"},
+    [EXPORT_EARLIER_FREES] = {"frees of blocks from before the recording", "dropped"},
+    [EXPORT_EARLIER_REALLOCS] = {"reallocs of blocks from before the recording",
+                                 "written without the old block"},
+    [EXPORT_DROPPED] = {"calls on unknown blocks", "dropped"},
+    [EXPORT_FREED_BY_REALLOC] = {"reallocs that free", "written as free"},
+};
 
 void export_report_losses(const struct export *x, void (*note)(const char *text))
 {
@@ -209,12 +206,11 @@ void export_report_losses(const struct export *x, void (*note)(const char *text)
     }
     for (unsigned as = 0; as < HT_KIND_LIMIT; as++)
         report_kinds(x, as, note);
-    report_count(x, x->notes, "usable sizes, call sites and paths", "dropped", note);
-    report_count(x, x->failed, "failed calls", "dropped", note);
-    report_count(x, x->null_frees, "frees of NULL", "dropped", note);
-    report_count(x, x->earlier_frees, "frees of blocks from before the recording", "dropped", note);
-    report_count(x, x->earlier_reallocs, "reallocs of blocks from before the recording",
-                 "written without the old block", note);
-    report_count(x, x->dropped, "calls on unknown blocks", "dropped", note);
-    report_count(x, x->freed_by_realloc, "reallocs that free", "written as free", note);
+    for (unsigned i = 0; i < EXPORT_LOSSES; i++) {
+        if (!x->losses[i])
+            continue;
+        snprintf(line, sizeof line, "%s cannot store %s: %llu %s", x->format->name, losses[i].what,
+                 (unsigned long long)x->losses[i], losses[i].done);
+        note(line);
+    }
 }

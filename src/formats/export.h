@@ -30,6 +30,18 @@ struct export_facts {
     uint64_t realtime_ns; // CLOCK_REALTIME at stamp 0, or 0 if unknown
 };
 
+// Calls that were not written unchanged although the format has their kind.
+enum export_loss {
+    EXPORT_NOTES, // calls whose notes were dropped
+    EXPORT_FAILED,
+    EXPORT_NULL_FREES,
+    EXPORT_EARLIER_FREES,
+    EXPORT_EARLIER_REALLOCS,
+    EXPORT_DROPPED, // calls dropped by export_drop
+    EXPORT_FREED_BY_REALLOC,
+    EXPORT_LOSSES
+};
+
 struct export
 {
     // Members that formats use.
@@ -47,16 +59,11 @@ struct export
     struct progress *progress;
     const struct input *in;
 
-    // Counts of the calls that were not written unchanged. Arrays are indexed by kind.
     uint64_t calls;
+    // Indexed by kind.
     uint8_t as[HT_KIND_LIMIT];       // kind that is written instead, or 0 if the calls are dropped
-    uint64_t changed[HT_KIND_LIMIT]; // changed and dropped calls
-    uint64_t failed, null_frees;     // dropped calls
-    uint64_t earlier_frees;          // dropped calls
-    uint64_t earlier_reallocs;       // calls written as malloc
-    uint64_t notes;                  // calls whose notes were dropped
-    uint64_t freed_by_realloc;       // calls written as free
-    uint64_t dropped;                // calls dropped by export_drop
+    uint64_t changed[HT_KIND_LIMIT]; // calls written as another kind, and dropped calls
+    uint64_t losses[EXPORT_LOSSES];
 };
 
 // Initializes *x. The caller has set `format` and `facts`, and zeroed the other members. `out` is

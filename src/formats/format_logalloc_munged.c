@@ -259,7 +259,7 @@ static int put_munged(struct export *x, const struct export_call *c)
     // A realloc without a result freed its block.
     if (ev.kind == HT_REALLOC && !ev.result) {
         ev = (struct event){.kind = HT_FREE, .ptr = ev.ptr};
-        x->freed_by_realloc++;
+        x->losses[EXPORT_FREED_BY_REALLOC]++;
     }
     int rc = thread ? number_blocks(&p->slots, &ev) : -ENOMEM;
     if (rc == 0)

@@ -175,9 +175,9 @@ static int put_step(struct export *x, const struct export_call *c)
         map_put(&l->blocks, c->ev.result, l->n) < 0)
         return -ENOMEM;
     // The output does not contain calls that the format drops and reports.
-    uint64_t dropped = x->dropped;
+    uint64_t dropped = x->losses[EXPORT_DROPPED];
     int rc = f->put(x, c);
-    l->n -= x->dropped > dropped;
+    l->n -= x->losses[EXPORT_DROPPED] > dropped;
     return rc;
 }
 

@@ -1,5 +1,6 @@
 // Tests the export of a trace of two processes: to one output, to one file per process, with events
 // that the format cannot hold, and while the processes are recorded.
+#include "formats/export.h"
 #include "formats/export_file.h"
 #include "formats/export_live.h"
 #include "formats/import_file.h"
@@ -136,6 +137,21 @@ static void a_place_for_the_pid_makes_a_file_per_process(void **unused)
     assert_string_equal(notes[0], "android cannot store valloc (1): written as memalign");
 }
 
+static void the_sum_has_the_losses_of_each_output(void **unused)
+{
+    (void)unused;
+    struct export sum = {0}, one = {.format = formats_find("android")};
+    for (unsigned i = 0; i < EXPORT_LOSSES; i++)
+        one.losses[i] = i + 1;
+    export_add_losses(&sum, &one);
+    export_add_losses(&sum, &one);
+    n_notes = 0;
+    export_report_losses(&sum, take_note);
+    assert_int_equal(n_notes, EXPORT_LOSSES);
+    assert_string_equal(notes[0],
+                        "android cannot store usable sizes, call sites and paths: 2 dropped");
+}
+
 static void existing_outputs_stay(void **unused)
 {
     (void)unused;
@@ -213,6 +229,7 @@ int main(void)
         cmocka_unit_test(one_output_has_all_processes_that_the_format_can_hold),
         cmocka_unit_test(a_format_of_one_process_gets_that_with_the_highest_peak),
         cmocka_unit_test(a_place_for_the_pid_makes_a_file_per_process),
+        cmocka_unit_test(the_sum_has_the_losses_of_each_output),
         cmocka_unit_test(existing_outputs_stay),
         cmocka_unit_test(a_live_export_runs_beside_the_recorder),
         cmocka_unit_test(a_live_export_reports_its_failure),

@@ -197,7 +197,7 @@ static void test_round_trip(void **unused)
         struct seen seen;
         struct sample s = write_sample(*f);
         assert_int_equal(read_bytes(*f, s.bytes, s.n, false, &seen), 0);
-        assert_int_equal(seen.events, s.x.calls - s.x.dropped);
+        assert_int_equal(seen.events, s.x.calls - s.x.losses[EXPORT_DROPPED]);
         assert_int_equal(seen.processes, 1);
         free(s.bytes);
     }
