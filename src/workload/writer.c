@@ -72,14 +72,20 @@ void workload_writer_free(struct workload_writer *w)
     free(w);
 }
 
+// Writes the payload as a frame and clears it. `rc` is the result of encoding the payload.
+static int write_payload(struct workload_writer *w, enum format_frame type, int rc, struct err *e)
+{
+    rc = rc < 0 ? err_no_memory(e, w->out->name)
+                : frame_write(&w->frames, type, w->payload.data, w->payload.size, e);
+    w->payload.size = 0;
+    return rc;
+}
+
 int workload_write_header(struct workload_writer *w, const struct workload_header *h, struct err *e)
 {
     w->has_stamps = h->has_stamps;
     w->encode.has_stamps = h->has_stamps;
-    w->payload.size = 0;
-    if (format_put_header(&w->payload, h) < 0)
-        return err_no_memory(e, w->out->name);
-    return frame_write(&w->frames, FORMAT_HEADER, w->payload.data, w->payload.size, e);
+    return write_payload(w, FORMAT_HEADER, format_put_header(&w->payload, h), e);
 }
 
 static int write_frame(struct workload_writer *w, const struct encode_frame *f, struct err *e)
@@ -240,11 +246,10 @@ static int put_residency(struct workload_writer *w, enum format_frame type, uint
     *at = l && (is_steps ? l->n_steps : l->n) ? w->out->offset : 0;
     if (!*at)
         return 0;
-    w->payload.size = 0;
-    if ((is_steps ? format_put_steps(&w->payload, l->steps, l->n_steps)
-                  : format_put_residency(&w->payload, l->items, l->n)) < 0)
-        return err_no_memory(e, w->out->name);
-    return frame_write(&w->frames, type, w->payload.data, w->payload.size, e);
+    return write_payload(w, type,
+                         is_steps ? format_put_steps(&w->payload, l->steps, l->n_steps)
+                                  : format_put_residency(&w->payload, l->items, l->n),
+                         e);
 }
 
 static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
@@ -252,13 +257,9 @@ static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
     size_t module = 0, site = 0;
     int rc = 0;
     *at = w->sites && w->sites->n_sites ? w->out->offset : 0;
-    while (rc == 0 && w->sites && (module < w->sites->n_modules || site < w->sites->n_sites)) {
-        w->payload.size = 0;
-        rc = workload_sites_put(&w->payload, w->sites, &module, &site);
-        if (rc < 0)
-            return err_no_memory(e, w->out->name);
-        rc = frame_write(&w->frames, FORMAT_SITES, w->payload.data, w->payload.size, e);
-    }
+    while (rc == 0 && w->sites && (module < w->sites->n_modules || site < w->sites->n_sites))
+        rc = write_payload(w, FORMAT_SITES,
+                           workload_sites_put(&w->payload, w->sites, &module, &site), e);
     return rc;
 }
 
@@ -268,12 +269,8 @@ static int put_names(struct workload_writer *w, struct err *e)
     struct names used = {0};
     int rc = w->sites && w->sites->n_sites ? workload_sites_used_names(w->sites, &used) : 0;
     rc = rc < 0 ? err_no_memory(e, w->out->name) : 0;
-    for (size_t entry = 0; rc == 0 && entry < used.n_entries;) {
-        w->payload.size = 0;
-        rc = names_put(&w->payload, &used, 0, &entry) < 0
-                 ? err_no_memory(e, w->out->name)
-                 : frame_write(&w->frames, FORMAT_NAMES, w->payload.data, w->payload.size, e);
-    }
+    for (size_t entry = 0; rc == 0 && entry < used.n_entries;)
+        rc = write_payload(w, FORMAT_NAMES, names_put(&w->payload, &used, 0, &entry), e);
     names_release(&used);
     return rc;
 }
@@ -285,10 +282,8 @@ static int put_samples(struct workload_writer *w, uint64_t *at, struct err *e)
     *at = w->samples.n ? w->out->offset : 0;
     if (!w->samples.n)
         return 0;
-    w->payload.size = 0;
-    if (format_put_samples(&w->payload, w->samples.items, w->samples.n) < 0)
-        return err_no_memory(e, w->out->name);
-    return frame_write(&w->frames, FORMAT_SAMPLES, w->payload.data, w->payload.size, e);
+    return write_payload(w, FORMAT_SAMPLES,
+                         format_put_samples(&w->payload, w->samples.items, w->samples.n), e);
 }
 
 static int write_index(struct workload_writer *w, struct err *e)
@@ -296,10 +291,7 @@ static int write_index(struct workload_writer *w, struct err *e)
     uint8_t trailer[FORMAT_TRAILER_BYTES];
     put_u64(trailer, w->out->offset);
     put_u64(trailer + 8, FORMAT_TRAILER_MAGIC);
-    w->payload.size = 0;
-    if (format_put_index(&w->payload, &w->index) < 0)
-        return err_no_memory(e, w->out->name);
-    int rc = frame_write(&w->frames, FORMAT_INDEX, w->payload.data, w->payload.size, e);
+    int rc = write_payload(w, FORMAT_INDEX, format_put_index(&w->payload, &w->index), e);
     return rc < 0 ? rc : output_write(w->out, trailer, sizeof trailer, e);
 }
 
@@ -324,10 +316,7 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
         return rc;
     w->index.summary_offset = w->out->offset;
     w->index.ops = count_ops(w);
-    w->payload.size = 0;
-    if (format_put_summary(&w->payload, &summary) < 0)
-        return err_no_memory(e, w->out->name);
-    rc = frame_write(&w->frames, FORMAT_SUMMARY, w->payload.data, w->payload.size, e);
+    rc = write_payload(w, FORMAT_SUMMARY, format_put_summary(&w->payload, &summary), e);
     return rc < 0 ? rc : write_index(w, e);
 }
 
