@@ -9,20 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// Contents of the frames beside the ops.
+struct reader_extras {
+    struct workload_sample *samples;
+    size_t n_samples, samples_capacity;
+    struct samples_residency residency;
+    struct workload_sites sites;
+};
+
 struct workload_reader {
     struct input *in;
     struct frame_reader frames;
     struct workload_header header;
     struct workload_summary summary;
     bool has_summary, at_end;
-    // `samples` were read from the stream, `found_samples` through the index.
-    struct workload_sample *samples, *found_samples;
-    size_t n_samples, samples_capacity;
-    struct workload_sites sites;
+    struct reader_extras extras;           // read from the stream
+    struct workload_sample *found_samples; // read through the index
     struct decode decode;
-    struct format_index seen; // expected contents of the index
-    uint64_t samples_at, sites_at, residency_at, residency_steps_at;
-    struct samples_residency residency;
+    struct format_index seen;            // expected contents of the index
+    uint64_t first_at[FORMAT_STEPS + 1]; // offset of the first frame beside the ops, by type, or 0
     // Runs with ops that workload_next_op has not returned yet. They form a binary heap, ordered by
     // the stamp of the next op, then by thread.
     struct reader_run {
@@ -107,9 +112,9 @@ void workload_reader_close(struct workload_reader *r)
     frame_reader_release(&r->frames);
     workload_header_release(&r->header);
     decode_release(&r->decode);
-    free(r->samples);
-    samples_residency_release(&r->residency);
-    workload_sites_release(&r->sites);
+    free(r->extras.samples);
+    samples_residency_release(&r->extras.residency);
+    workload_sites_release(&r->extras.sites);
     free(r->found_samples);
     free(r->heap);
     free(r->seen.entries);
@@ -144,13 +149,13 @@ struct workload_summary workload_reader_counted(const struct workload_reader *r)
 
 const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n)
 {
-    *n = r->n_samples;
-    return r->samples;
+    *n = r->extras.n_samples;
+    return r->extras.samples;
 }
 
 const struct workload_sites *workload_reader_sites(const struct workload_reader *r)
 {
-    return &r->sites;
+    return &r->extras.sites;
 }
 
 // Reads the frame at `offset`, which must be of type `type`.
@@ -210,161 +215,133 @@ static int read_summary_and_index(struct workload_reader *r, struct frame_reader
     return rc;
 }
 
-static int read_summary_frame(struct workload_reader *r, struct frame_reader *frames, void *to,
-                              struct err *e)
+// Starts to read through the index with a second frame reader. After success, call end_beside.
+// Returns 0, or -ESPIPE for a pipe, with the message set.
+static int begin_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t *stood_at,
+                        struct err *e)
 {
-    struct workload_summary *s = to;
-    struct frame f;
-    struct format_index index;
-    int rc = read_summary_and_index(r, frames, s, &index, &f, e);
-    free(index.entries);
-    return rc;
-}
-
-// Calls `read` with a second frame reader, then restores the position of the stream.
-static int read_beside(struct workload_reader *r,
-                       int (*read)(struct workload_reader *r, struct frame_reader *frames, void *to,
-                                   struct err *e),
-                       void *to, struct err *e)
-{
+    *stood_at = r->in->offset;
     if (!r->in->size_bytes)
         return err_set(
             e, -ESPIPE,
             "%s: the summary is at the end of the file, so it cannot be read from a pipe",
             r->in->name);
-    struct frame_reader frames;
-    uint64_t stood_at = r->in->offset;
-    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
-    int rc = read(r, &frames, to, e);
-    frame_reader_release(&frames);
+    frame_reader_init(frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    return 0;
+}
+
+// Restores the position of the stream. Returns rc if negative, else 0 or a negative errno.
+static int end_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t stood_at,
+                      int rc, struct err *e)
+{
+    frame_reader_release(frames);
     int back = input_seek(r->in, stood_at, e);
     return rc < 0 ? rc : back;
 }
 
-int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
+// Appends the contents of a frame beside the ops to *x.
+static int get_extras(struct workload_reader *r, const struct frame *f, struct reader_extras *x,
+                      struct err *e)
 {
-    return read_beside(r, read_summary_frame, s, e);
+    struct samples_residency *l = &x->residency;
+    const char *what = "malformed names";
+    uint32_t process;
+    int rc;
+    if (f->type == FORMAT_SAMPLES) {
+        rc = format_get_samples(f->data, f->size, &x->samples, &x->n_samples, &x->samples_capacity);
+        what = "malformed samples";
+    } else if (f->type == FORMAT_RESIDENCY) {
+        rc = format_get_residency(f->data, f->size, &l->items, &l->n, &l->capacity);
+        what = "malformed residency of blocks";
+    } else if (f->type == FORMAT_STEPS) {
+        rc = format_get_steps(f->data, f->size, l);
+        what = "malformed steps of residency";
+    } else if (f->type == FORMAT_SITES) {
+        rc = workload_sites_get(f->data, f->size, &x->sites);
+        what = "malformed call sites";
+    } else {
+        rc = names_get(f->data, f->size, &x->sites.names, &process);
+    }
+    return report_error(r, f, rc, what, e);
 }
 
-static int read_samples_frame(struct workload_reader *r, struct frame_reader *frames, void *to,
-                              struct err *e)
+// Reads the frame of type `type` at `offset`, unless `offset` is 0. Further frames of call sites
+// and the frames of names follow the first frame of call sites.
+static int find_extras(struct workload_reader *r, struct frame_reader *frames, uint64_t offset,
+                       enum format_frame type, struct reader_extras *x, struct err *e)
 {
-    size_t *n = to;
     struct frame f;
-    struct workload_summary s;
-    size_t capacity = 0;
-    int rc = read_summary_frame(r, frames, &s, e);
-    if (rc < 0 || !s.samples_at)
+    int rc = offset ? read_frame_at(r, frames, offset, &f, type, e) : 0, more = offset != 0;
+    while (rc == 0 && more > 0 &&
+           (f.type == type || (type == FORMAT_SITES && f.type == FORMAT_NAMES))) {
+        rc = get_extras(r, &f, x, e);
+        more = rc == 0 && type == FORMAT_SITES ? frame_next(frames, &f, e) : 0;
+    }
+    return more < 0 ? more : rc;
+}
+
+// Reads the summary and the frames of type `type` through the index.
+static int read_extras(struct workload_reader *r, enum format_frame type,
+                       struct workload_summary *s, struct reader_extras *x, struct err *e)
+{
+    struct format_index index;
+    struct frame_reader frames;
+    struct frame f;
+    uint64_t stood_at;
+    int rc = begin_beside(r, &frames, &stood_at, e);
+    if (rc < 0)
         return rc;
-    rc = read_frame_at(r, frames, s.samples_at, &f, FORMAT_SAMPLES, e);
-    return rc < 0
-               ? rc
-               : report_error(r, &f,
-                              format_get_samples(f.data, f.size, &r->found_samples, n, &capacity),
-                              "malformed samples", e);
+    rc = read_summary_and_index(r, &frames, s, &index, &f, e);
+    free(index.entries);
+    if (rc == 0 && type == FORMAT_SAMPLES)
+        rc = find_extras(r, &frames, s->samples_at, type, x, e);
+    if (rc == 0 && type == FORMAT_SITES)
+        rc = find_extras(r, &frames, s->sites_at, type, x, e);
+    if (rc == 0 && type == FORMAT_RESIDENCY)
+        rc = find_extras(r, &frames, s->residency_at, type, x, e);
+    if (rc == 0 && type == FORMAT_RESIDENCY)
+        rc = find_extras(r, &frames, s->residency_steps_at, FORMAT_STEPS, x, e);
+    return end_beside(r, &frames, stood_at, rc, e);
+}
+
+int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
+{
+    return read_extras(r, FORMAT_SUMMARY, s, NULL, e);
 }
 
 int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n,
                           struct err *e)
 {
+    struct workload_summary summary;
+    struct reader_extras x = {0};
+    int rc = read_extras(r, FORMAT_SAMPLES, &summary, &x, e);
     free(r->found_samples);
-    r->found_samples = NULL;
-    *n = 0;
-    int rc = read_beside(r, read_samples_frame, n, e);
-    *s = r->found_samples;
+    *s = r->found_samples = x.samples;
+    *n = x.n_samples;
     return rc;
-}
-
-static int get_residency(struct workload_reader *r, const struct frame *f,
-                         struct samples_residency *l, struct err *e)
-{
-    return report_error(r, f,
-                        format_get_residency(f->data, f->size, &l->items, &l->n, &l->capacity),
-                        "malformed residency of blocks", e);
-}
-
-static int get_steps(struct workload_reader *r, const struct frame *f, struct samples_residency *l,
-                     struct err *e)
-{
-    return report_error(r, f, format_get_steps(f->data, f->size, l), "malformed steps of residency",
-                        e);
-}
-
-static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, void *to,
-                                struct err *e)
-{
-    struct samples_residency *l = to;
-    struct frame f;
-    struct workload_summary s;
-    int rc = read_summary_frame(r, frames, &s, e);
-    if (rc == 0 && s.residency_at)
-        rc = read_frame_at(r, frames, s.residency_at, &f, FORMAT_RESIDENCY, e);
-    if (rc == 0 && s.residency_at)
-        rc = get_residency(r, &f, l, e);
-    if (rc == 0 && s.residency_steps_at)
-        rc = read_frame_at(r, frames, s.residency_steps_at, &f, FORMAT_STEPS, e);
-    return rc < 0 || !s.residency_steps_at ? rc : get_steps(r, &f, l, e);
 }
 
 int workload_read_residency(struct workload_reader *r, struct samples_residency *l, struct err *e)
 {
-    *l = (struct samples_residency){0};
-    return read_beside(r, read_residency_frame, l, e);
-}
-
-const struct samples_residency *workload_reader_residency(const struct workload_reader *r)
-{
-    return &r->residency;
-}
-
-static int get_names(struct workload_reader *r, const struct frame *f, struct workload_sites *s,
-                     struct err *e)
-{
-    uint32_t process;
-    return report_error(r, f, names_get(f->data, f->size, &s->names, &process), "malformed names",
-                        e);
-}
-
-// Reads the names frames that follow the call sites. On entry, *f is the first of them.
-static int read_names_frames(struct workload_reader *r, struct frame_reader *frames,
-                             struct frame *f, struct workload_sites *s, struct err *e)
-{
-    int rc = 0;
-    while (rc == 0 && f->type == FORMAT_NAMES) {
-        rc = get_names(r, f, s, e);
-        int more = rc == 0 ? frame_next(frames, f, e) : 0;
-        if (more <= 0)
-            return more < 0 ? more : rc;
-    }
-    return rc;
-}
-
-// Reads all frames of call sites, which follow one another.
-static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, void *to,
-                             struct err *e)
-{
-    struct workload_sites *s = to;
-    struct frame f;
     struct workload_summary summary;
-    int rc = read_summary_frame(r, frames, &summary, e);
-    if (rc < 0 || !summary.sites_at)
-        return rc;
-    rc = read_frame_at(r, frames, summary.sites_at, &f, FORMAT_SITES, e);
-    while (rc == 0) {
-        rc = report_error(r, &f, workload_sites_get(f.data, f.size, s), "malformed call sites", e);
-        int more = rc == 0 ? frame_next(frames, &f, e) : 0;
-        if (more < 0)
-            return more;
-        if (!more || f.type != FORMAT_SITES)
-            return rc < 0 || !more ? rc : read_names_frames(r, frames, &f, s, e);
-    }
+    struct reader_extras x = {0};
+    int rc = read_extras(r, FORMAT_RESIDENCY, &summary, &x, e);
+    *l = x.residency;
     return rc;
 }
 
 int workload_read_sites(struct workload_reader *r, struct workload_sites *s, struct err *e)
 {
-    *s = (struct workload_sites){0};
-    return read_beside(r, read_sites_frames, s, e);
+    struct workload_summary summary;
+    struct reader_extras x = {0};
+    int rc = read_extras(r, FORMAT_SITES, &summary, &x, e);
+    *s = x.sites;
+    return rc;
+}
+
+const struct samples_residency *workload_reader_residency(const struct workload_reader *r)
+{
+    return &r->extras.residency;
 }
 
 // Checks the entries of the index, whose frame is at `at`, against the frames read.
@@ -484,12 +461,14 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
         return rc;
     r->has_summary = true;
     r->seen.summary_offset = f->offset;
-    if (r->summary.samples_at != r->samples_at || r->summary.residency_at != r->residency_at ||
-        r->summary.residency_steps_at != r->residency_steps_at ||
-        (r->summary.sites_at != r->sites_at && (r->summary.sites_at || r->sites.n_sites)))
+    uint64_t n_sites = r->extras.sites.n_sites;
+    if (r->summary.samples_at != r->first_at[FORMAT_SAMPLES] ||
+        r->summary.residency_at != r->first_at[FORMAT_RESIDENCY] ||
+        r->summary.residency_steps_at != r->first_at[FORMAT_STEPS] ||
+        (r->summary.sites_at != r->first_at[FORMAT_SITES] && (r->summary.sites_at || n_sites)))
         return bad_frame(r, f,
                          "the summary does not say where samples, residency and call sites are", e);
-    rc = check_site(r, r->sites.n_sites, f->offset, e);
+    rc = check_site(r, n_sites, f->offset, e);
     if (rc < 0)
         return rc;
     if (r->in_order || !r->decode.ops_before)
@@ -500,7 +479,7 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
 static int check_part(struct workload_reader *r, struct frame_reader *frames, struct err *e)
 {
     struct workload_summary s;
-    struct workload_sites sites = {0};
+    struct reader_extras x = {0};
     struct format_index index;
     struct frame f;
     int rc = read_summary_and_index(r, frames, &s, &index, &f, e);
@@ -513,10 +492,10 @@ static int check_part(struct workload_reader *r, struct frame_reader *frames, st
         report_disproof(r, at, rc, e);
     free(index.entries);
     if (rc == 0)
-        rc = read_sites_frames(r, frames, &sites, e);
+        rc = find_extras(r, frames, s.sites_at, FORMAT_SITES, &x, e);
     if (rc == 0)
-        rc = check_site(r, sites.n_sites, at, e);
-    workload_sites_release(&sites);
+        rc = check_site(r, x.sites.n_sites, at, e);
+    workload_sites_release(&x.sites);
     return rc;
 }
 
@@ -525,12 +504,9 @@ int workload_reader_check_part(struct workload_reader *r, struct err *e)
     if (!r->in->size_bytes || r->has_summary)
         return 0;
     struct frame_reader frames;
-    uint64_t stood_at = r->in->offset;
-    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
-    int rc = check_part(r, &frames, e);
-    frame_reader_release(&frames);
-    int back = input_seek(r->in, stood_at, e);
-    return rc < 0 ? rc : back;
+    uint64_t stood_at;
+    int rc = begin_beside(r, &frames, &stood_at, e);
+    return rc < 0 ? rc : end_beside(r, &frames, stood_at, check_part(r, &frames, e), e);
 }
 
 // Reads up to the next OPS frame. Returns 1, 0 at the end, or a negative errno.
@@ -549,26 +525,13 @@ static int next_ops(struct workload_reader *r, struct err *e)
             rc = decode_ops(r, &f, e);
             return rc < 0 ? rc : 1;
         case FORMAT_SAMPLES:
-            r->samples_at = r->samples_at ? r->samples_at : f.offset;
-            rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples,
-                                    &r->samples_capacity);
-            rc = report_error(r, &f, rc, "malformed samples", e);
-            break;
         case FORMAT_RESIDENCY:
-            r->residency_at = r->residency_at ? r->residency_at : f.offset;
-            rc = get_residency(r, &f, &r->residency, e);
-            break;
         case FORMAT_STEPS:
-            r->residency_steps_at = r->residency_steps_at ? r->residency_steps_at : f.offset;
-            rc = get_steps(r, &f, &r->residency, e);
-            break;
         case FORMAT_SITES:
-            r->sites_at = r->sites_at ? r->sites_at : f.offset;
-            rc = report_error(r, &f, workload_sites_get(f.data, f.size, &r->sites),
-                              "malformed call sites", e);
-            break;
         case FORMAT_NAMES:
-            rc = get_names(r, &f, &r->sites, e);
+            if (!r->first_at[f.type])
+                r->first_at[f.type] = f.offset;
+            rc = get_extras(r, &f, &r->extras, e);
             break;
         case FORMAT_SUMMARY:
             rc = read_summary(r, &f, e);
