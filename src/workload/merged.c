@@ -12,11 +12,6 @@
 
 enum { NO_NUMBER = 0xffffffff };
 
-// A thread of the merged workload.
-struct merged_thread {
-    uint64_t last_stamp;
-};
-
 // Maps the thread or slot numbers of an input to numbers of the merged workload.
 struct merged_numbers {
     uint32_t *at; // NO_NUMBER if the input's number has no number in the merged workload yet
@@ -43,9 +38,9 @@ struct merged {
     size_t n_sources;
     bool begun;
     struct merged_source *last; // source of the last op, which must still be advanced
-    struct merged_thread *threads;
-    size_t n_threads, threads_capacity;
-    uint32_t n_slots, n_sites;
+    uint64_t *last_stamps;      // last stamp of each thread
+    size_t n_last_stamps, last_stamps_capacity;
+    uint32_t n_threads, n_slots, n_sites;
     uint64_t hz;
     struct workload_op op;
     struct workload_dependency *dependencies;
@@ -145,7 +140,7 @@ void merged_free(struct merged *m)
     }
     workload_header_release(&m->header);
     free(m->sources);
-    free(m->threads);
+    free(m->last_stamps);
     free(m->dependencies);
     free(m);
 }
@@ -175,10 +170,10 @@ static int advance_source(struct merged *m, struct merged_source *s, struct err 
     return 0;
 }
 
-// Returns the merged number of the next op's thread, or the highest number if the thread is new.
-static uint32_t thread_number(const struct merged_source *s)
+// Returns the merged number of number `i` of the input, or NO_NUMBER.
+static uint32_t get_number(const struct merged_numbers *n, size_t i)
 {
-    return s->thread < s->threads.n ? s->threads.at[s->thread] : NO_NUMBER;
+    return i < n->n ? n->at[i] : NO_NUMBER;
 }
 
 // Returns the source of the next op, or NULL at the end. Ops with equal stamps are ordered by
@@ -190,53 +185,39 @@ static struct merged_source *choose_source(struct merged *m)
     for (size_t i = 0; i < m->n_sources; i++) {
         struct merged_source *s = &m->sources[i];
         if (s->op && (!best || s->stamp < best->stamp ||
-                      (s->stamp == best->stamp && thread_number(s) < thread_number(best))))
+                      (s->stamp == best->stamp && get_number(&s->threads, s->thread) <
+                                                      get_number(&best->threads, best->thread))))
             best = s;
     }
     return best;
 }
 
-static uint32_t *number_cell(struct merged_numbers *n, uint32_t i)
+// Replaces a number of the input by its merged number. A new number becomes *count, which is
+// incremented. Returns 0, -ENOMEM, or -EOVERFLOW if *count has reached its limit.
+static int renumber(struct merged_numbers *n, uint32_t *number, uint32_t *count)
 {
     size_t had = n->n;
-    if (i >= had) {
-        if (HT_GROW(&n->at, &n->capacity, (size_t)i + 1) < 0)
-            return NULL;
-        n->n = (size_t)i + 1;
+    if (*number >= had) {
+        if (HT_GROW(&n->at, &n->capacity, (size_t)*number + 1) < 0)
+            return -ENOMEM;
+        n->n = (size_t)*number + 1;
         memset(n->at + had, 0xff, (n->n - had) * sizeof *n->at);
     }
-    return &n->at[i];
+    uint32_t *cell = &n->at[*number];
+    if (*cell == NO_NUMBER && *count == NO_NUMBER)
+        return -EOVERFLOW;
+    if (*cell == NO_NUMBER)
+        *cell = (*count)++;
+    *number = *cell;
+    return 0;
 }
 
 static int number_thread(struct merged *m, struct merged_source *s, uint32_t *thread)
 {
-    uint32_t *cell = number_cell(&s->threads, *thread);
-    if (!cell)
-        return -ENOMEM;
-    if (*cell == NO_NUMBER) {
-        if (m->n_threads == NO_NUMBER)
-            return -EOVERFLOW;
-        if (HT_GROW(&m->threads, &m->threads_capacity, m->n_threads + 1) < 0)
-            return -ENOMEM;
-        m->threads[m->n_threads] = (struct merged_thread){0};
-        *cell = (uint32_t)m->n_threads++;
-    }
-    *thread = *cell;
-    return 0;
-}
-
-static int number_slot(struct merged *m, struct merged_source *s, uint32_t *slot)
-{
-    uint32_t *cell = number_cell(&s->slots, *slot);
-    if (!cell)
-        return -ENOMEM;
-    if (*cell == NO_NUMBER) {
-        if (m->n_slots == NO_NUMBER)
-            return -EOVERFLOW;
-        *cell = m->n_slots++;
-    }
-    *slot = *cell;
-    return 0;
+    int rc = renumber(&s->threads, thread, &m->n_threads);
+    return rc < 0 ? rc
+                  : HT_EXTEND(&m->last_stamps, &m->n_last_stamps, &m->last_stamps_capacity,
+                              m->n_threads);
 }
 
 // Renumbers an op's call site.
@@ -260,8 +241,7 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
         return 0;
     // The thread's creator either has earlier ops or is unknown.
-    if (op->kind == HT_THREAD_START &&
-        (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
+    if (op->kind == HT_THREAD_START && get_number(&s->threads, named) == NO_NUMBER) {
         op->value = NO_NUMBER;
         return 0;
     }
@@ -281,9 +261,9 @@ static int number_dependencies(struct merged *m, struct merged_source *s, struct
         int rc = number_thread(m, s, &m->dependencies[i].thread);
         if (rc < 0)
             return rc;
-        const struct merged_thread *on = &m->threads[m->dependencies[i].thread];
-        if (m->header.has_stamps && op->stamp <= on->last_stamp)
-            op->stamp = on->last_stamp + 1;
+        uint64_t last_stamp = m->last_stamps[m->dependencies[i].thread];
+        if (m->header.has_stamps && op->stamp <= last_stamp)
+            op->stamp = last_stamp + 1;
     }
     op->dependencies = m->dependencies;
     return 0;
@@ -299,7 +279,7 @@ static int renumber_op(struct merged *m, struct merged_source *s, uint32_t *thre
     if (rc == 0)
         rc = number_named(m, s, op);
     if (rc == 0 && op->slot != WORKLOAD_NO_SLOT)
-        rc = number_slot(m, s, &op->slot);
+        rc = renumber(&s->slots, &op->slot, &m->n_slots);
     if (rc == 0 && op->value && (op->kind == HT_PREEXISTING || format_has_site(op->kind)))
         rc = number_site(m, s, op);
     // Pools of different sources are distinct.
@@ -309,10 +289,10 @@ static int renumber_op(struct merged *m, struct merged_source *s, uint32_t *thre
         rc = number_dependencies(m, s, op);
     if (rc < 0)
         return rc;
-    struct merged_thread *t = &m->threads[*thread];
-    if (op->stamp < t->last_stamp)
-        op->stamp = t->last_stamp;
-    t->last_stamp = op->stamp;
+    uint64_t *last_stamp = &m->last_stamps[*thread];
+    if (op->stamp < *last_stamp)
+        op->stamp = *last_stamp;
+    *last_stamp = op->stamp;
     return 1;
 }
 
@@ -368,10 +348,8 @@ int merged_residency(const struct merged *m, struct samples_residency *to)
         const struct samples_residency *from = workload_reader_residency(s->reader);
         for (size_t k = 0; rc == 0 && k < from->n; k++) {
             struct workload_residency r = from->items[k];
-            if (r.thread >= s->threads.n || s->threads.at[r.thread] == NO_NUMBER)
-                continue;
-            r.thread = s->threads.at[r.thread];
-            rc = samples_residency_add(to, &r);
+            r.thread = get_number(&s->threads, r.thread);
+            rc = r.thread == NO_NUMBER ? 0 : samples_residency_add(to, &r);
         }
     }
     samples_residency_sort(to);
