@@ -252,8 +252,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
 static void show_progress(void *context, uint64_t offset)
 {
     struct file_stat *s = context;
-    if (s->progress)
-        progress_update(s->progress, offset);
+    progress_update(s->progress, offset);
 }
 
 // Returns the duration of the recording or, if only part was recorded, of that part.
@@ -574,8 +573,7 @@ int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part p
         s->progress->total = file_input(&f)->size_bytes;
     if (rc == 0)
         rc = f.kind == FILE_TRACE ? stat_trace(s, &f.trace, e) : stat_workload(s, &f.workload, e);
-    if (s->progress)
-        progress_clear(s->progress);
+    progress_clear(s->progress);
     if (rc == 0 && file_stat_finish(s) < 0)
         rc = err_no_memory(e, path);
     if (rc == 0 && s->cut.text[0] && watch && watch->note)

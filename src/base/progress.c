@@ -62,7 +62,7 @@ void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns,
 void progress_update(struct progress *p, uint64_t done)
 {
     char text[256], line[300];
-    if (!p->enabled)
+    if (!p || !p->enabled)
         return;
     uint64_t now = clock_monotonic_ns();
     if (now - p->shown_ns < INTERVAL_NS)
@@ -75,6 +75,8 @@ void progress_update(struct progress *p, uint64_t done)
 
 void progress_clear(struct progress *p)
 {
+    if (!p)
+        return;
     if (p->shown && write(STDERR_FILENO, "\r\033[K", 4) < 0)
         p->enabled = false;
     p->shown = false;

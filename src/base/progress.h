@@ -18,10 +18,11 @@ struct progress {
 void progress_init(struct progress *p, const char *what, const char *unit, uint64_t total,
                    bool quiet);
 
-// Updates the line, at most 10 times per second. Cheap enough to call every millisecond.
+// Updates the line, at most 10 times per second. Cheap enough to call every millisecond. Does
+// nothing if p is NULL.
 void progress_update(struct progress *p, uint64_t done);
 
-// Removes the line. Call before printing a message and after the job.
+// Removes the line. Call before printing a message and after the job. Does nothing if p is NULL.
 void progress_clear(struct progress *p);
 
 // Formats the line after `elapsed_ns`: "convert a.ht: 12.3 M events, 45 %, 3.2 M/s, 12 s left".

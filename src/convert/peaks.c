@@ -196,8 +196,7 @@ static int end_process(void *context, const struct trace_process *p)
 static int show_progress(void *context)
 {
     const struct count *c = context;
-    if (c->progress)
-        progress_update(c->progress, c->trace->in.offset);
+    progress_update(c->progress, c->trace->in.offset);
     return 0;
 }
 
@@ -266,8 +265,7 @@ static int walk_trace(struct count *c, struct err *e)
     if (c->progress)
         c->progress->total = c->trace->in.size_bytes;
     int rc = walk_run(&c->trace->reader, &how, &cut, e);
-    if (c->progress)
-        progress_clear(c->progress);
+    progress_clear(c->progress);
     return rc == -ECANCELED ? 0 : rc;
 }
 

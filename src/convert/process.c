@@ -295,8 +295,7 @@ static int run_conversion(struct conversion *j)
         how.progress = show_progress;
     }
     int rc = convert_run(&j->trace->reader, &how, &result, j->e);
-    if (progress)
-        progress_clear(progress);
+    progress_clear(progress);
     if (rc == 0)
         note_unseen_forks(j);
     if (rc == 0 && result.cut_off)

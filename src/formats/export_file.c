@@ -102,7 +102,7 @@ static int put_call(struct export_job *j, uint32_t process, const struct export_
 {
     enum { CALLS_PER_UPDATE = 4096 };
     const struct convert_watch *watch = j->settings->watch;
-    if (++j->calls % CALLS_PER_UPDATE == 0 && watch && watch->progress)
+    if (++j->calls % CALLS_PER_UPDATE == 0 && watch)
         progress_update(watch->progress, j->in->offset);
     if (__builtin_expect(!j->x || j->of != process, 0)) {
         int rc = export_outputs_get(&j->outputs, process, c->pid, &j->x);
@@ -514,8 +514,7 @@ int export_file(const char *from, const struct export_settings *s, struct err *e
              : addresses             ? export_trace(&j, &f.trace)
                                      : export_workloads(&j, &f.trace);
     }
-    if (progress)
-        progress_clear(progress);
+    progress_clear(progress);
     int closed = export_outputs_close(&j.outputs, rc == 0);
     rc = rc < 0 ? rc : closed;
     if (rc == 0 && j.outputs.lost.format && s->watch && s->watch->note)

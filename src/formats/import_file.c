@@ -28,7 +28,7 @@ struct import_job {
 static void show_progress(const struct import_job *j)
 {
     const struct convert_watch *watch = j->settings->convert.watch;
-    if (watch && watch->progress)
+    if (watch)
         progress_update(watch->progress, j->in->offset);
 }
 
@@ -77,7 +77,7 @@ static int run_import(struct import_job *j, struct input *in, struct import_sink
     j->convert.no_early_frees = im.no_early_frees;
     if (rc == 0)
         rc = finish(j);
-    if (watch && watch->progress)
+    if (watch)
         progress_clear(watch->progress);
     if (rc < 0)
         err_set(j->e, rc, "%s: cannot import: %s", in->name, strerror(-rc));

@@ -44,7 +44,7 @@ static struct tables_process make_process(const struct tables_scan *s)
 
 static void show_progress(const struct tables_scan *s, uint64_t offset)
 {
-    if (s->watch && s->watch->progress)
+    if (s->watch)
         progress_update(s->watch->progress, offset);
 }
 
@@ -353,8 +353,7 @@ int tables_scan_file(struct file *f, const struct tables_scan *s, struct err *e)
         progress->total = in->size_bytes;
     int rc =
         f->kind == FILE_TRACE ? scan_trace(s, &f->trace, e) : scan_workload(s, &f->workload, e);
-    if (progress)
-        progress_clear(progress);
+    progress_clear(progress);
     return rc == -ENOMEM ? err_no_memory(e, in->name) : rc;
 }
 

@@ -389,7 +389,7 @@ static int copy_ops(struct merged_writing *w)
     uint32_t thread;
     int rc;
     for (uint64_t number = 0; (rc = merged_next(w->merged, &thread, &op, w->e)) > 0; number++) {
-        if (w->files->progress && number % 65536 == 0)
+        if (number % 65536 == 0)
             progress_update(w->files->progress, bytes_read(w->files));
         rc = workload_output_op(&w->to, thread, op, w->e);
         if (rc < 0)
@@ -432,8 +432,7 @@ static int write_all(struct merged_writing *w, struct output *out, struct worklo
         progress->total = bytes_to_read(w->files);
     int rc = workload_output_begin(&w->to, out, w->files->level, merged_header(w->merged), w->e);
     rc = rc < 0 ? rc : copy_ops(w);
-    if (progress)
-        progress_clear(progress);
+    progress_clear(progress);
     rc = rc < 0 ? rc : end_output(w, s);
     workload_output_release(&w->to);
     return rc;

@@ -118,7 +118,7 @@ static int read_ops(struct slicing *j)
     int rc = 0;
     for (uint64_t number = 0; (rc = workload_next_op(j->in->reader, &thread, &op, j->e)) > 0;
          number++) {
-        if (j->progress && number % 65536 == 0)
+        if (number % 65536 == 0)
             progress_update(j->progress, j->in->in.offset);
         if (over)
             continue;
@@ -236,8 +236,7 @@ int slice_file(struct workload_file *in, struct output *out, const struct slice_
         rc = workload_output_begin(&j.to, out, o->level, workload_reader_header(in->reader), e);
     if (rc == 0)
         rc = read_ops(&j);
-    if (j.progress)
-        progress_clear(j.progress);
+    progress_clear(j.progress);
     if (rc == 0)
         rc = finish_part(&j);
     *counts = j.counts;

@@ -260,8 +260,7 @@ static int choose_sink(void *context, const struct trace_process *p, struct conv
 static void show_progress(void *context, uint64_t offset)
 {
     struct rss_reading *r = context;
-    if (r->progress)
-        progress_update(r->progress, offset);
+    progress_update(r->progress, offset);
 }
 
 static int read_blocks(struct rss_reading *r, struct convert_result *result, struct err *e)
@@ -368,8 +367,7 @@ static int read_rss(struct rss_reading *r, const struct convert_watch *watch, st
     int rc = read_all(r, &result, e);
     if (rc == 0)
         rc = r->wanted ? name_sites(r, e) : finish_reading(r, e);
-    if (r->progress)
-        progress_clear(r->progress);
+    progress_clear(r->progress);
     if (rc == 0 && result.cut.text[0] && watch && watch->note)
         watch->note(result.cut.text);
     release_reading(r);

@@ -243,8 +243,7 @@ static bool wants_process(void *context, const struct trace_process *p)
 static int show_progress(void *context)
 {
     const struct unexplained_search *s = context;
-    if (s->progress)
-        progress_update(s->progress, s->file->in.offset);
+    progress_update(s->progress, s->file->in.offset);
     return 0;
 }
 
@@ -256,8 +255,7 @@ static int read_blocks(struct unexplained_search *s, struct err *e)
     if (s->progress)
         s->progress->total = s->file->in.size_bytes;
     int rc = walk_run(&s->file->reader, &how, &cut, e);
-    if (s->progress)
-        progress_clear(s->progress);
+    progress_clear(s->progress);
     return rc;
 }
 

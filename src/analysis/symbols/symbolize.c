@@ -119,7 +119,7 @@ static int choose_process(void *context, const struct trace_process *from,
 static void show_progress(void *context, uint64_t offset)
 {
     const struct symbolizing *j = context;
-    if (j->watch && j->watch->progress)
+    if (j->watch)
         progress_update(j->watch->progress, offset);
 }
 
@@ -192,7 +192,7 @@ int symbolize(const char *path, const char *to, bool force, const struct convert
         watch->progress->total = file_input(&f)->size_bytes;
     if (rc == 0)
         rc = f.kind == FILE_TRACE ? read_trace(&j, &f.trace) : read_workload(&j, &f.workload);
-    if (watch && watch->progress)
+    if (watch)
         progress_clear(watch->progress);
     if (rc == 0 && !j.sites)
         rc = err_set(e, -ENODATA,
