@@ -33,6 +33,7 @@ void usage_release(struct usage *u)
     live_blocks_release(&u->live_blocks);
     free(u->threads);
     free(u->pairs);
+    map_release(&u->pair_of);
     timeline_release(&u->by_event);
     timeline_release(&u->by_time);
     *u = (struct usage){0};
@@ -47,53 +48,26 @@ static inline unsigned span_class(uint64_t span)
 
 static int reserve_threads(struct usage *u, uint32_t thread)
 {
-    if (thread < u->n_threads)
-        return 0;
-    if (HT_GROW(&u->threads, &u->threads_capacity, thread + 1ull) < 0)
-        return -ENOMEM;
-    memset(u->threads + u->n_threads, 0, (thread + 1ull - u->n_threads) * sizeof *u->threads);
-    u->n_threads = thread + 1ull;
-    return 0;
-}
-
-static struct usage_pair *find_pair(struct usage *u, uint32_t from, uint32_t to)
-{
-    uint64_t key = (uint64_t)from << 32 | to;
-    size_t i = (size_t)((key ^ key >> 29) * 0x9e3779b97f4a7c15u >> 40) & (u->pairs_capacity - 1);
-    while (u->pairs[i].count.blocks && (u->pairs[i].from != from || u->pairs[i].to != to))
-        i = (i + 1) & (u->pairs_capacity - 1);
-    return &u->pairs[i];
-}
-
-static int grow_pairs(struct usage *u)
-{
-    struct usage_pair *old = u->pairs;
-    size_t n = u->pairs_capacity, capacity = n ? 2 * n : 64;
-    u->pairs = calloc(capacity, sizeof *u->pairs);
-    if (!u->pairs) {
-        u->pairs = old;
-        return -ENOMEM;
-    }
-    u->pairs_capacity = capacity;
-    for (size_t i = 0; i < n; i++) {
-        if (old[i].count.blocks)
-            *find_pair(u, old[i].from, old[i].to) = old[i];
-    }
-    free(old);
-    return 0;
+    return thread < u->n_threads
+               ? 0
+               : HT_EXTEND(&u->threads, &u->n_threads, &u->threads_capacity, thread + 1ull);
 }
 
 static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t bytes)
 {
-    if (2 * u->n_pairs >= u->pairs_capacity && u->n_pairs < USAGE_MAX_PAIRS && grow_pairs(u) < 0)
-        return -ENOMEM;
-    struct usage_pair *p = find_pair(u, from, to);
-    if (!p->count.blocks && u->n_pairs == USAGE_MAX_PAIRS) {
+    uint64_t key = (uint64_t)from << 32 | to, number = map_get(&u->pair_of, key);
+    if (!number && u->n_pairs == USAGE_MAX_PAIRS) {
         usage_count_block(&u->other_pairs, bytes);
         return 0;
     }
-    u->n_pairs += !p->count.blocks;
-    *p = (struct usage_pair){from, to, {p->count.blocks + 1, p->count.bytes + bytes}};
+    if (!number) {
+        number = u->n_pairs + 1;
+        if (HT_GROW(&u->pairs, &u->pairs_capacity, number) < 0 ||
+            map_put(&u->pair_of, key, number) < 0)
+            return -ENOMEM;
+        u->pairs[u->n_pairs++] = (struct usage_pair){.from = from, .to = to};
+    }
+    usage_count_block(&u->pairs[number - 1].count, bytes);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "analysis/frequent.h"
 #include "analysis/live_blocks.h"
 #include "analysis/timeline.h"
+#include "base/map.h"
 #include "workload/workload.h"
 
 enum {
@@ -102,7 +103,8 @@ struct usage {
     struct live_blocks live_blocks;
     struct usage_thread *threads;
     size_t n_threads, threads_capacity;
-    struct usage_pair *pairs; // hash table; an entry is empty if count.blocks is 0
+    struct usage_pair *pairs;
+    struct map pair_of; // maps from << 32 | to to the index in `pairs` plus 1
     size_t n_pairs, pairs_capacity;
     struct usage_count other_pairs;
     uint64_t events, last_stamp; // last_stamp is relative to start_stamp and never decreases

@@ -91,13 +91,11 @@ static void put_pairs(struct json *j, const struct usage *u)
 {
     struct usage_pair *pairs = malloc((u->n_pairs + 1) * sizeof *pairs);
     struct usage_count others = u->other_pairs;
-    size_t n = 0;
-    for (size_t i = 0; pairs && i < u->pairs_capacity; i++) {
-        if (u->pairs[i].count.blocks)
-            pairs[n++] = u->pairs[i];
-    }
-    if (pairs)
+    size_t n = pairs ? u->n_pairs : 0;
+    if (n) {
+        memcpy(pairs, u->pairs, n * sizeof *pairs);
         qsort(pairs, n, sizeof *pairs, by_blocks);
+    }
     json_put_object(j, "thread_pairs");
     json_put_array(j, "from_to_count_bytes");
     for (size_t i = 0; i < n; i++) {
