@@ -241,10 +241,8 @@ static int close_one(struct export_outputs *all, size_t at, bool commit)
 
 static int open_new(struct export_outputs *o, size_t at, uint32_t pid)
 {
-    if (HT_GROW(&o->all, &o->capacity, at + 1) < 0)
+    if (HT_EXTEND(&o->all, &o->n, &o->capacity, at + 1) < 0)
         return err_no_memory(o->e, NULL);
-    while (o->n <= at)
-        o->all[o->n++] = NULL;
     o->all[at] = calloc(1, sizeof *o->all[at]);
     return o->all[at] ? open_one(o, o->all[at], at, pid) : err_no_memory(o->e, NULL);
 }

@@ -80,11 +80,8 @@ static uint8_t *put_varint(uint8_t *to, uint64_t v)
 static struct wl_thread *get_thread(struct export *x, uint32_t thread)
 {
     struct wl_export *w = x->state;
-    if (HT_GROW(&w->threads, &w->capacity, thread + 1ull) < 0)
-        return NULL;
-    for (; w->n <= thread; w->n++)
-        w->threads[w->n] = (struct wl_thread){0};
-    return &w->threads[thread];
+    int rc = HT_EXTEND(&w->threads, &w->n, &w->capacity, thread + 1ull);
+    return rc < 0 ? NULL : &w->threads[thread];
 }
 
 static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)

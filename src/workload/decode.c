@@ -46,13 +46,8 @@ static int read_limits(struct decode *d, const uint8_t *p, const char **what)
         return refuse(what, "invalid slot limit");
     if (threads < d->n_threads || threads > d->n_threads + 2 * n_ops)
         return refuse(what, "invalid thread limit");
-    if (HT_GROW(&d->threads, &d->threads_capacity, threads) < 0)
-        return -ENOMEM;
-    if (threads > d->n_threads)
-        memset(d->threads + d->n_threads, 0, (threads - d->n_threads) * sizeof *d->threads);
     d->slot_limit = slots;
-    d->n_threads = threads;
-    return 0;
+    return HT_EXTEND(&d->threads, &d->n_threads, &d->threads_capacity, threads);
 }
 
 static int read_shapes(struct decode *d, const uint8_t *p, const char **what)

@@ -16,13 +16,8 @@ static bool is_wanted(const struct slice *s, uint32_t thread)
 
 struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread)
 {
-    size_t n = (size_t)thread + 1;
-    if (n > s->n_threads) {
-        if (HT_GROW(&s->threads, &s->threads_capacity, n) < 0)
-            return NULL;
-        memset(s->threads + s->n_threads, 0, (n - s->n_threads) * sizeof *s->threads);
-        s->n_threads = n;
-    }
+    if (HT_EXTEND(&s->threads, &s->n_threads, &s->threads_capacity, (size_t)thread + 1) < 0)
+        return NULL;
     struct slice_thread *t = &s->threads[thread];
     if (!t->known) {
         t->known = true;
