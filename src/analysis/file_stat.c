@@ -9,10 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Converts the points of the span to stamps, for which the clock of the file is needed.
-static void set_span(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
-                     uint64_t hz, unsigned shift)
+// Sets what `b` counts, according to the part. Converts the points of the span to stamps, for which
+// the clock of the file is needed.
+static void init_by_site(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
+                         uint64_t hz, unsigned shift)
 {
+    b->sample_bytes = s->stack_sample_bytes;
+    b->count_uses = s->sums && !s->stack_sample_bytes;
+    b->of_pools = s->part == FILE_STAT_POOLS;
+    b->detailed = s->part == FILE_STAT_REPORT;
+    b->ns_per_stamp = s->ns_per_stamp;
     if (!s->span)
         return;
     b->span = (struct by_site_span){.wanted = true, .from = s->span->from, .to = s->span->to};
@@ -230,12 +236,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     summary_init(&c->summary);
     usage_init(&c->usage, s->sums, p->start_stamp, s->ns_per_stamp);
     c->file = s;
-    c->by_site.sample_bytes = s->stack_sample_bytes;
-    c->by_site.count_uses = s->sums && !s->stack_sample_bytes;
-    c->by_site.of_pools = s->part == FILE_STAT_POOLS;
-    c->by_site.detailed = s->part == FILE_STAT_REPORT;
-    c->by_site.ns_per_stamp = s->ns_per_stamp;
-    set_span(s, &c->by_site, p->start_stamp, s->clock_hz, s->stamp_shift);
+    init_by_site(s, &c->by_site, p->start_stamp, s->clock_hz, s->stamp_shift);
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
     c->has_history = s->reading && rss_reading_process(s->reading) == p->number;
@@ -437,18 +438,14 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
                     struct workload_summary *sum, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(r);
-    usage_init(&s->usage, s->sums, h->start_stamp,
-               h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
-    s->stack_sample_bytes = s->by_site.sample_bytes = h->stack_sample_bytes;
-    s->by_site.count_uses = s->sums && !s->stack_sample_bytes;
-    s->by_site.of_pools = s->part == FILE_STAT_POOLS;
-    s->by_site.detailed = s->part == FILE_STAT_REPORT;
-    s->by_site.ns_per_stamp = s->usage.ns_per_stamp;
+    s->ns_per_stamp = h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0;
+    s->stack_sample_bytes = h->stack_sample_bytes;
+    usage_init(&s->usage, s->sums, h->start_stamp, s->ns_per_stamp);
     if (s->span && !h->has_stamps &&
         (s->span->from.at == SLICE_AT_TIME || s->span->to.at == SLICE_AT_TIME))
         return err_set(e, -EINVAL, "%s: has no timestamps; --from and --to need an event or a mark",
                        s->name);
-    set_span(s, &s->by_site, h->start_stamp, h->clock_hz, h->stamp_shift);
+    init_by_site(s, &s->by_site, h->start_stamp, h->clock_hz, h->stamp_shift);
     int rc = count_all(s, r, e);
     if (!has_summary || rc == -ENODATA)
         *sum = rc == 0 ? *workload_reader_summary(r) : workload_reader_counted(r);
@@ -540,17 +537,10 @@ const char *file_stat_kind_name(const struct file_stat *s)
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e)
 {
-    return file_stat_span(s, path, part, NULL, watch, e);
-}
-
-int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part,
-                   const struct file_stat_points *span, const struct convert_watch *watch,
-                   struct err *e)
-{
     struct input in;
     int rc = file_open_input(&in, path, e);
     if (rc == 0)
-        rc = file_stat_input(s, &in, part, span, watch, e);
+        rc = file_stat_input(s, &in, part, NULL, watch, e);
     if (rc == 0)
         s->name = path;
     return rc;

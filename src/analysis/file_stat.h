@@ -99,13 +99,9 @@ struct file_stat {
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e);
 
-// Like file_stat, but for FILE_STAT_SITES also counts the blocks in `span`. `span` may be NULL and
-// must outlive the call.
-int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part,
-                   const struct file_stat_points *span, const struct convert_watch *watch,
-                   struct err *e);
-// Like file_stat_span, but for an input positioned at its first byte. Closes or moves the input.
-// s->name is the name of the input.
+// Like file_stat, but for an input positioned at its first byte. Closes or moves the input. s->name
+// is the name of the input. For FILE_STAT_SITES, also counts the blocks in `span`, which may be
+// NULL and must outlive the call.
 int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
                     const struct file_stat_points *span, const struct convert_watch *watch,
                     struct err *e);
