@@ -106,26 +106,27 @@ static int too_big(struct err *e)
     return err_set(e, -EFBIG, "a block is too big for the search of a placement");
 }
 
-static int find_slot(struct placement_search *p, uint32_t slot, struct err *e)
+// Stores an allocation in `to`, and its size in *granules.
+static int add_block(struct placement_search *p, struct placement_events *to, uint32_t slot,
+                     uint64_t bytes, uint32_t *granules, struct err *e)
 {
+    *granules = 0;
+    if (count_granules(bytes, granules) < 0)
+        return too_big(e);
     if (slot >= p->n_slots && HT_EXTEND(&p->live, &p->n_slots, &p->slots_capacity, slot + 1ull) < 0)
         return err_no_memory(e, NULL);
-    return 0;
+    p->allocations++;
+    return append_event(to, slot, *granules, e);
 }
 
 int placement_put(struct placement_search *p, uint32_t slot, uint64_t bytes, struct err *e)
 {
     uint32_t granules;
-    if (count_granules(bytes, &granules) < 0)
-        return too_big(e);
-    int rc = find_slot(p, slot, e);
-    if (rc == 0)
-        rc = append_event(&p->events, slot, granules, e);
+    int rc = add_block(p, &p->events, slot, bytes, &granules, e);
     if (rc < 0)
         return rc;
     p->now += (int64_t)granules - p->live[slot];
     p->live[slot] = granules;
-    p->allocations++;
     if (p->now > p->peak) {
         p->peak = p->now;
         p->peak_after = p->events.in_file + p->events.n;
@@ -137,16 +138,11 @@ int placement_put_preexisting(struct placement_search *p, uint32_t slot, uint64_
                               struct err *e)
 {
     uint32_t granules;
-    if (count_granules(bytes, &granules) < 0)
-        return too_big(e);
-    int rc = find_slot(p, slot, e);
-    if (rc == 0)
-        rc = append_event(&p->preexisting, slot, granules, e);
+    int rc = add_block(p, &p->preexisting, slot, bytes, &granules, e);
     if (rc < 0)
         return rc;
     p->live[slot] = granules;
     p->preexisting_granules += granules;
-    p->allocations++;
     return 0;
 }
 
