@@ -1,5 +1,6 @@
 #include "analysis/by_site.h"
 
+#include "analysis/measure.h"
 #include "base/buf.h"
 
 #include <errno.h>
@@ -402,12 +403,6 @@ static void set_estimates(struct by_site_totals *t)
         t->freed_blocks = t->calls > t->live_blocks ? t->calls - t->live_blocks : 1;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static uint64_t steady_growth(const struct by_site *b, size_t site)
 {
     double parts[BY_SITE_PARTS], first = site < b->n_levels ? (double)b->levels[site][0] : 0,
@@ -421,8 +416,7 @@ static uint64_t steady_growth(const struct by_site *b, size_t site)
         parts[i] = (double)level - last;
         last = (double)level;
     }
-    qsort(parts, BY_SITE_PARTS, sizeof *parts, by_value);
-    double growth = BY_SITE_PARTS * (parts[BY_SITE_PARTS / 2 - 1] + parts[BY_SITE_PARTS / 2]) / 2;
+    double growth = BY_SITE_PARTS * measure_median(parts, BY_SITE_PARTS);
     growth = growth < last - first ? growth : last - first;
     return growth > 0 ? (uint64_t)growth : 0;
 }
