@@ -90,11 +90,17 @@ bool tables_op_size(const struct workload_op *op, uint64_t *size)
     return fields & HT_F_SIZE && !(op->flags & WORKLOAD_SIZE_UNKNOWN);
 }
 
+static void set_wanted(struct tables_row *row, uint32_t columns, unsigned column, uint64_t value)
+{
+    if (columns >> column & 1)
+        tables_row_set(row, column, value);
+}
+
 // Sets a column unless the value is 0, which means unknown.
 static void set_known(struct tables_row *row, uint32_t columns, unsigned column, uint64_t value)
 {
-    if (columns >> column & 1 && value)
-        tables_row_set(row, column, value);
+    if (value)
+        set_wanted(row, columns, column, value);
 }
 
 static int fill_text(struct tables_process *p, const struct workload_op *op, struct tables_row *row)
@@ -115,10 +121,10 @@ static int fill_event_rest(struct tables_process *p, const struct source *s, uin
     const struct workload_op *op = s->op;
     unsigned fields = event_infos[op->kind].fields;
     bool is_map = event_infos[op->kind].class == HT_CLASS_MAP, has_block = allocates(op);
-    if (columns & 1 << TABLES_EVENT_COUNT && fields & HT_F_COUNT && has_block)
-        tables_row_set(row, TABLES_EVENT_COUNT, op->count);
-    if (columns & 1 << TABLES_EVENT_ALIGN && fields & HT_F_ALIGN)
-        tables_row_set(row, TABLES_EVENT_ALIGN, op->align);
+    if (fields & HT_F_COUNT && has_block)
+        set_wanted(row, columns, TABLES_EVENT_COUNT, op->count);
+    if (fields & HT_F_ALIGN)
+        set_wanted(row, columns, TABLES_EVENT_ALIGN, op->align);
     if (s->call && (has_block || is_map))
         set_known(row, columns, TABLES_EVENT_ADDRESS, s->call->result);
     if (s->call) {
@@ -129,12 +135,11 @@ static int fill_event_rest(struct tables_process *p, const struct source *s, uin
             set_known(row, columns, TABLES_EVENT_ADDRESS,
                       s->call->result ? s->call->result : s->call->ptr);
     }
-    if (columns & 1 << TABLES_EVENT_FREED_BLOCK && s->freed)
-        tables_row_set(row, TABLES_EVENT_FREED_BLOCK, s->freed->event);
+    if (s->freed)
+        set_wanted(row, columns, TABLES_EVENT_FREED_BLOCK, s->freed->event);
     if (has_block)
         set_known(row, columns, TABLES_EVENT_SITE, by_site_of(op));
-    if (columns & 1 << TABLES_EVENT_FAILED)
-        tables_row_set(row, TABLES_EVENT_FAILED, (op->flags & WORKLOAD_FAILED) != 0);
+    set_wanted(row, columns, TABLES_EVENT_FAILED, (op->flags & WORKLOAD_FAILED) != 0);
     set_known(row, columns, TABLES_EVENT_ERROR, op->error);
     return columns & 1 << TABLES_EVENT_TEXT ? fill_text(p, op, row) : 0;
 }
@@ -146,14 +151,11 @@ static int fill_event(struct tables_process *p, const struct source *s, uint32_t
                             1 << TABLES_EVENT_TIME | 1 << TABLES_EVENT_THREAD |
                             1 << TABLES_EVENT_KIND | 1 << TABLES_EVENT_SIZE;
     uint64_t size;
-    if (columns & 1 << TABLES_EVENT_PROCESS)
-        tables_row_set(row, TABLES_EVENT_PROCESS, p->number);
-    if (columns & 1 << TABLES_EVENT_EVENT)
-        tables_row_set(row, TABLES_EVENT_EVENT, s->event);
+    set_wanted(row, columns, TABLES_EVENT_PROCESS, p->number);
+    set_wanted(row, columns, TABLES_EVENT_EVENT, s->event);
     if (columns & 1 << TABLES_EVENT_TIME && p->has_times)
         tables_row_set(row, TABLES_EVENT_TIME, (uint64_t)tables_process_ns(p, s->op->stamp));
-    if (columns & 1 << TABLES_EVENT_THREAD)
-        tables_row_set(row, TABLES_EVENT_THREAD, s->thread);
+    set_wanted(row, columns, TABLES_EVENT_THREAD, s->thread);
     if (columns & 1 << TABLES_EVENT_KIND) {
         row->event_kind = s->op->kind;
         tables_row_set_text(row, TABLES_EVENT_KIND, event_infos[s->op->kind].name);
@@ -180,12 +182,10 @@ static int put_event(struct tables_process *p, const struct source *s)
 static void fill_freed(const struct tables_process *p, const struct source *s, uint32_t columns,
                        struct tables_row *row)
 {
-    if (columns & 1 << TABLES_BLOCK_FREE_EVENT)
-        tables_row_set(row, TABLES_BLOCK_FREE_EVENT, s->event);
+    set_wanted(row, columns, TABLES_BLOCK_FREE_EVENT, s->event);
     if (columns & 1 << TABLES_BLOCK_FREE_TIME && p->has_times)
         tables_row_set(row, TABLES_BLOCK_FREE_TIME, (uint64_t)tables_process_ns(p, s->op->stamp));
-    if (columns & 1 << TABLES_BLOCK_FREE_THREAD)
-        tables_row_set(row, TABLES_BLOCK_FREE_THREAD, s->thread);
+    set_wanted(row, columns, TABLES_BLOCK_FREE_THREAD, s->thread);
     if (columns & 1 << TABLES_BLOCK_FREE_KIND)
         tables_row_set_text(row, TABLES_BLOCK_FREE_KIND, event_infos[s->op->kind].name);
 }
@@ -194,28 +194,23 @@ static void fill_freed(const struct tables_process *p, const struct source *s, u
 static void fill_block(const struct tables_process *p, const struct tables_block *b,
                        const struct source *s, uint32_t columns, struct tables_row *row)
 {
-    if (columns & 1 << TABLES_BLOCK_PROCESS)
-        tables_row_set(row, TABLES_BLOCK_PROCESS, p->number);
-    if (columns & 1 << TABLES_BLOCK_BLOCK)
-        tables_row_set(row, TABLES_BLOCK_BLOCK, b->event);
+    set_wanted(row, columns, TABLES_BLOCK_PROCESS, p->number);
+    set_wanted(row, columns, TABLES_BLOCK_BLOCK, b->event);
     if (columns & 1 << TABLES_BLOCK_ALLOC_TIME && p->has_times && !b->preexisting)
         tables_row_set(row, TABLES_BLOCK_ALLOC_TIME, (uint64_t)tables_process_ns(p, b->stamp));
     if (s)
         fill_freed(p, s, columns, row);
-    if (columns & 1 << TABLES_BLOCK_ALLOC_THREAD)
-        tables_row_set(row, TABLES_BLOCK_ALLOC_THREAD, b->thread);
+    set_wanted(row, columns, TABLES_BLOCK_ALLOC_THREAD, b->thread);
     if (columns & 1 << TABLES_BLOCK_ALLOC_KIND)
         tables_row_set_text(row, TABLES_BLOCK_ALLOC_KIND, event_infos[b->kind].name);
-    if (columns & 1 << TABLES_BLOCK_SIZE && b->size_known)
-        tables_row_set(row, TABLES_BLOCK_SIZE, b->size);
-    if (columns & 1 << TABLES_BLOCK_ALIGN && event_infos[b->kind].fields & HT_F_ALIGN &&
-        !b->preexisting)
-        tables_row_set(row, TABLES_BLOCK_ALIGN, b->align);
+    if (b->size_known)
+        set_wanted(row, columns, TABLES_BLOCK_SIZE, b->size);
+    if (event_infos[b->kind].fields & HT_F_ALIGN && !b->preexisting)
+        set_wanted(row, columns, TABLES_BLOCK_ALIGN, b->align);
     set_known(row, columns, TABLES_BLOCK_USABLE, b->usable);
     set_known(row, columns, TABLES_BLOCK_ADDRESS, b->address);
     set_known(row, columns, TABLES_BLOCK_SITE, b->site);
-    if (columns & 1 << TABLES_BLOCK_PREEXISTING)
-        tables_row_set(row, TABLES_BLOCK_PREEXISTING, b->preexisting);
+    set_wanted(row, columns, TABLES_BLOCK_PREEXISTING, b->preexisting);
 }
 
 static int put_block(struct tables_process *p, const struct tables_block *b, const struct source *s)
