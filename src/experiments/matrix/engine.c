@@ -1,11 +1,11 @@
 #include "experiments/matrix/engine.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,33 +26,33 @@ static int run_local(const struct matrix *m, const struct matrix_how *how, const
     return 0;
 }
 
-// Runs the command and writes the string to the command's standard input. Exit statuses up to
-// `most` do not count as a failure of the engine. Returns 0, or a negative errno with the message
-// set.
-static int run_command(char *const *words, const char *text, size_t n, int most, struct err *e)
+// Opens a file in memory, or returns NULL. The caller must close the file.
+static FILE *open_memory(void)
 {
-    int ends[2], status = 0;
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!f && fd >= 0)
+        close(fd);
+    return f;
+}
+
+// Runs the command with the contents of `input` as its standard input. Exit statuses up to `most`
+// do not count as a failure of the engine. Returns 0, or a negative errno with the message set.
+static int run_command(char *const *words, FILE *input, int most, struct err *e)
+{
+    int status = 0;
     pid_t pid;
     posix_spawn_file_actions_t files;
-    if (pipe(ends) < 0)
-        return err_set_errno(e, "pipe");
+    if (!words)
+        return err_no_memory(e, NULL);
+    if (!input || fflush(input) != 0 || lseek(fileno(input), 0, SEEK_SET) < 0)
+        return err_set_errno(e, "cannot write the input of %s", words[0]);
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
-    posix_spawn_file_actions_addclose(&files, ends[0]);
-    posix_spawn_file_actions_addclose(&files, ends[1]);
+    posix_spawn_file_actions_adddup2(&files, fileno(input), STDIN_FILENO);
     int rc = posix_spawnp(&pid, words[0], &files, NULL, words, environ);
     posix_spawn_file_actions_destroy(&files);
-    close(ends[0]);
-    if (rc != 0) {
-        close(ends[1]);
+    if (rc != 0)
         return err_set(e, -rc, "%s: %s", words[0], strerror(rc));
-    }
-    // The command may exit before it has read its whole input.
-    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
-    for (ssize_t put; n && (put = write(ends[1], text, n)) > 0; n -= (size_t)put)
-        text += put;
-    close(ends[1]);
-    signal(SIGPIPE, before);
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR)
             return err_set_errno(e, "%s", words[0]);
@@ -90,15 +90,15 @@ static int run_parallel(const struct matrix *m, const struct matrix_how *how, co
 {
     const char *const first[] = {"parallel", "--jobs", "1", "--will-cite", "--quote", NULL};
     const char *const last[] = {how->heaptape, "matrix", "-q", "--job", "{}", m->folder, NULL};
-    char **words = make_command(how, first, last), *text = NULL;
-    size_t n = 0;
-    FILE *f = words ? open_memstream(&text, &n) : NULL;
+    char **words = make_command(how, first, last);
+    FILE *f = open_memory();
     for (size_t i = 0; f && i < m->n_jobs; i++) {
         if (wanted[i])
             fprintf(f, "%zu\n", i + 1);
     }
-    int rc = f && fclose(f) == 0 ? run_command(words, text, n, 101, e) : err_no_memory(e, NULL);
-    free(text);
+    int rc = run_command(words, f, 101, e);
+    if (f)
+        fclose(f);
     free(words);
     return rc;
 }
@@ -142,8 +142,7 @@ static char *format_ranges(const struct matrix *m, const bool *wanted)
 static int run_slurm(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
                      struct err *e)
 {
-    char *tasks = format_ranges(m, wanted), *array = NULL, *script = NULL;
-    size_t n = 0;
+    char *tasks = format_ranges(m, wanted), *array = NULL;
     if (tasks && asprintf(&array, "--array=%s", tasks) < 0)
         array = NULL;
     const char *const first[] = {
@@ -151,7 +150,7 @@ static int run_slurm(const struct matrix *m, const struct matrix_how *how, const
         NULL};
     const char *const last[] = {array, NULL};
     char **words = array ? make_command(how, first, last) : NULL;
-    FILE *f = words ? open_memstream(&script, &n) : NULL;
+    FILE *f = open_memory();
     if (f) {
         fputs("#!/bin/sh\nexec ", f);
         put_quoted(f, how->heaptape);
@@ -159,10 +158,11 @@ static int run_slurm(const struct matrix *m, const struct matrix_how *how, const
         put_quoted(f, m->folder);
         putc('\n', f);
     }
-    int rc = f && fclose(f) == 0 ? run_command(words, script, n, 1, e) : err_no_memory(e, NULL);
+    int rc = run_command(words, f, 1, e);
+    if (f)
+        fclose(f);
     free(tasks);
     free(array);
-    free(script);
     free(words);
     return rc;
 }
