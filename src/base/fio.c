@@ -178,6 +178,19 @@ int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e)
     return (int)n;
 }
 
+int input_read_file(const char *path, struct buf *to, size_t max, const char *what, struct err *e)
+{
+    struct input in;
+    int rc = input_open_regular(&in, path, e);
+    if (rc < 0)
+        return rc;
+    rc = input_read_all(&in, to, max, e);
+    if (rc == -EFBIG)
+        err_set(e, rc, "%s: is not %s, at byte %zu", path, what, max);
+    input_close(&in);
+    return rc;
+}
+
 int input_seek(struct input *in, uint64_t offset, struct err *e)
 {
     if (lseek(in->fd, (off_t)offset, SEEK_SET) < 0)

@@ -54,6 +54,10 @@ ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e);
 // without a message if *to would exceed `max` bytes.
 int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e);
 
+// Appends the contents of a regular file to *to. Rejects a file of more than `max` bytes with -EFBIG
+// and the message "is not WHAT". Returns 0, or a negative errno with the message set.
+int input_read_file(const char *path, struct buf *to, size_t max, const char *what, struct err *e);
+
 // Moves to an absolute offset. Returns 0, or a negative errno: -ESPIPE for a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 

@@ -109,24 +109,11 @@ static int read_entries(struct corpus_index *x, const char *path, const struct j
     return rc;
 }
 
-static int read_text_file(struct buf *text, const char *path, struct err *e)
-{
-    struct input in;
-    int rc = input_open_regular(&in, path, e);
-    if (rc < 0)
-        return rc;
-    rc = input_read_all(&in, text, MAX_BYTES, e);
-    if (rc == -EFBIG)
-        err_set(e, rc, "%s: is not an index of a corpus, at byte %d", path, MAX_BYTES);
-    input_close(&in);
-    return rc;
-}
-
 int corpus_index_read(struct corpus_index *x, const char *path, struct err *e)
 {
     struct buf text = {0};
     struct json_value *root = NULL;
-    int rc = read_text_file(&text, path, e);
+    int rc = input_read_file(path, &text, MAX_BYTES, "an index of a corpus", e);
     if (rc == 0)
         rc = json_value_parse(&root, path, (const char *)text.data, text.size, e);
     if (rc == 0)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define FIRST_LINE "heaptape matrix 1"
+#define LIST       "a list of jobs"
 
 enum { MAX_LIST_BYTES = 64 << 20 };
 
@@ -86,22 +87,6 @@ static char *list_path(const struct matrix *m)
     return asprintf(&path, "%s/jobs", m->folder) < 0 ? NULL : path;
 }
 
-// Reads a whole file and appends a NUL, which the length does not include.
-static int read_all(const char *path, struct buf *text, struct err *e)
-{
-    struct input in;
-    int rc = input_open_regular(&in, path, e);
-    if (rc < 0)
-        return rc;
-    rc = input_read_all(&in, text, MAX_LIST_BYTES, e);
-    if (rc == -EFBIG)
-        err_set(e, rc, "%s: is not a list of jobs, at byte %d", path, MAX_LIST_BYTES);
-    if (rc == 0 && (rc = buf_put_u8(text, 0)) == 0)
-        text->size--;
-    input_close(&in);
-    return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
-}
-
 // Writes a temporary file and renames it, so that readers never see a partial file.
 static int write_all(const char *path, const char *text, size_t n, struct err *e)
 {
@@ -133,7 +118,8 @@ int matrix_create(struct matrix *m, const char *folder, struct err *e)
     struct buf there = {0};
     struct err why = {0};
     char *text = list_text(m, &n), *path = list_path(m);
-    int rc = text && path ? read_all(path, &there, &why) : err_no_memory(&why, NULL);
+    int rc = text && path ? input_read_file(path, &there, MAX_LIST_BYTES, LIST, &why)
+                          : err_no_memory(&why, NULL);
     if (rc == -ENOENT)
         rc = write_all(path, text, n, e);
     else if (rc < 0)
@@ -166,13 +152,14 @@ static int read_list(struct matrix *m, const char *path, char *text, size_t n, s
                  ? 0
                  : -EBADMSG;
     char *line = text;
-    for (char *next = text, *end; rc == 0 && (end = strchr(next, '\n')); next = end + 1) {
+    for (char *next = text, *end; rc == 0 && next < text + n; next = end + 1) {
         line = next;
+        end = strchr(line, '\n');
         *end = 0;
         rc = line == text ? 0 : read_line(m, line, e);
     }
     if (rc == -EBADMSG || rc == -EINVAL)
-        return err_set(e, -EBADMSG, "%s: is not a list of jobs, at byte %zu", path,
+        return err_set(e, -EBADMSG, "%s: is not " LIST ", at byte %zu", path,
                        (size_t)(line - text));
     return rc == 0 && !m->n_jobs ? err_set(e, -EBADMSG, "%s: has no jobs", path) : rc;
 }
@@ -184,7 +171,7 @@ int matrix_open(struct matrix *m, const char *folder, struct err *e)
         return err_set_errno(e, "%s", folder);
     struct buf text = {0};
     char *path = list_path(m);
-    int rc = path ? read_all(path, &text, e) : err_no_memory(e, NULL);
+    int rc = path ? input_read_file(path, &text, MAX_LIST_BYTES, LIST, e) : err_no_memory(e, NULL);
     if (rc == 0)
         rc = read_list(m, path, (char *)text.data, text.size, e);
     buf_release(&text);
