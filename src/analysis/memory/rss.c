@@ -84,19 +84,24 @@ static int keep_chosen(void *context, struct trace_pages *p, uint32_t frame)
     return 1;
 }
 
+static const struct moment *highest_moment(const struct rss_reading *r)
+{
+    const struct moment *most = r->moments;
+    for (size_t i = 0; i < r->n; i++)
+        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
+    return most;
+}
+
 // Returns true if the frame has the highest RSS, or if it is one of the frames that are spread over
 // the run.
 static bool is_spread(const struct rss_reading *r, uint32_t frame)
 {
-    const struct moment *most = r->moments;
     size_t n = r->n < r->wanted->max ? r->n : r->wanted->max - 1;
-    for (size_t i = 0; i < r->n; i++)
-        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
     for (size_t i = 0; i < n; i++) {
         if (r->moments[n == r->n ? i : i * (r->n - 1) / (n - 1)].frame == frame)
             return true;
     }
-    return most->frame == frame;
+    return highest_moment(r)->frame == frame;
 }
 
 static int keep_spread(void *context, struct trace_pages *p, uint32_t frame)
@@ -138,15 +143,13 @@ static int by_process(const void *a, const void *b)
 // stamp.
 static void choose_process(struct rss_reading *r)
 {
-    const struct moment *most = r->moments;
     size_t kept = 0;
     if (r->n > 1)
         qsort(r->moments, r->n, sizeof *r->moments, by_process);
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++)
         r->to->n_processes += i == 0 || r->moments[i].process != r->moments[i - 1].process;
-        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
-    }
-    r->process = r->wanted && r->wanted->process ? r->wanted->process - 1 : most->process;
+    r->process =
+        r->wanted && r->wanted->process ? r->wanted->process - 1 : highest_moment(r)->process;
     for (size_t i = 0; i < r->n; i++) {
         if (r->moments[i].process == r->process)
             r->moments[kept++] = r->moments[i];
@@ -168,15 +171,12 @@ static const struct moment *first_moment_from(struct rss_reading *r, uint64_t st
 
 static const struct moment *choose_moment(struct rss_reading *r)
 {
-    const struct moment *most = r->moments;
     if (r->options->at == RSS_AT_END ||
         (r->options->at == RSS_AT_POINT && r->point.at == SLICE_AT_EDGE))
         return &r->moments[r->n - 1];
     if (r->options->at == RSS_AT_POINT)
         return r->point.at == SLICE_AT_STAMP ? first_moment_from(r, r->point.number) : NULL;
-    for (size_t i = 0; i < r->n; i++)
-        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
-    return most;
+    return highest_moment(r);
 }
 
 static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
