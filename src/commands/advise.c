@@ -3,7 +3,6 @@
 #include "cli/paths.h"
 #include "commands/replay_options.h"
 #include "convert/open.h"
-#include "experiments/advise/print.h"
 #include "replay/fidelity.h"
 #include "report/text/watch.h"
 

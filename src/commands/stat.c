@@ -1,5 +1,4 @@
 #include "record/aggregate/stat.h"
-#include "analysis/memory/rss_json.h"
 #include "analysis/symbols/shorten.h"
 #include "analysis/symbols/stack.h"
 #include "base/clock.h"

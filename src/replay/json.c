@@ -1,6 +1,6 @@
 #include "replay/json.h"
 
-#include "analysis/memory/fragmentation_json.h"
+#include "analysis/memory/fragmentation.h"
 
 #include "replay/fidelity.h"
 #include "replay/program.h"

@@ -1,5 +1,3 @@
-#include "tables/csv.h"
-
 #include "tables/export.h"
 
 #include <string.h>

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json;
+struct symbols;
+struct workload_sites;
+
 // Property that the blocks of a group share. For SIZE, the group with key n holds blocks of 2^(n-1)
 // to 2^n - 1 bytes, and key 0 holds blocks of 0 bytes. For AGE, the group with key n holds blocks
 // that were allocated 10^n to 10^(n+1) - 1 calls ago, and key 0 holds blocks that were allocated
@@ -81,5 +85,10 @@ bool fragmentation_has_sites(const struct fragmentation_groups *g);
 // These functions return the lowest and highest size or age of the group with this key.
 void fragmentation_size_range(uint64_t key, uint64_t range[2]);
 void fragmentation_age_range(uint64_t key, uint64_t range[2]);
+
+// Writes the fragmentation as defined by fragmentation_at in replay.schema.json. `symbols` is NULL
+// if no names are available.
+void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols,
+                        const struct workload_sites *sites);
 
 #endif

@@ -1,6 +1,7 @@
-#include "analysis/memory/fragmentation_json.h"
+#include "analysis/memory/fragmentation.h"
 
 #include "analysis/symbols/stack.h"
+#include "base/json.h"
 
 static void put_group_key(struct json *j, enum fragmentation_by grouping, uint64_t key)
 {

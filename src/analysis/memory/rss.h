@@ -6,6 +6,7 @@
 
 #include "analysis/memory/fragmentation.h"
 #include "analysis/symbols/symbols.h"
+#include "base/json.h"
 #include "convert/open.h"
 #include "trace/file.h"
 #include "trace/pages.h"
@@ -141,5 +142,8 @@ int rss_find_outside(struct rss *r, const struct rss_heap *heap);
 struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap,
                                             size_t *n);
 bool rss_is_resident(const void *pages, uint64_t page);
+
+// Writes the JSON document of `stat --rss` (docs/reference/json/stat-rss.schema.json).
+void rss_json(struct json *j, const struct rss *r);
 
 #endif

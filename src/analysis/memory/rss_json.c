@@ -1,6 +1,4 @@
-#include "analysis/memory/rss_json.h"
-
-#include "analysis/memory/fragmentation_json.h"
+#include "analysis/memory/rss.h"
 
 static void put_parts(struct json *j, const uint64_t bytes[RSS_PARTS], bool maps)
 {

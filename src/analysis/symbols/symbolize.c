@@ -1,6 +1,5 @@
 #include "analysis/symbols/symbolize.h"
 
-#include "analysis/symbols/symbolize_workload.h"
 #include "analysis/symbols/symbols.h"
 #include "base/buf.h"
 #include "base/frame.h"

@@ -17,4 +17,9 @@ struct symbolize_result {
 int symbolize(const char *path, const char *to, bool force, const struct convert_watch *watch,
               struct symbolize_result *result, struct err *e);
 
+// Copies the regular file `in`, a workload, from its start. Only names and file offsets change.
+// Returns 0, or a negative errno with *e set: -ENODATA if the workload is truncated.
+int symbolize_workload(struct input *in, struct output *out, const struct names *names,
+                       struct err *e);
+
 #endif

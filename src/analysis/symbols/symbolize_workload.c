@@ -1,4 +1,5 @@
-#include "analysis/symbols/symbolize_workload.h"
+// Copies a workload and replaces its code names.
+#include "analysis/symbols/symbolize.h"
 
 #include "base/bytes.h"
 #include "base/frame.h"

@@ -157,6 +157,9 @@ char *advise_environment(const struct advise *a, const struct advise_row *r,
 char *advise_deploy(const struct advise *a, const struct advise_row *r,
                     char text[ADVISE_DEPLOY_BYTES]);
 
+// Prints the result as text.
+void advise_print(const struct advise *a, enum advise_figure rank);
+
 // Writes the document of docs/reference/json/advise.schema.json.
 void advise_json(struct json *j, const struct advise *a, enum advise_figure rank);
 

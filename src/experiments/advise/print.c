@@ -1,6 +1,6 @@
-#include "experiments/advise/print.h"
 #include "cli/command.h"
 #include "cli/wrap.h"
+#include "experiments/advise/advise.h"
 #include "replay/real.h"
 #include "report/text/replay.h"
 

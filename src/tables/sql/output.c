@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/printable.h"
-#include "tables/csv.h"
+#include "tables/export.h"
 
 #include <stdlib.h>
 #include <string.h>
