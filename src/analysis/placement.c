@@ -61,10 +61,9 @@ static int append_event(struct placement_events *l, uint32_t slot, uint32_t gran
     int rc = l->n == l->limit ? write_events(l, e) : 0;
     if (rc < 0)
         return rc;
-    if (HT_GROW(&l->items, &l->capacity, l->n + 1) < 0)
-        return err_no_memory(e, NULL);
-    l->items[l->n++] = (struct placement_event){slot, granules};
-    return 0;
+    return HT_APPEND(&l->items, &l->n, &l->capacity, (struct placement_event){slot, granules}) < 0
+               ? err_no_memory(e, NULL)
+               : 0;
 }
 
 // Calls `apply` with each event, in order. Stops if `apply` returns a value other than 0, and

@@ -60,9 +60,8 @@ int timeline_close(struct timeline *t)
         merge_all_bins(t);
         return 0;
     }
-    if (HT_GROW(&t->bins, &t->capacity, t->n + 1) < 0)
+    if (HT_APPEND(&t->bins, &t->n, &t->capacity, t->open) < 0)
         return -ENOMEM;
-    t->bins[t->n++] = t->open;
     timeline_counts_init(&t->open.counts, t->open.end_bytes, t->open.end_blocks);
     return 0;
 }

@@ -429,10 +429,7 @@ static int finish_timeline(const struct usage *u, struct timeline *t)
     fill_end(u, &t->open, u->last_stamp);
     if (!t->open.counts.events && t->n)
         return 0;
-    if (HT_GROW(&t->bins, &t->capacity, t->n + 1) < 0)
-        return -ENOMEM;
-    t->bins[t->n++] = t->open;
-    return 0;
+    return HT_APPEND(&t->bins, &t->n, &t->capacity, t->open);
 }
 
 static void count_left(struct usage *u)

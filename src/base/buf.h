@@ -50,6 +50,10 @@ int size_mul(size_t a, size_t b, size_t *out);
 #define HT_EXTEND(items, n, capacity, want)                                                        \
     array_extend((void **)(items), (n), (capacity), (want), sizeof **(items))
 
+// Appends an item, which is an expression or a compound literal. Evaluates to 0 or -ENOMEM.
+#define HT_APPEND(items, n, capacity, ...)                                                         \
+    (HT_GROW(items, capacity, *(n) + 1) ?: ((*(items))[(*(n))++] = (__VA_ARGS__), 0))
+
 int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
 int array_extend(void **items, size_t *n, size_t *capacity, size_t want, size_t item_bytes);
 

@@ -156,9 +156,9 @@ static int read_string(struct import *im, struct text_line *line)
     int rc = import_keep(im, sizeof *h->strings + n);
     if (rc < 0)
         return rc;
-    if (HT_GROW(&h->strings, &h->strings_capacity, h->n_strings + 1) < 0)
+    if (HT_APPEND(&h->strings, &h->n_strings, &h->strings_capacity,
+                  (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n}) < 0)
         return import_no_memory(im);
-    h->strings[h->n_strings++] = (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n};
     if (buf_put(&h->texts, text, n) < 0)
         return import_no_memory(im);
     // The first string is the program's path.

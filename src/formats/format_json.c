@@ -646,9 +646,9 @@ static uint64_t tid_key(const struct fields *f)
 
 static int name_created(struct import *im, struct json_import *j, struct fields *f)
 {
-    if (HT_GROW(&j->created, &j->created_capacity, j->n_created + 1) < 0)
+    if (HT_APPEND(&j->created, &j->n_created, &j->created_capacity,
+                  (struct created_thread){(uint32_t)f->pid, f->ev.value}) < 0)
         return import_no_memory(im);
-    j->created[j->n_created++] = (struct created_thread){(uint32_t)f->pid, f->ev.value};
     f->ev.value = KEY_OF_NUMBER(f->ev.value);
     return 0;
 }

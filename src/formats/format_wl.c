@@ -319,10 +319,10 @@ static int add_player(struct wl_import *w, uint64_t offset, uint64_t at)
             w->im->e, -EBADMSG,
             "%s: expected the offset of a thread's stream inside the file, found %llu at byte %llu",
             w->im->source.in->name, (unsigned long long)offset, (unsigned long long)at);
-    if (HT_GROW(&w->players, &w->capacity, w->n + 1) < 0)
-        return import_no_memory(w->im);
-    w->players[w->n++] = (struct wl_player){.offset = offset, .start = offset};
-    return 0;
+    return HT_APPEND(&w->players, &w->n, &w->capacity,
+                     (struct wl_player){.offset = offset, .start = offset}) < 0
+               ? import_no_memory(w->im)
+               : 0;
 }
 
 static int header_item(struct wl_import *w, unsigned op, uint64_t v, uint64_t at)

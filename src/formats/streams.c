@@ -35,9 +35,8 @@ static int write_chunk(struct streams *s, size_t i)
     if (rc < 0)
         return rc;
     s->open = true;
-    if (HT_GROW(&s->owners, &s->owners_capacity, s->n_owners + 1) < 0)
+    if (HT_APPEND(&s->owners, &s->n_owners, &s->owners_capacity, (uint32_t)i) < 0)
         return err_no_memory(s->e, NULL);
-    s->owners[s->n_owners++] = (uint32_t)i;
     s->streams[i].n = 0;
     return output_write(&s->file, s->streams[i].buffer, CHUNK_BYTES, s->e);
 }

@@ -188,10 +188,8 @@ static int add_thread(struct encode *x, uint64_t thread)
         return 0;
     if (thread > x->n_threads || thread >= ENCODE_NO_BLOCK)
         return -EINVAL;
-    if (HT_GROW(&x->threads, &x->threads_capacity, x->n_threads + 1) < 0)
-        return -ENOMEM;
-    x->threads[x->n_threads++] = (struct encode_thread){.block = ENCODE_NO_BLOCK};
-    return 0;
+    return HT_APPEND(&x->threads, &x->n_threads, &x->threads_capacity,
+                     (struct encode_thread){.block = ENCODE_NO_BLOCK});
 }
 
 static int add_slot(struct encode *x, uint32_t slot)

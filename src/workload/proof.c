@@ -116,10 +116,8 @@ static struct proof_thread *thread_at(struct proof *p, uint32_t thread)
 
 static int push_range(struct proof *p, uint32_t thread, uint64_t from, uint64_t to)
 {
-    if (HT_GROW(&p->ranges, &p->ranges_capacity, p->n_ranges + 1) < 0)
-        return -ENOMEM;
-    p->ranges[p->n_ranges++] = (struct proof_range){thread, from, to};
-    return 0;
+    return HT_APPEND(&p->ranges, &p->n_ranges, &p->ranges_capacity,
+                     (struct proof_range){thread, from, to});
 }
 
 // Records that the first `n` ops of `thread` precede the next op of thread `to`.
@@ -195,9 +193,9 @@ static int add_dependency(struct proof *p, uint32_t thread, uint64_t number,
         return 0;
     if (p->remembered == MAX_REMEMBERED)
         forget_half(p);
-    if (HT_GROW(&t->learnt, &t->capacity, t->n + 1) < 0)
+    if (HT_APPEND(&t->learnt, &t->n, &t->capacity,
+                  (struct proof_dependency){.op = number, .thread = on.thread, .on = on.op}) < 0)
         return -ENOMEM;
-    t->learnt[t->n++] = (struct proof_dependency){.op = number, .thread = on.thread, .on = on.op};
     p->remembered++;
     int rc = order_after(p, thread, on.thread, on.op + 1);
     return rc < 0 ? rc : order_ranges(p, thread);

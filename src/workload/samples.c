@@ -91,20 +91,14 @@ int samples_residency_add(struct samples_residency *l, const struct workload_res
         l->every = l->every ? 2 * l->every : 2;
         l->skipped = 0;
     }
-    if (HT_GROW(&l->items, &l->capacity, l->n + 1) < 0)
-        return -ENOMEM;
-    l->items[l->n++] = *r;
-    return 0;
+    return HT_APPEND(&l->items, &l->n, &l->capacity, *r);
 }
 
 int samples_residency_add_step(struct samples_residency *l, const struct workload_residency_step *s)
 {
     if (l->n_steps == RESIDENCY_MAX)
         return 0;
-    if (HT_GROW(&l->steps, &l->steps_capacity, l->n_steps + 1) < 0)
-        return -ENOMEM;
-    l->steps[l->n_steps++] = *s;
-    return 0;
+    return HT_APPEND(&l->steps, &l->n_steps, &l->steps_capacity, *s);
 }
 
 static int compare_ops(const void *a, const void *b)

@@ -166,9 +166,8 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
         slot->number = slot->last_thread = SLICE_NO_NUMBER;
         s->counts.left++;
     } else if (s->begun && slot->own) {
-        if (HT_GROW(&s->left, &s->left_capacity, s->n_left + 1) < 0)
+        if (HT_APPEND(&s->left, &s->n_left, &s->left_capacity, *slot) < 0)
             return -ENOMEM;
-        s->left[s->n_left++] = *slot;
         s->counts.left++;
     }
     slot->state = SLICE_EMPTY;

@@ -54,10 +54,8 @@ static int note_placement(void *context, struct workload_dependency from,
     struct slicing *j = context;
     if (j->n_placements == MAX_PLACEMENTS)
         return 0;
-    if (HT_GROW(&j->placements, &j->placements_capacity, j->n_placements + 1) < 0)
-        return -ENOMEM;
-    j->placements[j->n_placements++] = (struct placement){from, to};
-    return 0;
+    return HT_APPEND(&j->placements, &j->n_placements, &j->placements_capacity,
+                     (struct placement){from, to});
 }
 
 static int place_steps(struct slicing *j, const struct samples_residency *source,

@@ -37,10 +37,7 @@ uint32_t slice_thread_number(struct slice *s, uint32_t thread)
 
 static int shift_add(struct slice_thread *t, uint64_t from, uint64_t by)
 {
-    if (HT_GROW(&t->shifts, &t->shifts_capacity, t->n_shifts + 1) < 0)
-        return -ENOMEM;
-    t->shifts[t->n_shifts++] = (struct slice_shift){from, by};
-    return 0;
+    return HT_APPEND(&t->shifts, &t->n_shifts, &t->shifts_capacity, (struct slice_shift){from, by});
 }
 
 // Adds a shift that maps op `from` of the source to the next op of the thread. Returns 0 or
@@ -101,10 +98,8 @@ int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op)
             return 0;
         row->op = op;
     }
-    if (HT_GROW(&s->dependencies, &s->dependencies_capacity, s->n_dependencies + 1) < 0)
-        return -ENOMEM;
-    s->dependencies[s->n_dependencies++] = (struct workload_dependency){on, op};
-    return 0;
+    return HT_APPEND(&s->dependencies, &s->n_dependencies, &s->dependencies_capacity,
+                     (struct workload_dependency){on, op});
 }
 
 int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op)

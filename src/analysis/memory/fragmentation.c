@@ -118,10 +118,7 @@ static int add_piece(struct finding *f, const struct placed_block *b, uint64_t p
     if (page != f->page)
         end_page(f);
     f->page = page;
-    if (HT_GROW(&f->pieces, &f->pieces_capacity, f->n_pieces + 1) < 0)
-        return -ENOMEM;
-    f->pieces[f->n_pieces++] = (struct block_part){b, bytes};
-    return 0;
+    return HT_APPEND(&f->pieces, &f->n_pieces, &f->pieces_capacity, (struct block_part){b, bytes});
 }
 
 // Adds only the first and the last page of a large block. Its other pages cannot be sparse.

@@ -56,10 +56,7 @@ uint64_t rss_sum(const struct rss *r)
 
 static int add_moment(struct rss_reading *r, struct moment m)
 {
-    if (HT_GROW(&r->moments, &r->capacity, r->n + 1) < 0)
-        return -ENOMEM;
-    r->moments[r->n++] = m;
-    return 0;
+    return HT_APPEND(&r->moments, &r->n, &r->capacity, m);
 }
 
 static uint64_t middle_of(const struct trace_pages *p)

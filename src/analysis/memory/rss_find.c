@@ -167,9 +167,8 @@ static struct rss_counts *arena_of(struct finder *f, const struct trace_mapping 
         if (r->arenas[i].start == a.start && r->arenas[i].kind == a.kind)
             return &r->arenas[i].counts;
     }
-    if (HT_GROW(&r->arenas, &r->arenas_capacity, r->n_arenas + 1) < 0)
+    if (HT_APPEND(&r->arenas, &r->n_arenas, &r->arenas_capacity, a) < 0)
         return NULL;
-    r->arenas[r->n_arenas++] = a;
     f->mapped = a.kind == RSS_ARENA_MAPPED ? r->n_arenas : f->mapped;
     return &r->arenas[r->n_arenas - 1].counts;
 }

@@ -31,9 +31,9 @@ static int add_spans(struct spans *s, const struct trace_pages *p)
     for (size_t i = 0; i < p->n_mappings; i++) {
         const struct trace_mapping *m = &p->mappings[i];
         for (size_t k = m->first_run; is_heap(m) && k < m->first_run + m->n_runs; k++) {
-            if (HT_GROW(&s->of, &s->capacity, s->n + 1) < 0)
+            if (HT_APPEND(&s->of, &s->n, &s->capacity,
+                          (struct span){p->runs[k].first, p->runs[k].first + p->runs[k].n}) < 0)
                 return -ENOMEM;
-            s->of[s->n++] = (struct span){p->runs[k].first, p->runs[k].first + p->runs[k].n};
         }
     }
     return 0;

@@ -312,10 +312,7 @@ static int add_wrapper(struct wrappers *w, const struct wrapping *c)
 
 static int add_tentative(struct wrapper_search *f, const struct wrapping *c)
 {
-    if (HT_GROW(&f->tentative, &f->tentative_capacity, f->n_tentative + 1) < 0)
-        return -ENOMEM;
-    f->tentative[f->n_tentative++] = *c;
-    return 0;
+    return HT_APPEND(&f->tentative, &f->n_tentative, &f->tentative_capacity, *c);
 }
 
 static void clear_round(struct wrapper_search *f)
