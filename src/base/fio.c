@@ -110,13 +110,13 @@ static ssize_t read_full(struct input *in, uint64_t at, uint8_t *to, size_t want
 
 ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct err *e)
 {
-    size_t have = in->ahead.size - in->ahead_taken;
+    size_t have = in->ahead.size - in->ahead_read;
     if (have < want) {
         // Otherwise, scanning a long file with peek and read would keep the whole file in memory.
-        if (in->ahead_taken)
-            memmove(in->ahead.data, in->ahead.data + in->ahead_taken, have);
+        if (in->ahead_read)
+            memmove(in->ahead.data, in->ahead.data + in->ahead_read, have);
         in->ahead.size = have;
-        in->ahead_taken = 0;
+        in->ahead_read = 0;
         if (buf_reserve(&in->ahead, want - have) < 0)
             return err_no_memory(e, in->name);
         ssize_t n = read_full(in, in->offset + have, in->ahead.data + have, want - have, e);
@@ -125,30 +125,30 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
         in->ahead.size += (size_t)n;
         have += (size_t)n;
     }
-    *bytes = in->ahead.data ? in->ahead.data + in->ahead_taken : (const uint8_t *)"";
+    *bytes = in->ahead.data ? in->ahead.data + in->ahead_read : (const uint8_t *)"";
     return (ssize_t)(have < want ? have : want);
 }
 
 ssize_t input_read(struct input *in, void *to, size_t want, struct err *e)
 {
-    size_t have = in->ahead.size - in->ahead_taken, take = have < want ? have : want;
-    if (take) {
-        memcpy(to, in->ahead.data + in->ahead_taken, take);
-        in->ahead_taken += take;
-        if (in->ahead_taken == in->ahead.size)
-            in->ahead.size = in->ahead_taken = 0;
-        in->offset += take;
+    size_t have = in->ahead.size - in->ahead_read, copied = have < want ? have : want;
+    if (copied) {
+        memcpy(to, in->ahead.data + in->ahead_read, copied);
+        in->ahead_read += copied;
+        if (in->ahead_read == in->ahead.size)
+            in->ahead.size = in->ahead_read = 0;
+        in->offset += copied;
     }
-    ssize_t n = read_full(in, in->offset, (uint8_t *)to + take, want - take, e);
+    ssize_t n = read_full(in, in->offset, (uint8_t *)to + copied, want - copied, e);
     if (n < 0)
         return n;
     in->offset += (uint64_t)n;
-    return (ssize_t)take + n;
+    return (ssize_t)copied + n;
 }
 
 ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e)
 {
-    size_t have = in->ahead.size - in->ahead_taken;
+    size_t have = in->ahead.size - in->ahead_read;
     if (have)
         return input_read(in, to, have < most ? have : most, e);
     for (;;) {
@@ -197,7 +197,7 @@ int input_seek(struct input *in, uint64_t offset, struct err *e)
         return err_set_errno(e, "%s: cannot seek to byte %llu", in->name,
                              (unsigned long long)offset);
     in->offset = offset;
-    in->ahead.size = in->ahead_taken = 0;
+    in->ahead.size = in->ahead_read = 0;
     return 0;
 }
 

@@ -19,9 +19,9 @@ struct input {
     const char *name;    // name for messages, borrowed from the caller of input_open
     uint64_t offset;     // offset of the next byte that input_read returns
     uint64_t size_bytes; // size of a regular file, 0 if unknown (pipe)
-    // bytes that input_peek has read, of which input_read has returned the first ahead_taken
+    // bytes that input_peek has read, of which input_read has returned the first ahead_read
     struct buf ahead;
-    size_t ahead_taken;
+    size_t ahead_read;
 };
 
 // Opens a file or pipe named by the user; "-" is stdin, named "(stdin)". Rejects directories,

@@ -267,7 +267,7 @@ enum {
     MAX_WINDOW_BYTES = 1 << 16,
     MIN_WINDOW_BYTES = 64, // more than any op needs
     PASS_BYTES = 256,      // bytes of the longest stream that are read per pass
-    NOBODY = 0xffffffff,
+    NO_PLAYER = 0xffffffff,
 };
 
 struct wl_player {
@@ -472,11 +472,11 @@ static int post_sync(struct wl_import *w, uint64_t sync)
     memset(w->posted + had, 0, w->posted_bytes - had);
     w->posted[sync / 8] |= (uint8_t)(1 << sync % 8);
     uint64_t first = w->n_blocked ? map_get(&w->waiting, sync) : 0;
-    for (uint32_t i = (uint32_t)first - 1; first && i != NOBODY; i = w->players[i].next) {
+    for (uint32_t i = (uint32_t)first - 1; first && i != NO_PLAYER; i = w->players[i].next) {
         w->ready[w->n_ready++] = i;
         w->n_blocked--;
     }
-    return first ? map_put(&w->waiting, sync, NOBODY + 1ull) : 0;
+    return first ? map_put(&w->waiting, sync, NO_PLAYER + 1ull) : 0;
 }
 
 // Returns 1 if the player must block.
@@ -485,7 +485,7 @@ static int wait_for(struct wl_import *w, struct wl_player *p, uint64_t sync)
     if (is_posted(w, sync))
         return 0;
     uint64_t first = map_get(&w->waiting, sync);
-    p->next = first ? (uint32_t)(first - 1) : NOBODY;
+    p->next = first ? (uint32_t)(first - 1) : NO_PLAYER;
     p->sync = sync;
     w->n_blocked++;
     return map_put(&w->waiting, sync, (uint64_t)(p - w->players) + 1) < 0 ? import_no_memory(w->im)

@@ -57,7 +57,7 @@ static char *make_name(const char *program, pid_t pid)
 int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid,
               struct err *e)
 {
-    f->lock = f->told = -1;
+    f->lock = f->notify = -1;
     f->url = f->folder = f->pattern = NULL;
     f->spool = find_spool(spool, e);
     f->name = make_name(program, pid);
@@ -129,17 +129,17 @@ static int start_process(struct feed *f)
     int rc = f->pid < 0 ? -errno : 0;
     f->pid = f->pid < 0 ? 0 : f->pid;
     close(ends[0]);
-    f->told = ends[1];
+    f->notify = ends[1];
     if (rc < 0) {
-        close(f->told);
-        f->told = -1;
+        close(f->notify);
+        f->notify = -1;
     }
     return rc;
 }
 
 int feed_start(struct feed *f, struct err *e)
 {
-    f->told = -1;
+    f->notify = -1;
     f->pid = 0;
     f->lock = queue_lock(f->folder);
     int rc = f->lock < 0 ? f->lock : start_process(f);
@@ -153,9 +153,9 @@ static void restart_process(struct feed *f)
 {
     if (f->pid && waitpid(f->pid, NULL, WNOHANG) == 0)
         return;
-    if (f->told >= 0)
-        close(f->told);
-    f->told = -1;
+    if (f->notify >= 0)
+        close(f->notify);
+    f->notify = -1;
     f->pid = 0;
     if (start_process(f) < 0)
         f->upload.note("the upload process has died and cannot be restarted");
@@ -181,7 +181,7 @@ void feed_added(void *feed)
         f->upload.note(e.text);
     restart_process(f);
     // If the pipe is full, the process has unread notifications.
-    if (f->told >= 0 && write(f->told, "", 1) < 0 && errno != EAGAIN)
+    if (f->notify >= 0 && write(f->notify, "", 1) < 0 && errno != EAGAIN)
         f->upload.note("the upload process has died");
 }
 
@@ -251,8 +251,8 @@ void feed_end(struct feed *f)
 {
     struct queue left = {0};
     struct err e = {0};
-    if (f->told >= 0)
-        close(f->told);
+    if (f->notify >= 0)
+        close(f->notify);
     wait_for_process(f);
     if (queue_read(&left, f->folder, &e) < 0)
         f->upload.note(e.text);

@@ -15,7 +15,7 @@ struct feed {
     char *url, *folder; // URL and directory of this recording; owned
     char *pattern;      // path of the segments, DIR/%n.ht; owned
     int lock;           // lock of the directory, or -1
-    int told;           // pipe that notifies the upload process of new files, or -1
+    int notify;         // pipe that notifies the upload process of new files, or -1
     pid_t pid;          // pid of the upload process, or 0 if it is not running
     uint64_t added_files, dropped_files, dropped_bytes;
 };

@@ -97,10 +97,10 @@ static char *make_url(const struct upload *u, const char *path)
 // on, the time is limited and signals are handled.
 static void read_added(struct upload *u)
 {
-    char told[256];
+    char bytes[256];
     ssize_t n = 1;
     while (u->added >= 0 && n > 0)
-        n = read(u->added, told, sizeof told);
+        n = read(u->added, bytes, sizeof bytes);
     if (u->added < 0 || n < 0)
         return;
     u->added = -1;

@@ -217,10 +217,10 @@ static int read_summary_and_index(struct workload_reader *r, struct frame_reader
 
 // Starts to read through the index with a second frame reader. After success, call end_beside.
 // Returns 0, or -ESPIPE for a pipe, with the message set.
-static int begin_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t *stood_at,
+static int begin_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t *position,
                         struct err *e)
 {
-    *stood_at = r->in->offset;
+    *position = r->in->offset;
     if (!r->in->size_bytes)
         return err_set(
             e, -ESPIPE,
@@ -231,11 +231,11 @@ static int begin_beside(struct workload_reader *r, struct frame_reader *frames, 
 }
 
 // Restores the position of the stream. Returns rc if negative, else 0 or a negative errno.
-static int end_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t stood_at,
+static int end_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t position,
                       int rc, struct err *e)
 {
     frame_reader_release(frames);
-    int back = input_seek(r->in, stood_at, e);
+    int back = input_seek(r->in, position, e);
     return rc < 0 ? rc : back;
 }
 
@@ -287,8 +287,8 @@ static int read_extras(struct workload_reader *r, enum format_frame type,
     struct format_index index;
     struct frame_reader frames;
     struct frame f;
-    uint64_t stood_at;
-    int rc = begin_beside(r, &frames, &stood_at, e);
+    uint64_t position;
+    int rc = begin_beside(r, &frames, &position, e);
     if (rc < 0)
         return rc;
     rc = read_summary_and_index(r, &frames, s, &index, &f, e);
@@ -301,7 +301,7 @@ static int read_extras(struct workload_reader *r, enum format_frame type,
         rc = find_extras(r, &frames, s->residency_at, type, x, e);
     if (rc == 0 && type == FORMAT_RESIDENCY)
         rc = find_extras(r, &frames, s->residency_steps_at, FORMAT_STEPS, x, e);
-    return end_beside(r, &frames, stood_at, rc, e);
+    return end_beside(r, &frames, position, rc, e);
 }
 
 int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
@@ -504,9 +504,9 @@ int workload_reader_check_part(struct workload_reader *r, struct err *e)
     if (!r->in->size_bytes || r->has_summary)
         return 0;
     struct frame_reader frames;
-    uint64_t stood_at;
-    int rc = begin_beside(r, &frames, &stood_at, e);
-    return rc < 0 ? rc : end_beside(r, &frames, stood_at, check_part(r, &frames, e), e);
+    uint64_t position;
+    int rc = begin_beside(r, &frames, &position, e);
+    return rc < 0 ? rc : end_beside(r, &frames, position, check_part(r, &frames, e), e);
 }
 
 // Reads up to the next OPS frame. Returns 1, 0 at the end, or a negative errno.

@@ -31,7 +31,7 @@ struct rss_reading {
     const struct rss_moments *wanted;     // NULL if `options` chooses one moment
     struct rss_moments copied;            // copy of the argument of rss_reading_new
     struct trace_pages kept[RSS_MOMENTS]; // maps for `wanted`
-    size_t n_kept, taken;
+    size_t n_kept, visited;
     struct progress *progress; // may be NULL
 };
 
@@ -187,13 +187,14 @@ static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
 static int pass_moments(struct rss_reading *r, uint64_t stamp)
 {
     int rc = 0;
-    for (; rc == 0 && r->taken < r->n_kept && middle_of(&r->kept[r->taken]) < stamp; r->taken++) {
-        struct trace_pages *p = &r->kept[r->taken];
+    for (; rc == 0 && r->visited < r->n_kept && middle_of(&r->kept[r->visited]) < stamp;
+         r->visited++) {
+        struct trace_pages *p = &r->kept[r->visited];
         trace_pages_release(&r->to->pages);
         r->to->pages = *p;
         *p = (struct trace_pages){0};
-        rc = r->wanted->take(r->wanted->context, r->to, &r->heap,
-                             since_start_ns(r, middle_of(&r->to->pages)));
+        rc = r->wanted->visit(r->wanted->context, r->to, &r->heap,
+                              since_start_ns(r, middle_of(&r->to->pages)));
     }
     return rc;
 }

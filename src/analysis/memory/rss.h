@@ -80,7 +80,7 @@ struct rss {
 
 // Callbacks for moments that are spread over the run. They include the first moment, the last
 // moment and the moment with the highest RSS. `begin` may be NULL; it is called first, with all
-// maps. `take` is then called for each moment, with the live blocks.
+// maps. `visit` is then called for each moment, with the live blocks.
 enum { RSS_MOMENTS = 24 };
 struct rss_heap;
 struct rss_moments {
@@ -88,8 +88,8 @@ struct rss_moments {
     uint32_t process; // number of the process plus 1; 0 selects the process with the highest RSS
     void *context;
     int (*begin)(void *context, const struct trace_pages *maps, size_t n); // returns 0 or -ENOMEM
-    int (*take)(void *context, const struct rss *r, const struct rss_heap *heap,
-                uint64_t time_ns); // returns 0 or -ENOMEM
+    int (*visit)(void *context, const struct rss *r, const struct rss_heap *heap,
+                 uint64_t time_ns); // returns 0 or -ENOMEM
 };
 
 // Reads the process with the highest RSS from a trace that was opened for reading twice. Returns 0,

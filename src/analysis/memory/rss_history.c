@@ -133,7 +133,7 @@ static struct rss_moments moments_for(struct rss_history *h, uint32_t process)
                                 .process = process,
                                 .context = h,
                                 .begin = begin_moments,
-                                .take = add_moment};
+                                .visit = add_moment};
 }
 
 int rss_history_read(struct rss_history *h, struct trace_file *t, uint32_t process,

@@ -213,7 +213,7 @@ int rss_map_read(struct rss_map *m, struct trace_file *t, const struct convert_w
 {
     *m = (struct rss_map){0};
     const struct rss_moments moments = {
-        .max = RSS_MOMENTS, .context = m, .begin = choose_rows, .take = add_moment};
+        .max = RSS_MOMENTS, .context = m, .begin = choose_rows, .visit = add_moment};
     int rc = rss_read_moments(&m->rss, t, &moments, watch, e);
     drop_others(m);
     return rc;

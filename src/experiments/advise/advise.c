@@ -141,15 +141,16 @@ static void find_range(const double *values, size_t n, double range[2])
 
 int advise_verdict_of(const double *values, size_t n, const double *present, size_t n_present)
 {
-    double mine[2], its[2];
+    double range[2], before[2];
     if (n < ADVISE_MIN_ROUNDS || n_present < ADVISE_MIN_ROUNDS)
         return 0;
-    find_range(values, n, mine);
-    find_range(present, n_present, its);
+    find_range(values, n, range);
+    find_range(present, n_present, before);
     double now = measure_median(present, n_present), distance = measure_median(values, n) - now;
-    if (fabs(distance) < 0.01 * now || !(fabs(distance) > fmax(mine[1] - mine[0], its[1] - its[0])))
+    if (fabs(distance) < 0.01 * now ||
+        !(fabs(distance) > fmax(range[1] - range[0], before[1] - before[0])))
         return 0;
-    return mine[1] < its[0] ? -1 : mine[0] > its[1] ? 1 : 0;
+    return range[1] < before[0] ? -1 : range[0] > before[1] ? 1 : 0;
 }
 
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure)

@@ -65,7 +65,7 @@ static int duplicate_input(struct input *to, const struct input *from, struct er
     to->fd = fcntl(from->fd, F_DUPFD_CLOEXEC, 0);
     to->owns_fd = true;
     to->ahead = (struct buf){0};
-    to->ahead_taken = 0;
+    to->ahead_read = 0;
     return to->fd < 0 ? err_set_errno(e, "%s: cannot be read again", from->name) : 0;
 }
 
