@@ -125,24 +125,7 @@ static int put_traced_process(struct tables_process *p)
     return put_process(p, &row, t->argv, t->argv_bytes);
 }
 
-static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
-{
-    struct tables_process *p = context;
-    int rc = 0;
-    if (!wants_ops(p->scan)) {
-        for (size_t i = 0; i < n; i++)
-            p->preexisting += ops[i].op.kind == HT_PREEXISTING;
-        p->next_event += n;
-        return 0;
-    }
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        if (i + AHEAD < n)
-            tables_process_prefetch(p, &ops[i + AHEAD].op);
-        rc = tables_process_op(p, ops[i].thread, &ops[i].op, NULL);
-    }
-    return rc;
-}
-
+// `calls` may be NULL.
 static int put_calls(void *context, const struct workload_thread_op *ops,
                      const struct order_call *calls, size_t n)
 {
@@ -151,9 +134,20 @@ static int put_calls(void *context, const struct workload_thread_op *ops,
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (i + AHEAD < n)
             tables_process_prefetch(p, &ops[i + AHEAD].op);
-        rc = tables_process_op(p, ops[i].thread, &ops[i].op, &calls[i]);
+        rc = tables_process_op(p, ops[i].thread, &ops[i].op, calls ? &calls[i] : NULL);
     }
     return rc;
+}
+
+static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    struct tables_process *p = context;
+    if (wants_ops(p->scan))
+        return put_calls(p, ops, NULL, n);
+    for (size_t i = 0; i < n; i++)
+        p->preexisting += ops[i].op.kind == HT_PREEXISTING;
+    p->next_event += n;
+    return 0;
 }
 
 static int put_samples(void *context, const struct trace_sample *samples, size_t n)
