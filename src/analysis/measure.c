@@ -1,5 +1,7 @@
 #include "analysis/measure.h"
 
+#include "base/seed.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -48,21 +50,11 @@ size_t measure_median_index(const double *values, size_t n)
     return 0;
 }
 
-// SplitMix64 (Steele, Lea, Flood 2014). It is good enough for choosing indices, and identical on
-// every platform.
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static double resampled_median(const double *values, size_t n, uint64_t *state)
 {
     double drawn[MEASURE_MAX_RUNS];
     for (size_t i = 0; i < n; i++)
-        drawn[i] = values[next_random(state) % n];
+        drawn[i] = values[seed_next(state) % n];
     return median_in_place(drawn, n);
 }
 

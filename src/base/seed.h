@@ -1,5 +1,5 @@
-// Random seed for hash tables whose keys come from files, so that an attacker cannot choose
-// colliding keys.
+// Random numbers. The seed is for hash tables whose keys come from files, so that an attacker cannot
+// choose colliding keys.
 #ifndef HEAPTAPE_BASE_SEED_H
 #define HEAPTAPE_BASE_SEED_H
 
@@ -16,6 +16,16 @@ static inline uint64_t seed_random(void)
     if (bytes)
         memcpy(&seed, bytes, sizeof seed);
     return (seed ^ 0x9e3779b97f4a7c15u) | 1;
+}
+
+// Returns the next number of a sequence that is identical on every platform (SplitMix64 of Steele,
+// Lea and Flood, 2014).
+static inline uint64_t seed_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
 }
 
 #endif

@@ -158,8 +158,7 @@ static void wait_after_failure(struct upload *u, const struct request_result *r)
     uint64_t asked_s = r->retry_after_s < MAX_RETRY_AFTER_S ? r->retry_after_s : MAX_RETRY_AFTER_S;
     ms = ms < MAX_DELAY_MS ? ms : MAX_DELAY_MS;
     u->failures++;
-    u->jitter = u->jitter * 6364136223846793005u + 1442695040888963407u;
-    ms = ms / 2 + (u->jitter >> 33) % (ms / 2 + 1);
+    ms = ms / 2 + seed_next(&u->jitter) % (ms / 2 + 1);
     wait_until(u, clock_monotonic_ns() + (ms > asked_s * 1000 ? ms : asked_s * 1000) * NS_PER_MS);
 }
 

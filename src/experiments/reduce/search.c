@@ -2,6 +2,7 @@
 #include "experiments/reduce/reduce.h"
 
 #include "base/buf.h"
+#include "base/seed.h"
 
 #include <stdio.h>
 
@@ -48,22 +49,13 @@ static const struct sample {
     {1, 2, 0},   {1, 2, 1},   {0, 8, 0},    {0, 8, 1},
 };
 
-// A hash that selects the same blocks each time (splitmix64 of Steele, Lea and Flood).
-static uint64_t hash_number(uint64_t i)
-{
-    i += 0x9e3779b97f4a7c15u;
-    i = (i ^ i >> 30) * 0xbf58476d1ce4e5b9u;
-    i = (i ^ i >> 27) * 0x94d049bb133111ebu;
-    return i ^ i >> 31;
-}
-
 static bool make_sample(void *context, size_t i, struct reduce_cut *c)
 {
     struct reduce *r = context;
     const struct sample *s = &samples[i];
     uint64_t n = 0;
     for (uint64_t b = 0; b < r->blocks.n; b++) {
-        uint64_t run = s->step ? b / s->step : hash_number(b ^ r->blocks.n << 32);
+        uint64_t state = b ^ r->blocks.n << 32, run = s->step ? b / s->step : seed_next(&state);
         n += r->kept[b] = run % s->of != s->left_out;
     }
     c->blocks = r->kept;
