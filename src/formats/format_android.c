@@ -58,9 +58,9 @@ static int read_android_line(struct import *im, struct text_line *line)
     if (!im->begun)
         im->has_times = call.timed;
     else if (im->has_times != call.timed)
-        return import_bad_line(im, im->has_times
-                                       ? "expected start and end times, as in the previous lines"
-                                       : "expected no times, as in the previous lines");
+        return import_bad(im, IMPORT_LINE,
+                          im->has_times ? "expected start and end times, as in the previous lines"
+                                        : "expected no times, as in the previous lines");
     // Lines are sorted by start time.
     call.event.stamp = call.start_ns;
     return import_put(im, (uint32_t)call.pid, call.tid, &call.event);

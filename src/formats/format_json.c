@@ -721,13 +721,13 @@ static int read_line(struct import *im, struct text_line *line)
         read_object(&s, &f, j->text);
     }
     if (*s.unknown)
-        return import_bad_line(im, "event kind %s is not known: written by a newer heaptape?",
-                               s.unknown);
+        return import_bad(im, IMPORT_LINE,
+                          "event kind %s is not known: written by a newer heaptape?", s.unknown);
     if (!s.bad)
         s.bad = missing(&f);
     if (s.bad)
-        return import_bad_line(im, "expected %s at character %zu", s.bad,
-                               (size_t)(s.at - line->at) + 1);
+        return import_bad(im, IMPORT_LINE, "expected %s at character %zu", s.bad,
+                          (size_t)(s.at - line->at) + 1);
     return put_fields(im, j, &f);
 }
 

@@ -319,12 +319,17 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
     return im->words >= BATCH_WORDS ? end_batch(im) : 0;
 }
 
-static int report_bad(struct import *im, const char *where, const char *fmt, va_list args)
+int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
 {
     char what[400], line[sizeof(struct err) + 16];
-    vsnprintf(what, sizeof what, fmt, args);
+    bool in_line = offset == IMPORT_LINE;
     struct err text = {0};
-    err_set(&text, 0, "%s: %s %s", im->source.in->name, what, where);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    err_set(&text, 0, "%s: %s %s %llu", im->source.in->name, what, in_line ? "in line" : "at byte",
+            (unsigned long long)(in_line ? im->source.line : offset));
     im->skipped++;
     if (!im->keep_going)
         return err_set(im->e, -EBADMSG, "%s", text.text);
@@ -334,28 +339,6 @@ static int report_bad(struct import *im, const char *where, const char *fmt, va_
         im->note(line);
     }
     return 0;
-}
-
-int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
-{
-    char where[64];
-    va_list args;
-    snprintf(where, sizeof where, "at byte %llu", (unsigned long long)offset);
-    va_start(args, fmt);
-    int rc = report_bad(im, where, fmt, args);
-    va_end(args);
-    return rc;
-}
-
-int import_bad_line(struct import *im, const char *fmt, ...)
-{
-    char where[64];
-    va_list args;
-    snprintf(where, sizeof where, "in line %llu", (unsigned long long)im->source.line);
-    va_start(args, fmt);
-    int rc = report_bad(im, where, fmt, args);
-    va_end(args);
-    return rc;
 }
 
 int import_cut_off(struct import *im, uint64_t offset, const char *what)
@@ -368,13 +351,14 @@ int import_line(struct import *im, const char **line, size_t *n)
     for (;;) {
         int rc = import_source_line(&im->source, line, n, im->e);
         if (rc == -EMSGSIZE)
-            rc = import_bad_line(im, "expected a line of up to %d bytes", IMPORT_SOURCE_MAX_BYTES);
+            rc = import_bad(im, IMPORT_LINE, "expected a line of up to %d bytes",
+                            IMPORT_SOURCE_MAX_BYTES);
         else if (rc <= 0)
             return rc;
         else if (!memchr(*line, 0, *n))
             return 1;
         else
-            rc = import_bad_line(im, "expected text, found a NUL byte");
+            rc = import_bad(im, IMPORT_LINE, "expected text, found a NUL byte");
         if (rc < 0)
             return rc;
     }

@@ -110,13 +110,13 @@ int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t t
 // Without the limit, a small compressed file could define any number of objects.
 int import_keep(struct import *im, uint64_t bytes);
 
+// In place of an offset: the last line returned by import_source_line.
+#define IMPORT_LINE UINT64_MAX
+
 // Reports invalid input at this offset. Called by importers. With keep_going, counts the error and
 // returns 0. Otherwise, sets the message and returns -EBADMSG.
 int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-
-// Like import_bad, but for the last line returned by import_source_line.
-int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Reports that the input ends inside a record that begins at `offset`. Returns the same values as
 // import_bad.

@@ -101,7 +101,7 @@ int text_next(struct import *im, struct text_line *line)
     if (im->format->import.keeps_blanks)
         return 1;
     if (__builtin_expect(*line->end != '\n', 0)) {
-        rc = import_bad_line(im, "expected a newline at its end: the file is cut off");
+        rc = import_bad(im, IMPORT_LINE, "expected a newline at its end: the file is cut off");
         return rc < 0 ? rc : 0;
     }
     while (line->end > line->at &&
@@ -117,7 +117,7 @@ int text_bad(struct import *im, const struct text_line *line, const char *expect
 {
     char quoted[40];
     quote(quoted, line->at, line->end);
-    return import_bad_line(im, "expected %s, not %s", expected, quoted);
+    return import_bad(im, IMPORT_LINE, "expected %s, not %s", expected, quoted);
 }
 
 static const char *parse_value(const char **at, enum text_value value, const struct text_syntax *s,
