@@ -67,19 +67,18 @@ static void follow_span(struct by_site_span *s, const struct workload_op *op, ui
         s->over |= slice_point_reached(&s->to, op, events);
 }
 
-// Returns the number of the allocation's part plus 1, or 0 when out of memory.
-static uint32_t part_of(struct by_site *b, uint32_t site, uint32_t thread, unsigned class)
+// Returns the allocation's part, or NULL when out of memory.
+static struct by_site_part *part_of(struct by_site *b, uint32_t site, uint32_t thread,
+                                    unsigned class)
 {
-    uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1),
-             number = map_get(&b->part_of, key);
-    if (number)
-        return (uint32_t)number;
-    if (HT_GROW(&b->parts, &b->parts_capacity, b->n_parts + 1) < 0 ||
-        map_put(&b->part_of, key, b->n_parts + 1) < 0)
-        return 0;
-    b->parts[b->n_parts] =
-        (struct by_site_part){.site = site, .thread = thread, .size_class = class};
-    return (uint32_t)++b->n_parts;
+    uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1);
+    struct by_site_part *p = MAP_ITEM(&b->part_of, key, &b->parts, &b->n_parts, &b->parts_capacity);
+    if (!p)
+        return NULL;
+    p->site = site;
+    p->thread = thread;
+    p->size_class = class;
+    return p;
 }
 
 static void note_part_peak(const struct by_site *b, struct by_site_part *p)
@@ -117,11 +116,10 @@ static int add_part(struct by_site *b, uint32_t slot, const struct live_blocks_e
 {
     if (HT_EXTEND(&b->parts_of, &b->n_parts_of, &b->parts_of_capacity, slot + 1ull) < 0)
         return -ENOMEM;
-    uint32_t part = part_of(b, block->site, block->thread, usage_size_class(block->size));
-    if (!part)
+    struct by_site_part *p = part_of(b, block->site, block->thread, usage_size_class(block->size));
+    if (!p)
         return -ENOMEM;
-    b->parts_of[slot] = part;
-    struct by_site_part *p = &b->parts[part - 1];
+    b->parts_of[slot] = (uint32_t)(p - b->parts) + 1;
     note_part_peak(b, p);
     usage_count_block(&p->live, block->size);
     if (!before)

@@ -55,19 +55,17 @@ static int reserve_threads(struct usage *u, uint32_t thread)
 
 static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t bytes)
 {
-    uint64_t key = (uint64_t)from << 32 | to, number = map_get(&u->pair_of, key);
-    if (!number && u->n_pairs == USAGE_MAX_PAIRS) {
+    uint64_t key = (uint64_t)from << 32 | to;
+    if (u->n_pairs == USAGE_MAX_PAIRS && !map_get(&u->pair_of, key)) {
         usage_count_block(&u->other_pairs, bytes);
         return 0;
     }
-    if (!number) {
-        number = u->n_pairs + 1;
-        if (HT_GROW(&u->pairs, &u->pairs_capacity, number) < 0 ||
-            map_put(&u->pair_of, key, number) < 0)
-            return -ENOMEM;
-        u->pairs[u->n_pairs++] = (struct usage_pair){.from = from, .to = to};
-    }
-    usage_count_block(&u->pairs[number - 1].count, bytes);
+    struct usage_pair *p = MAP_ITEM(&u->pair_of, key, &u->pairs, &u->n_pairs, &u->pairs_capacity);
+    if (!p)
+        return -ENOMEM;
+    p->from = from;
+    p->to = to;
+    usage_count_block(&p->count, bytes);
     return 0;
 }
 

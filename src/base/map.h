@@ -3,6 +3,8 @@
 #ifndef HEAPTAPE_BASE_MAP_H
 #define HEAPTAPE_BASE_MAP_H
 
+#include "base/buf.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,5 +31,17 @@ void map_prefetch(const struct map *m, uint64_t key);
 int map_put(struct map *m, uint64_t key, uint64_t value);
 
 void map_remove(struct map *m, uint64_t key);
+
+// Evaluates to the address of the item with this key in a dynamic array (base/buf.h), or to NULL
+// when out of memory. If the key is new, appends a zeroed item. `numbers` maps each key to the
+// index of its item plus 1.
+#define MAP_ITEM(numbers, key, items, n, capacity)                                                 \
+    ({                                                                                             \
+        uint64_t map_key = (key), map_number = map_get(numbers, map_key);                          \
+        if (!map_number && HT_EXTEND(items, n, capacity, *(n) + 1) == 0 &&                         \
+            map_put(numbers, map_key, *(n)) == 0)                                                  \
+            map_number = *(n);                                                                     \
+        map_number ? *(items) + map_number - 1 : NULL;                                             \
+    })
 
 #endif

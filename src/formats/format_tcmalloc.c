@@ -88,14 +88,11 @@ static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
 
 static int get_thread(struct tcmalloc_import *t, uint64_t id)
 {
-    uint64_t at = map_get(&t->by_id, id);
-    t->thread = at - 1;
-    if (at)
-        return 0;
-    if (HT_GROW(&t->threads, &t->capacity, t->n + 1) < 0 || map_put(&t->by_id, id, t->n + 1) < 0)
+    struct tcmalloc_thread *s = MAP_ITEM(&t->by_id, id, &t->threads, &t->n, &t->capacity);
+    if (!s)
         return import_no_memory(t->im);
-    t->thread = t->n++;
-    t->threads[t->thread] = (struct tcmalloc_thread){.id = id};
+    s->id = id;
+    t->thread = (size_t)(s - t->threads);
     return 0;
 }
 

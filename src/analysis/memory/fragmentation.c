@@ -52,15 +52,13 @@ static int group_of(struct finding *f, enum fragmentation_by grouping, uint64_t 
                     uint32_t *number)
 {
     struct fragmentation_groups *g = &f->out->by[grouping];
-    uint64_t known = map_get(&f->index[grouping], key);
-    if (!known) {
-        if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 ||
-            map_put(&f->index[grouping], key, g->n + 1) < 0)
-            return -ENOMEM;
-        g->groups[g->n++] = (struct fragmentation_group){.key = key, .latest_page = UINT64_MAX};
-        known = g->n;
-    }
-    *number = (uint32_t)(known - 1);
+    struct fragmentation_group *found =
+        MAP_ITEM(&f->index[grouping], key, &g->groups, &g->n, &g->capacity);
+    if (!found)
+        return -ENOMEM;
+    if (!found->blocks)
+        *found = (struct fragmentation_group){.key = key, .latest_page = UINT64_MAX};
+    *number = (uint32_t)(found - g->groups);
     return 0;
 }
 

@@ -30,14 +30,11 @@ static struct rss_granule *make_granule(struct rss_heap *heap, uint64_t page)
     uint64_t first = page - page % RSS_GRANULE_PAGES;
     if (heap->n_granules && heap->granules[heap->last_granule].first_page == first)
         return &heap->granules[heap->last_granule];
-    struct rss_granule *g = granule_of(heap, page);
-    if (!g) {
-        if (HT_GROW(&heap->granules, &heap->granules_capacity, heap->n_granules + 1) < 0 ||
-            map_put(&heap->by_page, page / RSS_GRANULE_PAGES, heap->n_granules + 1) < 0)
-            return NULL;
-        g = &heap->granules[heap->n_granules++];
-        *g = (struct rss_granule){.first_page = first};
-    }
+    struct rss_granule *g = MAP_ITEM(&heap->by_page, page / RSS_GRANULE_PAGES, &heap->granules,
+                                     &heap->n_granules, &heap->granules_capacity);
+    if (!g)
+        return NULL;
+    g->first_page = first;
     heap->last_granule = (size_t)(g - heap->granules);
     return g;
 }

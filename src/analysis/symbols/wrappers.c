@@ -190,14 +190,10 @@ static bool names_allocation(const struct symbol *s)
 
 static struct wrapping *candidate_of(struct wrapper_search *f, uint64_t key, const struct symbol *s)
 {
-    uint64_t i = map_get(&f->by_key, key);
-    if (i)
-        return &f->candidates[i - 1];
-    if (HT_GROW(&f->candidates, &f->capacity, f->n + 1) < 0 ||
-        map_put(&f->by_key, key, f->n + 1) < 0)
-        return NULL;
-    f->candidates[f->n] = (struct wrapping){.key = key, .function = *s};
-    return &f->candidates[f->n++];
+    struct wrapping *c = MAP_ITEM(&f->by_key, key, &f->candidates, &f->n, &f->capacity);
+    if (c && !c->key)
+        *c = (struct wrapping){.key = key, .function = *s};
+    return c;
 }
 
 static void add_place(struct wrapping *c, uint64_t call)

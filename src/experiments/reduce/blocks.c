@@ -111,16 +111,11 @@ size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension 
         return b->n;
     }
     for (size_t i = 0; i < b->n; i++) {
-        uint64_t key = key_of(&b->items[i], d), number = map_get(&numbers, key);
-        if (!number) {
-            number = n + 1;
-            if (map_put(&numbers, key, number) < 0 || HT_GROW(&groups, &capacity, n + 1) < 0)
-                goto failed;
-            groups[n] = (struct group){0, (uint32_t)n};
-            n++;
-        }
-        group_of[i] = (uint32_t)(number - 1);
-        groups[number - 1].ops += b->items[i].ops;
+        struct group *g = MAP_ITEM(&numbers, key_of(&b->items[i], d), &groups, &n, &capacity);
+        if (!g)
+            goto failed;
+        g->number = group_of[i] = (uint32_t)(g - groups);
+        g->ops += b->items[i].ops;
     }
     ranks = calloc(n + 1, sizeof *ranks);
     if (!ranks)
