@@ -1,16 +1,21 @@
 #include "analysis/memory/rss.h"
 
+// Writes null if the value is unknown.
+static void put_known(struct json *j, const char *key, uint64_t n, bool known)
+{
+    json_key(j, key);
+    if (known)
+        json_u64(j, n);
+    else
+        json_null(j);
+}
+
 static void put_parts(struct json *j, const uint64_t bytes[RSS_PARTS], bool maps)
 {
     static const char *const keys[] = {"live_bytes", "rounding_bytes", "partly_free_bytes",
                                        "wholly_free_bytes", "allocator_bytes"};
-    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
-        json_key(j, keys[i]);
-        if (i == RSS_WHOLLY_FREE && !maps)
-            json_null(j);
-        else
-            json_u64(j, bytes[i]);
-    }
+    for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
+        put_known(j, keys[i], bytes[i], maps || i != RSS_WHOLLY_FREE);
 }
 
 static void put_pages(struct json *j, const struct rss_counts *c)
@@ -62,16 +67,6 @@ static void put_arenas(struct json *j, const struct rss *r)
         json_end_object(j);
     }
     json_end_array(j);
-}
-
-// Writes null if the value is unknown.
-static void put_known(struct json *j, const char *key, uint64_t n, bool known)
-{
-    json_key(j, key);
-    if (known)
-        json_u64(j, n);
-    else
-        json_null(j);
 }
 
 static void put_sampled(struct json *j, const struct trace_pages *p, bool maps)
