@@ -192,8 +192,8 @@ static struct merged_source *choose_source(struct merged *m)
     return best;
 }
 
-// Replaces a number of the input by its merged number. A new number becomes *count, which is
-// incremented. Returns 0, -ENOMEM, or -EOVERFLOW if *count has reached its limit.
+// Replaces a number of the input by its merged number. If the number is new, assigns *count and
+// increments *count. Returns 0, -ENOMEM, or -EOVERFLOW if *count has reached its limit.
 static int renumber(struct merged_numbers *n, uint32_t *number, uint32_t *count)
 {
     size_t had = n->n;

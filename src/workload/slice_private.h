@@ -23,7 +23,7 @@ struct slice_thread {
     bool in_part;               // the thread has ops in the part
     struct slice_shift *shifts; // the first shift starts at the thread's first op in the part
     size_t n_shifts, shifts_capacity;
-    // The highest op on which this thread depends, for each other thread of the part. Only used if
+    // For each other thread of the part, the highest op on which this thread depends. Used only if
     // ops are dropped.
     struct workload_dependency *waited;
     size_t n_waited, waited_capacity;

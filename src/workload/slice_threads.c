@@ -54,8 +54,8 @@ static int number_from(struct slice_thread *t, uint64_t from)
     return shift_add(t, from, by);
 }
 
-// Finds the number in the part of op `op` of the source. If that op was dropped, finds the number
-// of the last op before it that is in the part. Returns false if there is no such op.
+// Finds the number that op `op` of the source has in the part. If the op was dropped, finds the
+// number of the last earlier op in the part. Returns false if there is no such op.
 static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *number)
 {
     size_t below = HT_SEARCH(i, t->n_shifts, t->shifts[i].from > op);

@@ -14,7 +14,8 @@
 
 enum { WORKLOAD_VERSION = 1 };
 
-// Index, from 0, of the op in that thread that must finish before the dependent op starts.
+// A dependency: op number `op` of `thread` must finish before the dependent op starts. The ops of a
+// thread are numbered from 0.
 struct workload_dependency {
     uint32_t thread;
     uint64_t op;

@@ -29,7 +29,7 @@ extern _Thread_local char debug_files_refused[];
 int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base,
                      const char *file, const char *link, GElf_Word crc, char **found);
 
-// Returns false if libdw might find a file by this build ID and suffix that would be refused.
+// Returns false if libdw could find a refused file by this build ID and suffix.
 bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending);
 
 // Returns false if the other half of a split unit is in a refused file.

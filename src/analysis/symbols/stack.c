@@ -202,8 +202,8 @@ static bool is_start(const struct symbol *s)
     return strcmp(s->function, "_start") == 0 || strncmp(s->function, libc, sizeof libc - 1) == 0;
 }
 
-// Returns the number of functions up to the outermost call of one of the first `period` functions,
-// of which `least` functions are known to be part of the recursion.
+// Returns the number of functions up to the outermost call of one of the first `period` functions.
+// At least the first `least` functions belong to the recursion.
 static size_t find_outermost(const struct symbol *functions, size_t n, size_t period, size_t least)
 {
     for (size_t i = least; i < n; i++) {

@@ -133,9 +133,9 @@ enum { ADVISE_HEADLINE_BYTES = 128 };
 char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
                       char text[ADVISE_HEADLINE_BYTES]);
 
-// Returns the share of memory that a setting returns to the kernel. The share refers to the bytes
-// outside live blocks that are resident at the end with the current setting. Returns NAN if there
-// are no such bytes.
+// Returns the share of unused memory that a setting returns to the kernel. Unused memory is memory
+// outside live blocks that is resident at the end with the current setting. Returns NAN if there is
+// no unused memory.
 double advise_returned_share(const struct advise *a, const struct advise_row *r);
 
 // Sorts the rows that were tried by `figure`, lowest first. The current setting is always the first

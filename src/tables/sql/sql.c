@@ -64,7 +64,7 @@ static bool is_denied_function(const char *name)
     return false;
 }
 
-// Permits only reading the tables. Records the stored columns that the query reads.
+// Permits a query only to read the tables. Records the stored columns that the query reads.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c,
                      const char *d)
 {
