@@ -220,7 +220,7 @@ static int open_unnamed(struct err *e)
     return fd;
 }
 
-static int copy_all(struct input *in, struct output *to, struct err *e)
+int input_copy(struct input *in, struct output *to, struct err *e)
 {
     enum { STEP = 1 << 18 };
     uint8_t *step = malloc(STEP);
@@ -243,7 +243,7 @@ int input_make_seekable(struct input *in, struct err *e)
     int rc = output_open_unnamed(&copy, e);
     if (rc < 0)
         return rc;
-    rc = copy_all(in, &copy, e);
+    rc = input_copy(in, &copy, e);
     if (rc < 0) {
         output_close(&copy, false, NULL);
         return rc;

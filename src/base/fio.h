@@ -116,6 +116,9 @@ extern _Thread_local volatile sig_atomic_t output_cancelled;
 // writes that wrote at least one byte.
 extern _Thread_local volatile sig_atomic_t output_writing, output_writes;
 
+// Copies the rest of the input. Returns 0, or a negative errno.
+int input_copy(struct input *in, struct output *to, struct err *e);
+
 // Writes all n bytes. On error, the bytes already written stay in the file. Returns 0, or a
 // negative errno.
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e);

@@ -261,11 +261,6 @@ int reduce_search(struct reduce *r, struct err *e)
 
 int reduce_write(struct reduce *r, struct output *out, struct err *e)
 {
-    enum { PIECE = 1 << 16 };
-    static uint8_t bytes[PIECE];
-    ssize_t n;
     int rc = input_seek(&r->part, 0, e);
-    while (rc == 0 && (n = input_read(&r->part, bytes, PIECE, e)) != 0)
-        rc = n < 0 ? (int)n : output_write(out, bytes, (size_t)n, e);
-    return rc;
+    return rc < 0 ? rc : input_copy(&r->part, out, e);
 }
