@@ -16,65 +16,27 @@ void summary_release(struct summary_counter *s)
     summary_init(s);
 }
 
-static inline uint64_t live_size(uint64_t size)
-{
-    return size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK;
-}
-
-// Copy of the state that changes with nearly every op, so that it stays in registers.
-struct summary_live {
-    uint64_t bytes, blocks, peak_bytes, requested, cross;
-};
-
-static inline struct summary_live live_begin(const struct summary_counter *s)
-{
-    return (struct summary_live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes,
-                                 s->summary.requested_bytes, s->summary.remote_frees};
-}
-
-static inline void live_end(struct summary_counter *s, const struct summary_live *l)
-{
-    s->live_bytes = l->bytes;
-    s->live_blocks = l->blocks;
-    s->summary.peak_live_bytes = l->peak_bytes;
-    s->summary.requested_bytes = l->requested;
-    s->summary.remote_frees = l->cross;
-}
-
 static __attribute__((noinline)) int add_slot(struct summary_counter *s, uint32_t slot)
 {
     s->summary.slots = slot + 1ull;
     return HT_PAGES_GROW(&s->slots, &s->capacity, (slot + 1ull) << s->two_words);
 }
 
-static inline int count_allocation(struct summary_counter *s, struct summary_live *l,
-                                   uint32_t thread, uint32_t slot, uint64_t size)
+static inline int count_allocation(struct summary_counter *s, uint32_t thread, uint32_t slot,
+                                   uint64_t size)
 {
-    uint64_t live = live_size(size);
     if (__builtin_expect(slot >= s->summary.slots, 0) && add_slot(s, slot) < 0)
         return -ENOMEM;
-    uint64_t *at = summary_slot(s, slot);
-    s->contradicted |= *at >> 63;
-    *at = ((uint64_t)thread << SUMMARY_SIZE_BITS | live) | SUMMARY_HOLDS;
-    l->bytes += live;
-    l->blocks++;
-    l->peak_bytes = l->bytes > l->peak_bytes ? l->bytes : l->peak_bytes;
+    summary_allocate(s, thread, slot, size);
     return 0;
 }
 
-static inline void count_free(struct summary_counter *s, struct summary_live *l, uint32_t thread,
-                              uint32_t slot)
+static inline void count_free(struct summary_counter *s, uint32_t thread, uint32_t slot)
 {
-    uint64_t block = summary_known(s, slot) ? *summary_slot(s, slot) : 0;
-    if (__builtin_expect(!(block & SUMMARY_HOLDS), 0)) {
+    if (__builtin_expect(summary_known(s, slot), 1))
+        summary_free(s, thread, slot);
+    else
         s->contradicted = true;
-        return;
-    }
-    l->bytes -= block & SUMMARY_SIZE_MASK;
-    l->blocks--;
-    l->cross += (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS !=
-                (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
-    *summary_slot(s, slot) = 0;
 }
 
 static void count_preexisting(struct summary_counter *s, const struct workload_op *op,
@@ -86,8 +48,7 @@ static void count_preexisting(struct summary_counter *s, const struct workload_o
     summary_request(&s->summary.preexisting_bytes, seen ? size : 0);
 }
 
-static inline int use_slot(struct summary_counter *s, struct summary_live *l, uint32_t thread,
-                           const struct workload_op *op)
+static inline int use_slot(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
 {
     uint64_t size;
     if (op->slot == WORKLOAD_NO_SLOT)
@@ -103,58 +64,49 @@ static inline int use_slot(struct summary_counter *s, struct summary_live *l, ui
         if (__builtin_expect(op->kind == HT_PREEXISTING, 0))
             count_preexisting(s, op, size);
         else
-            summary_request(&l->requested, size);
-        return count_allocation(s, l, thread, op->slot, size);
+            summary_request(&s->summary.requested_bytes, size);
+        return count_allocation(s, thread, op->slot, size);
     case HT_CLASS_FREE:
-        count_free(s, l, thread, op->slot);
+        count_free(s, thread, op->slot);
         return 0;
     case HT_CLASS_RESIZE:
         if (!(op->flags & WORKLOAD_FROM_NULL))
-            count_free(s, l, thread, op->slot);
+            count_free(s, thread, op->slot);
         if (op->flags & WORKLOAD_FREED)
             return 0;
         size = event_requested(op->kind, op->size, op->count);
-        summary_request(&l->requested, size);
-        return count_allocation(s, l, thread, op->slot, size);
+        summary_request(&s->summary.requested_bytes, size);
+        return count_allocation(s, thread, op->slot, size);
     }
     return 0;
 }
 
-static inline int count_op(struct summary_counter *s, struct summary_live *l, uint32_t thread,
-                           const struct workload_op *op)
+static inline int count_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
 {
     struct workload_summary *sum = &s->summary;
-    if (__builtin_expect(op->stamp < s->first_stamp, 0))
-        s->first_stamp = op->stamp;
-    sum->last_stamp = op->stamp > sum->last_stamp ? op->stamp : sum->last_stamp;
+    summary_see(s, op);
     if (__builtin_expect(thread >= sum->threads, 0))
         sum->threads = thread + 1ull;
     sum->dependencies += op->n_dependencies;
-    sum->by_kind[op->kind]++;
-    return use_slot(s, l, thread, op);
+    return use_slot(s, thread, op);
 }
 
 int summary_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
 {
-    struct summary_live l = live_begin(s);
-    int rc = count_op(s, &l, thread, op);
-    live_end(s, &l);
-    return rc;
+    return count_op(s, thread, op);
 }
 
 int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n,
                 size_t readable)
 {
     enum { AHEAD = 8 };
-    struct summary_live l = live_begin(s);
     int rc = 0;
     size_t i = 0;
     for (; i < n && rc == 0 && !s->contradicted; i++) {
-        if (i + AHEAD < readable && summary_known(s, ops[i + AHEAD].slot))
-            __builtin_prefetch(summary_slot(s, ops[i + AHEAD].slot), 1);
-        rc = count_op(s, &l, thread, &ops[i]);
+        if (i + AHEAD < readable)
+            summary_prefetch(s, ops[i + AHEAD].slot);
+        rc = count_op(s, thread, &ops[i]);
     }
-    live_end(s, &l);
     return rc < 0 ? rc : (int)i;
 }
 
@@ -175,15 +127,11 @@ struct workload_summary summary_result(const struct summary_counter *s)
 
 int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (summary_known(s, ops[i].op.slot))
-            __builtin_prefetch(summary_slot(s, ops[i].op.slot), 1);
-    }
-    struct summary_live l = live_begin(s);
+    for (size_t i = 0; i < n; i++)
+        summary_prefetch(s, ops[i].op.slot);
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = count_op(s, &l, ops[i].thread, &ops[i].op);
-    live_end(s, &l);
+        rc = count_op(s, ops[i].thread, &ops[i].op);
     return rc;
 }
 
