@@ -155,39 +155,17 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
     return 0;
 }
 
-// Copy of the state that changes with nearly every op of a run, so that it stays in registers.
+// Slots of a run.
 struct decode_run {
-    struct planes allocated, used, size, allocated_time, time;
     uint32_t *history, *freed; // slots used and slots freed
     uint32_t n_history, n_freed;
     uint32_t last_taken, last_used; // last slots that were encoded by number
 };
 
-static inline struct decode_run load_run(const struct decode *d)
-{
-    const struct planes *c = d->columns;
-    return (struct decode_run){.allocated = c[FORMAT_COLUMN_ALLOCATED],
-                               .used = c[FORMAT_COLUMN_USED],
-                               .size = c[FORMAT_COLUMN_SIZE],
-                               .allocated_time = c[FORMAT_COLUMN_ALLOCATED_TIME],
-                               .time = c[FORMAT_COLUMN_TIME],
-                               .history = d->history,
-                               .freed = d->freed};
-}
-
-static inline void store_run(struct decode *d, const struct decode_run *r)
-{
-    d->columns[FORMAT_COLUMN_ALLOCATED] = r->allocated;
-    d->columns[FORMAT_COLUMN_USED] = r->used;
-    d->columns[FORMAT_COLUMN_SIZE] = r->size;
-    d->columns[FORMAT_COLUMN_ALLOCATED_TIME] = r->allocated_time;
-    d->columns[FORMAT_COLUMN_TIME] = r->time;
-}
-
-static inline bool get_allocated(const struct decode *d, struct decode_run *r, uint32_t *slot)
+static inline bool get_allocated(struct decode *d, struct decode_run *r, uint32_t *slot)
 {
     uint64_t code;
-    if (!planes_get(&r->allocated, &code))
+    if (!planes_get(&d->columns[FORMAT_COLUMN_ALLOCATED], &code))
         return false;
     if (code == 0) {
         if (!r->n_freed)
@@ -203,11 +181,10 @@ static inline bool get_allocated(const struct decode *d, struct decode_run *r, u
     return true;
 }
 
-static inline bool get_used(const struct decode *d, struct decode_run *r, unsigned use,
-                            uint32_t *slot)
+static inline bool get_used(struct decode *d, struct decode_run *r, unsigned use, uint32_t *slot)
 {
     uint64_t code;
-    if (!planes_get(&r->used, &code))
+    if (!planes_get(&d->columns[FORMAT_COLUMN_USED], &code))
         return false;
     if (code < d->age_codes) {
         if (code >= r->n_history)
@@ -228,8 +205,7 @@ static inline bool get_used(const struct decode *d, struct decode_run *r, unsign
     return true;
 }
 
-static inline bool get_slot(const struct decode *d, struct decode_run *r, unsigned use,
-                            uint32_t *slot)
+static inline bool get_slot(struct decode *d, struct decode_run *r, unsigned use, uint32_t *slot)
 {
     return use == FORMAT_SLOT_ALLOCATED ? get_allocated(d, r, slot) : get_used(d, r, use, slot);
 }
@@ -295,7 +271,7 @@ static inline const char *decode_op(struct decode *d, struct decode_run *r,
         .slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
     if (s->use != FORMAT_SLOT_NONE && !get_slot(d, r, s->use, &op->slot))
         return "invalid slot";
-    if (s->fields & HT_F_SIZE && !planes_get(&r->size, &op->size))
+    if (s->fields & HT_F_SIZE && !planes_get(&d->columns[FORMAT_COLUMN_SIZE], &op->size))
         return "missing sizes";
     if (s->fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT) &&
         !get_more(d, s->fields, op))
@@ -313,7 +289,7 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
 {
     struct workload_run *run = &d->runs[i];
     struct workload_op *op = d->ops + (run->ops - d->ops);
-    struct decode_run r = load_run(d);
+    struct decode_run r = {.history = d->history, .freed = d->freed};
     d->blocks_before++;
     for (size_t k = 0; k < run->n_ops; k++, op++) {
         unsigned shape = *d->shape_column++;
@@ -324,14 +300,14 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
         if (what)
             return what;
         uint64_t delta = 0;
-        bool is_there = !d->has_stamps ||
-                        (s->use == FORMAT_SLOT_ALLOCATED ? planes_get(&r.allocated_time, &delta)
-                                                         : planes_get(&r.time, &delta));
+        bool is_there =
+            !d->has_stamps || (s->use == FORMAT_SLOT_ALLOCATED
+                                   ? planes_get(&d->columns[FORMAT_COLUMN_ALLOCATED_TIME], &delta)
+                                   : planes_get(&d->columns[FORMAT_COLUMN_TIME], &delta));
         if (!is_there || delta > UINT64_MAX - stamp)
             return "invalid timestamps";
         op->stamp = stamp += delta;
     }
-    store_run(d, &r);
     return NULL;
 }
 
