@@ -219,9 +219,9 @@ static int dump_text(struct buf *out, const struct dump_line *l)
 }
 
 // Appends a JSON object and a newline.
-static int dump_json(struct buf *out, struct format_json_heads *heads, const struct dump_line *l)
+static int dump_json(struct buf *out, const struct dump_line *l)
 {
-    return format_json_put(out, heads, &l->call,
+    return format_json_put(out, &l->call,
                            (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
 }
 
@@ -230,7 +230,6 @@ struct dump {
     const struct trace_session *session;
     bool kinds[HT_KIND_LIMIT];
     bool json;
-    struct format_json_heads heads;
     struct buf out; // not written yet
 };
 
@@ -247,7 +246,7 @@ static int flush_lines(void *context)
 
 static int put_line(struct dump *d, const struct dump_line *l)
 {
-    if ((d->json ? dump_json(&d->out, &d->heads, l) : dump_text(&d->out, l)) < 0)
+    if ((d->json ? dump_json(&d->out, l) : dump_text(&d->out, l)) < 0)
         die(EXIT_FAILED, "out of memory");
     return d->out.size < BUFFER_BYTES ? 0 : flush_lines(d);
 }

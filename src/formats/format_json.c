@@ -145,29 +145,13 @@ static char *put_depends_on(char *to, const struct export_call *c)
     return to;
 }
 
-static char *put_head(char *to, struct format_json_heads *h, const struct export_call *c)
+static char *put_head(char *to, const struct export_call *c)
 {
-    enum { HEADS = sizeof h->heads / sizeof *h->heads };
-    unsigned i = (c->ev.kind * 5u + (unsigned)c->tid) % HEADS;
-    if (h->heads[i].n && h->heads[i].kind == c->ev.kind && h->heads[i].tid == c->tid &&
-        h->heads[i].pid == c->pid) {
-        memcpy(to, h->heads[i].text, sizeof h->heads[i].text);
-        return to + h->heads[i].n;
-    }
-    const char *name = event_infos[c->ev.kind].name, *from = to;
+    const char *name = event_infos[c->ev.kind].name;
     to = TEXT_PUT(to, "{\"kind\":\"");
     to = text_put(to, name, strlen(name));
     to = put_number(to, "\",\"pid\":", c->pid);
-    to = put_number(to, ",\"tid\":", c->tid);
-    h->heads[i].n = 0;
-    if ((size_t)(to - from) > sizeof h->heads[i].text)
-        return to;
-    h->heads[i].kind = c->ev.kind;
-    h->heads[i].pid = c->pid;
-    h->heads[i].tid = c->tid;
-    h->heads[i].n = (unsigned)(to - from);
-    memcpy(h->heads[i].text, from, h->heads[i].n);
-    return to;
+    return put_number(to, ",\"tid\":", c->tid);
 }
 
 // Upper bound on the length of an object.
@@ -178,12 +162,11 @@ static size_t most_bytes(const struct export_call *c)
 }
 
 // Returns the end of the object, or NULL when out of memory.
-static char *put_object(char *to, struct format_json_heads *heads, const struct export_call *c,
-                        unsigned calls)
+static char *put_object(char *to, const struct export_call *c, unsigned calls)
 {
     const struct event *ev = &c->ev;
     bool slots = (calls & FORMAT_JSON_SLOTS) && event_infos[ev->kind].class != HT_CLASS_META;
-    to = put_head(to, heads, c);
+    to = put_head(to, c);
     if (calls & FORMAT_JSON_TIMES)
         to = put_number(to, ",\"time_ns\":", ev->stamp);
     to = put_numbers(to, ev);
@@ -204,39 +187,32 @@ static char *put_object(char *to, struct format_json_heads *heads, const struct 
     return to ? TEXT_PUT(to, "}\n") : NULL;
 }
 
-int format_json_put(struct buf *b, struct format_json_heads *heads, const struct export_call *c,
-                    unsigned calls)
+int format_json_put(struct buf *b, const struct export_call *c, unsigned calls)
 {
     if (buf_reserve(b, most_bytes(c)) < 0)
         return -ENOMEM;
-    const char *end = put_object((char *)b->data + b->size, heads, c, calls);
+    const char *end = put_object((char *)b->data + b->size, c, calls);
     if (!end)
         return -ENOMEM;
     b->size = (size_t)((const uint8_t *)end - b->data);
     return 0;
 }
 
-struct json_export {
-    struct buf line;
-    struct format_json_heads heads;
-};
-
 static int json_put(struct export *x, const struct export_call *c)
 {
-    struct json_export *j = x->state;
+    struct buf *line = x->state;
     unsigned calls =
         (x->facts.slots ? FORMAT_JSON_SLOTS : 0) | (x->facts.has_stamps ? FORMAT_JSON_TIMES : 0);
     size_t most = most_bytes(c);
-    j->line.size = 0;
+    line->size = 0;
     if (most <= EXPORT_BUFFER_MAX_PIECE) {
-        const char *end =
-            put_object((char *)export_buffer_reserve(&x->out, most), &j->heads, c, calls);
+        const char *end = put_object((char *)export_buffer_reserve(&x->out, most), c, calls);
         if (end) {
             export_buffer_commit(&x->out, end);
             return 0;
         }
-    } else if (format_json_put(&j->line, &j->heads, c, calls) == 0) {
-        export_buffer_put(&x->out, j->line.data, j->line.size);
+    } else if (format_json_put(line, c, calls) == 0) {
+        export_buffer_put(&x->out, line->data, line->size);
         return 0;
     }
     return export_no_memory(x);
@@ -244,8 +220,7 @@ static int json_put(struct export *x, const struct export_call *c)
 
 static void json_export_release(struct export *x)
 {
-    struct json_export *j = x->state;
-    buf_release(&j->line);
+    buf_release(x->state);
 }
 
 // This scanner is eight times as fast as a general JSON parser.
@@ -755,7 +730,7 @@ const struct format format_json = {
                      FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
                      FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_RESIDENCY,
             .notes = ~0u,
-            .state_bytes = sizeof(struct json_export),
+            .state_bytes = sizeof(struct buf),
             .put = json_put,
             .release = json_export_release,
         },

@@ -9,18 +9,7 @@
 // they are addresses.
 enum format_json_calls { FORMAT_JSON_SLOTS = 1, FORMAT_JSON_TIMES = 2 };
 
-// Cache for the first part of an object, which depends only on kind, process and thread. Initialize
-// with zeros.
-struct format_json_heads {
-    struct {
-        uint64_t pid, tid;
-        unsigned kind, n; // n: size of `text`; 0 if the entry is unused
-        char text[112];
-    } heads[32];
-};
-
 // Appends an object and a newline. `calls` is a set of FORMAT_JSON_*. Returns 0 or -ENOMEM.
-int format_json_put(struct buf *to, struct format_json_heads *heads, const struct export_call *c,
-                    unsigned calls);
+int format_json_put(struct buf *to, const struct export_call *c, unsigned calls);
 
 #endif
