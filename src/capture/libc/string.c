@@ -136,15 +136,3 @@ HIDDEN char *stpcpy(char *restrict to, const char *restrict from)
     size_t n = strlen(from);
     return (char *)memcpy(to, from, n + 1) + n;
 }
-
-HIDDEN char *strcpy(char *restrict to, const char *restrict from)
-{
-    stpcpy(to, from);
-    return to;
-}
-
-HIDDEN char *strcat(char *restrict to, const char *restrict from)
-{
-    stpcpy(to + strlen(to), from);
-    return to;
-}

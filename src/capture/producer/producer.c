@@ -47,9 +47,8 @@ bool producer_is_allocator(const void *address)
 bool producer_wants_maps(void)
 {
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
+    const struct producer_process *p = producer_current();
+    bool off = producer_has_state(p, PRODUCER_OFF);
     producer_leave(was);
     if (off)
         return false;
@@ -156,14 +155,13 @@ static void update_freed(const struct spool_header *h, const struct event *ev, b
 // replaces the process when heaptape detaches.
 static struct producer_process *process_of(struct producer_process *p)
 {
-    return p ? p : atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    return p ? p : producer_current();
 }
 
 static void record_event(const struct event *ev, const void *caller, uint32_t busy)
 {
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
+    struct producer_process *p = producer_current();
+    bool off = producer_has_state(p, PRODUCER_OFF);
     bool none = off || producer_unlikely(producer_tls.thread->forbidden);
     struct producer_thread *t = none ? NULL : producer_thread_ready(p);
     p = process_of(p);
@@ -208,12 +206,11 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
 
 int producer_record_preexisting(const struct spool_block *blocks, size_t n)
 {
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
-    struct producer_thread *t = off ? NULL : producer_thread_ready(p);
+    struct producer_process *p = producer_current();
+    struct producer_thread *t =
+        producer_has_state(p, PRODUCER_OFF) ? NULL : producer_thread_ready(p);
     uint32_t busy = producer_tls.busy;
-    p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    p = producer_current();
     if (!t || busy & PRODUCER_WRITING ||
         atomic_load_explicit(&p->header->control.state, memory_order_acquire) != SPOOL_RECORDING)
         return EAGAIN;
@@ -249,9 +246,8 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
 {
     const struct producer_thread *self = NULL;
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (!p || atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_OFF)
+    struct producer_process *p = producer_current();
+    if (!producer_has_state(p, PRODUCER_OFF))
         self = producer_thread_ready(p);
     p = process_of(p);
     if (self)

@@ -48,15 +48,11 @@ static const char *find_variable(const char *name)
 
 static bool print_failure(const char *what)
 {
-    static const char before[] = "heaptape: cannot record with LD_PRELOAD alone: ",
-                      after[] = "; use 'heaptape record'\n";
     char line[512];
-    size_t n = strlen(what), room = sizeof line - sizeof before - sizeof after;
-    n = n < room ? n : room;
-    memcpy(line, before, sizeof before - 1);
-    memcpy(line + sizeof before - 1, what, n);
-    memcpy(line + sizeof before - 1 + n, after, sizeof after - 1);
-    (void)!syscall(SYS_write, STDERR_FILENO, line, sizeof before - 1 + n + sizeof after - 1);
+    producer_format(line, sizeof line,
+                    "heaptape: cannot record with LD_PRELOAD alone: %s; use 'heaptape record'\n",
+                    what);
+    (void)!syscall(SYS_write, STDERR_FILENO, line, strlen(line));
     return false;
 }
 
@@ -65,12 +61,12 @@ static bool find_heaptape(char path[CALLED], const char *library, const char *in
 {
     // The second path is used in the build directory.
     const char *const places[] = {installed, "../../heaptape"};
-    char link[64] = "/proc/self/fd/", real[CALLED];
+    char link[64], real[CALLED];
     struct stat st;
     int fd = (int)syscall(SYS_openat, AT_FDCWD, library, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    producer_append_number(link + strlen(link), link + sizeof link, (uint64_t)fd);
+    producer_format(link, sizeof link, "/proc/self/fd/%u", (unsigned)fd);
     long n = syscall(SYS_readlinkat, AT_FDCWD, link, real, sizeof real - 64);
     syscall(SYS_close, fd);
     if (n <= 0)
@@ -78,12 +74,10 @@ static bool find_heaptape(char path[CALLED], const char *library, const char *in
     real[n] = 0;
     *strrchr(real, '/') = 0;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (strlen(real) + strlen(places[i]) + 2 > CALLED)
-            continue;
-        strcpy(path, places[i][0] == '/' ? "" : real);
-        strcat(path, places[i][0] == '/' ? "" : "/");
-        strcat(path, places[i]);
-        if (syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 && S_ISREG(st.st_mode))
+        bool is_absolute = places[i][0] == '/';
+        if (producer_format(path, CALLED, "%s%s%s", is_absolute ? "" : real, is_absolute ? "" : "/",
+                            places[i]) &&
+            syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0 && S_ISREG(st.st_mode))
             return true;
     }
     return false;
@@ -120,11 +114,9 @@ static void set_arguments(struct alone_start *s, const char *options)
     // follows it and takes precedence.
     struct spool_stacks ignored = {0};
     const char *stacks = find_variable(SPOOL_ENV_STACKS);
-    if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" &&
-        spool_parse_stacks(stacks, &ignored) == 0) {
-        strcat(strcpy(s->stacks, "--stacks="), stacks);
+    if (stacks && spool_parse_stacks(stacks, &ignored) == 0 &&
+        producer_format(s->stacks, sizeof s->stacks, "--stacks=%s", stacks))
         s->arguments[n++] = s->stacks;
-    }
     if (length >= MAX_OPTIONS)
         length = 0;
     memcpy(s->options, options ? options : "", length);
@@ -234,10 +226,8 @@ static bool start_recorder(struct alone_start *s, struct producer_inherited *in)
         return print_failure("cannot create a pipe");
     s->report = (int)syscall(SYS_fcntl, ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     syscall(SYS_close, ends[1]);
-    char *end = s->attach + sizeof s->attach;
-    char *at = producer_append(s->attach, end, SPOOL_ENV_ATTACH "=");
-    at = producer_append_number(at, end, (uint64_t)syscall(SYS_getpid));
-    producer_append_number(producer_append(at, end, ":"), end, (uint64_t)s->report);
+    producer_format(s->attach, sizeof s->attach, SPOOL_ENV_ATTACH "=%u:%u",
+                    (unsigned)syscall(SYS_getpid), (unsigned)s->report);
     bool started = s->report >= 0 && start_detached(s);
     if (!started)
         print_failure("cannot start a process");
@@ -287,7 +277,7 @@ bool producer_alone_start(struct producer_inherited *in)
 // Does not use putenv(3), whose malloc calls would be recorded as the program's.
 void producer_alone_share(void)
 {
-    static char variable[sizeof SPOOL_ENV_DIR + PRODUCER_MAX_PATH + 1] = SPOOL_ENV_DIR "=";
+    static char variable[sizeof SPOOL_ENV_DIR + PRODUCER_MAX_PATH + 1];
     size_t n = 0;
     if (!has_started || !environ)
         return;
@@ -298,7 +288,7 @@ void producer_alone_share(void)
     if (with == MAP_FAILED)
         return;
     memcpy(with, environ, n * sizeof *with);
-    strcpy(variable + sizeof SPOOL_ENV_DIR, producer_inherited.dir);
+    producer_format(variable, sizeof variable, SPOOL_ENV_DIR "=%s", producer_inherited.dir);
     with[n] = variable;
     environ = with;
 }
@@ -306,8 +296,7 @@ void producer_alone_share(void)
 void producer_alone_finish(void)
 {
     const struct producer_inherited *in = &producer_inherited;
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p = producer_current();
     const struct timespec pause = {.tv_nsec = 1000000};
     // Compare with the real PID, because a vfork child shares its parent's memory.
     if (!p || !p->header || p->pid != in->session.attached ||

@@ -30,7 +30,7 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
     uint32_t n = atomic_fetch_add(&p->header->wakeups, 1) + 1;
     bool wakes = n % SPOOL_CHUNKS_A_WAKE == 0 ||
                  atomic_load_explicit(&p->header->quiet, memory_order_relaxed);
-    if (wakes && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+    if (wakes && !producer_sandbox_chunks(p))
         futex(&producer_inherited.futexes->wakeups, FUTEX_WAKE, 1, NULL);
 }
 
@@ -58,8 +58,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
 // can free some chunks even when all of them are in use.
 static uint32_t chunk_limit(const struct producer_process *p)
 {
-    uint32_t max = p->max_chunks,
-             fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    uint32_t max = p->max_chunks, fetched = producer_sandbox_chunks(p);
     if (fetched)
         return fetched;
     if (p->flags & SPOOL_NO_RECORDER)
@@ -86,8 +85,7 @@ bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chu
 {
     uint32_t bytes =
         (uint32_t)(end - (uintptr_t)chunk + SPOOL_PIECE_BYTES - 1) & -(uint32_t)SPOOL_PIECE_BYTES;
-    return bytes <= chunk->ready_bytes ||
-           atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
+    return bytes <= chunk->ready_bytes || producer_sandbox_chunks(p) ||
            fetch_pages(chunk, chunk->ready_bytes, bytes);
 }
 
@@ -95,7 +93,7 @@ bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chu
 // Chunks are opened in order.
 static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
 {
-    if (index < atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+    if (index < producer_sandbox_chunks(p))
         return true;
     uint32_t open = atomic_load_explicit(&p->open_chunks, memory_order_acquire);
     struct spool_chunk *chunk = producer_map_chunk(&producer_inherited, index);
@@ -132,10 +130,8 @@ unsigned producer_before_sandbox(bool now)
 {
     int saved_errno = errno;
     unsigned changes = 0;
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
-        !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
+    struct producer_process *p = producer_current();
+    if (producer_has_state(p, PRODUCER_RUNNING) && !producer_sandbox_chunks(p)) {
         populate_all(p);
         producer_owners_sandbox();
         changes |= FETCHED;
@@ -150,8 +146,7 @@ unsigned producer_before_sandbox(bool now)
 
 void producer_sandbox_refused(unsigned changes)
 {
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p = producer_current();
     if (p && changes & FETCHED) {
         atomic_store_explicit(&p->sandboxed, 0, memory_order_relaxed);
         atomic_store(&p->header->sandboxed, 0);
@@ -185,7 +180,7 @@ static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64
 {
     struct spool_header *header = p->header;
     uint64_t start = clock_monotonic_ns();
-    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
+    if (producer_sandbox_chunks(p)) {
         while (atomic_load_explicit(&header->free_sequence, memory_order_acquire) == sequence &&
                clock_monotonic_ns() - start < WAIT_MS * 1000000)
             continue;
@@ -206,7 +201,7 @@ static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64
 // Returns true if every chunk of a sandboxed process may belong to a thread that will not fill it.
 static bool threads_own_all(const struct producer_process *p)
 {
-    uint32_t fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    uint32_t fetched = producer_sandbox_chunks(p);
     uint64_t live = atomic_load_explicit(&p->header->threads_live, memory_order_relaxed);
     return fetched && live * SPOOL_CHUNKS_A_THREAD >= fetched;
 }
@@ -238,7 +233,7 @@ struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t 
         // at once.
         uint32_t sequence = atomic_load_explicit(&p->header->free_sequence, memory_order_seq_cst);
         bool scarce = false;
-        if (atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING)
+        if (!producer_has_state(p, PRODUCER_RUNNING))
             return NULL;
         bool refused = atomic_load_explicit(&p->header->refused, memory_order_acquire);
         struct spool_chunk *chunk = refused ? NULL : pop_free(p);

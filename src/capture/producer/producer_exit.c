@@ -73,12 +73,10 @@ static void on_key_round(void *value)
         pthread_setspecific(producer_inherited.end_key, value) == 0)
         return;
     uint64_t mask = producer_signals_block();
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p = producer_current();
     struct producer_thread *t = producer_tls.thread;
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    if (t->live && !t->ending && !t->forbidden &&
-        atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING) {
+    if (t->live && !t->ending && !t->forbidden && producer_has_state(p, PRODUCER_RUNNING)) {
         producer_thread_reap(p);
         t->ending = 1;
         syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);

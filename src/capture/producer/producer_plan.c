@@ -55,14 +55,14 @@ const struct spool_wrap *producer_wrap(void)
 enum producer_plan producer_read_plan(int fd, struct entries_plan *to)
 {
     const struct producer_inherited *in = &producer_inherited;
-    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
-    char path[PRODUCER_MAX_PATH + 64], name[ENTRIES_FILE_BYTES], *end = path + sizeof path;
+    const struct producer_process *p = producer_current();
+    char path[PRODUCER_MAX_PATH + 64], name[ENTRIES_FILE_BYTES];
     struct stat file;
-    if (!p || atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING ||
-        in->session.flags & SPOOL_NO_RECORDER || fstat(fd, &file) < 0)
+    if (!producer_has_state(p, PRODUCER_RUNNING) || in->session.flags & SPOOL_NO_RECORDER ||
+        fstat(fd, &file) < 0)
         return PRODUCER_NO_PLAN;
     entries_name_file(&file, name);
-    if (!producer_append(producer_append(producer_append(path, end, in->dir), end, "/"), end, name))
+    if (!producer_format(path, sizeof path, "%s/%s", in->dir, name))
         return PRODUCER_NO_PLAN;
     long n = read_plan(in->dir, path, to);
     n = n < 0 ? await_plan(p, fd, path, to) : n;

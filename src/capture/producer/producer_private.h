@@ -121,6 +121,24 @@ struct producer_inherited {
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
 
+// Returns the process image, or NULL before the first event.
+static inline struct producer_process *producer_current(void)
+{
+    return atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+}
+
+// Returns false if `p` is NULL.
+static inline bool producer_has_state(const struct producer_process *p, enum producer_state state)
+{
+    return p && atomic_load_explicit(&p->state, memory_order_acquire) == (uint32_t)state;
+}
+
+// Returns the number of chunks that a sandboxed process may use, or 0 outside a sandbox.
+static inline uint32_t producer_sandbox_chunks(const struct producer_process *p)
+{
+    return atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+}
+
 // producer_state.c
 
 // Block all signals, and restore the mask. They use the system call, because pthread_sigmask leaves
@@ -160,12 +178,10 @@ void producer_owners_sandbox(void);
 // Frees the units. No other thread may be inside the library.
 void producer_owners_stop(void);
 
-// Appends text to a buffer that ends at `end`, and always terminates the text. Returns the new end
-// of the text, or NULL if the text did not fit or `at` was NULL.
-char *producer_append(char *at, const char *end, const char *text);
-
-// Like producer_append, for a decimal number.
-char *producer_append_number(char *at, const char *end, uint64_t value);
+// Like snprintf, but without locale and allocation. Supports %s and %u only. Returns false if the
+// text did not fit and was truncated.
+bool producer_format(char *to, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // Returns the value of an environment entry NAME=VALUE, or NULL if the entry has another name.
 const char *producer_env_value(const char *entry, const char *name);

@@ -48,7 +48,7 @@ static void parse_variable(struct producer_inherited *in, const char *entry)
     const char *dir = producer_env_value(entry, SPOOL_ENV_DIR),
                *stacks = producer_env_value(entry, SPOOL_ENV_STACKS);
     if (dir && dir[0] == '/' && !in->dir[0])
-        producer_append(in->dir, in->dir + sizeof in->dir, dir);
+        producer_format(in->dir, sizeof in->dir, "%s", dir);
     // Ignore invalid values, because the program must run.
     if (stacks && !in->stacks.depth)
         spool_parse_stacks(stacks, &in->stacks);
@@ -85,8 +85,8 @@ static void find_dir(struct producer_inherited *in)
 
 static int open_shared(const char *dir, const char *name, int flags)
 {
-    char path[PRODUCER_MAX_PATH + 64], *end = path + sizeof path;
-    return producer_append(producer_append(producer_append(path, end, dir), end, "/"), end, name)
+    char path[PATH_ROOM];
+    return producer_format(path, sizeof path, "%s/%s", dir, name)
                ? open_raw(path, flags | O_NOFOLLOW)
                : -1;
 }
@@ -148,10 +148,9 @@ static uint32_t reserves_within(uint64_t bytes)
 // missing.
 static void map_reserves(struct producer_inherited *in)
 {
-    char name[64] = "";
+    char name[64];
     struct stat st;
-    producer_append_number(producer_append(name, name + sizeof name, SPOOL_RESERVES_FILE),
-                           name + sizeof name, geteuid());
+    producer_format(name, sizeof name, SPOOL_RESERVES_FILE "%u", geteuid());
     int fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) {
         fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
@@ -198,17 +197,12 @@ static bool fill_session(int fd)
 // file appears under its name only when it is complete.
 static void make_session(const char *dir)
 {
-    char path[PRODUCER_MAX_PATH + 32], own[PRODUCER_MAX_PATH + 64], *end = own + sizeof own;
+    char path[PATH_ROOM], own[PATH_ROOM];
     struct stat st;
-    if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
-        return;
-    if (!producer_append(producer_append(producer_append(path, path + sizeof path, dir),
-                                         path + sizeof path, "/"),
-                         path + sizeof path, SPOOL_SESSION_FILE))
-        return;
-    char *at = producer_append(producer_append(producer_append(own, end, dir), end, "/."), end,
-                               SPOOL_SESSION_FILE);
-    if (!producer_append_number(producer_append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
+    if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()) ||
+        !producer_format(path, sizeof path, "%s/" SPOOL_SESSION_FILE, dir) ||
+        !producer_format(own, sizeof own, "%s/." SPOOL_SESSION_FILE "-%u", dir,
+                         (unsigned)syscall(SYS_getpid)))
         return;
     int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
@@ -239,11 +233,7 @@ static uint32_t chunks_within_limits(uint32_t flags)
 static bool name_spool(const struct producer_inherited *in, uint32_t n, const char *suffix,
                        char *path)
 {
-    const char *end = path + PATH_ROOM;
-    char *at = producer_append_number(
-        producer_append(producer_append(path, end, in->dir), end, "/"), end, in->pid);
-    return producer_append(producer_append_number(producer_append(at, end, "-"), end, n), end,
-                           suffix);
+    return producer_format(path, PATH_ROOM, "%s/%u-%u%s", in->dir, in->pid, n, suffix);
 }
 
 // Creates the spool file under a name that the recorder ignores. Other images of the process, and
@@ -380,16 +370,10 @@ static struct spool_header *make_spool(struct producer_inherited *in, char *path
     return header;
 }
 
-static void set_text(char *to, char *end, const char *text)
-{
-    *to = 0;
-    producer_append(to, end, text);
-}
-
 static void set_allocator(struct spool_header *h)
 {
     const char *path = producer_inherited.allocator;
-    set_text(h->allocator, h->allocator + sizeof h->allocator, *path ? path : h->exe);
+    producer_format(h->allocator, sizeof h->allocator, "%s", *path ? path : h->exe);
 }
 
 // The process image from which a fork child was copied. All 0 if the process is not a fork child.
@@ -422,8 +406,7 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     h->fork_stamp = parent->fork_stamp;
     if (!parent->pid)
         producer_read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
-    producer_append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by,
-                    producer_inherited.bypassed_by);
+    producer_format(h->bypassed_by, sizeof h->bypassed_by, "%s", producer_inherited.bypassed_by);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
     if (n <= 0)
         h->exe[0] = 0;
@@ -563,7 +546,7 @@ static struct producer_process *retired;
 
 static struct producer_process *process_mapping(void)
 {
-    if (atomic_load_explicit(&producer_inherited.process, memory_order_acquire) == &idle)
+    if (producer_current() == &idle)
         return &idle;
     bool is_first = !atomic_load_explicit(&producer_inherited.process, memory_order_relaxed);
     struct image *i = producer_map_wiped((void *_Atomic *)&producer_inherited.process, sizeof *i);
@@ -580,13 +563,13 @@ static struct producer_process *process_mapping(void)
 static void save_fork_state(void)
 {
     struct producer_inherited *in = &producer_inherited;
-    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
+    const struct producer_process *p = producer_current();
     // If the process has recorded nothing, the state it inherited at its own fork is still valid.
     if (!p || !p->header)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
     // If the process is OFF, it may have disabled the counter.
-    bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    bool reads = producer_has_state(p, PRODUCER_RUNNING);
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
     // Later events must have later stamps than the fork.
@@ -698,7 +681,7 @@ int producer_attach(const char *dir)
 {
     struct producer_inherited *in = &producer_inherited;
     struct producer_process *p = atomic_load(&in->process);
-    if (!producer_append(in->dir, in->dir + sizeof in->dir, dir))
+    if (!producer_format(in->dir, sizeof in->dir, "%s", dir))
         return ENAMETOOLONG;
     in->dir_known = true;
     in->attached = true;
@@ -812,8 +795,7 @@ int producer_control_state(void)
 // Returns the header of the process that is being recorded, or NULL.
 static struct spool_header *recorded_header(void)
 {
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_process *p = producer_current();
     return p ? p->header : NULL;
 }
 
@@ -821,7 +803,7 @@ void producer_set_allocator(const char *path)
 {
     struct spool_header *h = recorded_header();
     struct producer_inherited *in = &producer_inherited;
-    set_text(in->allocator, in->allocator + sizeof in->allocator, path);
+    producer_format(in->allocator, sizeof in->allocator, "%s", path);
     if (h)
         set_allocator(h);
 }
@@ -830,9 +812,9 @@ void producer_set_bypass(const char *path)
 {
     struct spool_header *h = recorded_header();
     struct producer_inherited *in = &producer_inherited;
-    set_text(in->bypassed_by, in->bypassed_by + sizeof in->bypassed_by, path);
+    producer_format(in->bypassed_by, sizeof in->bypassed_by, "%s", path);
     if (h)
-        set_text(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, path);
+        producer_format(h->bypassed_by, sizeof h->bypassed_by, "%s", path);
 }
 
 static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)
@@ -847,9 +829,7 @@ static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *
 void producer_add_deepbound(const char *path)
 {
     static _Atomic bool adding;
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    struct spool_header *h = p ? p->header : NULL;
+    struct spool_header *h = recorded_header();
     size_t n = strlen(path) + 1;
     // A thread that adds paths at the same time finds the same paths.
     if (!h || atomic_exchange(&adding, true))
@@ -866,8 +846,7 @@ void producer_add_deepbound(const char *path)
 
 struct spool_header *producer_malloc_query_header(void)
 {
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_process *p = producer_current();
     return !producer_loader_may_be_locked() &&
                    atomic_load_explicit(&p->header->deepbound_bytes, memory_order_relaxed) &&
                    !producer_inherited.sandbox &&
@@ -880,9 +859,7 @@ struct spool_header *producer_malloc_query_header(void)
 bool producer_loader_may_be_locked(void)
 {
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    bool ready = p && p->header;
+    bool ready = recorded_header();
     producer_leave(was);
     return producer_inherited.forked || !ready;
 }
@@ -896,6 +873,5 @@ bool producer_may_open_files(void)
 void producer_set_library(const char *path, const char *heaptape)
 {
     producer_inherited.heaptape = heaptape;
-    producer_append(producer_inherited.library,
-                    producer_inherited.library + sizeof producer_inherited.library, path);
+    producer_format(producer_inherited.library, sizeof producer_inherited.library, "%s", path);
 }

@@ -4,7 +4,7 @@
 void producer_wake_recorder(struct producer_process *p)
 {
     // In a sandbox, make no system call. The recorder wakes when its sleep times out.
-    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+    if (producer_sandbox_chunks(p))
         atomic_fetch_add_explicit(&p->header->wakeups, SPOOL_CHUNKS_A_WAKE, memory_order_relaxed);
     else
         control_wake_recorder(p->header, producer_inherited.futexes);
@@ -15,7 +15,7 @@ bool producer_has_recorder(const struct producer_process *p)
     const struct producer_inherited *in = &producer_inherited;
     if (in->session.flags & SPOOL_NO_RECORDER)
         return true;
-    if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+    if (!producer_sandbox_chunks(p))
         return control_recorder_lives(in->futexes, in->session.owner);
     // A sandbox forbids the system call of control_recorder_lives, so read the mapping, although
     // the access may fault.
@@ -26,8 +26,8 @@ bool producer_has_recorder(const struct producer_process *p)
 uint32_t producer_recorder_pid(void)
 {
     const struct producer_inherited *in = &producer_inherited;
-    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
-    bool recorded = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    const struct producer_process *p = producer_current();
+    bool recorded = producer_has_state(p, PRODUCER_RUNNING);
     return recorded && !(in->session.flags & SPOOL_NO_RECORDER) && producer_has_recorder(p)
                ? in->session.recorder_pid
                : 0;
@@ -35,8 +35,7 @@ uint32_t producer_recorder_pid(void)
 
 void producer_set_ended_by(uint32_t pid)
 {
-    const struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_process *p = producer_current();
     if (p && p->header)
         atomic_store(&p->header->ended_by, pid);
 }
@@ -46,7 +45,7 @@ void producer_process_off(struct producer_process *p, const char *reason)
     uint32_t running = PRODUCER_RUNNING;
     if (!atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF))
         return;
-    producer_append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
+    producer_format(p->header->reason, sizeof p->header->reason, "%s", reason);
     atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
     producer_wake_recorder(p);
 }

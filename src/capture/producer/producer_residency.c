@@ -90,21 +90,13 @@ static _Atomic uint8_t *filter_at(uint64_t address)
     return &producer_residency_filter[address >> RESIDENCY_PAGE_BITS & (RESIDENCY_PLACES - 1)];
 }
 
-// Counters saturate: a full counter stays full.
-static void filter_add(uint64_t address)
+// Adds 1 or -1 to the counter of the address. A counter that reached RESIDENCY_COUNT stays full,
+// and a counter of 0 is not decremented.
+static void filter_count(uint64_t address, int change)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
-    while ((was & RESIDENCY_COUNT) < RESIDENCY_COUNT &&
-           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was + 1,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        continue;
-}
-
-static void filter_remove(uint64_t address)
-{
-    uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
-    while ((was & RESIDENCY_COUNT) && (was & RESIDENCY_COUNT) < RESIDENCY_COUNT &&
-           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was - 1,
+    while ((was & RESIDENCY_COUNT) < RESIDENCY_COUNT && (was & RESIDENCY_COUNT) + change >= 0 &&
+           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, (uint8_t)(was + change),
                                                   memory_order_relaxed, memory_order_relaxed))
         continue;
 }
@@ -159,7 +151,7 @@ static bool remove_block(struct residency_entry *from, uint64_t address, struct 
     if (!atomic_compare_exchange_strong_explicit(&from->address, &address, 0, memory_order_acq_rel,
                                                  memory_order_relaxed))
         return false;
-    filter_remove(address);
+    filter_count(address, -1);
     return true;
 }
 
@@ -191,7 +183,7 @@ static void add_block(uint64_t address, const struct block *from)
         to->block = *from;
         atomic_store_explicit(&to->seen, 0, memory_order_relaxed);
         atomic_store_explicit(&to->unchanged_at, 0, memory_order_relaxed);
-        filter_add(address);
+        filter_count(address, 1);
         mark_group((unsigned)(to - memory->entries) / GROUP);
         atomic_store_explicit(&to->address, address, memory_order_release);
         return;
@@ -354,11 +346,6 @@ static bool is_forbidden(const struct producer_process *p)
     return !p->measures || producer_inherited.sandbox;
 }
 
-static uint64_t begin_cost(struct producer_process *p)
-{
-    return clock_ticks(p->clock);
-}
-
 // Returns the maximum cost of the measurement of a block.
 static uint64_t max_cost(uint64_t pages)
 {
@@ -382,7 +369,7 @@ static void end_cost(struct producer_process *p, uint64_t begun, uint64_t pages)
 static void choose_block(struct producer_process *p, uint64_t address, struct block *b, bool fresh)
 {
     struct measured m = {0};
-    uint64_t start, pages = inner_pages(address, b->size, &start), begun = begin_cost(p);
+    uint64_t start, pages = inner_pages(address, b->size, &start), begun = clock_ticks(p->clock);
     b->pid = p->pid;
     b->chosen = pages && !is_forbidden(p) && can_afford(p, b->size, begun);
     if (!b->chosen)
@@ -435,7 +422,7 @@ static void measure_block(struct producer_process *p, struct producer_thread *t,
     struct measured m;
     if (!b->chosen || is_forbidden(p))
         return;
-    uint64_t bytes = page_bytes(), begun = begin_cost(p);
+    uint64_t bytes = page_bytes(), begun = clock_ticks(p->clock);
     // If a fork child inherited the block, its parent decided to measure it, so check the cost
     // again.
     if (b->pid != p->pid && !can_afford(p, b->size, begun))
@@ -577,7 +564,7 @@ static uint64_t follow_block(struct producer_process *p, struct producer_thread 
 void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream)
 {
-    uint64_t begun = begin_cost(p), max = MAX_BLOCK_TICKS,
+    uint64_t begun = clock_ticks(p->clock), max = MAX_BLOCK_TICKS,
              due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
     if (begun < due || is_forbidden(p) ||
         !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX,
@@ -588,7 +575,7 @@ void producer_residency_follow(struct producer_process *p, struct producer_threa
             1)
             max += follow_block(p, t, stream, &memory->entries[i], begun);
     }
-    uint64_t now = begin_cost(p),
+    uint64_t now = clock_ticks(p->clock),
              pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
     pause = pause < FOLLOW_MIN_TICKS   ? FOLLOW_MIN_TICKS
             : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS

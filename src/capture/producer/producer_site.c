@@ -184,8 +184,7 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
     struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, from->fp)
                                   ? thread_memory(t, stream)
                                   : NULL;
-    if (!m || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
-        producer_inherited.filtered)
+    if (!m || producer_sandbox_chunks(p) || producer_inherited.filtered)
         return false;
     struct unwind_cursor c = {.memory = m, .window = &m->window};
     uint64_t frame = from->fp, outer = frame, below = 0, caller = from->pc;
@@ -217,8 +216,7 @@ static inline void check_unloaded(struct producer_thread *t)
 // the scan.
 static bool lock_scan(struct producer_process *p, struct producer_sites *sites, bool in_handler)
 {
-    bool filtered =
-        atomic_load_explicit(&p->sandboxed, memory_order_relaxed) || producer_inherited.filtered;
+    bool filtered = producer_sandbox_chunks(p) || producer_inherited.filtered;
     for (unsigned i = 0; atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire); i++) {
         if (in_handler || i == SCAN_YIELDS)
             return false;

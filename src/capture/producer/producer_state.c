@@ -2,6 +2,7 @@
 #include "capture/producer/producer_private.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/syscall.h>
 
 struct producer_inherited producer_inherited;
@@ -65,26 +66,36 @@ void producer_signals_restore(uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-char *producer_append(char *at, const char *end, const char *text)
+// Appends the text, as far as it fits before `end`. Returns false if it does not fit.
+static bool append_text(char **to, const char *end, const char *text)
 {
-    while (at && *text) {
-        if (at + 1 >= end)
-            return NULL;
-        *at++ = *text++;
-    }
-    if (at)
-        *at = 0;
-    return at;
+    while (*text && *to < end)
+        *(*to)++ = *text++;
+    return !*text;
 }
 
-char *producer_append_number(char *at, const char *end, uint64_t value)
+bool producer_format(char *to, size_t room, const char *format, ...)
 {
-    char digits[24], *d = digits + sizeof digits - 1;
-    *d = 0;
-    do
-        *--d = (char)('0' + value % 10);
-    while (value /= 10);
-    return producer_append(at, end, d);
+    const char *end = to + room - 1;
+    bool fits = true;
+    va_list values;
+    va_start(values, format);
+    for (; *format; format++) {
+        char own[16] = "", *at = own + sizeof own - 1;
+        bool is_value = *format == '%';
+        if (is_value && *++format == 's') {
+            fits &= append_text(&to, end, va_arg(values, const char *));
+            continue;
+        }
+        unsigned number = is_value ? va_arg(values, unsigned) : 0;
+        do
+            *--at = is_value ? (char)('0' + number % 10) : *format;
+        while (number /= 10);
+        fits &= append_text(&to, end, at);
+    }
+    va_end(values);
+    *to = 0;
+    return fits;
 }
 
 const char *producer_env_value(const char *entry, const char *name)

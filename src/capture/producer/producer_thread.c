@@ -63,8 +63,7 @@ void producer_thread_begin(struct producer_thread *t)
 
 void producer_thread_cancel(struct producer_thread *t)
 {
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p = producer_current();
     producer_thread_release(p, t);
 }
 
@@ -72,10 +71,9 @@ void producer_finish(void)
 {
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p = producer_current();
     struct producer_thread *t = producer_tls.thread;
-    bool recording = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    bool recording = producer_has_state(p, PRODUCER_RUNNING);
     if (recording)
         producer_thread_reap(p);
     if (recording && p->measures && t->live && !t->muted && !t->forbidden &&
@@ -95,8 +93,7 @@ void producer_disable(bool process)
     int saved_errno = errno;
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    struct producer_process *p =
-        atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_process *p = producer_current();
     struct producer_thread *t = was & PRODUCER_WRITING ? NULL : producer_thread_ready(p);
     if (t) {
         producer_stream_close(p, &t->streams[0]);

@@ -178,7 +178,7 @@ static int open_debug_file(const uint8_t *id)
         if (i == 0)
             *at++ = '/';
     }
-    strcpy(at, ".debug");
+    stpcpy(at, ".debug");
     return wrap_open_file(path);
 }
 
@@ -208,11 +208,9 @@ static bool linked_file_defines_malloc(const char *link)
         return false;
     *slash = 0;
     for (unsigned i = 0; i < sizeof directories / sizeof *directories && !found; i++) {
-        const char *const parts[] = {directories[i][0], directory, directories[i][1], link};
-        char *at = path;
-        for (unsigned k = 0; k < sizeof parts / sizeof *parts; k++)
-            at = producer_append(at, path + sizeof path, parts[k]);
-        found = at && debug_file_defines_malloc(wrap_open_file(path));
+        found = producer_format(path, sizeof path, "%s%s%s%s", directories[i][0], directory,
+                                directories[i][1], link) &&
+                debug_file_defines_malloc(wrap_open_file(path));
     }
     return found;
 }
