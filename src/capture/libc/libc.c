@@ -115,71 +115,30 @@ HIDDEN long syscall(long number, ...)
 #define raw_of(number, a, b, c, d, ...)                                                            \
     syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
 
-// Opens existing files only, so the function has no mode argument.
-HIDDEN int open(const char *path, int flags, ...)
-{
-    return (int)RAW(SYS_openat, AT_FDCWD, path, flags);
-}
-
-HIDDEN int close(int fd)
-{
-    return (int)RAW(SYS_close, fd);
-}
-
-HIDDEN ssize_t read(int fd, void *to, size_t bytes)
-{
-    return RAW(SYS_read, fd, to, bytes);
-}
-
-HIDDEN int stat(const char *restrict path, struct stat *restrict to)
-{
-    return (int)RAW(SYS_newfstatat, AT_FDCWD, path, to, 0);
-}
-
-HIDDEN int fstat(int fd, struct stat *to)
-{
-    return (int)RAW(SYS_newfstatat, fd, "", to, AT_EMPTY_PATH);
-}
-
-HIDDEN int fchmod(int fd, mode_t mode)
-{
-    return (int)RAW(SYS_fchmod, fd, mode);
-}
-
-HIDDEN int ftruncate(int fd, off_t bytes)
-{
-    return (int)RAW(SYS_ftruncate, fd, bytes);
-}
-
-HIDDEN int getrlimit(__rlimit_resource_t which, struct rlimit *to)
-{
-    return (int)RAW(SYS_prlimit64, 0, which, NULL, to);
-}
-
-HIDDEN int madvise(void *at, size_t bytes, int advice)
-{
-    return (int)RAW(SYS_madvise, at, bytes, advice);
-}
-
-HIDDEN int mprotect(void *at, size_t bytes, int protection)
-{
-    return (int)RAW(SYS_mprotect, at, bytes, protection);
-}
-
-HIDDEN int nanosleep(const struct timespec *how_long, struct timespec *left)
-{
-    return (int)RAW(SYS_nanosleep, how_long, left);
-}
-
-HIDDEN int sched_yield(void)
-{
-    return (int)RAW(SYS_sched_yield, 0);
-}
-
-HIDDEN uid_t geteuid(void)
-{
-    return (uid_t)RAW(SYS_geteuid, 0);
-}
+// Functions that are a system call: SYSTEM_CALL(result, name, parameters, number, arguments). `open`
+// opens existing files only, so it has no mode argument.
+#define SYSTEM_CALL(result, name, parameters, ...)                                                 \
+    HIDDEN result name parameters                                                                  \
+    {                                                                                              \
+        return (result)RAW(__VA_ARGS__);                                                           \
+    }
+SYSTEM_CALL(int, open, (const char *path, int flags, ...), SYS_openat, AT_FDCWD, path, flags)
+SYSTEM_CALL(int, close, (int fd), SYS_close, fd)
+SYSTEM_CALL(ssize_t, read, (int fd, void *to, size_t bytes), SYS_read, fd, to, bytes)
+SYSTEM_CALL(int, stat, (const char *restrict path, struct stat *restrict to), SYS_newfstatat,
+            AT_FDCWD, path, to, 0)
+SYSTEM_CALL(int, fstat, (int fd, struct stat *to), SYS_newfstatat, fd, "", to, AT_EMPTY_PATH)
+SYSTEM_CALL(int, fchmod, (int fd, mode_t mode), SYS_fchmod, fd, mode)
+SYSTEM_CALL(int, ftruncate, (int fd, off_t bytes), SYS_ftruncate, fd, bytes)
+SYSTEM_CALL(int, getrlimit, (__rlimit_resource_t which, struct rlimit *to), SYS_prlimit64, 0, which,
+            NULL, to)
+SYSTEM_CALL(int, madvise, (void *at, size_t bytes, int advice), SYS_madvise, at, bytes, advice)
+SYSTEM_CALL(int, mprotect, (void *at, size_t bytes, int protection), SYS_mprotect, at, bytes,
+            protection)
+SYSTEM_CALL(int, nanosleep, (const struct timespec *how_long, struct timespec *left), SYS_nanosleep,
+            how_long, left)
+SYSTEM_CALL(int, sched_yield, (void), SYS_sched_yield, 0)
+SYSTEM_CALL(uid_t, geteuid, (void), SYS_geteuid, 0)
 
 // Exits the process. Used if dlsym was not found, so that no call can be forwarded.
 static _Noreturn void exit_unsupported(void)
