@@ -40,9 +40,9 @@ static bool is_inside(const struct next_object *object, uintptr_t at)
     return at >= object->start && at < object->end;
 }
 
-static bool in_arena(const void *p)
+bool next_is_arena_block(const void *block)
 {
-    return (uintptr_t)p >= (uintptr_t)arena && (uintptr_t)p < (uintptr_t)arena + sizeof arena;
+    return (uintptr_t)block - (uintptr_t)arena < sizeof arena;
 }
 
 // Allocates from the arena. Stores the size before the block, for realloc.
@@ -61,32 +61,28 @@ static void *arena_alloc(size_t size)
     return arena + at + ARENA_ALIGN;
 }
 
-static size_t arena_size(const void *p)
+// Copies the contents of an arena block to a block of `size` bytes.
+static void copy_arena_block(void *to, const void *from, size_t size)
 {
-    size_t size;
-    memcpy(&size, (const char *)p - ARENA_ALIGN, sizeof size);
-    return size;
+    size_t old_size;
+    memcpy(&old_size, (const char *)from - ARENA_ALIGN, sizeof old_size);
+    memcpy(to, from, old_size < size ? old_size : size);
 }
 
 static void guarded_free(void *p)
 {
-    if (!in_arena(p))
+    if (!next_is_arena_block(p))
         redirected.free(p);
 }
 
 static void *guarded_realloc(void *old, size_t size)
 {
-    if (!in_arena(old))
+    if (!next_is_arena_block(old))
         return redirected.realloc(old, size);
     void *p = redirected.malloc(size);
     if (p)
-        memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
+        copy_arena_block(p, old, size);
     return p;
-}
-
-bool next_is_arena_block(const void *block)
-{
-    return in_arena(block);
 }
 
 // Returns true if this thread is inside next_resolve, so that dlsym made the call.
@@ -119,14 +115,14 @@ static void *boot_realloc(void *old, size_t size)
         return next.realloc(old, size);
     }
     void *p = arena_alloc(size);
-    if (p && in_arena(old))
-        memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
+    if (p && next_is_arena_block(old))
+        copy_arena_block(p, old, size);
     return p;
 }
 
 static void boot_free(void *p)
 {
-    if (in_arena(p)) {
+    if (next_is_arena_block(p)) {
         atomic_fetch_sub(&arena_live, 1);
     } else if (!in_resolve()) {
         next_resolve();

@@ -51,6 +51,17 @@ void wrap_record_free(void *p, const void *caller)
     wrap_free(p);
 }
 
+// Makes a call to the real allocator, whose own calls are not events. Measures the time if the call
+// was chosen for timing.
+#define CALL_ALLOCATOR(call)                                                                       \
+    do {                                                                                           \
+        uint64_t begin = producer_call_begin();                                                    \
+        uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);                                      \
+        call;                                                                                      \
+        producer_leave(was);                                                                       \
+        producer_call_end(begin);                                                                  \
+    } while (0)
+
 static WRAP_COLD void *record_calloc(size_t count, size_t size, void *p, const void *caller)
 {
     uint8_t error = wrap_error(p, count && size);
@@ -64,11 +75,8 @@ static WRAP_COLD void *record_calloc(size_t count, size_t size, void *p, const v
 
 WRAPPER void *calloc(size_t count, size_t size)
 {
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void *p = next.calloc(count, size);
-    producer_leave(was);
-    producer_call_end(begin);
+    void *p;
+    CALL_ALLOCATOR(p = next.calloc(count, size));
     if (count != 1)
         return record_calloc(count, size, p, WRAP_CALLER);
     return producer_put_allocated(HT_CALLOC, size, (uintptr_t)p)
@@ -108,11 +116,8 @@ static WRAP_COLD void *record_realloc(void *old, size_t size, void *p, const voi
 WRAPPER void *realloc(void *old, size_t size)
 {
     begin_resize(old, WRAP_CALLER);
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void *p = next.realloc(old, size);
-    producer_leave(was);
-    producer_call_end(begin);
+    void *p;
+    CALL_ALLOCATOR(p = next.realloc(old, size));
     return producer_put_allocated(HT_REALLOC, size, (uintptr_t)p)
                ? p
                : record_realloc(old, size, p, WRAP_CALLER);
@@ -121,11 +126,8 @@ WRAPPER void *realloc(void *old, size_t size)
 WRAPPER void *reallocarray(void *old, size_t count, size_t size)
 {
     begin_resize(old, WRAP_CALLER);
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void *p = next.reallocarray(old, count, size);
-    producer_leave(was);
-    producer_call_end(begin);
+    void *p;
+    CALL_ALLOCATOR(p = next.reallocarray(old, count, size));
     const struct event ev = {.kind = HT_REALLOCARRAY,
                              .ptr = (uintptr_t)old,
                              .size = size,
@@ -150,11 +152,8 @@ static void record_aligned(enum event_kind kind, size_t align, size_t size, void
 #define ALIGNED(name, kind, align, parameters, names)                                              \
     WRAPPER void *name parameters                                                                  \
     {                                                                                              \
-        uint64_t begin = producer_call_begin();                                                    \
-        uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);                                      \
-        void *p = next.name names;                                                                 \
-        producer_leave(was);                                                                       \
-        producer_call_end(begin);                                                                  \
+        void *p;                                                                                   \
+        CALL_ALLOCATOR(p = next.name names);                                                       \
         record_aligned(kind, align, size, p, WRAP_CALLER);                                         \
         return p;                                                                                  \
     }
@@ -165,11 +164,8 @@ ALIGNED(pvalloc, HT_PVALLOC, 0, (size_t size), (size))
 
 WRAPPER int posix_memalign(void **to, size_t align, size_t size)
 {
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    int error = next.posix_memalign(to, align, size);
-    producer_leave(was);
-    producer_call_end(begin);
+    int error;
+    CALL_ALLOCATOR(error = next.posix_memalign(to, align, size));
     const struct event ev = {.kind = HT_POSIX_MEMALIGN,
                              .size = size,
                              .align = align,
@@ -179,50 +175,45 @@ WRAPPER int posix_memalign(void **to, size_t align, size_t size)
     return error;
 }
 
-// C23 functions. If neither libc nor the allocator defines them, free is called.
-WRAPPER void free_sized(void *p, size_t size);
-WRAPPER void free_aligned_sized(void *p, size_t align, size_t size);
-static void (*real_free_sized)(void *p, size_t size);
-static void (*real_free_aligned_sized)(void *p, size_t align, size_t size);
+// C23 functions. If neither libc nor the allocator defines a function, free is called.
+struct sized_free {
+    void *real;
+    _Atomic bool is_known; // `real` has been looked up
+};
 
-void free_sized(void *p, size_t size)
+// Records and makes the call. Passes three arguments, as the C++ operators do (wrap_cxx.c).
+static void free_recorded(struct sized_free *f, const struct event *ev, size_t second, size_t third,
+                          const void *caller)
 {
-    static _Atomic int looked;
-    if (!looked) {
-        next_find("free_sized", (void **)&real_free_sized);
-        looked = 1;
+    if (!f->is_known) {
+        next_find(event_infos[ev->kind].symbol, &f->real);
+        f->is_known = true;
     }
-    const struct event ev = {.kind = HT_FREE_SIZED, .ptr = (uintptr_t)p, .size = size};
-    producer_record(&ev, WRAP_CALLER);
+    producer_record(ev, caller);
     uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void (*call)(void *p, size_t size) = redirect_real((void *)real_free_sized);
+    void (*call)(void *p, size_t second, size_t third) = redirect_real(f->real);
     if (call)
-        call(p, size);
+        call((void *)ev->ptr, second, third);
     else
-        next.free(p);
+        next.free((void *)ev->ptr);
     producer_leave(was);
     producer_call_end(begin);
 }
 
+WRAPPER void free_sized(void *p, size_t size);
+void free_sized(void *p, size_t size)
+{
+    static struct sized_free real;
+    const struct event ev = {.kind = HT_FREE_SIZED, .ptr = (uintptr_t)p, .size = size};
+    free_recorded(&real, &ev, size, 0, WRAP_CALLER);
+}
+
+WRAPPER void free_aligned_sized(void *p, size_t align, size_t size);
 void free_aligned_sized(void *p, size_t align, size_t size)
 {
-    static _Atomic int looked;
-    if (!looked) {
-        next_find("free_aligned_sized", (void **)&real_free_aligned_sized);
-        looked = 1;
-    }
+    static struct sized_free real;
     const struct event ev = {
         .kind = HT_FREE_ALIGNED_SIZED, .ptr = (uintptr_t)p, .size = size, .align = align};
-    producer_record(&ev, WRAP_CALLER);
-    uint64_t begin = producer_call_begin();
-    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
-    void (*call)(void *p, size_t align, size_t size) =
-        redirect_real((void *)real_free_aligned_sized);
-    if (call)
-        call(p, align, size);
-    else
-        next.free(p);
-    producer_leave(was);
-    producer_call_end(begin);
+    free_recorded(&real, &ev, align, size, WRAP_CALLER);
 }

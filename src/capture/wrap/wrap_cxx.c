@@ -272,23 +272,19 @@ static void record_delete(enum event_kind kind, void *p, size_t size, size_t ali
     producer_record(&ev, caller);
 }
 
-#define NEW_ALIGNED(symbol, kind)                                                                  \
-    WRAPPER void *symbol(size_t size, size_t align);                                               \
-    void *symbol(size_t size, size_t align)                                                        \
-    {                                                                                              \
-        return aligned_new(kind, size, align, NULL, WRAP_CALLER);                                  \
-    }
-NEW_ALIGNED(_ZnwmSt11align_val_t, HT_NEW_ALIGNED)
-NEW_ALIGNED(_ZnamSt11align_val_t, HT_NEW_ARRAY_ALIGNED)
-
-#define NEW_ALIGNED_NOTHROW(symbol, kind)                                                          \
-    WRAPPER void *symbol(size_t size, size_t align, const void *nothrow);                          \
-    void *symbol(size_t size, size_t align, const void *nothrow)                                   \
+#define NEW_ALIGNED(symbol, kind, parameters, nothrow)                                             \
+    WRAPPER void *symbol parameters;                                                               \
+    void *symbol parameters                                                                        \
     {                                                                                              \
         return aligned_new(kind, size, align, nothrow, WRAP_CALLER);                               \
     }
-NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, HT_NEW_ALIGNED_NOTHROW)
-NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOTHROW)
+#define SIZE_ALIGN         (size_t size, size_t align)
+#define SIZE_ALIGN_NOTHROW (size_t size, size_t align, const void *nothrow)
+NEW_ALIGNED(_ZnwmSt11align_val_t, HT_NEW_ALIGNED, SIZE_ALIGN, NULL)
+NEW_ALIGNED(_ZnamSt11align_val_t, HT_NEW_ARRAY_ALIGNED, SIZE_ALIGN, NULL)
+NEW_ALIGNED(_ZnwmSt11align_val_tRKSt9nothrow_t, HT_NEW_ALIGNED_NOTHROW, SIZE_ALIGN_NOTHROW, nothrow)
+NEW_ALIGNED(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOTHROW, SIZE_ALIGN_NOTHROW,
+            nothrow)
 
 void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller)
 {
@@ -300,42 +296,25 @@ void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *
     wrap_delete(kind, p, size, 0);
 }
 
-#define DELETE_NOTHROW(symbol, kind)                                                               \
-    WRAPPER void symbol(void *p, uintptr_t nothrow);                                               \
-    void symbol(void *p, uintptr_t nothrow)                                                        \
-    {                                                                                              \
-        record_delete(kind, p, 0, 0, WRAP_CALLER);                                                 \
-        wrap_delete(kind, p, nothrow, 0);                                                          \
-    }
-DELETE_NOTHROW(_ZdlPvRKSt9nothrow_t, HT_DELETE_NOTHROW)
-DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW)
-
-#define DELETE_ALIGNED(symbol, kind)                                                               \
-    WRAPPER void symbol(void *p, size_t align);                                                    \
-    void symbol(void *p, size_t align)                                                             \
-    {                                                                                              \
-        record_delete(kind, p, 0, align, WRAP_CALLER);                                             \
-        wrap_delete(kind, p, align, 0);                                                            \
-    }
-DELETE_ALIGNED(_ZdlPvSt11align_val_t, HT_DELETE_ALIGNED)
-DELETE_ALIGNED(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED)
-
-#define DELETE_SIZED_ALIGNED(symbol, kind)                                                         \
-    WRAPPER void symbol(void *p, size_t size, size_t align);                                       \
-    void symbol(void *p, size_t size, size_t align)                                                \
+// `second` and `third` are the arguments after the block.
+#define DELETE(symbol, kind, parameters, size, align, second, third)                               \
+    WRAPPER void symbol parameters;                                                                \
+    void symbol parameters                                                                         \
     {                                                                                              \
         record_delete(kind, p, size, align, WRAP_CALLER);                                          \
-        wrap_delete(kind, p, size, align);                                                         \
+        wrap_delete(kind, p, second, third);                                                       \
     }
-DELETE_SIZED_ALIGNED(_ZdlPvmSt11align_val_t, HT_DELETE_SIZED_ALIGNED)
-DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED)
-
-#define DELETE_ALIGNED_NOTHROW(symbol, kind)                                                       \
-    WRAPPER void symbol(void *p, size_t align, uintptr_t nothrow);                                 \
-    void symbol(void *p, size_t align, uintptr_t nothrow)                                          \
-    {                                                                                              \
-        record_delete(kind, p, 0, align, WRAP_CALLER);                                             \
-        wrap_delete(kind, p, align, nothrow);                                                      \
-    }
-DELETE_ALIGNED_NOTHROW(_ZdlPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ALIGNED_NOTHROW)
-DELETE_ALIGNED_NOTHROW(_ZdaPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ARRAY_ALIGNED_NOTHROW)
+#define NOTHROW       (void *p, uintptr_t nothrow)
+#define ALIGN         (void *p, size_t align)
+#define SIZED         (void *p, size_t size, size_t align)
+#define ALIGN_NOTHROW (void *p, size_t align, uintptr_t nothrow)
+DELETE(_ZdlPvRKSt9nothrow_t, HT_DELETE_NOTHROW, NOTHROW, 0, 0, nothrow, 0)
+DELETE(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW, NOTHROW, 0, 0, nothrow, 0)
+DELETE(_ZdlPvSt11align_val_t, HT_DELETE_ALIGNED, ALIGN, 0, align, align, 0)
+DELETE(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED, ALIGN, 0, align, align, 0)
+DELETE(_ZdlPvmSt11align_val_t, HT_DELETE_SIZED_ALIGNED, SIZED, size, align, size, align)
+DELETE(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED, SIZED, size, align, size, align)
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ALIGNED_NOTHROW, ALIGN_NOTHROW, 0, align,
+       align, nothrow)
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ARRAY_ALIGNED_NOTHROW, ALIGN_NOTHROW, 0,
+       align, align, nothrow)

@@ -25,63 +25,52 @@ static void record_named(const struct event *ev, const void *caller)
     producer_leave(was);
 }
 
-static void *named_aligned(enum event_kind kind, void *(*real)(size_t align, size_t size),
-                           const size_t sizes[2], const void *caller)
+// Records a call that has returned block `p`, and returns `p`. `was` is the result of
+// producer_enter before the call.
+static void *end_named(uint32_t was, struct event ev, void *p, const void *caller)
 {
-    uint32_t was = producer_enter(PRODUCER_MUTED);
-    void *p = real(sizes[0], sizes[1]);
     producer_leave(was);
-    const struct event ev = {.kind = kind,
-                             .align = sizes[0],
-                             .size = sizes[1],
-                             .result = (uintptr_t)p,
-                             .error = wrap_error(p, sizes[1])};
+    ev.result = (uintptr_t)p;
+    ev.error = wrap_error(p, event_requested(ev.kind, ev.size, ev.count));
     record_named(&ev, caller);
     return p;
 }
 
 static void *named_malloc(size_t size)
 {
+    const struct event ev = {.kind = HT_MALLOC, .size = size, .count = 1};
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    void *p = named.malloc(size);
-    producer_leave(was);
-    const struct event ev = {.kind = HT_MALLOC,
-                             .size = size,
-                             .count = 1,
-                             .result = (uintptr_t)p,
-                             .error = wrap_error(p, size)};
-    record_named(&ev, WRAP_CALLER);
-    return p;
+    return end_named(was, ev, named.malloc(size), WRAP_CALLER);
 }
 
 static void *named_calloc(size_t count, size_t size)
 {
+    const struct event ev = {.kind = HT_CALLOC, .size = size, .count = count};
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    void *p = named.calloc(count, size);
-    producer_leave(was);
-    const struct event ev = {.kind = HT_CALLOC,
-                             .size = size,
-                             .count = count,
-                             .result = (uintptr_t)p,
-                             .error = wrap_error(p, count && size)};
-    record_named(&ev, WRAP_CALLER);
-    return p;
+    return end_named(was, ev, named.calloc(count, size), WRAP_CALLER);
 }
 
 static void *named_realloc(void *old, size_t size)
 {
+    const struct event ev = {.kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size};
     if (old)
         record_named(&(struct event){.kind = HT_REALLOC_BEGIN, .ptr = (uintptr_t)old}, WRAP_CALLER);
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    void *p = named.realloc(old, size);
-    producer_leave(was);
-    const struct event ev = {.kind = HT_REALLOC,
-                             .ptr = (uintptr_t)old,
-                             .size = size,
-                             .result = (uintptr_t)p,
-                             .error = wrap_error(p, size)};
-    record_named(&ev, WRAP_CALLER);
-    return p;
+    return end_named(was, ev, named.realloc(old, size), WRAP_CALLER);
+}
+
+static void *named_memalign(size_t align, size_t size)
+{
+    const struct event ev = {.kind = HT_MEMALIGN, .align = align, .size = size};
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    return end_named(was, ev, named.memalign(align, size), WRAP_CALLER);
+}
+
+static void *named_aligned_alloc(size_t align, size_t size)
+{
+    const struct event ev = {.kind = HT_ALIGNED_ALLOC, .align = align, .size = size};
+    uint32_t was = producer_enter(PRODUCER_MUTED);
+    return end_named(was, ev, named.aligned_alloc(align, size), WRAP_CALLER);
 }
 
 static void named_free(void *p)
@@ -91,17 +80,6 @@ static void named_free(void *p)
     uint32_t was = producer_enter(PRODUCER_MUTED);
     named.free(p);
     producer_leave(was);
-}
-
-static void *named_memalign(size_t align, size_t size)
-{
-    return named_aligned(HT_MEMALIGN, named.memalign, (const size_t[2]){align, size}, WRAP_CALLER);
-}
-
-static void *named_aligned_alloc(size_t align, size_t size)
-{
-    return named_aligned(HT_ALIGNED_ALLOC, named.aligned_alloc, (const size_t[2]){align, size},
-                         WRAP_CALLER);
 }
 
 static int named_posix_memalign(void **to, size_t align, size_t size)
