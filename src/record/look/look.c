@@ -4,6 +4,7 @@
 #include "record/attach/status.h"
 #include "record/look/look_private.h"
 #include "record/processes/cgroup.h"
+#include "record/processes/facts.h"
 
 #include <errno.h>
 #include <string.h>
@@ -57,12 +58,6 @@ static void read_group(struct look *l)
     l->group = (struct look_group){c.used, c.limit, c.files};
 }
 
-static uint64_t cpu_ns(pid_t pid)
-{
-    clockid_t clock;
-    return clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
-}
-
 static int read_memory(struct look *l, struct look_maps *m, uint64_t until_ns, struct err *e)
 {
     uint64_t start = clock_monotonic_ns();
@@ -85,7 +80,7 @@ static int read_memory(struct look *l, struct look_maps *m, uint64_t until_ns, s
         l->rss_bytes = rss;
     }
     l->time_ns = start + (clock_monotonic_ns() - start) / 2;
-    l->cpu_ns = cpu_ns(l->pid);
+    l->cpu_ns = facts_cpu_ns(l->pid);
     return rc;
 }
 

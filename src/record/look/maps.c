@@ -3,6 +3,7 @@
 #include "base/search.h"
 #include "record/look/look_private.h"
 #include "record/processes/pages.h"
+#include "record/processes/proc_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -197,18 +198,15 @@ static int by_start(const void *a, const void *b)
 }
 
 // Returns the stack pointer of a thread that is not running, or 0.
-static uint64_t read_stack_pointer(int tasks_fd, const char *tid)
+static uint64_t read_stack_pointer(pid_t pid, pid_t tid)
 {
-    char path[300], text[256];
+    char file[64], text[256];
     unsigned long long at = 0;
-    snprintf(path, sizeof path, "/proc/self/fd/%d/%s/syscall", tasks_fd, tid);
-    FILE *f = fopen(path, "re");
-    const char *line = f ? fgets(text, sizeof text, f) : NULL;
-    if (f)
-        fclose(f);
+    snprintf(file, sizeof file, "task/%d/syscall", tid);
+    proc_file_read(pid, file, text, sizeof text);
     // Format: "number 6*argument sp pc", or "-1 sp pc" outside system calls.
-    if (line && sscanf(line, "-1 %llx", &at) != 1 &&
-        sscanf(line, "%*d %*x %*x %*x %*x %*x %*x %llx", &at) != 1)
+    if (sscanf(text, "-1 %llx", &at) != 1 &&
+        sscanf(text, "%*d %*x %*x %*x %*x %*x %*x %llx", &at) != 1)
         at = 0;
     return at;
 }
@@ -226,13 +224,10 @@ static bool has_guard(const struct look_maps *m, size_t i)
 // Marks the mappings that contain stack pointers.
 static void find_stack_pointers(struct look_maps *m, pid_t pid, bool in_heap)
 {
-    char path[64];
-    struct dirent *d;
     unsigned n = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
-    DIR *tasks = opendir(path);
-    while (tasks && n++ < MAX_THREADS && (d = readdir(tasks))) {
-        uint64_t at = d->d_name[0] == '.' ? 0 : read_stack_pointer(dirfd(tasks), d->d_name);
+    DIR *tasks = proc_file_folder(pid, "task");
+    for (pid_t tid; n++ < MAX_THREADS && (tid = proc_file_next(tasks));) {
+        uint64_t at = read_stack_pointer(pid, tid);
         struct look_map *map = at ? look_maps_find(m, at) : NULL;
         if (map && is_possible_stack(map) && (!in_heap || has_guard(m, (size_t)(map - m->all))))
             map->owner = LOOK_STACKS;

@@ -88,17 +88,12 @@ const struct software_runtime *look_runtime(pid_t pid, const struct look_maps *m
 // of entries.
 static size_t add_children(pid_t pid, pid_t *all, size_t n)
 {
-    char path[320];
-    const struct dirent *d;
+    char path[64];
     long child;
     unsigned threads = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
-    DIR *tasks = opendir(path);
-    while (tasks && threads < MAX_THREADS && (d = readdir(tasks))) {
-        if (d->d_name[0] == '.')
-            continue;
-        threads++;
-        snprintf(path, sizeof path, "/proc/%ld/task/%s/children", (long)pid, d->d_name);
+    DIR *tasks = proc_file_folder(pid, "task");
+    for (pid_t tid; threads++ < MAX_THREADS && (tid = proc_file_next(tasks));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, tid);
         FILE *f = fopen(path, "re");
         while (f && n < MAX_DESCENDANTS && fscanf(f, "%ld", &child) == 1)
             all[n++] = (pid_t)child;

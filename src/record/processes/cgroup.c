@@ -1,5 +1,7 @@
 #include "record/processes/cgroup.h"
 
+#include "record/processes/proc_file.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,14 +9,19 @@
 // Version 1 represents "no limit" as the highest number of pages.
 #define NO_LIMIT_V1 (1ull << 62)
 
+static FILE *open_file(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return fopen(path, "re");
+}
+
 // Reads the first number from a file, or the second number if `second` is true. Returns UINT64_MAX
 // if the file is missing or starts with "max" or "-1".
 static uint64_t read_nth(const char *folder, const char *name, bool second)
 {
-    char path[PATH_MAX + 32];
     unsigned long long n;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "re");
+    FILE *f = open_file(folder, name);
     bool found = f && fscanf(f, second ? "%*u %llu" : "%llu", &n) == 1;
     if (f)
         fclose(f);
@@ -30,11 +37,10 @@ static uint64_t read_number(const char *folder, const char *name)
 // with `word`.
 static uint64_t read_count(const char *folder, const char *name, const char *word)
 {
-    char path[PATH_MAX + 32], line[128], found[64];
+    char line[128], found[64];
     unsigned long long n;
     uint64_t count = UINT64_MAX;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "re");
+    FILE *f = open_file(folder, name);
     while (f && fgets(line, sizeof line, f)) {
         if (sscanf(line, "%63s %llu", found, &n) == 2 && strcmp(found, word) == 0)
             count = n;
@@ -46,10 +52,8 @@ static uint64_t read_count(const char *folder, const char *name, const char *wor
 
 static uint64_t read_pressure(const char *folder, const char *name)
 {
-    char path[PATH_MAX + 32];
     unsigned whole, hundredths;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "re");
+    FILE *f = open_file(folder, name);
     bool found = f && fscanf(f, "some avg10=%3u.%2u", &whole, &hundredths) == 2;
     if (f)
         fclose(f);
@@ -180,11 +184,5 @@ uint64_t proc_cgroup_cpus(const char *lines, const char *root)
 
 void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/cgroup", (long)pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(lines, 1, bytes - 1, f) : 0;
-    if (f)
-        fclose(f);
-    lines[n] = 0;
+    proc_file_read(pid, "cgroup", lines, bytes);
 }

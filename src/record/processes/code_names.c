@@ -5,6 +5,7 @@
 #include "record/processes/proc_file.h"
 #include "trace/codec.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,27 +78,23 @@ void code_names_find_dump(struct code_names *c, const uint64_t *words, uint32_t 
 // Finds a dump that was mapped after the process had recorded its mappings.
 static void find_mapped_dump(struct code_names *c, pid_t pid)
 {
-    char path[32], *line = NULL, *name;
-    size_t room = 0;
-    snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
-    FILE *maps = fopen(path, "re");
-    while (maps && !c->dump_path && getline(&line, &room, maps) > 0) {
-        name = strchr(line, '/');
-        line[strcspn(line, "\n")] = 0;
+    struct proc_file_lines maps;
+    proc_file_lines_open(&maps, "/proc/%d/maps", pid);
+    for (const char *line; !c->dump_path && (line = proc_file_lines_next(&maps));) {
+        const char *name = strchr(line, '/');
         if (name && is_dump(name))
             c->dump_path = strdup(name);
     }
-    free(line);
-    if (maps)
-        fclose(maps);
+    proc_file_lines_close(&maps);
 }
 
 // Returns the real time at which the process started, or UINT64_MAX if unknown.
 static uint64_t find_start_ns(pid_t pid)
 {
     char stat[1024];
-    uint64_t ticks =
-        pid && proc_file_read(pid, "stat", stat, sizeof stat) > 0 ? proc_file_start_ticks(stat) : 0;
+    uint64_t ticks = pid && proc_file_read(pid, "stat", stat, sizeof stat) > 0
+                         ? proc_file_stat(stat, PROC_FILE_START_TICKS)
+                         : 0;
     uint64_t since_boot_ns = ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
     return ticks ? clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_BOOTTIME) - since_boot_ns)
                  : UINT64_MAX;
@@ -160,37 +157,24 @@ static void open_files(struct code_names *c, const struct code_names_process *p)
 }
 
 // Parses a hexadecimal number and a space.
-static bool get_number(const char **at, const char *end, uint64_t *v)
+static bool get_number(char **at, uint64_t *v)
 {
-    unsigned digits = 0;
-    *v = 0;
-    if (end - *at > 2 && (*at)[0] == '0' && (*at)[1] == 'x')
-        *at += 2;
-    for (; *at < end && **at != ' '; (*at)++, digits++) {
-        char c = **at;
-        unsigned digit =
-            c >= '0' && c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a') + 10;
-        if (digit > 15 || (digit > 9 && ((c | 32) < 'a' || (c | 32) > 'f')))
-            return false;
-        *v = *v << 4 | digit;
-    }
-    if (!digits || digits > 16 || *at == end)
-        return false;
-    ++*at;
-    return true;
+    bool has_digits = isxdigit((unsigned char)**at); // strtoull also accepts spaces and a sign
+    errno = 0;
+    *v = strtoull(*at, at, 16);
+    return has_digits && errno == 0 && *(*at)++ == ' ';
 }
 
-static int put_line(struct code_names *c, const char *line, size_t n)
+// Adds a line, which is terminated.
+static int put_line(struct code_names *c, char *line)
 {
-    const char *at = line, *end = line + n;
     uint64_t start, bytes;
-    if (!get_number(&at, end, &start) || !get_number(&at, end, &bytes) || at == end || !*at ||
-        !bytes) {
+    if (!get_number(&line, &start) || !get_number(&line, &bytes) || !*line || !bytes) {
         c->bad_lines++;
         return 0;
     }
     int rc = names_begin(&c->names, 0, start, bytes);
-    return rc < 0 ? rc : names_function(&c->names, at, (size_t)(end - at), "", 0, 0);
+    return rc < 0 ? rc : names_function(&c->names, line, strlen(line), "", 0, 0);
 }
 
 // Parses the complete lines in the buffer. Keeps the incomplete line at the end, unless it is too
@@ -202,7 +186,8 @@ static int put_lines(struct code_names *c)
     char *at = (char *)in->data, *end = at + in->size, *newline;
     int rc = 0;
     while (rc == 0 && (newline = memchr(at, '\n', (size_t)(end - at)))) {
-        rc = put_line(c, at, (size_t)(newline - at));
+        *newline = 0;
+        rc = put_line(c, at);
         at = newline + 1;
     }
     if (end - at > LINE_BYTES) {

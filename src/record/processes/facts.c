@@ -43,20 +43,12 @@ enum {
 
 static char *cpu_model(void)
 {
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    char *line = NULL, *model = NULL;
-    size_t room = 0;
-    while (f && !model && getline(&line, &room, f) > 0) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) == 0 && colon) {
-            line[strcspn(line, "\n")] = 0;
-            model = strdup(colon[1] == ' ' ? colon + 2 : colon + 1);
-        }
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return model ? model : strdup("");
+    struct proc_file_lines l;
+    proc_file_lines_open(&l, "/proc/cpuinfo");
+    const char *rest = proc_file_lines_find(&l, "model name");
+    char *model = strdup(rest ? rest + strspn(rest, "\t :") : "");
+    proc_file_lines_close(&l);
+    return model;
 }
 
 static int set_argv(struct trace_session *s, char *const *argv)
@@ -98,12 +90,6 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     return -ENOMEM;
 }
 
-// Copies a string from a shared header. The string may lack a terminator.
-static char *header_string(const char *text, size_t room)
-{
-    return strndup(text, room);
-}
-
 // Returns the reason why recording stopped before the process ended, or NULL.
 static char *copy_off_reason(const struct drain_spool *s)
 {
@@ -114,7 +100,7 @@ static char *copy_off_reason(const struct drain_spool *s)
     // The process may have ended before it saw that its spool was refused.
     if (atomic_load(&s->header->status) != SPOOL_OFF)
         return s->cut ? strdup("the recorder could not map its spool") : NULL;
-    char *text = header_string(s->header->reason, sizeof s->header->reason);
+    char *text = strndup(s->header->reason, sizeof s->header->reason);
     for (char *at = text; at && *at; at++)
         *at = *at >= ' ' && *at <= '~' ? *at : '?';
     return text;
@@ -190,18 +176,14 @@ void facts_update_peak(struct drain_spool *s)
 
 void facts_update_cxx(struct drain_spool *s)
 {
-    char path[64], *line = NULL;
+    struct proc_file_lines maps;
     unsigned long long start, end;
-    size_t room = 0;
-    snprintf(path, sizeof path, "/proc/%ld/maps", (long)s->visible_pid);
-    FILE *f = s->visible_pid > 0 ? fopen(path, "re") : NULL;
-    while (f && getline(&line, &room, f) > 0) {
+    proc_file_lines_open(&maps, "/proc/%d/maps", s->visible_pid);
+    for (const char *line; (line = proc_file_lines_next(&maps));) {
         if (proc_pages_is_cxx_library(line) && sscanf(line, "%llx-%llx", &start, &end) == 2)
             s->cxx_bytes += end - start;
     }
-    free(line);
-    if (f)
-        fclose(f);
+    proc_file_lines_close(&maps);
 }
 
 // Sets the highest RSS: the value that the process reported at exit, or the last sampled value.
@@ -224,6 +206,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     struct spool_header *h = s->header;
     uint32_t argv_bytes = __atomic_load_n(&h->argv_bytes, __ATOMIC_RELAXED);
     uint64_t dropped = s->broken ? 0 : spool_unrecorded(h);
+    // Strings of the header may lack a terminator.
     *p = (struct trace_process){
         .number = s->number,
         .pid = s->pid,
@@ -232,8 +215,8 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .start_stamp = __atomic_load_n(&h->start_stamp, __ATOMIC_RELAXED),
         .forked_from_start = __atomic_load_n(&h->parent_start_stamp, __ATOMIC_RELAXED),
         .fork_stamp = __atomic_load_n(&h->fork_stamp, __ATOMIC_RELAXED),
-        .exe = header_string(h->exe, sizeof h->exe),
-        .allocator = header_string(h->allocator, sizeof h->allocator),
+        .exe = strndup(h->exe, sizeof h->exe),
+        .allocator = strndup(h->allocator, sizeof h->allocator),
         .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,
         .end_stamp = s->broken ? 0 : atomic_load(&h->end_stamp),
         .lost_records = dropped + s->lost_words,
@@ -249,7 +232,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
     p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
     if (h->bypassed_by[0])
-        p->bypassed_by = header_string(h->bypassed_by, sizeof h->bypassed_by);
+        p->bypassed_by = strndup(h->bypassed_by, sizeof h->bypassed_by);
     uint32_t deepbound_bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_acquire);
     if (deepbound_bytes && deepbound_bytes <= sizeof h->deepbound &&
         (p->deepbound = malloc(deepbound_bytes))) {
@@ -288,14 +271,11 @@ void facts_window(struct trace_process *p, const struct drain_spool *s)
 enum { MOST_THREADS = 1024, NAME_BYTES = 64 };
 
 // Reads a thread's name. Returns its length without the newline.
-static size_t read_name(int tasks_fd, const char *tid, char name[NAME_BYTES])
+static size_t read_name(pid_t pid, pid_t tid, char name[NAME_BYTES])
 {
-    char path[300];
-    snprintf(path, sizeof path, "%s/comm", tid);
-    int fd = openat(tasks_fd, path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, name, NAME_BYTES) : 0;
-    if (fd >= 0)
-        close(fd);
+    char file[32];
+    snprintf(file, sizeof file, "task/%d/comm", tid);
+    ssize_t n = proc_file_read(pid, file, name, NAME_BYTES);
     return n > 0 ? (size_t)n - (name[n - 1] == '\n') : 0;
 }
 
@@ -306,19 +286,16 @@ static bool put_name(struct buf *names, unsigned long tid, const char *name, siz
 
 static void read_thread_names(struct buf *names, pid_t pid)
 {
-    char path[64], name[NAME_BYTES];
-    struct dirent *d;
+    char name[NAME_BYTES];
     unsigned found = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
-    DIR *tasks = opendir(path);
-    while (tasks && found < MOST_THREADS && (d = readdir(tasks))) {
-        unsigned long tid = strtoul(d->d_name, NULL, 10);
-        size_t n = tid ? read_name(dirfd(tasks), d->d_name, name) : 0;
+    DIR *tasks = proc_file_folder(pid, "task");
+    for (pid_t tid; found < MOST_THREADS && (tid = proc_file_next(tasks));) {
+        size_t n = read_name(pid, tid, name);
         if (n == 0)
             continue;
         if (found++ == 0)
             names->size = 0;
-        if (!put_name(names, tid, name, n))
+        if (!put_name(names, (unsigned long)tid, name, n))
             break;
     }
     if (tasks)
@@ -336,10 +313,7 @@ void facts_update_thread_names(struct drain_spool *s, uint64_t now)
 uint64_t facts_cpu_ns(pid_t pid)
 {
     clockid_t clock;
-    struct timespec t;
-    if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
-        return 0;
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return pid > 0 && clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
 }
 
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)

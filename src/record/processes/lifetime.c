@@ -33,30 +33,11 @@ static bool has_failed(bool failed)
     return failed;
 }
 
-static FILE *open_text(const char *path)
-{
-    FILE *f = fopen(path, "re");
-    has_failed(!f);
-    return f;
-}
-
-static DIR *open_folder(const char *path)
-{
-    DIR *d = opendir(path);
-    has_failed(!d);
-    return d;
-}
-
 // Returns the process's pid in its innermost pid namespace, or 0 if unknown.
 static uint32_t inner_pid(pid_t pid)
 {
-    char path[64], text[4096];
-    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = has_failed(fd < 0) ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
+    char text[4096];
+    has_failed(proc_file_read(pid, "status", text, sizeof text) < 0);
     const char *p = strstr(text, "\nNSpid:");
     if (!p)
         return 0;
@@ -73,42 +54,31 @@ bool lifetime_has_pid(pid_t pid, uint32_t own_pid)
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;
 }
 
-// Returns 1 if the maps file lists the spool, else 0. Returns -1 if the file is empty, because
+// Returns 1 if the maps of a thread list the spool, else 0. Returns -1 if the maps are empty, because
 // memory is not visible through a thread that has exited.
-static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
+static int is_in_maps(pid_t pid, pid_t tid, uint64_t inode, uint64_t offset)
 {
-    FILE *maps = open_text(path);
-    char *line = NULL;
-    size_t room = 0;
+    struct proc_file_lines maps;
+    const char *line;
     int found = -1;
-    while (maps && found != 1 && getline(&line, &room, maps) > 0) {
+    has_failed(!proc_file_lines_open(&maps, "/proc/%d/task/%d/maps", pid, tid));
+    while (found != 1 && (line = proc_file_lines_next(&maps))) {
         unsigned long long at, number;
         found = sscanf(line, "%*x-%*x %*s %llx %*s %llu", &at, &number) == 2 && at == offset &&
                 number == inode;
     }
-    free(line);
-    if (maps)
-        fclose(maps);
+    proc_file_lines_close(&maps);
     return found;
 }
 
-// Like is_in_maps, but checks all threads of the process.
+// Like is_in_maps, but checks all threads of the process, first the main thread.
 static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
 {
-    char path[300];
-    snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
-    int found = is_in_maps(path, inode, offset);
-    if (found >= 0)
-        return found;
-    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
-    DIR *threads = open_folder(path);
-    struct dirent *d;
-    while (threads && found < 0 && (d = readdir(threads))) {
-        if (d->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%ld/task/%s/maps", (long)pid, d->d_name);
-        found = is_in_maps(path, inode, offset);
-    }
+    int found = is_in_maps(pid, pid, inode, offset);
+    DIR *threads = found < 0 ? proc_file_folder(pid, "task") : NULL;
+    has_failed(found < 0 && !threads);
+    for (pid_t tid; found < 0 && (tid = proc_file_next(threads));)
+        found = is_in_maps(pid, tid, inode, offset);
     if (threads)
         closedir(threads);
     return found;
@@ -117,18 +87,11 @@ static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
 // Returns the pid of the pidfd's process in the mounted /proc, or 0 if it is not visible.
 static pid_t pid_in_proc(int pidfd)
 {
-    char path[64], *line = NULL;
-    size_t room = 0;
-    long pid = 0;
-    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-    FILE *info = open_text(path);
-    while (info && getline(&line, &room, info) > 0) {
-        if (sscanf(line, "Pid: %ld", &pid) == 1)
-            break;
-    }
-    free(line);
-    if (info)
-        fclose(info);
+    struct proc_file_lines info;
+    has_failed(!proc_file_lines_open(&info, "/proc/self/fdinfo/%d", pidfd));
+    const char *number = proc_file_lines_find(&info, "Pid:");
+    long pid = number ? strtol(number, NULL, 10) : 0;
+    proc_file_lines_close(&info);
     return pid > 0 ? (pid_t)pid : 0;
 }
 
@@ -176,14 +139,12 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
 // Searches /proc for a process whose pid differs from the pid in the header.
 static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 {
-    DIR *proc = open_folder("/proc");
-    struct dirent *d;
+    DIR *proc = opendir("/proc");
     bool found = false;
-    while (proc && !found && (d = readdir(proc))) {
-        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        found = pid > 0 && (uint32_t)pid != s->pid && inner_pid(pid) == s->pid &&
+    has_failed(!proc);
+    for (pid_t pid; !found && (pid = proc_file_next(proc));)
+        found = (uint32_t)pid != s->pid && inner_pid(pid) == s->pid &&
                 try_process(s, pid, inode, offset);
-    }
     if (proc)
         closedir(proc);
     return found;
@@ -191,10 +152,9 @@ static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 
 bool lifetime_has_session(pid_t pid, const char *dir)
 {
-    char path[64], want[PATH_MAX + 32], text[65536];
+    char want[PATH_MAX + 32], text[65536];
     size_t n = (size_t)snprintf(want, sizeof want, "%s=%s", SPOOL_ENV_DIR, dir) + 1, have = 0;
-    snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
-    int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = pid > 0 ? proc_file_open(pid, "environ") : -1;
     if (has_failed(fd < 0))
         return false;
     ssize_t got;
@@ -216,12 +176,13 @@ static uint64_t start_ticks(const char *process)
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%s/stat", process);
-    FILE *f = open_text(path);
+    FILE *f = fopen(path, "re");
+    has_failed(!f);
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     text[n] = 0;
     if (f)
         fclose(f);
-    return proc_file_start_ticks(text);
+    return proc_file_stat(text, PROC_FILE_START_TICKS);
 }
 
 // Returns true if the process may be a recorded process whose mappings cannot be read. Excludes
@@ -229,14 +190,13 @@ static uint64_t start_ticks(const char *process)
 // namespaces.
 static bool is_hidden(pid_t pid)
 {
-    char path[64], process[32];
+    char process[32];
+    int fd = proc_file_open(pid, "maps");
+    has_failed(fd < 0);
+    if (fd >= 0)
+        close(fd);
     snprintf(process, sizeof process, "%ld", (long)pid);
-    snprintf(path, sizeof path, "/proc/%s/maps", process);
-    FILE *maps = open_text(path);
-    int failed = maps ? 0 : errno;
-    if (maps)
-        fclose(maps);
-    return (failed == EACCES || failed == EPERM || failed == ENOENT) &&
+    return (fd == -EACCES || fd == -EPERM || fd == -ENOENT) &&
            start_ticks(process) >= start_ticks("self");
 }
 

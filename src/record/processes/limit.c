@@ -1,5 +1,7 @@
 #include "record/processes/limit.h"
 
+#include "record/processes/proc_file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,18 +26,13 @@ enum { N_LIMITS = sizeof limits / sizeof *limits };
 
 static uint64_t value_in_proc(pid_t pid, const char *name)
 {
-    char path[64], line[256];
-    unsigned long long value = RLIM_INFINITY;
-    snprintf(path, sizeof path, "/proc/%ld/limits", (long)pid);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        if (strncmp(line, name, strlen(name)) == 0 &&
-            sscanf(line + strlen(name), " %llu", &value) == 1)
-            break;
-    }
-    if (f)
-        fclose(f);
-    return value;
+    struct proc_file_lines limits_of;
+    unsigned long long value;
+    proc_file_lines_open(&limits_of, "/proc/%d/limits", pid);
+    const char *rest = proc_file_lines_find(&limits_of, name);
+    bool is_number = rest && sscanf(rest, " %llu", &value) == 1; // otherwise "unlimited"
+    proc_file_lines_close(&limits_of);
+    return is_number ? value : RLIM_INFINITY;
 }
 
 static uint64_t value_of(pid_t pid, size_t i)

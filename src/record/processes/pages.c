@@ -247,20 +247,15 @@ static int read_smaps(struct pages_reading *r, int fd)
     return r->any ? end_mapping(r) : -ESRCH;
 }
 
-// Parses the fields of /proc/PID/stat after the name, which may contain any character (proc(5)).
 static void read_faults(struct trace_pages *p, pid_t pid)
 {
     char text[1024];
-    unsigned long long minor, major, user, system;
     proc_file_read(pid, "stat", text, sizeof text);
-    const char *name_end = strrchr(text, ')');
-    if (!name_end ||
-        sscanf(name_end + 1, " %*c %*s %*s %*s %*s %*s %*s %llu %*s %llu %*s %llu %llu", &minor,
-               &major, &user, &system) != 4)
-        return;
-    p->minor_faults = minor;
-    p->major_faults = major;
-    p->cpu_ns = (user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+    p->minor_faults = proc_file_stat(text, PROC_FILE_MINOR_FAULTS);
+    p->major_faults = proc_file_stat(text, PROC_FILE_MAJOR_FAULTS);
+    uint64_t ticks =
+        proc_file_stat(text, PROC_FILE_USER_TICKS) + proc_file_stat(text, PROC_FILE_SYSTEM_TICKS);
+    p->cpu_ns = ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 static void read_cgroup(struct trace_pages *p, pid_t pid)

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/frame.h"
 #include "record/drain/drain_private.h"
+#include "record/processes/proc_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -102,7 +103,6 @@ static char *spool_path(char *line, uint64_t *offset, bool *ended)
 {
     unsigned long long from;
     int at = 0;
-    line[strcspn(line, "\n")] = 0;
     if (sscanf(line, "%*x-%*x %*s %llx %*s %*s %n", &from, &at) != 1 || at == 0)
         return NULL;
     *offset = from;
@@ -121,24 +121,20 @@ static int open_error(pid_t pid, struct err *e)
 
 int target_open(struct target *a, pid_t pid, struct err *e)
 {
-    char path[64], *line = NULL;
-    size_t room = 0;
+    struct proc_file_lines maps;
+    char *line;
     bool ended = false, parents = false;
     *a = (struct target){.control.process = (uint32_t)pid};
-    snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
-    errno = 0;
-    FILE *f = fopen(path, "re");
-    if (!f)
+    if (!proc_file_lines_open(&maps, "/proc/%d/maps", pid))
         return open_error(pid, e);
-    while (!a->control.header && getline(&line, &room, f) > 0) {
+    while (!a->control.header && (line = proc_file_lines_next(&maps))) {
         uint64_t offset;
         char *spool = spool_path(line, &offset, &ended);
         if (spool)
             parents = !attach_file(a, pid, spool, offset);
     }
-    bool refused = ferror(f);
-    fclose(f);
-    free(line);
+    bool refused = ferror(maps.file);
+    proc_file_lines_close(&maps);
     if (a->control.header)
         return 0;
     if (refused)

@@ -36,27 +36,20 @@ struct unrecorded_process {
 // Returns the number of forks on the machine since boot, or 0 if unknown.
 static unsigned long long count_forks(void)
 {
-    unsigned long long forks = 0;
-    char *line = NULL;
-    size_t room = 0;
-    FILE *stat = fopen("/proc/stat", "re");
-    while (stat && !forks && getline(&line, &room, stat) > 0)
-        (void)sscanf(line, "processes %llu", &forks);
-    free(line);
-    if (stat)
-        fclose(stat);
+    struct proc_file_lines stat;
+    proc_file_lines_open(&stat, "/proc/stat");
+    const char *number = proc_file_lines_find(&stat, "processes ");
+    unsigned long long forks = number ? strtoull(number, NULL, 10) : 0;
+    proc_file_lines_close(&stat);
     return forks;
 }
 
 static bool find_survivor(const struct unrecorded *u, pid_t except)
 {
     DIR *proc = opendir("/proc");
-    struct dirent *d;
     bool found = false;
-    while (proc && !found && (d = readdir(proc))) {
-        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+    for (pid_t pid; !found && (pid = proc_file_next(proc));)
         found = pid != except && lifetime_has_session(pid, u->how.dir);
-    }
     if (proc)
         closedir(proc);
     return found;
@@ -92,20 +85,15 @@ static struct unrecorded_process *find_process(const struct unrecorded *u, pid_t
     return NULL;
 }
 
-// Reads parent and start time. The name that precedes them may contain any character.
+// Reads parent and start time. Returns false if the process has ended.
 static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 {
     char text[1024];
-    int ppid;
-    proc_file_read(pid, "stat", text, sizeof text);
-    const char *to = strrchr(text, ')');
-    if (!to ||
-        sscanf(to + 1,
-               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &ppid, &p->start) != 2)
+    if (proc_file_read(pid, "stat", text, sizeof text) <= 0)
         return false;
     p->pid = pid;
-    *parent = ppid;
+    p->start = proc_file_stat(text, PROC_FILE_START_TICKS);
+    *parent = (pid_t)proc_file_stat(text, PROC_FILE_PARENT);
     return true;
 }
 
@@ -115,20 +103,16 @@ enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
 // first. Therefore, if libc is mapped and the library is not, the library will not be loaded.
 static enum library find_library(pid_t pid)
 {
-    char path[64], *line = NULL;
-    size_t room = 0;
+    struct proc_file_lines maps;
     bool has_libc = false, found = false;
-    snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
-    FILE *maps = fopen(path, "re");
-    while (maps && !found && getline(&line, &room, maps) > 0) {
+    proc_file_lines_open(&maps, "/proc/%d/maps", pid);
+    for (const char *line; !found && (line = proc_file_lines_next(&maps));) {
         found = strstr(line, "libheaptape");
         has_libc |=
             strstr(line, "/libc.so") || strstr(line, "/libc-2.") || strstr(line, "/ld-musl-");
     }
-    bool whole = maps && feof(maps); // the whole file was read: getline did not run out of memory
-    free(line);
-    if (maps)
-        fclose(maps);
+    bool whole = maps.file && feof(maps.file); // getline did not run out of memory
+    proc_file_lines_close(&maps);
     return found ? LIBRARY_THERE : whole && has_libc ? LIBRARY_MISSING : LIBRARY_UNKNOWN;
 }
 
@@ -196,16 +180,12 @@ static pid_t find_outer_pid(void)
 static void search_proc(struct unrecorded *u, pid_t program)
 {
     DIR *proc = opendir("/proc");
-    struct dirent *d;
     u->searches++;
     u->outer_pid = find_outer_pid();
     if (u->outer_pid)
         program = -1;
-    while (proc && (d = readdir(proc))) {
-        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        if (pid > 0)
-            examine_process(u, pid, program);
-    }
+    for (pid_t pid; (pid = proc_file_next(proc));)
+        examine_process(u, pid, program);
     if (proc)
         closedir(proc);
     forget_ended(u);
