@@ -121,13 +121,14 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
     bell = wakeups;
 }
 
-static sigset_t taken_over_set(void)
+// Blocks or unblocks the signals (SIG_BLOCK or SIG_UNBLOCK).
+static void set_blocked(int how, sigset_t *before)
 {
     sigset_t set;
     sigemptyset(&set);
     for (unsigned i = 0; i < SIGNALS; i++)
         sigaddset(&set, taken_over[i].sig);
-    return set;
+    sigprocmask(how, &set, before);
 }
 
 void record_launch_signals(void)
@@ -148,20 +149,17 @@ void record_launch_signals(void)
                  &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM},
                  &timer);
     // The parent may have blocked these signals.
-    const sigset_t ours = taken_over_set();
-    sigprocmask(SIG_UNBLOCK, &ours, &original_mask);
+    set_blocked(SIG_UNBLOCK, &original_mask);
 }
 
 void record_launch_block_signals(void)
 {
-    const sigset_t ours = taken_over_set();
-    sigprocmask(SIG_BLOCK, &ours, NULL);
+    set_blocked(SIG_BLOCK, NULL);
 }
 
 void record_unblock_signals(void)
 {
-    const sigset_t ours = taken_over_set();
-    sigprocmask(SIG_UNBLOCK, &ours, NULL);
+    set_blocked(SIG_UNBLOCK, NULL);
 }
 
 void record_restore_signals(void)
@@ -218,25 +216,11 @@ static int set_environment(const struct record_settings *s, const char *session_
     return rc;
 }
 
-// Returns true if an accessible directory in PATH contains the file.
-static bool is_in_path(const char *name)
-{
-    const char *at = getenv("PATH");
-    char path[PATH_MAX];
-    for (; at && *at; at += *at == ':') {
-        int n = (int)strcspn(at, ":");
-        snprintf(path, sizeof path, "%.*s%s%s", n, at, n ? "/" : "", name);
-        if (access(path, F_OK) == 0)
-            return true;
-        at += n;
-    }
-    return false;
-}
-
 static _Noreturn void run_child(struct record_launch *l, const struct record_settings *s,
                                 const char *session_dir, int report)
 {
     int failed = ENOMEM;
+    char path[PATH_MAX];
     record_restore_signals();
     setrlimit(RLIMIT_NOFILE, &l->files);
     if (set_environment(s, session_dir) == 0) {
@@ -244,7 +228,8 @@ static _Noreturn void run_child(struct record_launch *l, const struct record_set
         failed = errno;
         // execvp also fails with EACCES if the file was not found and a directory in PATH is not
         // accessible.
-        if (failed == EACCES && !strchr(s->argv[0], '/') && !is_in_path(s->argv[0]))
+        if (failed == EACCES && !strchr(s->argv[0], '/') &&
+            !record_find_program(s->argv[0], F_OK, path))
             failed = ENOENT;
     }
     // A pipe has space for an int, so the write neither blocks nor is partial.

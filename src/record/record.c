@@ -877,7 +877,7 @@ static void plan_program(void *context, pid_t pid)
 static int start_program(struct recorder *r, struct err *e)
 {
     char path[PATH_MAX];
-    if (record_find_program(r->settings->argv[0], path))
+    if (record_find_program(r->settings->argv[0], X_OK, path))
         entries_answer_program(&r->answers, path);
     return record_launch_start(&r->launch, r->settings, r->drain.dir, e);
 }

@@ -115,7 +115,8 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
 // there is no reason. Inspects the file that execvp(3) would find. The string is static.
 const char *record_explain(const char *program);
 
-// Finds the file that execvp(3) would run. Returns false if there is no such file.
-bool record_find_program(const char *program, char path[PATH_MAX]);
+// Finds the first file in PATH that access(2) permits with `mode`. With X_OK, execvp(3) runs this
+// file. Returns false if there is no such file.
+bool record_find_program(const char *program, int mode, char path[PATH_MAX]);
 
 #endif

@@ -73,10 +73,18 @@ static int get_summary(const struct frame *f, struct workload_summary *s)
     return rc == 0 && format_unknown_kind(s) ? -EPROTO : rc;
 }
 
-static int get_sites(struct stat_reading *r, const struct frame *f)
+static int get_frame(struct stat_reading *r, const struct frame *f)
 {
     uint32_t process;
+    int rc;
+    bool of_process = f->type >= AGGREGATE_SUMMARY && f->type <= AGGREGATE_NAMES;
+    if (of_process && !r->open)
+        return -EBADMSG;
     switch ((enum aggregate_frame)f->type) {
+    case AGGREGATE_SESSION:
+        return -EBADMSG;
+    case AGGREGATE_PROCESS:
+        return begin_process(r, f);
     case AGGREGATE_SUMMARY:
         return get_summary(f, &r->s->processes[r->s->n_processes - 1].summary);
     case AGGREGATE_PERIODS:
@@ -89,24 +97,6 @@ static int get_sites(struct stat_reading *r, const struct frame *f)
         return workload_sites_get(f->data, f->size, &r->sites);
     case AGGREGATE_NAMES:
         return names_get(f->data, f->size, &r->sites.names, &process);
-    case AGGREGATE_SESSION:
-    case AGGREGATE_PROCESS:
-    case AGGREGATE_OTHERS:
-    case AGGREGATE_UNRECORDED:
-    case AGGREGATE_END:
-        break;
-    }
-    return 0;
-}
-
-static int get_frame(struct stat_reading *r, const struct frame *f)
-{
-    int rc;
-    switch ((enum aggregate_frame)f->type) {
-    case AGGREGATE_SESSION:
-        return -EBADMSG;
-    case AGGREGATE_PROCESS:
-        return begin_process(r, f);
     case AGGREGATE_OTHERS:
         rc = aggregate_get_others(f->data, f->size, &r->n_others, &r->others);
         return rc == 0 && format_unknown_kind(&r->others) ? -EPROTO : rc;
@@ -116,12 +106,6 @@ static int get_frame(struct stat_reading *r, const struct frame *f)
         r->over = true;
         rc = end_process(r);
         return rc < 0 ? rc : aggregate_get_end(f->data, f->size, &r->end);
-    case AGGREGATE_SUMMARY:
-    case AGGREGATE_PERIODS:
-    case AGGREGATE_TOTALS:
-    case AGGREGATE_SITES:
-    case AGGREGATE_NAMES:
-        return r->open ? get_sites(r, f) : -EBADMSG;
     }
     return 0; // the frame type is from a later version
 }

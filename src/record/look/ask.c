@@ -9,45 +9,6 @@
 // MALLCTL_ARENAS_ALL of jemalloc: the sum of all arenas.
 #define ALL_ARENAS "4096"
 
-// Indices of the statistics, named like the calls.
-enum {
-    JEMALLOC_EPOCH,
-    JEMALLOC_PAGE,
-    JEMALLOC_ALLOCATED,
-    JEMALLOC_ACTIVE,
-    JEMALLOC_METADATA,
-    JEMALLOC_DIRTY,
-    JEMALLOC_MUZZY,
-    JEMALLOC_CACHED,
-    JEMALLOC_CALLS
-};
-static const char *const jemalloc_names[JEMALLOC_CALLS] = {
-    [JEMALLOC_EPOCH] = "epoch",
-    [JEMALLOC_PAGE] = "arenas.page",
-    [JEMALLOC_ALLOCATED] = "stats.allocated",
-    [JEMALLOC_ACTIVE] = "stats.active",
-    [JEMALLOC_METADATA] = "stats.metadata",
-    [JEMALLOC_DIRTY] = "stats.arenas." ALL_ARENAS ".pdirty",
-    [JEMALLOC_MUZZY] = "stats.arenas." ALL_ARENAS ".pmuzzy",
-    [JEMALLOC_CACHED] = "stats.arenas." ALL_ARENAS ".tcache_bytes",
-};
-
-enum {
-    TCMALLOC_ALLOCATED,
-    TCMALLOC_FREE,
-    TCMALLOC_CENTRAL,
-    TCMALLOC_TRANSFER,
-    TCMALLOC_CACHED,
-    TCMALLOC_CALLS
-};
-static const char *const tcmalloc_names[TCMALLOC_CALLS] = {
-    [TCMALLOC_ALLOCATED] = "generic.current_allocated_bytes",
-    [TCMALLOC_FREE] = "tcmalloc.pageheap_free_bytes",
-    [TCMALLOC_CENTRAL] = "tcmalloc.central_cache_free_bytes",
-    [TCMALLOC_TRANSFER] = "tcmalloc.transfer_cache_free_bytes",
-    [TCMALLOC_CACHED] = "tcmalloc.thread_cache_free_bytes",
-};
-
 // Bytes of the allocator, resident or not.
 struct statistics {
     uint64_t live, metadata, is_free, cached, pinned;
@@ -58,38 +19,40 @@ static uint64_t subtract(uint64_t from, uint64_t bytes)
     return from > bytes ? from - bytes : 0;
 }
 
-// Fills in one call of the function for each of the names.
-static void set_calls(struct attach_call *calls, const char *function, enum attach_form form,
-                      const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        calls[i] = (struct attach_call){.function = function, .form = form};
-        strcpy(calls[i].text, names[i]);
-    }
-}
-
 static int ask_jemalloc(pid_t pid, struct statistics *to, struct attach_result *result,
                         struct err *e)
 {
-    struct attach_call calls[JEMALLOC_CALLS];
-    uint64_t values[JEMALLOC_CALLS];
-    set_calls(calls, "mallctl", ATTACH_READ, jemalloc_names, JEMALLOC_CALLS);
-    // Writing any epoch updates the statistics.
-    calls[JEMALLOC_EPOCH].form = ATTACH_WRITE;
-    calls[JEMALLOC_EPOCH].number = 1;
-    int rc = attach_call(pid, calls, JEMALLOC_CALLS, result, e);
+    enum { EPOCH, PAGE, ALLOCATED, ACTIVE, METADATA, DIRTY, MUZZY, CACHED, CALLS };
+#define READ(name)                                                                                 \
+    {                                                                                              \
+        .function = "mallctl", .form = ATTACH_READ, .text = name                                   \
+    }
+    struct attach_call calls[CALLS] = {
+        // Writing any epoch updates the statistics.
+        [EPOCH] = {.function = "mallctl", .form = ATTACH_WRITE, .number = 1, .text = "epoch"},
+        [PAGE] = READ("arenas.page"),
+        [ALLOCATED] = READ("stats.allocated"),
+        [ACTIVE] = READ("stats.active"),
+        [METADATA] = READ("stats.metadata"),
+        [DIRTY] = READ("stats.arenas." ALL_ARENAS ".pdirty"),
+        [MUZZY] = READ("stats.arenas." ALL_ARENAS ".pmuzzy"),
+        [CACHED] = READ("stats.arenas." ALL_ARENAS ".tcache_bytes"),
+    };
+#undef READ
+    uint64_t values[CALLS];
+    int rc = attach_call(pid, calls, CALLS, result, e);
     if (rc < 0)
         return rc;
-    for (unsigned i = 0; i < JEMALLOC_CALLS; i++)
+    for (unsigned i = 0; i < CALLS; i++)
         values[i] = (int)calls[i].result == 0 ? calls[i].value : 0;
-    if (!values[JEMALLOC_ACTIVE])
+    if (!values[ACTIVE])
         return err_set(e, -ENOTSUP, "%ld: its jemalloc has no statistics", (long)pid);
     *to = (struct statistics){
-        .live = subtract(values[JEMALLOC_ALLOCATED], values[JEMALLOC_CACHED]),
-        .metadata = values[JEMALLOC_METADATA],
-        .is_free = (values[JEMALLOC_DIRTY] + values[JEMALLOC_MUZZY]) * values[JEMALLOC_PAGE],
-        .cached = values[JEMALLOC_CACHED],
-        .pinned = subtract(values[JEMALLOC_ACTIVE], values[JEMALLOC_ALLOCATED]),
+        .live = subtract(values[ALLOCATED], values[CACHED]),
+        .metadata = values[METADATA],
+        .is_free = (values[DIRTY] + values[MUZZY]) * values[PAGE],
+        .cached = values[CACHED],
+        .pinned = subtract(values[ACTIVE], values[ALLOCATED]),
     };
     return 0;
 }
@@ -97,17 +60,27 @@ static int ask_jemalloc(pid_t pid, struct statistics *to, struct attach_result *
 static int ask_tcmalloc(pid_t pid, struct statistics *to, struct attach_result *result,
                         struct err *e)
 {
-    struct attach_call calls[TCMALLOC_CALLS];
-    set_calls(calls, "MallocExtension_GetNumericProperty", ATTACH_PROPERTY, tcmalloc_names,
-              TCMALLOC_CALLS);
-    int rc = attach_call(pid, calls, TCMALLOC_CALLS, result, e);
+    enum { ALLOCATED, FREE, CENTRAL, TRANSFER, CACHED, CALLS };
+#define READ(name)                                                                                 \
+    {                                                                                              \
+        .function = "MallocExtension_GetNumericProperty", .form = ATTACH_PROPERTY, .text = name    \
+    }
+    struct attach_call calls[CALLS] = {
+        [ALLOCATED] = READ("generic.current_allocated_bytes"),
+        [FREE] = READ("tcmalloc.pageheap_free_bytes"),
+        [CENTRAL] = READ("tcmalloc.central_cache_free_bytes"),
+        [TRANSFER] = READ("tcmalloc.transfer_cache_free_bytes"),
+        [CACHED] = READ("tcmalloc.thread_cache_free_bytes"),
+    };
+#undef READ
+    int rc = attach_call(pid, calls, CALLS, result, e);
     if (rc < 0)
         return rc;
     *to = (struct statistics){
-        .live = calls[TCMALLOC_ALLOCATED].value,
-        .is_free = calls[TCMALLOC_FREE].value,
-        .cached = calls[TCMALLOC_CACHED].value,
-        .pinned = calls[TCMALLOC_CENTRAL].value + calls[TCMALLOC_TRANSFER].value,
+        .live = calls[ALLOCATED].value,
+        .is_free = calls[FREE].value,
+        .cached = calls[CACHED].value,
+        .pinned = calls[CENTRAL].value + calls[TRANSFER].value,
     };
     return 0;
 }

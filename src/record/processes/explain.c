@@ -16,7 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-bool record_find_program(const char *program, char path[PATH_MAX])
+bool record_find_program(const char *program, int mode, char path[PATH_MAX])
 {
     if (strchr(program, '/'))
         return snprintf(path, PATH_MAX, "%s", program) < PATH_MAX && access(path, F_OK) == 0;
@@ -26,7 +26,7 @@ bool record_find_program(const char *program, char path[PATH_MAX])
         size_t n = strcspn(p, ":");
         if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(n ? n : 1), n ? p : ".", program) <
                 PATH_MAX &&
-            access(path, X_OK) == 0)
+            access(path, mode) == 0)
             return true;
         p += n + (p[n] == ':');
     }
@@ -130,7 +130,7 @@ static const char *explain_file(int fd, const char *head, size_t n)
 const char *record_explain(const char *program)
 {
     char path[PATH_MAX], head[PATH_MAX];
-    if (!record_find_program(program, path))
+    if (!record_find_program(program, X_OK, path))
         return NULL;
     // An interpreter may itself be a script. The kernel follows at most four interpreters.
     for (unsigned depth = 0; depth < 5; depth++) {
@@ -247,14 +247,9 @@ static bool is_gone(pid_t pid)
 // /proc/PID/environ is empty.
 static bool has_environment(pid_t pid)
 {
-    enum {
-        ENV_END = 48
-    }; // env_end is field 51 of proc(5); the first field after the name is field 3
     char text[2048];
-    const char *at = proc_file_read(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
-    for (unsigned i = 0; at && i <= ENV_END; i++)
-        at = strchr(at + 1, ' ');
-    return at && strtoull(at, NULL, 10) != 0;
+    proc_file_read(pid, "stat", text, sizeof text);
+    return proc_file_stat(text, PROC_FILE_ENV_END) != 0;
 }
 
 // Checks the environment. Sets *seen if the environment was read, so the process had not ended yet.
