@@ -3,9 +3,9 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "cli/human.h"
-#include "record/flight/dump.h"
 #include "record/flight/files.h"
 #include "record/flight/part.h"
+#include "record/flight/ring.h"
 #include "trace/codec.h"
 #include "trace/columns.h"
 #include "trace/fields.h"
@@ -23,7 +23,10 @@
 struct written {
     int rc;
     struct err e;
-    struct dump_result result;
+    // Numbers of events and blocks in the trace. `events` excludes the blocks that were live at its
+    // start.
+    uint64_t events, blocks;
+    uint64_t ns; // time from the trace's start to its end
     uint64_t bytes;
 };
 
@@ -68,17 +71,69 @@ int flight_check(const struct flight_settings *s, struct err *e)
     return rc;
 }
 
+// Writes the frames in the ring. Reads them with a second reader, which shares the processes of the
+// first reader.
+static int write_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
+                      struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < ring->n; i++) {
+        const struct ring_frame *from = flight_ring_at(ring, i);
+        struct frame f = from->frame;
+        struct trace_item item;
+        rc = frame_reader_unpack(&again->frames, &from->stored, &f, e);
+        if (rc > 0)
+            rc = trace_read_frame(again, &f, &item, e);
+        if (rc > 0)
+            rc = part_item(p, &item);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+// Writes a trace that starts where the ring starts. The trace contains the processes that have not
+// ended and their live blocks. Changes the reader's state of processes.
+static int write_trace(struct flight *f, struct output *out, struct written *w)
+{
+    const struct part_start start = {.reader = &f->reader,
+                                     .converter = f->converter,
+                                     .dumped = f->why,
+                                     .codec = FRAME_CODEC_ZSTD,
+                                     .level = 1};
+    const struct trace_session *s = &f->reader.session;
+    struct part p;
+    struct trace_reader again = {.in = f->reader.in,
+                                 .session = *s,
+                                 .processes = f->reader.processes,
+                                 .n_processes = f->reader.n_processes};
+    frame_reader_init(&again.frames, f->reader.in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    int rc = part_begin(&p, &start, out, &w->e);
+    if (rc == 0)
+        rc = write_ring(&p, &f->ring, &again, &w->e);
+    if (rc == 0)
+        rc = part_end(&p, again.saw_unrecorded ? &again.unrecorded : NULL, false);
+    uint64_t end = p.end_stamp ? p.end_stamp : p.watermark;
+    w->events = p.writer.events - p.snapshot.blocks;
+    w->blocks = p.snapshot.blocks;
+    w->ns = trace_stamp_ns(s, end) - trace_stamp_ns(s, p.start);
+    // The first reader owns the processes.
+    again.processes = NULL;
+    again.n_processes = 0;
+    again.session = (struct trace_session){0};
+    trace_reader_close(&again);
+    part_release(&p);
+    return rc;
+}
+
 static int write_dump(struct flight *f, struct written *w)
 {
     struct output out;
-    const struct dump_source from = {&f->reader, f->converter, &f->ring, f->why};
     // A dump whose path contains no number replaces the previous dump.
     bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
     int rc = output_open(&out, f->path,
                          OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
     if (rc < 0)
         return rc;
-    rc = dump_write(&from, &out, &w->result, &w->e);
+    rc = write_trace(f, &out, w);
     w->bytes = out.offset;
     int closed = output_close(&out, rc == 0, rc == 0 ? &w->e : NULL);
     return rc < 0 ? rc : closed;
@@ -124,10 +179,9 @@ static void end_dump(struct flight *f, int status)
     else
         err_note(f->settings->note,
                  "wrote %s: the last %s with %s, and %s live before that: %s (%s)", f->path,
-                 human_ns(ns, (double)w->result.ns),
-                 human_plural(events, w->result.events, "event", "events"),
-                 human_plural(blocks, w->result.blocks, "block", "blocks"),
-                 human_bytes(bytes, w->bytes), f->why);
+                 human_ns(ns, (double)w->ns), human_plural(events, w->events, "event", "events"),
+                 human_plural(blocks, w->blocks, "block", "blocks"), human_bytes(bytes, w->bytes),
+                 f->why);
     if (!WIFSIGNALED(status) && w->rc == 0 && flight_files_add(&f->files, f->path, f->why) < 0)
         err_note(f->settings->note, "%s: out of memory", f->path);
     free(f->path);

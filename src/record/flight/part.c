@@ -44,13 +44,11 @@ const struct convert_options part_follow = {
 static int grow_tables(struct part *part, size_t n)
 {
     if (HT_GROW(&part->numbers, &part->numbers_capacity, n) < 0 ||
-        HT_GROW(&part->shifts, &part->shifts_capacity, n) < 0 ||
-        HT_GROW(&part->ended, &part->ended_capacity, n) < 0)
+        HT_GROW(&part->processes, &part->processes_capacity, n) < 0)
         return -ENOMEM;
     for (; part->known < n; part->known++) {
         part->numbers[part->known] = RENUMBER_NONE;
-        part->shifts[part->known] = 0;
-        part->ended[part->known] = false;
+        part->processes[part->known] = (struct part_process){0};
     }
     return 0;
 }
@@ -59,9 +57,9 @@ static int grow_tables(struct part *part, size_t n)
 static int settle_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
-    uint64_t stamp = snapshot_stamp(p->order);
-    part->watermark = stamp <= part->watermark ? stamp - 1 : part->watermark;
-    part->late += snapshot_late(p->order);
+    const struct snapshot_facts f = snapshot_facts_of(p->order);
+    part->watermark = f.stamp <= part->watermark ? f.stamp - 1 : part->watermark;
+    part->late += f.late;
     return 0;
 }
 
@@ -79,10 +77,10 @@ static int settle(struct part *part)
 static int number_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
-    uint64_t stamp = snapshot_stamp(p->order);
-    part->start = stamp < part->start ? stamp : part->start;
+    const struct snapshot_facts f = snapshot_facts_of(p->order);
+    part->start = f.stamp < part->start ? f.stamp : part->start;
     part->numbers[p->number] = part->n++;
-    part->shifts[p->number] = snapshot_inherited_modules(p->order);
+    part->processes[p->number].shift = f.inherited_modules;
     return 0;
 }
 
@@ -122,7 +120,7 @@ static int write_process(void *context, const struct convert_unfinished *p)
     struct part *part = context;
     struct trace_process of = *part->from->reader->processes[p->number];
     of.number = part->numbers[p->number];
-    of.inherited_modules = part->shifts[p->number];
+    of.inherited_modules = part->processes[p->number].shift;
     if (!p->waits) {
         of.forked_from = 0;
         of.forked_from_start = of.fork_stamp = 0;
@@ -187,7 +185,8 @@ static int write_listed(struct part *part, const struct trace_process *p,
     of.listed_fork_stamp = p->fork_stamp;
     of.forked_from = 0;
     of.forked_from_start = of.fork_stamp = 0;
-    of.inherited_modules = part->shifts[p->number] = snapshot_inherited_modules(from->order);
+    of.inherited_modules = part->processes[p->number].shift =
+        snapshot_facts_of(from->order).inherited_modules;
     int rc = trace_write_process(&part->writer, &of, part->e);
     if (rc == 0)
         rc = trace_batch_begin(&part->writer, part->e);
@@ -202,7 +201,7 @@ static int write_new(void *context, const struct convert_unfinished *from)
     struct part *part = context;
     const struct trace_process *p = part->from->reader->processes[from->number];
     if (p->forked_from && !from->waits && fork_stamp(p) < part->passed &&
-        !snapshot_is_empty(from->order))
+        !snapshot_facts_of(from->order).is_empty)
         return write_listed(part, p, from);
     struct trace_process of = *p;
     of.number = part->numbers[p->number];
@@ -247,7 +246,7 @@ static int write_process_end(struct part *part, const struct trace_process *p, b
     of.cpu_ns = of.recording_ticks = of.call_min_ticks = of.call_max_ticks = 0;
     of.waits = of.wait_ns = of.lost_records = 0;
     of.peak_rss_bytes = of.recording_growth_bytes = 0;
-    part->ended[p->number] = true;
+    part->processes[p->number].ended = true;
     int rc = part->from->segment && ended ? fields_put_process_end(&whole, p) : 0;
     of.whole = whole.data;
     of.whole_bytes = whole.size;
@@ -273,7 +272,7 @@ int part_item(struct part *part, const struct trace_item *item)
         return write_process_end(part, item->process, true);
     case TRACE_NAMES:
         return renumber_names(&part->writer, item, part->numbers,
-                              part->shifts[item->process->number], part->e);
+                              part->processes[item->process->number].shift, part->e);
     case TRACE_PAGES:
         return renumber_pages(&part->writer, item, part->numbers, part->e);
     case TRACE_END:
@@ -292,14 +291,16 @@ static int write_passed(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
     part->snapshot.process = part->numbers[p->number];
-    return snapshot_write_passed(&part->snapshot, p->number, p->order, false, part->e);
+    return snapshot_write_passed(&part->snapshot, p->number, p->order, part->ends, part->e);
 }
 
-static int write_all(void *context, const struct convert_unfinished *p)
+// Writes the passed events of all processes as a batch.
+static int write_batch(struct part *part)
 {
-    struct part *part = context;
-    part->snapshot.process = part->numbers[p->number];
-    return snapshot_write_passed(&part->snapshot, p->number, p->order, true, part->e);
+    int rc = trace_batch_begin(&part->writer, part->e);
+    if (rc == 0)
+        rc = convert_visit(part->from->converter, write_passed, part);
+    return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
 }
 
 int part_put_passed(struct part *part)
@@ -310,21 +311,15 @@ int part_put_passed(struct part *part)
     // as late as a reader of the whole recording.
     if (rc == 0 && late != part->late)
         rc = trace_write_batch(&part->writer, before, NULL, 0, part->e);
-    if (rc == 0)
-        rc = trace_batch_begin(&part->writer, part->e);
-    if (rc == 0)
-        rc = convert_visit(part->from->converter, write_passed, part);
-    return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
+    return rc < 0 ? rc : write_batch(part);
 }
 
 int part_put_rest(struct part *part)
 {
     uint64_t last = convert_watermark(part->from->converter);
     part->watermark = last > part->watermark ? last : part->watermark;
-    int rc = trace_batch_begin(&part->writer, part->e);
-    if (rc == 0)
-        rc = convert_visit(part->from->converter, write_all, part);
-    return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
+    part->ends = true;
+    return write_batch(part);
 }
 
 int part_put_end(struct part *part, uint32_t process)
@@ -341,7 +336,7 @@ int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool 
 {
     int rc = part->in_batch ? end_batch(part, part->watermark) : 0;
     for (size_t i = 0; rc == 0 && i < part->known; i++) {
-        if (part->numbers[i] != RENUMBER_NONE && !part->ended[i])
+        if (part->numbers[i] != RENUMBER_NONE && !part->processes[i].ended)
             rc = write_process_end(part, part->from->reader->processes[i],
                                    !continues && part->from->reader->processes[i]->ended);
     }
@@ -360,6 +355,5 @@ void part_release(struct part *part)
     snapshot_release(&part->snapshot);
     trace_writer_release(&part->writer);
     free(part->numbers);
-    free(part->shifts);
-    free(part->ended);
+    free(part->processes);
 }

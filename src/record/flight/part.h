@@ -34,11 +34,14 @@ struct part {
     // Number of each process in the part, or RENUMBER_NONE. Indexed by the process number in the
     // recording.
     uint32_t *numbers;
-    uint32_t *shifts; // per process: offset of its module numbers
-    bool *ended;      // per process
-    size_t known, numbers_capacity, shifts_capacity, ended_capacity;
+    struct part_process {
+        uint32_t shift; // offset of the module numbers
+        bool ended;
+    } * processes;
+    size_t known, numbers_capacity, processes_capacity;
     uint32_t n; // processes in the part
     bool in_batch;
+    bool ends; // in a segment: pending events are written too
     uint64_t start, watermark;
     uint64_t passed; // in a segment: events up to this stamp are in the list of live blocks
     uint64_t late; // in a segment: number of events that were published late, before the last batch

@@ -57,26 +57,21 @@ int segments_check(const struct segments_settings *s, struct err *e)
     return rc;
 }
 
-static int add_pending(void *context, const struct convert_unfinished *p)
+static int add_facts(void *context, const struct convert_unfinished *p)
 {
-    uint64_t *words = context;
-    *words += snapshot_pending_words(p->order);
+    struct snapshot_facts *sum = context;
+    const struct snapshot_facts of = snapshot_facts_of(p->order);
+    sum->pending_words += of.pending_words;
+    sum->live_blocks += of.live_blocks;
+    sum->is_clear &= of.is_clear;
     return 0;
 }
 
-static int add_live(void *context, const struct convert_unfinished *p)
+// Returns pending_words, live_blocks and is_clear of all unfinished processes together.
+static struct snapshot_facts sum_facts(const struct segments *s)
 {
-    uint64_t *blocks = context;
-    *blocks += snapshot_live_blocks(p->order);
-    return 0;
-}
-
-// Sums a number over the unfinished processes.
-static uint64_t sum_of(const struct segments *s,
-                       int (*add)(void *context, const struct convert_unfinished *p))
-{
-    uint64_t sum = 0;
-    convert_visit(s->converter, add, &sum);
+    struct snapshot_facts sum = {.is_clear = true};
+    sum.is_clear &= convert_visit(s->converter, add_facts, &sum) == 0;
     return sum;
 }
 
@@ -85,7 +80,7 @@ static uint64_t sum_of(const struct segments *s,
 static uint64_t expected_list(const struct segments *s)
 {
     const struct snapshot *last = &s->part.snapshot;
-    double blocks = (double)sum_of(s, add_live);
+    double blocks = (double)sum_facts(s).live_blocks;
     double event_bytes = (double)(s->out.offset - s->start_bytes);
     if (last->blocks)
         return (uint64_t)(blocks * (double)s->start_bytes / (double)last->blocks);
@@ -212,7 +207,7 @@ static uint64_t choose_limit(void *context, uint64_t until)
     struct segments *s = context;
     uint64_t full = full_bytes(s), at = s->out.offset, least = full / PIECE_PART;
     uint64_t left = full > at + least ? full - at : least, new_bytes = at - s->start_bytes;
-    uint64_t pending = sum_of(s, add_pending);
+    uint64_t pending = sum_facts(s).pending_words;
     if (pending <= left / WORD_BYTES || convert_passed(s->converter) >= until)
         return until;
     // The trace is compressed, so a word takes less space than WORD_BYTES.
@@ -222,12 +217,6 @@ static uint64_t choose_limit(void *context, uint64_t until)
     return pending <= room ? until : split_pending(s, until, room);
 }
 
-static int check_clear(void *context, const struct convert_unfinished *p)
-{
-    (void)context;
-    return !snapshot_is_clear(p->order);
-}
-
 static bool is_over(const struct segments *s)
 {
     const struct flight_window *w = &s->settings->window;
@@ -235,7 +224,7 @@ static bool is_over(const struct segments *s)
     bool over = s->out.offset >= full - full / END_PART ||
                 (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
     // An idle program must not produce segments without events.
-    return over && s->part.snapshot.words && convert_visit(s->converter, check_clear, NULL) == 0;
+    return over && s->part.snapshot.words && sum_facts(s).is_clear;
 }
 
 // Writes the events up to `stamp`, and begins the next segment when this one is full.
@@ -245,7 +234,7 @@ static int put_passed(void *context, uint64_t stamp)
     (void)stamp;
     int rc = part_put_passed(&s->part);
     // The last segment must contain events.
-    if (rc < 0 || !is_over(s) || (s->reader.saw_end && !sum_of(s, add_pending)))
+    if (rc < 0 || !is_over(s) || (s->reader.saw_end && !sum_facts(s).pending_words))
         return rc;
     rc = end_segment(s, true, s->e);
     return rc < 0 ? rc : begin_segment(s, s->e);

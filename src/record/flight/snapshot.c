@@ -25,43 +25,21 @@ void snapshot_release(struct snapshot *s)
     map_release(&s->shifts);
 }
 
-uint64_t snapshot_stamp(const struct order *o)
+struct snapshot_facts snapshot_facts_of(const struct order *o)
 {
-    uint64_t stamp = UINT64_MAX;
+    struct snapshot_facts f = {.stamp = UINT64_MAX,
+                               .late = o->counts.late,
+                               .live_blocks = o->table.n,
+                               .inherited_modules = o->inherited_modules,
+                               .is_clear = o->n_duplicates == 0,
+                               .is_empty = o->n_slots == 0};
     for (size_t i = 0; i < o->merge.n_streams; i++) {
         const struct merge_stream *s = o->merge.streams[i];
-        if (s->head < s->tail && s->stamp < stamp)
-            stamp = s->stamp;
+        f.pending_words += s->tail - s->head;
+        if (s->head < s->tail && s->stamp < f.stamp)
+            f.stamp = s->stamp;
     }
-    return stamp;
-}
-
-bool snapshot_is_clear(const struct order *o)
-{
-    return o->n_duplicates == 0;
-}
-
-bool snapshot_is_empty(const struct order *o)
-{
-    return o->n_slots == 0;
-}
-
-uint64_t snapshot_live_blocks(const struct order *o)
-{
-    return o->table.n;
-}
-
-uint64_t snapshot_pending_words(const struct order *o)
-{
-    uint64_t words = 0;
-    for (size_t i = 0; i < o->merge.n_streams; i++)
-        words += o->merge.streams[i]->tail - o->merge.streams[i]->head;
-    return words;
-}
-
-uint64_t snapshot_late(const struct order *o)
-{
-    return o->counts.late;
+    return f;
 }
 
 static void count_stream(const struct merge_stream *s, struct snapshot_histogram *h)
@@ -82,11 +60,6 @@ void snapshot_count(const struct order *o, struct snapshot_histogram *h)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++)
         count_stream(o->merge.streams[i], h);
-}
-
-uint32_t snapshot_inherited_modules(const struct order *o)
-{
-    return o->inherited_modules;
 }
 
 int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct order *o,

@@ -6,13 +6,24 @@
 #include "convert/heap.h"
 #include "trace/writer.h"
 
-// Returns the smallest stamp of a pending record, or UINT64_MAX if there are no pending records.
-uint64_t snapshot_stamp(const struct order *o);
+struct snapshot_facts {
+    uint64_t stamp;         // smallest stamp of a pending record, or UINT64_MAX
+    uint64_t pending_words; // number of words in the queues
+    uint64_t late;          // number of events that were published late
+    uint64_t live_blocks;
+    // Modules that the process inherited. They precede the process's own modules, and the recorder
+    // refers to code by module number.
+    uint32_t inherited_modules;
+    bool is_clear; // no address has two blocks, so the list of blocks is complete
+    bool is_empty; // the process has had no blocks
+};
+
+struct snapshot_facts snapshot_facts_of(const struct order *o);
 
 struct snapshot {
     struct trace_writer *writer; // inside a batch
-    uint64_t stamp;  // stamp of the listed blocks; must not exceed snapshot_stamp of any order
-    uint64_t blocks; // number of blocks listed so far
+    uint64_t stamp; // stamp of the listed blocks; must not exceed snapshot_facts.stamp of any order
+    uint64_t blocks;       // number of blocks listed so far
     uint32_t process, pid; // current process: its number in the new trace, and its pid
     bool in_order;         // pending records are written by snapshot_write_passed
     uint64_t words;        // number of words written by snapshot_write_passed
@@ -20,20 +31,6 @@ struct snapshot {
     // the number of the next word.
     struct map shifts;
 };
-
-// Returns true if no address has two blocks, so that the list of blocks is complete.
-bool snapshot_is_clear(const struct order *o);
-
-// Returns true if the process has had no blocks.
-bool snapshot_is_empty(const struct order *o);
-
-// Returns the number of live blocks.
-uint64_t snapshot_live_blocks(const struct order *o);
-
-// snapshot_pending_words returns the number of words in the queues. snapshot_late returns the
-// number of events that were published late.
-uint64_t snapshot_pending_words(const struct order *o);
-uint64_t snapshot_late(const struct order *o);
 
 // Pending words by stamp: counts[i] words have stamps in the i-th part of (from, to].
 enum { SNAPSHOT_PARTS = 256 };
@@ -47,10 +44,6 @@ static inline uint64_t snapshot_part_stamps(const struct snapshot_histogram *h)
 {
     return (h->to - h->from) / SNAPSHOT_PARTS + 1;
 }
-
-// Returns the number of modules that the process inherited. They precede the process's own modules,
-// and the recorder refers to code by module number.
-uint32_t snapshot_inherited_modules(const struct order *o);
 
 // Writes the names of code that the order knows, as names of process `process`. Call outside a
 // batch. Returns 0, or a negative errno with `e` set.
