@@ -1,5 +1,7 @@
 #include "base/build_id.h"
 
+#include "base/elf_note.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -26,18 +28,9 @@ static char *format_hex(const uint8_t *bytes, size_t n)
 
 static char *find_in_notes(const uint8_t *notes, size_t n)
 {
-    Elf64_Nhdr h;
-    for (size_t at = 0; at + sizeof h <= n;) {
-        memcpy(&h, notes + at, sizeof h);
-        size_t name = at + sizeof h, text = name + (((size_t)h.n_namesz + 3) & ~(size_t)3);
-        if (text > n || h.n_descsz > n - text)
-            return NULL;
-        if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
-            h.n_descsz && h.n_descsz <= MOST_BYTES)
-            return format_hex(notes + text, h.n_descsz);
-        at = text + (((size_t)h.n_descsz + 3) & ~(size_t)3);
-    }
-    return NULL;
+    uint32_t bytes;
+    const uint8_t *id = elf_note_build_id(notes, n, &bytes);
+    return id && bytes && bytes <= MOST_BYTES ? format_hex(id, bytes) : NULL;
 }
 
 char *build_id_at(int fd, uint64_t start)

@@ -1,4 +1,5 @@
 // Parses /proc/self/maps, and reads the build IDs of the mapped files.
+#include "base/elf_note.h"
 #include "base/search.h"
 #include "capture/producer/producer_private.h"
 #include "capture/producer/producer_site.h"
@@ -149,30 +150,8 @@ static bool add_range(struct producer_sites *sites, const struct producer_range 
     return true;
 }
 
-// Finds the build ID in the notes of an ELF file. A note has a header of three words, a name and a
-// description; name and description are padded to 4 bytes. Returns the length of the build ID, or
-// 0.
-static uint32_t find_build_id(const char *notes, size_t n, uint8_t *id)
-{
-    while (n >= sizeof(Elf64_Nhdr)) {
-        Elf64_Nhdr head;
-        memcpy(&head, notes, sizeof head);
-        size_t name = (head.n_namesz + 3ull) & ~3ull, description = (head.n_descsz + 3ull) & ~3ull;
-        if (name + description > n - sizeof head)
-            return 0;
-        const char *at = notes + sizeof head;
-        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && memcmp(at, "GNU", 4) == 0 &&
-            head.n_descsz <= MAX_BUILD_ID) {
-            memcpy(id, at + name, head.n_descsz);
-            return head.n_descsz;
-        }
-        notes += sizeof head + name + description;
-        n -= sizeof head + name + description;
-    }
-    return 0;
-}
-
-static uint32_t read_build_id(long fd, char *piece, uint8_t *id)
+// Copies the build ID to `to`. Returns its length, or 0.
+static uint32_t read_build_id(long fd, char *piece, uint8_t *to)
 {
     Elf64_Ehdr head;
     const Elf64_Phdr *program = (const Elf64_Phdr *)piece;
@@ -190,9 +169,12 @@ static uint32_t read_build_id(long fd, char *piece, uint8_t *id)
         if (program[i].p_type != PT_NOTE ||
             syscall(SYS_pread64, fd, notes, n, program[i].p_offset) != (long)n)
             continue;
-        uint32_t found = find_build_id(notes, n, id);
-        if (found)
+        uint32_t found;
+        const uint8_t *id = elf_note_build_id((const uint8_t *)notes, n, &found);
+        if (id && found <= MAX_BUILD_ID) {
+            memcpy(to, id, found);
             return found;
+        }
     }
     return 0;
 }

@@ -18,6 +18,15 @@ static void record_unless_allocator(const struct event *ev, const void *caller)
         producer_record(ev, caller);
 }
 
+// Records a call that returned `p`. MAP_FAILED is also the error of sbrk.
+static void record_mapped(struct event ev, const void *p, const void *caller)
+{
+    bool failed = p == MAP_FAILED;
+    ev.result = failed ? 0 : (uintptr_t)p;
+    ev.error = failed ? (uint8_t)errno : 0;
+    record_unless_allocator(&ev, caller);
+}
+
 // Describes a mapping as in /proc/PID/maps, for example "rw-p anonymous". Each word fits in
 // HOW_BYTES.
 enum { HOW_BYTES = 16 };
@@ -38,15 +47,12 @@ static WRAP_COLD void *record_mmap(void *at, size_t bytes, int protection, int f
                                    const void *caller)
 {
     char how[HOW_BYTES];
-    bool failed = p == MAP_FAILED;
     const struct event ev = {.kind = HT_MMAP,
                              .ptr = (uintptr_t)at,
                              .size = bytes,
-                             .result = failed ? 0 : (uintptr_t)p,
-                             .error = failed ? (uint8_t)errno : 0,
                              .text = how,
                              .text_bytes = describe_mapping(how, protection, flags)};
-    record_unless_allocator(&ev, caller);
+    record_mapped(ev, p, caller);
     return p;
 }
 
@@ -82,14 +88,9 @@ WRAPPER void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...)
     va_end(more);
     void *p = next.mremap(old, old_bytes, bytes, flags, to);
     if (producer_wants_maps()) {
-        bool failed = p == MAP_FAILED;
-        const struct event ev = {.kind = HT_MREMAP,
-                                 .ptr = (uintptr_t)old,
-                                 .size = old_bytes,
-                                 .count = bytes,
-                                 .result = failed ? 0 : (uintptr_t)p,
-                                 .error = failed ? (uint8_t)errno : 0};
-        record_unless_allocator(&ev, WRAP_CALLER);
+        const struct event ev = {
+            .kind = HT_MREMAP, .ptr = (uintptr_t)old, .size = old_bytes, .count = bytes};
+        record_mapped(ev, p, WRAP_CALLER);
     }
     return p;
 }
@@ -108,13 +109,7 @@ WRAPPER int brk(void *end)
 WRAPPER void *sbrk(intptr_t change)
 {
     void *p = next.sbrk(change);
-    if (producer_wants_maps()) {
-        bool failed = (intptr_t)p == -1;
-        const struct event ev = {.kind = HT_SBRK,
-                                 .value = (uint64_t)change,
-                                 .result = failed ? 0 : (uintptr_t)p,
-                                 .error = failed ? (uint8_t)errno : 0};
-        record_unless_allocator(&ev, WRAP_CALLER);
-    }
+    if (producer_wants_maps())
+        record_mapped((struct event){.kind = HT_SBRK, .value = (uint64_t)change}, p, WRAP_CALLER);
     return p;
 }

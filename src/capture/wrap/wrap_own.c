@@ -3,6 +3,7 @@
 // functions of libraries with a known prefix or a name of --wrap, and the C libraries of other
 // namespaces. Objects that the program opens are examined before their code runs: the loader calls
 // a function, which is redirected too, when its list of objects has changed.
+#include "base/elf_note.h"
 #include "capture/libc/libc.h"
 #include "capture/libc/objects.h"
 #include "capture/wrap/redirect.h"
@@ -43,22 +44,11 @@ struct own_search {
 
 static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s)
 {
-    const uint8_t *at = (const uint8_t *)(o->base + s->p_vaddr), *end = at + s->p_memsz;
-    const ElfW(Nhdr) * note;
-    if (!object_contains(o, at, s->p_memsz))
-        return NULL;
-    while (end - at >= (long)sizeof *note) {
-        note = (const ElfW(Nhdr) *)(const void *)at;
-        const uint8_t *name = at + sizeof *note, *content = name + ((note->n_namesz + 3u) & ~3u);
-        if (note->n_namesz > 64 || note->n_descsz > 4096)
-            return NULL;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz == WRAP_BUILD_ID_BYTES &&
-            note->n_namesz == 4 && content + WRAP_BUILD_ID_BYTES <= end &&
-            memcmp(name, "GNU", 4) == 0)
-            return content;
-        at = content + ((note->n_descsz + 3u) & ~3u);
-    }
-    return NULL;
+    const uint8_t *notes = (const uint8_t *)(o->base + s->p_vaddr);
+    uint32_t bytes;
+    const uint8_t *id =
+        object_contains(o, notes, s->p_memsz) ? elf_note_build_id(notes, s->p_memsz, &bytes) : NULL;
+    return id && bytes == WRAP_BUILD_ID_BYTES ? id : NULL;
 }
 
 static bool has_prefixed(const struct object *o)
