@@ -125,13 +125,20 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *own)
     return 0;
 }
 
-static int patch_object(struct dl_phdr_info *info, size_t size, void *own)
+// A function for each slot of the objects whose calls are patched.
+struct slot_visit {
+    void (*visit)(const struct object *o, const char *name, uintptr_t *slot, void *context);
+    void *context;
+};
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
 {
+    const struct slot_visit *v = data;
     struct object o;
     (void)size;
     object_read(&o, info);
     if (!is_own(&o) && !is_loader(&o))
-        object_each_slot(&o, patch_slot, own);
+        object_each_slot(&o, v->visit, v->context);
     return 0;
 }
 
@@ -148,7 +155,7 @@ static int patch_all(void)
         patch.slots = p;
     }
     dl_iterate_phdr(find_own, &own);
-    dl_iterate_phdr(patch_object, &own);
+    dl_iterate_phdr(visit_object, &(struct slot_visit){patch_slot, &own});
     return 0;
 }
 
@@ -169,23 +176,13 @@ static void unpatch_slot(const struct object *o, const char *name, uintptr_t *sl
     write_slot(o, slot, (uintptr_t)find_real(wrapper, name));
 }
 
-static int unpatch_object(struct dl_phdr_info *info, size_t size, void *own)
-{
-    struct object o;
-    (void)size;
-    object_read(&o, info);
-    if (!is_own(&o))
-        object_each_slot(&o, unpatch_slot, own);
-    return 0;
-}
-
 static void unpatch_all(void)
 {
     struct object own = {0};
     if (!patch.slots)
         return;
     dl_iterate_phdr(find_own, &own);
-    dl_iterate_phdr(unpatch_object, &own);
+    dl_iterate_phdr(visit_object, &(struct slot_visit){unpatch_slot, &own});
     patch.n = 0;
     syscall(SYS_munmap, patch.slots, MAX_SLOTS * sizeof *patch.slots);
     patch.slots = NULL;
@@ -205,20 +202,11 @@ static void count_slot(const struct object *o, const char *name, uintptr_t *slot
         c->places[i] += *name && strcmp(c->names->names[i], name) == 0;
 }
 
-static int count_object(struct dl_phdr_info *info, size_t size, void *count)
-{
-    struct object o;
-    (void)size;
-    object_read(&o, info);
-    object_each_slot(&o, count_slot, count);
-    return 0;
-}
-
 bool patch_names_are_called(const struct spool_wrap *names)
 {
     struct name_count count = {.names = names};
     bool called = true;
-    dl_iterate_phdr(count_object, &count);
+    dl_iterate_phdr(visit_object, &(struct slot_visit){count_slot, &count});
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
         called = called && (i == SPOOL_WRAP_USABLE_SIZE || !names->names[i][0] || count.places[i]);
     return called;
