@@ -291,8 +291,8 @@ static const char *explain_root(pid_t pid, const char *library)
                  "found";
 }
 
-// Like explain_file, but with a cache, because process trees execute the same few files many times.
-// Sets *st.
+// Like explain_file, but with a cache, because process trees execute the same few files many times,
+// and explain_file takes 17 us. Sets *st.
 static const char *explain_executable(int fd, struct stat *st)
 {
     enum { KNOWN = 16 };
