@@ -226,13 +226,12 @@ static _Noreturn void run_child(struct record_launch *l, const struct record_set
     if (set_environment(s, session_dir) == 0) {
         execvp(s->argv[0], s->argv);
         failed = errno;
-        // execvp also fails with EACCES if the file was not found and a directory in PATH is not
-        // accessible.
+        // If a directory in PATH is not accessible, execvp reports a missing file as EACCES.
         if (failed == EACCES && !strchr(s->argv[0], '/') &&
             !record_find_program(s->argv[0], F_OK, path))
             failed = ENOENT;
     }
-    // A pipe has space for an int, so the write neither blocks nor is partial.
+    // The pipe has space for an int, so the write does not block.
     ssize_t n = write(report, &failed, sizeof failed);
     _exit(n == (ssize_t)sizeof failed ? 127 : 126);
 }

@@ -459,8 +459,9 @@ static bool is_batch_due(const struct recorder *r, uint64_t now)
                            now >= r->batch_began_ns + (small ? SMALL_BATCH_NS : BATCH_NS));
 }
 
-// Returns true if passes may be rare. They also request readings of the counter from processes that
-// use the CPU, and find the chunks of processes that cannot wake the recorder.
+// Returns true if all processes are quiet, so that passes may be rare. A process that uses the CPU
+// needs frequent passes, which request readings of the counter. So does a process that cannot wake
+// the recorder.
 static bool is_quiet(const struct recorder *r, uint64_t now)
 {
     bool quiet = !r->settings->live;
@@ -566,7 +567,8 @@ static bool is_asked_to_finish(struct recorder *r)
 static bool is_visit_over(const struct recorder *r)
 {
     uint64_t ns = clock_monotonic_ns() - r->visited_ns, asked_ns = r->settings->attach.duration_ns;
-    // The spool may still be found, because a program waits for almost six seconds.
+    // The program waits for the recorder for up to FOUND_WAIT_NS (producer_chunk.c), so its spool
+    // may appear until then.
     bool left = r->drain.n_spools == 0 && (r->drain.n_made || ns >= MS(6000));
     r->result->ended_early = r->visiting && left && !(asked_ns && ns >= asked_ns);
     return r->visiting && (left || (asked_ns && ns >= asked_ns));
@@ -680,7 +682,7 @@ static int run_main_pass(struct recorder *r, struct record_pass *o, struct err *
                               .chunks_done = r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
-    // A program that does not fill chunks never needs the backup thread, so do not wake it.
+    // Wake the backup thread only if the program fills chunks.
     if (r->active && !was_active && r->drain.chunks_done)
         pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
@@ -941,7 +943,7 @@ static int run_recorder(struct recorder *r, struct err *e)
         errno = 0;
     if (rc == 0)
         rc = record_until_over(r, e);
-    // Passes that run during the detach notice the end of the spool.
+    // The passes during the detach see that the spool has ended and would set ended_early.
     bool ended_early = r->result->ended_early;
     if (r->visiting)
         end_visit(r);
@@ -992,14 +994,14 @@ int record_run(const struct record_settings *settings, struct output *out,
     record_launch_wake_on_signal(NULL);
     drain_check_refused(&r->drain, true);
     const struct trace_balance balance = current_balance(r);
-    // Also count the events that came after the end of the trace.
+    // Count the events after the end of the trace too.
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     result->unrecorded.balance = balance;
     unrecorded_release(&r->unrecorded);
     entries_answers_release(&r->answers);
-    // Keep the session mapped until exit. The mapping shows the program that started the recorder
-    // when the recorder has ended.
+    // Keep the session mapped until exit. The program that started the recorder detects the end of
+    // the recorder by this mapping.
     if (r->launch.attached)
         r->drain.session = NULL;
     drain_close(&r->drain);

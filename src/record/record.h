@@ -65,8 +65,7 @@ struct record_settings {
 };
 
 struct record_result {
-    // Reason why the program could not be started; the other members are then invalid. 0 if the
-    // program was started.
+    // errno of the failed start; the other members are then invalid. 0 if the program was started.
     int start_errno;
     bool exited;     // the program has ended
     int wait_status; // if `exited`: status as from wait(2)
@@ -111,8 +110,8 @@ void record_restore_signals(void);
 int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
                    struct record_result *result, struct err *e);
 
-// Returns the reason why the program cannot be recorded, such as "is statically linked", or NULL if
-// there is no reason. Inspects the file that execvp(3) would find. The string is static.
+// Returns why the program cannot be recorded, such as "is statically linked", or NULL. Inspects the
+// file that execvp(3) would find. The string is static.
 const char *record_explain(const char *program);
 
 // Finds the first file in PATH that access(2) permits with `mode`. With X_OK, execvp(3) runs this

@@ -42,7 +42,7 @@ static int put_periods(struct buf *b, struct buf *payload, const struct aggregat
     return put_buf(b, AGGREGATE_PERIODS, payload);
 }
 
-// A sum of zero can round below 0.
+// Rounding can make a sum of 0 negative.
 static void put_double(struct buf *b, double v)
 {
     uint64_t bits;

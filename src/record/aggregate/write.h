@@ -26,7 +26,7 @@ int aggregate_check(const struct aggregate_settings *s, struct err *e);
 
 // Reads a trace from standard input until it ends. If the file cannot be rewritten, reports this
 // once, keeps the old file and retries after each interval. Returns 0, or a negative errno with `e`
-// set. Returns -ENODATA and writes no file if the input contains no trace.
+// set. If the input contains no trace, returns -ENODATA without writing a file.
 int aggregate_write(const struct aggregate_settings *s, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-// Writes the state of an order and the pending records of the order, to start a trace in the middle
-// of a recording.
+// Starts a trace in the middle of a recording: writes the state of an order, and its pending
+// records.
 #ifndef HEAPTAPE_FLIGHT_SNAPSHOT_H
 #define HEAPTAPE_FLIGHT_SNAPSHOT_H
 
@@ -27,8 +27,8 @@ struct snapshot {
     uint32_t process, pid; // current process: its number in the new trace, and its pid
     bool in_order;         // pending records are written by snapshot_write_passed
     uint64_t words;        // number of words written by snapshot_write_passed
-    // For each stream, the offset of later word numbers, for snapshot_first_word. With in_order,
-    // the number of the next word.
+    // For each stream, the offset that snapshot_first_word adds to later word numbers. With
+    // in_order, the number of the next word.
     struct map shifts;
 };
 

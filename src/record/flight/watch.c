@@ -108,8 +108,8 @@ static void drop_point(struct watch_state *p)
     memmove(p->points, p->points + 1, p->n_points * sizeof *p->points);
 }
 
-// Returns true if RSS has grown by growth_percent. Drops points that are older than the newest
-// point that is at least growth_ns old. Points are at least 1/31 of growth_ns apart.
+// Returns true if RSS has grown by growth_percent. Compares with the newest point that is at least
+// growth_ns old, and drops older points. Points are at least 1/31 of growth_ns apart.
 static bool check_growth(const struct watch *w, struct watch_state *p,
                          const struct trace_process *of, uint64_t ns, uint64_t rss, char *reason)
 {

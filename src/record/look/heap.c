@@ -188,8 +188,8 @@ static bool is_chain(struct heap_reading *r, const struct segment *s, uint64_t a
 }
 
 // Remembers the first invalid chunk. This is the chunk at the address or, if only its size is
-// valid, the next chunk. Ignores headers in swapped pages. Also ignores the end of a part of the
-// main heap before memory that the program itself obtained by sbrk.
+// valid, the next chunk. Ignores headers in swapped pages. Also ignores chunks of 16 bytes, which
+// malloc writes at the end of its memory when the program itself has called sbrk.
 static void keep_bad(struct heap_reading *r, const struct segment *s, uint64_t at, uint64_t bytes)
 {
     struct look_heap *h = &r->l->heap;

@@ -1,6 +1,5 @@
 // Examines the memory of a running process from outside: the owners of its resident pages, and the
-// state of glibc's malloc. Such a look stops no thread, writes nothing, and reads no page that is
-// not resident.
+// state of glibc's malloc. A look reads resident pages only. It neither stops threads nor writes.
 //
 // The process changes its memory during the look. Values that contradict each other are dropped.
 // look_heap.lost_bytes counts the memory whose blocks are unknown for this reason.

@@ -244,7 +244,7 @@ static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, cons
     const uint8_t *at = c->lines.data + DUMP_LINES_BYTES, *end = c->lines.data + c->lines.size;
     const char *path = "";
     int rc = 0;
-    // V8 also lists the lines of inlined functions here, but with the path of the outer function.
+    // V8 lists the lines of inlined functions with the path of the outer function, so ignore them.
     if (c->dump_shift && name_bytes > 4 && memcmp(name, "JS:*", 4) == 0)
         return 0;
     if (c->lines.size < DUMP_LINES_BYTES || get_u64(c->lines.data + DUMP_RECORD_BYTES) != start)

@@ -313,7 +313,10 @@ void facts_update_thread_names(struct drain_spool *s, uint64_t now)
 uint64_t facts_cpu_ns(pid_t pid)
 {
     clockid_t clock;
-    return pid > 0 && clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
+    struct timespec t;
+    if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)

@@ -23,8 +23,8 @@
 
 enum { ENDING_MS = 2 }; // time for a process to exit before other processes are tried
 
-// Set if a file in /proc could not be opened for lack of resources. A negative result is then
-// unreliable.
+// Set if a file in /proc could not be opened for lack of resources. A process that was not found
+// may then exist.
 static _Thread_local bool unsure;
 
 static bool has_failed(bool failed)

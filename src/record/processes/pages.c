@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// See Documentation/admin-guide/mm/pagemap.rst. A zero page that was only read is present but not
-// resident, and is never exclusive.
+// See Documentation/admin-guide/mm/pagemap.rst. A zero page that was only read is present, but is
+// neither resident nor exclusive.
 #define PAGEMAP_PRESENT   (1ull << 63)
 #define PAGEMAP_EXCLUSIVE (1ull << 56)
 

@@ -2,8 +2,9 @@
 //
 // A recorder locks its session file before it renames the file to its final name, and keeps the
 // lock. The next recorder of the same user removes a directory if its session file is unlocked and
-// its spools are unused. It also removes a directory without a session file, unless a recorder may
-// just be starting there. Sessions recorded without a recorder are kept for --collect.
+// its spools are unused. A directory without a session file is removed after BEGINNING_S, because a
+// recorder may be starting in a newer one. Sessions recorded without a recorder are kept for
+// --collect.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>

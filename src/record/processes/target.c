@@ -64,8 +64,8 @@ static bool open_session(struct target *a, pid_t pid, const char *spool)
     return a->control.futexes;
 }
 
-// Opens and maps the spool. Until a fork child has created a spool, it has its parent's spool
-// mapped.
+// Opens and maps the spool. Returns false for the spool of the parent, which a fork child has
+// mapped until it creates its own.
 static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t offset)
 {
     int fd = open_file(pid, path, O_RDWR);

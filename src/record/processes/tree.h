@@ -15,7 +15,7 @@ struct tree;
 
 // Starts to receive events. The tree consists of the processes that the recorder starts from now
 // on. If `attached` is not 0, it consists of the processes that process `attached` starts from now
-// on. Borrows `how`. Returns NULL if a thread cannot be started or the kernel sends no events.
+// on. Borrows `how`. Returns NULL if the kernel sends no events, or a thread cannot be started.
 // Before Linux 6.6, events require CAP_NET_ADMIN; they are never sent to a pid or user namespace.
 struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, pid_t attached);
 

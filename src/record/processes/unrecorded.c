@@ -55,9 +55,8 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     return found;
 }
 
-// Daemons start by a fork whose parent exits immediately. A search of /proc can miss such a
-// process. Only a search during which no process on the machine forks is reliable. Therefore the
-// search is repeated a few times.
+// A search of /proc can miss a daemon, whose parent exits right after the fork. Repeats the search
+// until no process on the machine has forked meanwhile, or MAX_SEARCHES times.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
 {
     enum { MAX_SEARCHES = 8 };
@@ -100,7 +99,7 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
 
 // Determines whether the process has the library. The dynamic loader maps LD_PRELOAD libraries
-// first. Therefore, if libc is mapped and the library is not, the library will not be loaded.
+// before libc. If only libc is mapped, the library will not be loaded.
 static enum library find_library(pid_t pid)
 {
     struct proc_file_lines maps;

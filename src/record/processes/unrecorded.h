@@ -27,7 +27,7 @@ enum { UNRECORDED_WHY_BYTES = 160 };
 
 struct unrecorded_image {
     char name[SPOOL_NAME_BYTES]; // "" if the process had ended
-    // Why the library cannot be in the process, or "" if no reason was found.
+    // Why the library cannot be in the process, or "" if unknown.
     char why[UNRECORDED_WHY_BYTES];
     bool gone;              // the process ended before everything was read
     uint64_t device, inode; // of the executable; inode is 0 if unknown

@@ -17,20 +17,20 @@
 // The minimum times are also at least 1/CHANGED_AGE and 1/SAME_AGE of the age.
 #define CHANGED_AGE 1024
 #define SAME_AGE    128
-// Pause of a process from the beginning of its map. The pause is the map's CPU time multiplied by
-// PAUSE_CPU, so that maps use at most 0.5 % of a CPU. It is at least the map's duration multiplied
-// by PAUSE_WALL, or WAIT_NS after the map if that is less: on a busy machine, a short map can take
-// long. The pause is multiplied by the number of competing processes. From the age YOUNG_NS on, it
-// is also multiplied by CALM_PAUSE if RSS has not changed and the process has written few words, so
-// that maps use at most 0.05 % of a CPU.
+// After a map, the process pauses for PAUSE_CPU times the CPU time of the map, so that maps use at
+// most 0.5 % of a CPU. The minimum is PAUSE_WALL times the duration of the map, but at most WAIT_NS
+// after the map: on a busy machine, a short map can take long. The pause is multiplied by the
+// number of competing processes. If the process is older than YOUNG_NS, its RSS has not changed,
+// and it has written few words, the pause is multiplied by CALM_PAUSE. Maps then use at most 0.05 %
+// of a CPU.
 #define PAUSE_CPU  200
 #define PAUSE_WALL 20
 #define WAIT_NS    MS(1000)
 #define CALM_PAUSE 10
 #define CALM_WORDS 10000
 #define YOUNG_NS   MS(2000)
-// During 1/REST_PART of the pause, no other process has a turn either. The first maps of new
-// processes then use at most 4 % of a CPU.
+// For 1/REST_PART of the pause, all processes wait. The first maps of new processes therefore use
+// at most 4 % of a CPU.
 #define REST_PART  8
 #define MAX_CPU_NS MS(250) // a map that takes more CPU time is dropped
 
@@ -64,7 +64,8 @@ static uint64_t max(uint64_t a, uint64_t b)
 
 static void read_map(struct proc_watch *w)
 {
-    // On a busy machine, a short map can take long. A short recording has no time for another one.
+    // Limit the CPU time instead of the duration: on a busy machine, a short map can take long, and
+    // a short recording has no time for a second map.
     const struct proc_pages_how how = {
         .recording = w->recording, .max_ns = MAX_CPU_NS, .clock = CLOCK_THREAD_CPUTIME_ID};
     struct trace_pages p = {.process = w->number, .stamp = stamp_now(w)};

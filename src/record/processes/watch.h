@@ -12,9 +12,9 @@
 
 struct proc_watch;
 
-// Times of the first request and of the last map, the RSS and the words at the last map, and the
-// pause after the last map. During the pause, the process gets no turn. `words`, the number of
-// words that the process has written, is set by the caller. Initialize to zero.
+// Times of the first request and of the last map; RSS and words at the last map; pause after the
+// last map. The caller sets `words` to the number of words that the process has written. Initialize
+// to zero.
 struct proc_due {
     uint64_t first_ns, last_ns, rss_bytes, last_words, pause_ns, words;
 };
