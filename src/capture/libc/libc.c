@@ -140,7 +140,7 @@ SYSTEM_CALL(int, nanosleep, (const struct timespec *how_long, struct timespec *l
 SYSTEM_CALL(int, sched_yield, (void), SYS_sched_yield, 0)
 SYSTEM_CALL(uid_t, geteuid, (void), SYS_geteuid, 0)
 
-// Exits the process. Used if dlsym was not found, so that no call can be forwarded.
+// Exits the process. Called if dlsym was not found: no call could be forwarded.
 static _Noreturn void exit_unsupported(void)
 {
     static const char text[] =

@@ -3,19 +3,12 @@
 
 #include <errno.h>
 
-// Objects whose nested calls are not events: the allocator, the C++ operators, and heaptape itself.
-// A call seems to come from heaptape if a real function makes it as a tail call.
-enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_RUNTIME, OBJECT_OWN, OBJECTS };
 static struct {
     uintptr_t start, end;
-} objects[OBJECTS];
+} objects[PRODUCER_OBJECTS];
 
-void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end)
+void producer_set_object(enum producer_object object, uintptr_t start, uintptr_t end)
 {
-    enum object object = what == PRODUCER_IN_ALLOCATOR  ? OBJECT_ALLOCATOR
-                         : what == PRODUCER_IN_OPERATOR ? OBJECT_OPERATOR
-                         : what == PRODUCER_IN_RUNTIME  ? OBJECT_RUNTIME
-                                                        : OBJECT_OWN;
     objects[object].start = start;
     objects[object].end = end;
 }
@@ -34,14 +27,14 @@ void producer_set_named_usable(size_t (*usable)(void *block))
     named_usable_size = usable;
 }
 
-static bool object_has_code(enum object object, const void *address)
+static bool object_has_code(enum producer_object object, const void *address)
 {
     return (uintptr_t)address >= objects[object].start && (uintptr_t)address < objects[object].end;
 }
 
 bool producer_is_allocator(const void *address)
 {
-    return object_has_code(OBJECT_ALLOCATOR, address);
+    return object_has_code(PRODUCER_OBJECT_ALLOCATOR, address);
 }
 
 bool producer_wants_maps(void)
@@ -61,10 +54,10 @@ static bool is_nested(uint32_t busy, const void *caller)
 {
     if (!(busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_IN_OPERATOR | PRODUCER_MUTED)))
         return false;
-    return (busy & PRODUCER_MUTED) || object_has_code(OBJECT_OWN, caller) ||
-           ((busy & PRODUCER_IN_ALLOCATOR) && object_has_code(OBJECT_ALLOCATOR, caller)) ||
-           ((busy & PRODUCER_IN_OPERATOR) &&
-            (object_has_code(OBJECT_OPERATOR, caller) || object_has_code(OBJECT_RUNTIME, caller)));
+    return (busy & PRODUCER_MUTED) || object_has_code(PRODUCER_OBJECT_OWN, caller) ||
+           ((busy & PRODUCER_IN_ALLOCATOR) && object_has_code(PRODUCER_OBJECT_ALLOCATOR, caller)) ||
+           ((busy & PRODUCER_IN_OPERATOR) && (object_has_code(PRODUCER_OBJECT_OPERATOR, caller) ||
+                                              object_has_code(PRODUCER_OBJECT_RUNTIME, caller)));
 }
 
 // While recording is paused, every event uses the slow path and is discarded here. A realloc is

@@ -7,9 +7,9 @@
 // epoch, an address outside the window, an event of a signal handler.
 //
 // The state of the threads and of the process image is in mappings with MADV_WIPEONFORK. A fork
-// child, even one created by a raw clone(2), therefore reads zeros, which mean no chunk and no
-// space. Its first event takes the slow path, which creates a spool for the child. A vfork child
-// shares its parent's memory and records as its parent.
+// child therefore reads zeros, even after a raw clone(2). It has neither a chunk nor space. Its
+// first event takes the slow path, which creates a spool for the child. A vfork child shares its
+// parent's memory and records as its parent.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_H
 #define HEAPTAPE_CAPTURE_PRODUCER_H
 
@@ -82,8 +82,8 @@ struct producer_thread {
     };
     uint32_t index; // index in the pool; constant
     uint16_t muted; // 1 if the thread's events are discarded because recording is paused
-    // 1 if the thread must not make system calls or cannot read the counter. Its events are then
-    // not recorded.
+    // 1 if the thread must not make system calls, or cannot read the counter. The events of the
+    // thread are then lost.
     uint16_t forbidden;
     uintptr_t stack_low, stack_high; // bounds of the stack that can be walked; 0 if unknown
     struct unwind_memory *unwind;    // NULL before the first walk
@@ -108,11 +108,8 @@ enum producer_busy {
     PRODUCER_IN_ALLOCATOR = 2,
     PRODUCER_IN_OPERATOR = 4, // like PRODUCER_IN_ALLOCATOR, for the C++ operators
     PRODUCER_MUTED = 8,       // inside libc on behalf of heaptape: all calls are ignored
-    // Never set. Argument of producer_set_object for the C++ runtime, whose operators call each
-    // other.
-    PRODUCER_IN_RUNTIME = 32,
-    PRODUCER_NAMED = 64,    // recording a call to a second allocator with its own function names
-    PRODUCER_UNSIZED = 128, // like PRODUCER_NAMED, but usable sizes are unknown
+    PRODUCER_NAMED = 64,      // recording a call to a second allocator with its own function names
+    PRODUCER_UNSIZED = 128,   // like PRODUCER_NAMED, but usable sizes are unknown
     // The thread is writing a record in stream 1. The interrupted record is finished later.
     PRODUCER_INTERRUPTING = 16,
 };
@@ -188,11 +185,11 @@ static inline volatile uint64_t *producer_section_word(void)
 // the second of the two addresses; or 0 if the thread is unknown. The units of a region are mapped
 // together, at the first event in the region after the second thread has started.
 //
-// If the last event at the address was recorded by the same thread, the order of the stream is the
-// order of the two events, and the event needs no reading of the counter. Otherwise the thread
-// reads the counter after it has read the unit, so its stamp is later than the stamp of the other
-// thread's event (docs/design/convert.md). Between two events at an address, the program or the
-// allocator synchronizes their threads. Therefore a unit needs no atomic operations.
+// If the same thread recorded the last event at the address, the stream orders the two events, so
+// the new event needs no reading of the counter. Otherwise the thread reads the counter after it
+// has read the unit. Its stamp is then later than the stamp of the other thread's event
+// (docs/design/convert.md). Between two events at an address, the program or the allocator
+// synchronizes their threads. Therefore a unit needs no atomic operations.
 enum {
     PRODUCER_BLOCK_BYTES = 16,
     PRODUCER_UNIT_SHIFT = 5,
@@ -202,7 +199,7 @@ enum {
     PRODUCER_REGIONS_SHIFT = 10,
     PRODUCER_REGIONS = 1 << PRODUCER_REGIONS_SHIFT,
     PRODUCER_NUMBERED = 127, // number of threads that have numbers
-    // producer_tls.owner of a thread without a number, which never equals a unit.
+    // Value of producer_tls.owner in a thread without a number. No unit has this value.
     PRODUCER_UNNUMBERED = 256,
 };
 _Static_assert(PRODUCER_UNIT_BYTES == 2 * PRODUCER_BLOCK_BYTES,
@@ -234,9 +231,9 @@ static inline _Atomic uint8_t *producer_unit_at(uint64_t address)
     return atomic_load_explicit(&r->units, memory_order_relaxed) + (address >> PRODUCER_UNIT_SHIFT);
 }
 
-// Returns 0 if `owner` is the thread of the last event at the address, and no event at the other
-// address of the unit has followed. The result is not 0 if the address is not a multiple of
-// PRODUCER_BLOCK_BYTES.
+// Returns 0 if the last event in the address's unit was at this address and in the thread `owner`.
+// Otherwise, and for an address that is not a multiple of PRODUCER_BLOCK_BYTES, returns another
+// value.
 static inline __attribute__((always_inline)) uint64_t producer_is_foreign(uint64_t address,
                                                                           uint32_t owner)
 {
@@ -262,8 +259,8 @@ uint64_t producer_read_counter(struct producer_stream *stream)
 uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
     __attribute__((visibility("hidden")));
 
-// Returns 0 if, since the last reading of the counter, the thread was not switched out and no
-// reading was requested. Requires stream->readings.
+// Returns a value other than 0 if the thread was switched out, or a reading was requested, since
+// the last reading of the counter. Requires stream->readings.
 static inline __attribute__((always_inline)) uint64_t
 producer_is_disturbed(const struct producer_stream *stream)
 {
@@ -337,9 +334,9 @@ producer_begin(uint32_t obstacles, bool fast)
     return stream;
 }
 
-// Writes the word that completes the record. Returns false, without a record, if `odd` is not 0 or
-// the epoch has changed. `odd` is not 0 if the event does not fit in this form or must read the
-// counter.
+// Writes the word that completes the record. If the epoch has changed, or `odd` is not 0, writes
+// nothing and returns false. The caller sets `odd` if the event does not fit in this form or must
+// read the counter.
 static inline __attribute__((always_inline)) bool
 producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint64_t word)
 {
@@ -385,7 +382,7 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
     __attribute__((visibility("hidden")));
 
-// Returns 0 if a one-word record can hold the block, because neither the size nor the count is big.
+// Returns 0 if the size and the count fit in a one-word record.
 static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
 {
     return (count - 1) >> HT_BIG_SIZE_BITS | (count * size) >> HT_BIG_SIZE_BITS;
@@ -439,8 +436,8 @@ bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibi
 // fails: does nothing if tracing is off. Preserves errno. May wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
 
-// Sets the offset of struct rseq from the thread pointer. Call before the first event. If it is not
-// called, thread switches are not detected.
+// Sets the offset of struct rseq from the thread pointer. Call before the first event. Without this
+// call, the producer does not detect thread switches.
 void producer_set_rseq(ptrdiff_t offset);
 
 // Counts a call to a real function. If the result is true, call producer_call_choose, which decides
@@ -480,11 +477,19 @@ static inline void producer_leave(uint32_t was)
     producer_tls.busy = was;
 }
 
-// Sets the code range of the object whose calls are nested calls while PRODUCER_IN_ALLOCATOR or
-// PRODUCER_IN_OPERATOR is set. With PRODUCER_MUTED, sets the code range of this library.
-void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end);
+// Objects whose calls are not events while PRODUCER_IN_ALLOCATOR or PRODUCER_IN_OPERATOR is set.
+enum producer_object {
+    PRODUCER_OBJECT_ALLOCATOR, // defines the real malloc
+    PRODUCER_OBJECT_OPERATOR,  // defines the real operator new
+    PRODUCER_OBJECT_RUNTIME,   // the C++ runtime, whose operators call each other
+    // This library. A call seems to come from it if a real function makes the call as a tail call.
+    PRODUCER_OBJECT_OWN,
+    PRODUCER_OBJECTS
+};
+void producer_set_object(enum producer_object object, uintptr_t start, uintptr_t end);
 
-// Returns true if the address lies in the allocator's code.
+// Returns true if the address lies in the object that defines the real malloc. Returns false before
+// next_resolve.
 bool producer_is_allocator(const void *address);
 
 // Returns true if the program's mappings are recorded. Joins the session first if the process has
@@ -492,8 +497,8 @@ bool producer_is_allocator(const void *address);
 bool producer_wants_maps(void);
 
 // Sets the function that returns the usable size of a block, or 0 if unknown. `kind` is the kind of
-// event that allocates or frees the block. Call before the first event. If it is not called, no
-// usable sizes are recorded.
+// event that allocates or frees the block. Call before the first event. Without this call, the
+// producer records no usable sizes.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 
 // Like producer_set_usable, for blocks of calls recorded under PRODUCER_NAMED. If `usable` is NULL,
@@ -532,8 +537,8 @@ void producer_alone_share(void);
 // Does not wait if the recorder continues for other processes.
 void producer_alone_finish(void);
 
-// Call before producer_attach. Until producer_attach, calls are not recorded and do not search for
-// a session. Returns 0 or a positive errno.
+// Turns recording off until producer_attach, so that no event searches for a session. Call before
+// producer_attach. Returns 0 or a positive errno.
 int producer_attach_prepare(void);
 
 // Returns the PID of the live recorder of this process, or 0.

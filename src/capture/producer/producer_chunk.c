@@ -14,7 +14,7 @@ enum {
 };
 
 #define SCARCE_WAIT_NS 2000000000u // maximum wait for a chunk that may never be freed
-// Maximum wait for a recorder that has not found this spool and might never find it.
+// Maximum time for the recorder to find this spool.
 #define FOUND_WAIT_NS 5000000000u
 
 static int futex(const _Atomic uint32_t *word, int op, uint32_t value,
@@ -157,8 +157,8 @@ void producer_sandbox_refused(unsigned changes)
         producer_inherited.sandbox = false;
 }
 
-// Sets *scarce if the spool cannot grow although the limit allows more chunks. Other threads may
-// then own all chunks.
+// If the limit permits more chunks but the spool cannot grow, sets *scarce: other threads may own
+// all chunks.
 static struct spool_chunk *acquire_fresh(struct producer_process *p, bool *scarce)
 {
     _Atomic uint32_t *fresh_chunks = &p->header->fresh_chunks;
@@ -198,7 +198,8 @@ static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64
     *waited_ns += ns;
 }
 
-// Returns true if every chunk of a sandboxed process may belong to a thread that will not fill it.
+// Returns true if the threads of a sandboxed process may own all chunks. No chunk is freed while
+// these threads are idle.
 static bool threads_own_all(const struct producer_process *p)
 {
     uint32_t fetched = producer_sandbox_chunks(p);

@@ -1,9 +1,6 @@
 // Measures the cost of recording and the time spent in the real functions.
 #include "capture/producer/producer_private.h"
 
-#include <sys/syscall.h>
-#include <time.h>
-
 // An event that takes 2^18 ticks (0.1 ms at 2.6 GHz) or more must have been interrupted or have
 // waited.
 enum { INTERRUPTED_BITS = 18 };
@@ -115,12 +112,4 @@ void producer_call_add(uint64_t ticks)
     uint32_t was = producer_enter(PRODUCER_WRITING);
     add_call(ticks);
     producer_leave(was);
-}
-
-uint64_t producer_cpu_ns(void)
-{
-    struct timespec t;
-    if (syscall(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t))
-        return 0;
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

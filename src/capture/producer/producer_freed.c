@@ -34,9 +34,9 @@ void producer_freed_stop(void)
 }
 
 // Returns the number of state changes and resets. After each of them, blocks whose allocation is
-// not in the trace may be live at any address. Returns UINT64_MAX if the number does not fit in an
-// entry, and while a reset is not complete: until then, the recorder drops allocations that it has
-// drained, but keeps later frees of these blocks.
+// not in the trace may be live at any address. Returns UINT64_MAX if the number is too large for an
+// entry, or during a reset: the recorder then drops the allocations that it has drained, but keeps
+// later frees of these blocks.
 static inline uint64_t read_generation(const struct spool_header *h)
 {
     const struct spool_control *k = &h->control;
@@ -56,7 +56,7 @@ find_place(const struct spool_header *h, uint64_t address, struct freed_place *t
     if (!table || unit >> UNIT_BITS)
         return false;
     generation = read_generation(h);
-    // Few blocks start at odd multiples of 8. Other entries have the bits of these blocks.
+    // Blocks rarely start at odd multiples of 8. The bits of these blocks are in separate entries.
     unit = unit >> 1 | (unit & 1) << (UNIT_BITS - 1);
     uint64_t region = unit >> PLACE_BITS, high = region >> PRODUCER_FREED_INDEX_BITS;
     // Heaps of threads start at multiples of a large power of two, so the index depends on all

@@ -15,8 +15,8 @@ static bool is_from_recorder(int fd, const char *dir)
            file.st_uid == of.st_uid && file.st_nlink == 1 && !(file.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-// Reads a plan. Returns its size, 0 if the object has no plan, or -1 if the plan does not exist
-// yet.
+// Reads a plan. Returns the size of the plan, 0 if the object cannot be redirected, or -1 if the
+// recorder has not written the plan yet.
 static long read_plan(const char *dir, const char *path, struct entries_plan *to)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -249,9 +249,6 @@ void producer_cost_add(struct spool_header *h, uint64_t ticks);
 // Sets fast_ticks and unread_ticks of the header. Call with signals blocked.
 void producer_cost_measure(struct spool_header *h, enum clock_kind clock);
 
-// Returns the CPU time of the process in ns, or 0 if unknown. Makes a system call.
-uint64_t producer_cpu_ns(void);
-
 // producer_chunk.c
 
 // Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
@@ -329,12 +326,11 @@ static inline struct producer_thread *producer_thread_at(uint32_t index)
 struct producer_thread *producer_thread_alloc(struct producer_process *p);
 void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 
-// Returns true if all thread states are in use. Events of threads without a state then make no
-// system calls.
+// Returns true if all thread states are in use. A thread without a state then loses its events,
+// without making system calls.
 bool producer_thread_pool_is_full(const struct producer_process *p);
 
-// Returns true if some thread has not yet read its state, although it was created with this
-// library's start function.
+// Returns true if a thread was created with the start function of this library but has not run yet.
 bool producer_thread_any_unstarted(const struct producer_process *p);
 
 // Drops the states of all threads and their caches for stack walks. The first states share a

@@ -391,7 +391,7 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     h->pid = producer_inherited.pid;
     h->ppid = (uint32_t)syscall(SYS_getppid);
     h->start_stamp = producer_inherited.start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
-    h->start_cpu_ns = producer_cpu_ns();
+    h->start_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     bool exact = producer_inherited.session.flags & (SPOOL_EXACT_CLOCK | SPOOL_NO_RECORDER);
     atomic_store_explicit(&h->readings.sequence, exact ? SPOOL_READ_ALL : 0, memory_order_relaxed);
     h->readings.usual_ticks = producer_usual_ticks();
@@ -417,9 +417,9 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-// Drops the parent's spool in a fork child, because the mapping would keep its memory in use after
-// the parent has exited. Does not drop the spool if a signal handler forked the child in the middle
-// of a record. That record is finished when the handler returns.
+// Drops the parent's spool in a fork child, because the mapping would keep the memory in use after
+// the parent has exited. If a signal handler forked the child in the middle of a record, keeps the
+// mapping: the child completes that record when the handler returns.
 static struct parent drop_parent(struct producer_inherited *in, bool fork_was_seen)
 {
     struct parent parent = {0};
@@ -598,8 +598,8 @@ void producer_after_fork(void)
 // and are not recorded either.
 static struct producer_process without_memory;
 
-// Turns recording off permanently, because retrying would cost system calls for each event. Returns
-// the state, which is OFF.
+// Turns recording off permanently, because each retry would make system calls. Returns the process
+// image, whose state is OFF.
 static struct producer_process *refuse_without_memory(void)
 {
     struct producer_inherited *in = &producer_inherited;

@@ -29,8 +29,8 @@ enum {
     // millisecond).
     COST_SHARE = 200,
     COST_FREE = 1 << 21,
-    // A measurement that takes longer than this was interrupted. The excess does not count, because
-    // the program was not running.
+    // A measurement that takes longer was interrupted by another program, so the excess is not a
+    // cost of measuring.
     MAX_BLOCK_TICKS = 1 << 18,
     MAX_PAGE_TICKS = 1 << 7,
     // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of this
@@ -478,8 +478,8 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     if (!address || b.size < HT_BIG_BYTES)
         return;
     choose_block(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
-    // Add zeroed blocks even if they are not measured: after a realloc, their pages of zeros are
-    // still unused.
+    // Add zeroed blocks even if they are not measured: after a realloc, a page of zeros still
+    // counts as unused.
     if (b.chosen || b.zeroed)
         add_block(address, &b);
     else

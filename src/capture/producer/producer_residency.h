@@ -3,10 +3,10 @@
 // exit if it is still live. An HT_RESIDENCY record before the release contains the result. Some
 // blocks have further records in between.
 //
-// Blocks of HT_BIG_BYTES or more are kept in a table. A release reads a single byte to check that
-// its block is not in the table, which adds no branch to the fast path. All functions are
-// lock-free. Only the kernel reads pages of the program, so an unreadable page causes an error
-// instead of a signal.
+// Blocks of HT_BIG_BYTES or more are kept in a table. A free reads one byte of a filter to check
+// whether the table may contain the block. This check adds no branch to the fast path. All
+// functions are lock-free. Only the kernel reads pages of the program, so an unreadable page causes
+// an error instead of a signal.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
 #define HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
 
@@ -44,8 +44,8 @@ struct producer_residency_cost {
 extern _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES]
     __attribute__((visibility("hidden")));
 
-// Returns 0 if no big block starts at the address and the block was not allocated before heaptape
-// attached.
+// Returns a value other than 0 if a big block may start at the address, or heaptape has attached to
+// the process.
 static inline uint32_t producer_residency_hint(uint64_t address)
 {
     return atomic_load_explicit(
@@ -53,7 +53,7 @@ static inline uint32_t producer_residency_hint(uint64_t address)
         memory_order_relaxed);
 }
 
-// Returns 0 if no big block starts at the address.
+// Returns a value other than 0 if a big block may start at the address.
 static inline uint32_t producer_residency_big_hint(uint64_t address)
 {
     return producer_residency_hint(address) & RESIDENCY_COUNT;

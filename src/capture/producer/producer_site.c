@@ -176,7 +176,7 @@ static struct unwind_memory *thread_memory(struct producer_thread *t,
 }
 
 // Walks a stack of a coroutine or a signal handler, in copies made by the kernel. Returns false if
-// that is not possible now, or if the chain of frame pointers does not lead to the wrapper.
+// the walk is not permitted now, or the chain of frame pointers misses the wrapper.
 static bool walk_copies(struct producer_process *p, struct producer_thread *t,
                         const struct producer_stream *stream, struct unwind_registers *from,
                         struct unwind_stack *to)
@@ -211,9 +211,8 @@ static inline void check_unloaded(struct producer_thread *t)
         unwind_check_unloaded();
 }
 
-// Waits for another thread's scan, which lasts about 0.1 ms. Returns false if the scan has not
-// ended after SCAN_YIELDS tries. A signal handler does not wait, because it may have interrupted
-// the scan.
+// Waits for another thread's scan, which takes about 0.1 ms. After SCAN_YIELDS tries, returns
+// false. A signal handler does not wait, because it may have interrupted the scan.
 static bool lock_scan(struct producer_process *p, struct producer_sites *sites, bool in_handler)
 {
     bool filtered = producer_sandbox_chunks(p) || producer_inherited.filtered;

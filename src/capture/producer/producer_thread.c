@@ -83,7 +83,8 @@ void producer_finish(void)
         producer_read_file("/proc/self/status", p->header->end_status,
                            sizeof p->header->end_status - 1);
     if (recording && !producer_inherited.sandbox)
-        atomic_store_explicit(&p->header->end_cpu_ns, producer_cpu_ns(), memory_order_relaxed);
+        atomic_store_explicit(&p->header->end_cpu_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+                              memory_order_relaxed);
     producer_leave(was);
     producer_signals_restore(mask);
 }

@@ -325,18 +325,17 @@ enum spool_refusal {
 };
 
 // A robust futex that the recorder holds while it is alive. When the recorder dies for any reason,
-// the kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). Checking `owner` requires
-// neither /proc nor a pid, works in every namespace, and is not affected by reuse of the recorder's
-// pid. A recorder that stops draining sets SPOOL_RECORDER_STOPPED, a bit that the kernel does not
-// change.
+// the kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). The check of `owner` works
+// without /proc, in every namespace, and if the pid of the recorder was reused. A recorder that
+// stops draining sets SPOOL_RECORDER_STOPPED, a bit that the kernel does not change.
 #define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
 struct spool_recorder {
     void *next; // link of the kernel's robust list: an address in the recorder
     _Atomic uint32_t owner;
 };
 
-// The offsets of magic and flags are the same in all versions. Therefore no version deletes a
-// session that another version has not yet collected.
+// magic and flags have the same offsets in all versions, so that each version keeps the uncollected
+// sessions of the others.
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;

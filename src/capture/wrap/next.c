@@ -270,8 +270,8 @@ static size_t block_usable_size(unsigned kind, void *block)
     return size;
 }
 
-// Objects that were loaded at startup. They were not opened with RTLD_DEEPBIND and cannot be
-// closed.
+// Objects that were loaded at startup. They stay loaded, and RTLD_DEEPBIND applies to opened
+// objects only.
 static struct {
     size_t objects;
     unsigned long long loads; // the loader's count of loaded objects at that time
@@ -295,7 +295,7 @@ static void look_up_functions(void)
 #undef LOOK_UP
     struct next_object object;
     if (next_object_of((void *)real.malloc, &object)) {
-        producer_set_object(PRODUCER_IN_ALLOCATOR, object.start, object.end);
+        producer_set_object(PRODUCER_OBJECT_ALLOCATOR, object.start, object.end);
         producer_set_allocator(object.path);
         look_up_usable_size(&object);
         look_up_foreign(&object);
@@ -304,7 +304,7 @@ static void look_up_functions(void)
     }
     if (next_object_of(&resolved, &object)) {
         producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);
-        producer_set_object(PRODUCER_MUTED, object.start, object.end);
+        producer_set_object(PRODUCER_OBJECT_OWN, object.start, object.end);
         if (next_is_bypassed(&object))
             producer_set_bypass(object.path[0] ? object.path : "the executable");
     }
@@ -396,13 +396,6 @@ void next_bind(void)
         install_functions();
 }
 
-bool next_is_allocator(const void *address)
-{
-    struct next_object allocator;
-    return next_object_of((void *)real.malloc, &allocator) &&
-           is_inside(&allocator, (uintptr_t)address);
-}
-
 bool next_is_libc(const void *address)
 {
     return is_inside(&libc_object, (uintptr_t)address);
@@ -461,9 +454,8 @@ bool next_is_loaded(const char *name)
 
 // State of the search for objects that call the real functions directly.
 struct deepbound_search {
-    size_t objects;                     // number of objects visited
-    struct next_object allocator, libc; // objects that define the real functions
-    bool found;                         // a direct call was found in the current object
+    size_t objects; // number of objects visited
+    bool found;     // a direct call was found in the current object
 };
 
 static bool is_malloc_function(const char *name)
@@ -484,10 +476,10 @@ static bool is_malloc_function(const char *name)
 static void check_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     struct deepbound_search *s = context;
-    uintptr_t target = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    void *target = (void *)__atomic_load_n(slot, __ATOMIC_RELAXED);
     (void)o;
-    s->found |= is_malloc_function(name) && redirect_real((void *)target) == (void *)target &&
-                (is_inside(&s->allocator, target) || is_inside(&s->libc, target));
+    s->found |= is_malloc_function(name) && redirect_real(target) == target &&
+                (producer_is_allocator(target) || next_is_libc(target));
 }
 
 // Returns 1 if objects were loaded after startup, else 2.
@@ -517,23 +509,17 @@ static int check_deepbound(struct dl_phdr_info *info, size_t size, void *data)
 
 next_mallinfo2_function next_mallinfo2(void)
 {
-    struct next_object allocator;
     void *found = next_find_definition("mallinfo2", &resolved);
-    return found && next_object_of((void *)real.malloc, &allocator) &&
-                   is_inside(&allocator, (uintptr_t)found) &&
-                   is_inside(&allocator, (uintptr_t)libc_address())
-               ? (next_mallinfo2_function)found
-               : NULL;
+    bool is_of_glibc = producer_is_allocator(found) && producer_is_allocator(libc_address());
+    return is_of_glibc ? (next_mallinfo2_function)found : NULL;
 }
 
-// Does not wait for the loader's lock if its holder may no longer exist.
+// Returns if the holder of the loader's lock may no longer exist: the lock would never be released.
 void next_report_deepbound(void)
 {
     struct deepbound_search s = {0};
     if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_loader_may_be_locked())
         return;
-    if (dl_iterate_phdr(check_loads, NULL) == 1 &&
-        next_object_of((void *)real.malloc, &s.allocator) &&
-        next_object_of(libc_address(), &s.libc))
+    if (dl_iterate_phdr(check_loads, NULL) == 1)
         dl_iterate_phdr(check_deepbound, &s);
 }

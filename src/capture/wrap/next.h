@@ -75,9 +75,6 @@ void next_resolve(void);
 // before redirect_start.
 void next_bind(void);
 
-// Returns true if the address lies in the object that defines the real malloc.
-bool next_is_allocator(const void *address);
-
 // Returns true if the address lies in the C library.
 bool next_is_libc(const void *address);
 
@@ -108,8 +105,8 @@ extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden
 // operators are looked up (wrap_cxx.c).
 extern _Atomic bool next_operators_are_malloc __attribute__((visibility("hidden")));
 
-// Returns true if blocks of this kind do not come from the allocator in use, because it does not
-// define the function.
+// Returns true if the allocator in use lacks the function of this kind, so that the blocks come
+// from libc.
 bool next_is_foreign(unsigned kind);
 
 // Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound, because they call
@@ -137,8 +134,8 @@ struct next_object {
 bool next_is_loaded(const char *name);
 
 // Returns true if an object that precedes this library in load order, such as the executable,
-// defines malloc. All objects then call that definition. Stubs of an executable that is not
-// position-independent are not definitions.
+// defines malloc. All objects then call that definition. Ignores the stubs of an executable that is
+// not position-independent.
 bool next_is_bypassed(struct next_object *by);
 
 // Finds the object that contains the address. Returns false if no object contains it.

@@ -219,8 +219,8 @@ static int check_changes(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-// Checks for changes. Does nothing in a child of a multithreaded process, where a thread that no
-// longer exists may hold the loader's lock.
+// Patches objects that were loaded since the last check. Does nothing in a child of a multithreaded
+// process: the loader's lock may be held by a thread that exists only in the parent.
 static void patch_new_objects(void)
 {
     bool changed = false;

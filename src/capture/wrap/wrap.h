@@ -94,11 +94,11 @@ void wrap_own_loads(void);
 
 enum { WRAP_BUILD_ID_BYTES = 20 };
 
-// Returns true if a symbol of the executable that is not dynamic is a function in
-// entries_malloc_names. Most executables are stripped and have no debug file.
+// Returns true if the symbol table of the executable or of its debug file, which the loader does
+// not read, has a function in entries_malloc_names.
 bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id);
 
-// Returns true if a symbol of the library that is not dynamic is a malloc with a prefix.
+// Like wrap_has_hidden_malloc, for names with a prefix in the symbol table of a library.
 bool wrap_has_hidden_prefix(int library);
 
 // Opens a file for reading, without blocking. Returns the descriptor, or -1.

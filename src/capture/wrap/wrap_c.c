@@ -175,7 +175,7 @@ WRAPPER int posix_memalign(void **to, size_t align, size_t size)
     return error;
 }
 
-// C23 functions. If neither libc nor the allocator defines a function, free is called.
+// C23 functions. Calls free if both libc and the allocator lack the function.
 struct sized_free {
     void *real;
     _Atomic bool is_known; // `real` has been looked up

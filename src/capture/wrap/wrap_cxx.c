@@ -49,7 +49,7 @@ void wrap_cxx_resolve(void)
     next_find("_ZSt15get_new_handlerv", (void **)&get_new_handler);
     next_find("_ZSt17__throw_bad_allocv", (void **)&throw_bad_alloc);
     if (real[HT_NEW] && next_object_of(real[HT_NEW], &object)) {
-        producer_set_object(PRODUCER_IN_OPERATOR, object.start, object.end);
+        producer_set_object(PRODUCER_OBJECT_OPERATOR, object.start, object.end);
         // Standard operators call the same malloc as all other objects do.
         struct next_object hidden_by;
         if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
@@ -58,9 +58,9 @@ void wrap_cxx_resolve(void)
         // replaces.
         if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) &&
             is_standard_library(object.path))
-            producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
+            producer_set_object(PRODUCER_OBJECT_RUNTIME, object.start, object.end);
         next_resolve();
-        same_object = next_is_allocator(real[HT_NEW]);
+        same_object = producer_is_allocator(real[HT_NEW]);
     }
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         real[kind] = redirect_real(real[kind]);

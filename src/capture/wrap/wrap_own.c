@@ -1,8 +1,8 @@
-// Records allocators whose calls do not lead to the wrappers. These are allocators in the
-// executable (a statically linked jemalloc, tcmalloc or mimalloc, or the program's own allocator),
-// functions of libraries with a known prefix or a name of --wrap, and the C libraries of other
-// namespaces. Objects that the program opens are examined before their code runs: the loader calls
-// a function, which is redirected too, when its list of objects has changed.
+// Redirects allocators whose calls would bypass the wrappers: allocators in the executable (the
+// program's own allocator, or jemalloc, tcmalloc or mimalloc linked statically), functions of
+// libraries with a known prefix or a name of --wrap, and C libraries of other namespaces. Objects
+// that the program opens are examined before their code runs: the loader calls a function, which is
+// redirected too, when its list of objects has changed.
 #include "base/elf_note.h"
 #include "capture/libc/libc.h"
 #include "capture/libc/objects.h"
@@ -61,7 +61,7 @@ static bool has_prefixed(const struct object *o)
 
 bool wrap_own_misses(const struct object *o)
 {
-    return has_prefixed(o) && next_is_allocator(libc_address()) && !redirect_has(o);
+    return has_prefixed(o) && producer_is_allocator(libc_address()) && !redirect_has(o);
 }
 
 static bool has_named(const struct object *o, const struct spool_wrap *names)
@@ -82,7 +82,8 @@ static void visit_executable(const struct object *o, struct own_search *s)
     }
 }
 
-// Returns true if a symbol of a library that is not dynamic is a malloc with a prefix.
+// Returns true if the symbol table of a library, which the loader does not read, has a malloc with
+// a prefix.
 static bool has_hidden(const char *path)
 {
     if (entries_is_system_library(path))
@@ -96,7 +97,7 @@ static bool has_hidden(const char *path)
 
 static bool is_library_wanted(const struct own_search *s, const struct object *o)
 {
-    return !next_is_allocator((const void *)o->start) &&
+    return !producer_is_allocator((const void *)o->start) &&
            ((s->in_libraries && (has_prefixed(o) || has_hidden(o->path))) ||
             has_named(o, s->names));
 }
@@ -180,7 +181,7 @@ static struct own_search begin_search(void)
 {
     // An allocator other than libc's may call functions with prefixes. These calls are not events.
     return (struct own_search){.names = producer_wrap(),
-                               .in_libraries = next_is_allocator(libc_address())};
+                               .in_libraries = producer_is_allocator(libc_address())};
 }
 
 void wrap_own_allocator(void)
@@ -223,7 +224,7 @@ static size_t count_objects(const struct r_debug *list)
     return n;
 }
 
-// Reads a library, unless its first mapped bytes are not an ELF header.
+// Reads a library. Returns false if no ELF header is mapped at its start.
 static bool read_library(struct object *o, const struct link_map *m)
 {
     unsigned char resident;
