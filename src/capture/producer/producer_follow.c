@@ -22,8 +22,9 @@ static bool match_set(const char **at, char c)
     return found != negated;
 }
 
-// Does not use fnmatch(3), which may allocate.
-bool producer_glob(const char *pattern, const char *text)
+// Returns true if the whole text matches the pattern, which may contain *, ? and [sets]. Does not use
+// fnmatch(3), which may allocate.
+static bool match_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = NULL;
     while (*text) {
@@ -62,5 +63,5 @@ bool producer_is_followed(const struct spool_session *session)
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = 0;
     const char *slash = strrchr(exe, '/');
-    return producer_glob(session->follow, slash ? slash + 1 : exe);
+    return match_glob(session->follow, slash ? slash + 1 : exe);
 }

@@ -357,9 +357,6 @@ void producer_thread_reap(struct producer_process *p);
 // Returns true if this process belongs to the processes that the session records.
 bool producer_is_followed(const struct spool_session *session);
 
-// Returns true if the whole text matches the pattern, which may contain *, ? and [sets].
-bool producer_glob(const char *pattern, const char *text);
-
 // producer_refused.c
 
 // Counts this process as unrecorded in its user's reserves. For the first SPOOL_UNTRACED processes,

@@ -69,7 +69,6 @@ enum {
     // Number of full chunks at which the recorder is woken. Each pass of the recorder costs the
     // program time.
     SPOOL_CHUNKS_A_WAKE = 10,
-    SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
     SPOOL_MAX_DEPTH = 128, // stack frames of a call site
 };

@@ -40,7 +40,7 @@ static bool is_inside(const struct next_object *object, uintptr_t at)
     return at >= object->start && at < object->end;
 }
 
-bool next_is_arena_block(const void *block)
+static bool is_arena_block(const void *block)
 {
     return (uintptr_t)block - (uintptr_t)arena < sizeof arena;
 }
@@ -71,13 +71,13 @@ static void copy_arena_block(void *to, const void *from, size_t size)
 
 static void guarded_free(void *p)
 {
-    if (!next_is_arena_block(p))
+    if (!is_arena_block(p))
         redirected.free(p);
 }
 
 static void *guarded_realloc(void *old, size_t size)
 {
-    if (!next_is_arena_block(old))
+    if (!is_arena_block(old))
         return redirected.realloc(old, size);
     void *p = redirected.malloc(size);
     if (p)
@@ -115,14 +115,14 @@ static void *boot_realloc(void *old, size_t size)
         return next.realloc(old, size);
     }
     void *p = arena_alloc(size);
-    if (p && next_is_arena_block(old))
+    if (p && is_arena_block(old))
         copy_arena_block(p, old, size);
     return p;
 }
 
 static void boot_free(void *p)
 {
-    if (next_is_arena_block(p)) {
+    if (is_arena_block(p)) {
         atomic_fetch_sub(&arena_live, 1);
     } else if (!in_resolve()) {
         next_resolve();
@@ -221,7 +221,9 @@ static void look_up_usable_size(const struct next_object *allocator)
 
 static uint64_t foreign_kinds; // bit set of event kinds
 
-bool next_is_foreign(unsigned kind)
+// Returns true if the allocator in use lacks the function of this kind, so that the blocks come from
+// libc.
+static bool is_foreign(unsigned kind)
 {
     return kind < 64 && (foreign_kinds >> kind & 1);
 }
@@ -260,7 +262,7 @@ static bool is_operator(unsigned kind)
 // blocks.
 static size_t block_usable_size(unsigned kind, void *block)
 {
-    if (next_is_arena_block(block) || next_is_foreign(kind) ||
+    if (is_arena_block(block) || is_foreign(kind) ||
         (is_operator(kind) && !next_operators_are_malloc))
         return 0;
     // At its first call, tcmalloc's malloc_usable_size allocates an object.

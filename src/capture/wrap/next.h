@@ -105,10 +105,6 @@ extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden
 // operators are looked up (wrap_cxx.c).
 extern _Atomic bool next_operators_are_malloc __attribute__((visibility("hidden")));
 
-// Returns true if the allocator in use lacks the function of this kind, so that the blocks come
-// from libc.
-bool next_is_foreign(unsigned kind);
-
 // Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound, because they call
 // the malloc functions of the C library or the allocator directly. Reports opened objects whose own
 // allocator is not recorded to producer_set_bypass. Call at exit and before an
@@ -118,10 +114,6 @@ void next_report_deepbound(void);
 // Returns glibc's mallinfo2, or NULL if glibc's malloc is not the allocator, or before glibc 2.33.
 typedef struct mallinfo2 (*next_mallinfo2_function)(void);
 next_mallinfo2_function next_mallinfo2(void);
-
-// Returns true if the block is in this library's arena, so it was allocated before the real
-// functions were known.
-bool next_is_arena_block(const void *block);
 
 // The loaded object that contains an address.
 struct next_object {
