@@ -23,7 +23,7 @@ misused() {
   [ "${stderr_lines[0]}" = "heaptape: $text" ]
 }
 
-# Writes two traces, a workload, a workload without times, and a result.
+# Writes two traces, a workload, and a workload without times.
 write_files() {
   printf 'process 1 a\n0 10 malloc size=10 result=4096\n0 20 free ptr=4096\nend\n' >lines
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <lines
@@ -56,6 +56,139 @@ write_files() {
   [ ! -e part ] && [ ! -e part.htw ] && [ ! -e page.html ] && [ ! -e whole.ht ] && [ ! -e heaptape.ht ]
 }
 
+@test "messages: outputs" {
+  write_files
+  mkdir folder
+  refuses 1 "folder: is a directory" convert -o folder a.ht
+  refuses 1 "folder: is a directory" convert -f -o folder a.ht
+  heaptape convert -o missing/a.htw a.ht
+  fails_with 1 "missing/a.htw" ": cannot create: No such file or directory"
+  on_terminal 80 "$HEAPTAPE" convert -o - a.ht >shown
+  [ "$(cat shown)" = "heaptape: (stdout): is a terminal; use -o FILE or redirect" ]
+  on_terminal 80 "$HEAPTAPE" record -o - -- touch started >shown
+  [ "$(cat shown)" = "heaptape: (stdout): is a terminal; use -o FILE or redirect" ]
+  [ ! -e started ]
+  : >p.html
+  refuses 1 "p.html: exists; use -f to replace it" report -o p.html a.ht
+  skip_under_sanitizer
+  refuses 125 "/dev/null: is not a regular file, but an aggregate must be, because it is replaced periodically" \
+    record -f --aggregate -o /dev/null -- true
+  refuses 125 "/dev/null: is not a regular file, but a dump must be, because it is written to a temporary file and renamed" \
+    record -f --flight 1M -o /dev/null -- true
+}
+
+# from_pipe TEXT FILE COMMAND...: heaptape refuses the file as a FIFO, with "pipe: TEXT".
+from_pipe() {
+  local text=$1 file=$2
+  shift 2
+  cat "$file" >pipe 2>/dev/null 3>&- &
+  refuses 1 "pipe: $text" "$@" pipe
+  wait $! || true
+}
+
+@test "messages: pipes" {
+  write_files
+  mkfifo pipe
+  from_pipe "cannot be read twice; use a file" a.ht symbolize -o s.ht
+  from_pipe "cannot be read twice; use a file" w.htw symbolize -o s.htw
+  from_pipe "cannot read a trace or workload from a pipe; use a file" a.ht report -o p.html
+  [ ! -e s.ht ] && [ ! -e s.htw ] && [ ! -e p.html ]
+}
+
+# cut BYTES FROM TO: copies the file without its last bytes, and sets $left to the bytes that are
+# left.
+cut_off() {
+  head -c -"$1" "$2" >"$3"
+  left=$(stat -c %s "$3")
+}
+
+@test "messages: files that are cut off" {
+  local at
+  write_files
+  "$HEAPTAPE" export -q -F parquet -t events -o whole.parquet a.ht
+  cut_off 20 w.htw a.htw
+  refuses 1 "a.htw: cut off before the summary, at byte $left" symbolize -o s.htw a.htw
+  refuses 1 "a.htw: cut off before the summary, at byte $left" slice -o s.htw --threads 0 a.htw
+  cut_off 5 w.htw a.htw
+  refuses 1 "a.htw: cut off inside the trailer, at byte $((left - 11))" check a.htw
+  head -c 10 w.htw >a.htw
+  refuses 1 "a.htw: cut off inside a frame header, at byte 0" check a.htw
+  cut_off 1 a.ht c.ht
+  heaptape check c.ht
+  fails_with 1 "c.ht: cut off inside a frame of " " bytes, at byte "
+  for at in 1 4 200; do
+    cut_off $at whole.parquet a.parquet
+    refuses 1 "a.parquet: cut off: it does not end in the length of a footer, at byte $left" check a.parquet
+  done
+  head -c 6 whole.parquet >a.parquet
+  refuses 1 "a.parquet: cut off, at byte 6" check a.parquet
+}
+
+@test "messages: aggregates" {
+  local file=$HEAPTAPE_SOURCE/tests/golden/aggregate-1.hta events="is an aggregate, which has no events: 'stat', 'report' and 'top' read it"
+  cp "$file" a.hta
+  refuses 1 "a.hta: is an aggregate, which has no pools: --by pool needs a trace or a workload" stat --by pool a.hta
+  refuses 1 "a.hta: is an aggregate, which has no events: --from and --to need a trace" stat --by site --from 1s a.hta
+  refuses 1 "a.hta: is an aggregate; --diff compares traces, workloads or results" report --diff -o p.html a.hta a.hta
+  refuses 1 "a.hta: $events" dump a.hta
+  refuses 1 "a.hta: $events" convert -o a.htw a.hta
+  refuses 1 "a.hta: $events" diff a.hta a.hta
+  [ ! -e a.htw ] && [ ! -e p.html ]
+}
+
+@test "messages: documents" {
+  write_files
+  "$HEAPTAPE" stat --brief --json w.htw >brief.json
+  refuses 1 "brief.json: was printed by 'stat --brief' and has no figures to show; use 'stat --json' alone" report -o p.html brief.json
+  "$HEAPTAPE" replay -q --verify --json -a glibc w.htw >verify.json
+  refuses 1 "verify.json: is the result of 'replay --verify', which measures nothing" report -o p.html verify.json
+  echo '{"other": 1}' >other.json
+  refuses 1 "other.json: is JSON, but was not printed by stat, replay or compare" report -o p.html other.json
+  echo '{' >large.json
+  truncate -s 257M large.json # sparse
+  refuses 1 "large.json: the document is larger than 256 MiB" check large.json
+  refuses 1 "large.json: JSON of over 256 MiB" report -o p.html large.json
+  [ ! -e p.html ]
+}
+
+@test "messages: an incomplete installation" {
+  write_files
+  mkdir empty
+  export HEAPTAPE_LIBEXEC=$PWD/empty
+  refuses 125 "libheaptape.so: not found next to the heaptape executable; install it or set HEAPTAPE_LIBEXEC" record -o t.ht -- true
+  refuses 125 "libheaptape.so: not found next to the heaptape executable; install it or set HEAPTAPE_LIBEXEC" record -o t.ht --pid $$
+  refuses 1 "heaptape-replay: not found where heaptape was installed: No such file or directory" replay -a glibc w.htw
+  refuses 1 "heaptape-replay: not found where heaptape was installed: No such file or directory" compare -a glibc -a jemalloc w.htw
+  refuses 1 "heaptape-replay: not found where heaptape was installed: No such file or directory" allocators
+  [ ! -e t.ht ]
+}
+
+# Everyday mistakes on the command line.
+@test "messages: options and operands" {
+  misused "an operand is missing" stat
+  misused "an operand is missing after 'a.ht'" diff a.ht
+  misused "an operand is missing after '1'" ctl 1
+  misused "'x' is not a process ID" ctl x status
+  misused "unknown verb 'foo'" ctl 1 foo
+  misused "-o requires FILE|-" convert a.ht -o
+  misused "--by: 'a.ht' is not one of site|pool" stat --by a.ht
+  misused "--top: 'x' is not a whole number" stat --top x a.ht
+  misused "--from and --to require --by site" stat --from 1s a.ht
+  misused "--pid: 'nosuch' is not one of PID|all" convert -p nosuch a.ht
+  misused "--duration: '0' is out of range: 1 to 4294967295" record --duration 0 -o t.ht -- true
+  misused "--stacks: 'abc' is not one of DEPTH|sample[:BYTES]" record --stacks=abc -o t.ht -- true
+  misused "--max-size: '5Q' is not a number of bytes such as 4096, 64K, 16M or 2G" record --max-size 5Q -o t.ht -- true
+  misused "--pid takes no PROGRAM" record --pid 1 -- true
+  misused "--threads: 'x' is not a list of threads such as 0,3-5" slice --threads x -o s.htw w.htw
+  misused "--partition needs a directory: name it with -o" export -F parquet -t events --partition w.htw
+  misused "--format csv writes a table: name it with --table" export -F csv w.htw
+  misused "--try requires --yes without a terminal and with --json" doctor --try $$
+  misused "--try requires --yes without a terminal and with --json" doctor --try --json $$
+  # shellcheck disable=SC2046 # several words
+  misused "--keep can be given at most 16 times" reduce -o r.htw $(printf ' --keep verify%.0s' {1..17}) w.htw
+  misused "--dir is missing" corpus run
+}
+
 @test "messages: results and matrices" {
   write_files
   "$HEAPTAPE" replay -q --json -r 1 -a glibc w.htw >r.json
@@ -63,6 +196,11 @@ write_files() {
     report --diff w.htw r.json
   "$HEAPTAPE" matrix -q -w w.htw -a glibc -r 1 m >/dev/null
   refuses 1 "$PWD/m: has other jobs; without -w and -a they are continued" matrix -w untimed.htw -a glibc m
+  mkdir jobs
+  echo 'heaptape matrix 1' >jobs/jobs
+  refuses 1 "$PWD/jobs/jobs: has no jobs" matrix jobs
+  echo 'job' >>jobs/jobs
+  refuses 1 "$PWD/jobs/jobs: is not a list of jobs, at byte 18" matrix jobs
   mkdir tab$'\t'
   cp w.htw tab$'\t'
   heaptape matrix -w tab$'\t'/w.htw -a glibc -r 1 n
