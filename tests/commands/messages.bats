@@ -110,7 +110,7 @@ cut_off() {
   refuses 1 "a.htw: cut off before the summary, at byte $left" symbolize -o s.htw a.htw
   refuses 1 "a.htw: cut off before the summary, at byte $left" slice -o s.htw --threads 0 a.htw
   cut_off 5 w.htw a.htw
-  refuses 1 "a.htw: cut off inside the trailer, at byte $((left - 11))" check a.htw
+  refuses 1 "a.htw: cut off inside the trailer, at byte $left" check a.htw
   head -c 10 w.htw >a.htw
   refuses 1 "a.htw: cut off inside a frame header, at byte 0" check a.htw
   cut_off 1 a.ht c.ht
@@ -246,10 +246,105 @@ cut_off() {
   refuses 1 "big: expected a file of tokens of at most 8192 bytes" receive --listen 127.0.0.1:0 --dir d --token-file big
 }
 
+@test "messages: uploads need their keys" {
+  mkdir spool
+  unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+  refuses 1 "--s3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment" upload --s3=x spool http://h/
+  (umask 077 && echo text >cert.pem && echo text >key.pem)
+  refuses 1 "cert.pem: is not a PEM file" receive --listen 127.0.0.1:0 --dir d --certificate cert.pem --key key.pem
+  refuses 1 "none.pem: No such file or directory" receive --listen 127.0.0.1:0 --dir d --certificate none.pem --key key.pem
+}
+
 @test "messages: processes" {
   misused "--try requires a PID" doctor --try -- true
   # In most containers, no process is a kernel thread.
   [ "$(cat /proc/2/comm 2>/dev/null)" = kthreadd ] && [ "$(id -u)" -eq 0 ] || skip "no kernel thread"
   refuses 1 "2: is a kernel thread, which has no memory" doctor 2
   refuses 125 "2: is a kernel thread, which has no memory" record --pid 2
+}
+
+# sleeper COMMAND...: starts sleep after the command, as $pid.
+sleeper() {
+  ("$@"; exec sleep 1000) 3>&- &
+  pid=$!
+  wait_until is_named sleep "$pid"
+}
+
+is_named() {
+  [ "$(cat "/proc/$2/comm")" = "$1" ]
+}
+
+# has_state LETTER PID
+has_state() {
+  grep -q "^State:[[:space:]]*$1" "/proc/$2/status"
+}
+
+# traced PID: traces the process until the test ends, as process $tracer.
+traced() {
+  python3 -c 'import ctypes, signal, sys
+ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None) # PTRACE_SEIZE
+signal.pause()' "$1" 3>&- &
+  tracer=$!
+  wait_until grep -q "^TracerPid:[[:space:]]*$tracer" "/proc/$1/status"
+}
+
+@test "messages: processes that cannot be recorded" {
+  local pid tracer child
+  sleeper true
+  refuses 1 "$pid: is not being recorded" ctl "$pid" status
+  refuses 1 "$pid: is not being recorded" ctl "$pid" detach
+  refuses 1 "$pid: is not being recorded" ctl "$pid" dump
+  [ -x "$HEAPTAPE_PROGRAMS/filtered" ] && [ "$(id -u)" -eq 0 ] || skip "attaching and tracing need root"
+  skip_under_sanitizer
+  traced "$pid"
+  refuses 125 "$pid: is traced by process $tracer (a debugger, or strace)" record -o t.ht --pid "$pid"
+  kill -9 "$tracer"
+  wait "$tracer" || true
+  kill -STOP "$pid"
+  wait_until has_state T "$pid"
+  refuses 125 "$pid: is stopped; continue it first" record -o t.ht --pid "$pid"
+  kill -9 "$pid"
+  sleeper trap '' TRAP
+  refuses 125 "$pid: ignores SIGTRAP, or blocks and handles it, and a breakpoint would change that" record -o t.ht --pid "$pid"
+  kill -9 "$pid"
+  sleeper true
+  prlimit --pid "$pid" --nofile=3
+  refuses 125 "$pid: no file descriptor or memory is left for the library" record -o t.ht --pid "$pid"
+  kill -9 "$pid"
+  # A parent that does not wait for its child.
+  sleeper eval 'sleep 1000 &'
+  child=$(pgrep -P "$pid")
+  kill -9 "$child"
+  wait_until has_state Z "$child"
+  refuses 125 "$child: the process has ended" record -o t.ht --pid "$child"
+  refuses 1 "$child: the process has ended" doctor "$child"
+  refuses 1 "$child: is not being recorded" ctl "$child" status
+  kill -9 "$pid"
+  mkfifo input
+  exec 7<>input
+  python3 -c 'import ctypes, os
+ctypes.CDLL(None).prctl(22, 1) # PR_SET_SECCOMP, SECCOMP_MODE_STRICT
+os.read(0, 1)' <input 3>&- 7>&- &
+  pid=$!
+  wait_until grep -q '^Seccomp:[[:space:]]*1' "/proc/$pid/status"
+  refuses 125 "$pid: may only read, write and exit (strict seccomp mode)" record -o t.ht --pid "$pid"
+  kill -9 "$pid"
+  exec 7>&-
+  [ ! -e t.ht ]
+}
+
+@test "messages: a recorder that was killed" {
+  skip_under_sanitizer
+  local recorder pid
+  "$HEAPTAPE" record -q -o t.ht -- sleep 1000 3>&- &
+  recorder=$!
+  wait_until pgrep -P "$recorder" sleep
+  pid=$(pgrep -P "$recorder" sleep)
+  wait_until has_events "$pid" 1
+  kill -9 "$recorder"
+  wait "$recorder" || true
+  refuses 1 "$pid: the recorder of this process has ended" ctl "$pid" dump
+  heaptape top "$pid"
+  fails_with 1 "$pid: cannot read the open files of its recorder, process $recorder: No such file or directory"
+  kill -9 "$pid"
 }
