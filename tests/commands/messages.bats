@@ -95,7 +95,7 @@ from_pipe() {
   [ ! -e s.ht ] && [ ! -e s.htw ] && [ ! -e p.html ]
 }
 
-# cut BYTES FROM TO: copies the file without its last bytes, and sets $left to the bytes that are
+# cut_off BYTES FROM TO: copies the file without its last bytes, and sets $left to the bytes that are
 # left.
 cut_off() {
   head -c -"$1" "$2" >"$3"
@@ -120,8 +120,77 @@ cut_off() {
     cut_off $at whole.parquet a.parquet
     refuses 1 "a.parquet: cut off: it does not end in the length of a footer, at byte $left" check a.parquet
   done
+  head -c 3 whole.parquet >a.parquet
+  refuses 1 "a.parquet: is not a heaptape trace or workload, at byte 0" check a.parquet
   head -c 6 whole.parquet >a.parquet
   refuses 1 "a.parquet: cut off, at byte 6" check a.parquet
+}
+
+# without_end FROM TO: copies the file without its last frame, and sets $left to the bytes that are
+# left.
+without_end() {
+  cut_off 1 "$1" "$2"
+  heaptape check "$2"
+  left=${stderr##* }
+  truncate -s "$left" "$2"
+}
+
+@test "messages: files without their last frame" {
+  write_files
+  local name
+  without_end a.ht c.ht
+  refuses 1 "c.ht: cut off after a complete frame, at byte $left" check c.ht
+  without_end "$HEAPTAPE_SOURCE/tests/golden/aggregate-1.hta" a.hta
+  for name in check stat 'report -o p.html'; do
+    # shellcheck disable=SC2086 # several words
+    refuses 1 "a.hta: is cut off: the END frame is missing" $name a.hta
+  done
+  mkdir s t
+  "$HEAPTAPE_PROGRAMS/parts_of_trace" segments s/%n.ht 500 <"$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht"
+  "$HEAPTAPE_PROGRAMS/parts_of_trace" segments t/%n.ht 500 <"$HEAPTAPE_SOURCE/tests/golden/trace-2.ht"
+  mv s/1.ht whole.ht
+  without_end whole.ht s/1.ht
+  refuses 1 "s/1.ht: is cut off, and another segment follows" stat s
+  cp t/2.ht s/3.ht
+  refuses 1 "s/3.ht: belongs to another recording than s/2.ht" stat s
+  [ ! -e p.html ]
+}
+
+@test "messages: call sites" {
+  write_files
+  local golden=$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht
+  cp "$golden" s.ht
+  refuses 1 "a.ht: no call sites were recorded (use 'heaptape record --stacks')" stat --by site a.ht
+  refuses 1 "a.ht: no call sites were recorded (use 'heaptape record --stacks')" symbolize -o n.ht a.ht
+  refuses 1 "s.ht: --from 999999s: the recording ends before this point" stat --by site --from 999999s s.ht
+  refuses 1 "s.ht: --to mark:nosuch: no such mark after the start of the span" stat --by site --from 1 --to mark:nosuch s.ht
+  refuses 1 "w.htw: a workload has no addresses; --rss requires the trace" stat --rss w.htw
+  refuses 1 "a.ht: the trace contains no events of process 9; it contains processes 1" convert -p 9 -o n.htw a.ht
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q --stacks -o 0.ht -- ls >/dev/null
+  "$HEAPTAPE" record -q --stacks=sample:4K -o 4096.ht -- ls >/dev/null
+  "$HEAPTAPE" convert -q -o 0.htw 0.ht
+  "$HEAPTAPE" convert -q -o 4096.htw 4096.ht
+  refuses 1 "the inputs' stacks were sampled differently: one per 0 bytes and one per 4096 (0: all or none); record them with the same --stacks" \
+    merge -o m.htw 0.htw 4096.htw
+  [ ! -e m.htw ] && [ ! -e n.ht ]
+}
+
+@test "messages: damaged tables" {
+  local row
+  write_files
+  "$HEAPTAPE" export -q -F parquet -t events -o whole.parquet a.ht
+  for row in '4:invalid page header, at byte 4' '-30:the footer is invalid, at byte '; do
+    cp whole.parquet a.parquet
+    python3 - "${row%%:*}" <<'END'
+import sys
+with open("a.parquet", "r+b") as f:
+    f.seek(int(sys.argv[1]), 2 * (sys.argv[1] < "0"))
+    f.write(b"\xff" * 4)
+END
+    heaptape check a.parquet
+    fails_with 1 "a.parquet: ${row#*:}"
+  done
 }
 
 @test "messages: aggregates" {
@@ -217,6 +286,14 @@ cut_off() {
   refuses 1 "glibc: LD_PRELOAD cannot be a tunable (use the library as the allocator)" replay -a glibc,LD_PRELOAD=x w.htw
   refuses 1 "glibc: the tunable 'x' is not VARIABLE=VALUE" replay -a glibc,x w.htw
   refuses 1 "untimed.htw: has no times, which --speed needs" replay --speed recorded -a glibc -r 1 untimed.htw
+  printf 'static char pool[1 << 20], *at = pool;\nvoid *malloc(unsigned long n) { return (at += n + 15 & ~15ul) - n; }\nvoid free(void *p) { (void)p; }\n' >m.c
+  cc -w -fno-builtin -shared -fPIC -o m.so m.c
+  heaptape replay -r 1 -a ./m.so w.htw
+  fails_with 1 "m.so: malloc is from this allocator, but calloc is from /"
+  refuses 1 "'nosuch' is not a program of the corpus" corpus record --dir c nosuch
+  mkdir -p c
+  echo '{}' >c/index.json
+  refuses 1 "c/index.json: is not an index of a corpus, at byte 0: it has no 'entries'" corpus run --dir c
   misused "--runs: '0' is out of range: 1 to 1000" replay -r 0 -a glibc w.htw
   misused "--keep CONDITION or --keep-cmd COMMAND is required" reduce -o r.htw w.htw
 }
