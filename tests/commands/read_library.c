@@ -1,9 +1,10 @@
-// Calls libheaptape-trace for the tests: read_library events|columns|ops|facts|misuse|first FILE.
+// Calls libheaptape-trace for the tests: read_library events|columns|ops|facts|misuse|first|again FILE.
 // Prints CSV, or the error.
 #include <heaptape/trace.h>
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,24 @@ static void expect(const char *what, int64_t rc, int want)
     printf("%s %s\n", what, rc == want ? "ok" : "NOT AS EXPECTED");
 }
 
+// Checks that a call failed with this message.
+static void expect_error(const char *text, int64_t rc, int want)
+{
+    bool good = rc == want && strstr(heaptape_trace_error(t), text);
+    printf("%s %s\n", text, good ? "ok" : heaptape_trace_error(t));
+}
+
+// Calls functions with a handle that was opened without a path.
+static void use_without_path(void)
+{
+    heaptape_trace *before = t;
+    expect_error("no path to open", heaptape_trace_open(&t, NULL), -EINVAL);
+    expect_error("no path to open", heaptape_trace_rewind(t), -EINVAL);
+    expect_error("no path to open", heaptape_trace_processes(t), -EINVAL);
+    heaptape_trace_close(t);
+    t = before;
+}
+
 // Makes calls that the contract forbids, and calls that it allows at any time. Prints a line for
 // each call.
 static int misuse(void)
@@ -135,20 +154,29 @@ static int misuse(void)
     const heaptape_event *e;
     const heaptape_op *o;
     const heaptape_process *p;
+    const heaptape_thread *th;
     const heaptape_frame *f;
-    expect("width", heaptape_trace_read_columns(t, c, 1, 2), -EINVAL);
+    expect_error("has items of 8 bytes, not 4", heaptape_trace_read_columns(t, c, 1, 2), -EINVAL);
     c[0].item_bytes = 8;
-    expect("twice", heaptape_trace_read_columns(t, c, 2, 1), -EINVAL);
-    expect("no column", heaptape_trace_read_columns(t, c, 0, 1), -EINVAL);
+    expect_error("is given twice", heaptape_trace_read_columns(t, c, 2, 1), -EINVAL);
+    expect_error("no column to read", heaptape_trace_read_columns(t, c, 0, 1), -EINVAL);
+    c[0].items = NULL;
+    expect_error("has no items", heaptape_trace_read_columns(t, c, 1, 1), -EINVAL);
+    c[0].items = items;
     c[0].id = HEAPTAPE_COLUMN_TEXT;
-    expect("text", heaptape_trace_read_columns(t, c, 1, 1), -EINVAL);
+    expect_error("cannot be read", heaptape_trace_read_columns(t, c, 1, 1), -EINVAL);
     c[0].id = 99;
     expect("unknown column", heaptape_trace_read_columns(t, c, 1, 1), -EINVAL);
     expect("event", heaptape_trace_next_event(t, &e), 1);
-    expect("mixed", heaptape_trace_read_columns(t, c + 1, 1, 1), -EBUSY);
-    expect("mixed", heaptape_trace_next_op(t, &o), -EBUSY);
+    expect_error(": is already being read by another function: rewind it first",
+                 heaptape_trace_read_columns(t, c + 1, 1, 1), -EBUSY);
+    expect_error(": is already being read by another function: rewind it first",
+                 heaptape_trace_next_op(t, &o), -EBUSY);
     expect("facts on the way", heaptape_trace_process(t, 0, &p), 0);
-    expect("no process", heaptape_trace_process(t, 1000, &p), -EINVAL);
+    expect_error(": has ", heaptape_trace_process(t, 1000, &p), -EINVAL);
+    expect_error(": has no process 1000", heaptape_trace_thread(t, 1000, 0, &th), -EINVAL);
+    expect_error(": no facts about thread 1000000 of process 0",
+                 heaptape_trace_thread(t, 0, 1000000, &th), -EINVAL);
     expect("no site", heaptape_trace_site(t, 0, 1000000, &f), -EINVAL);
     expect("site 0", heaptape_trace_site(t, 0, 0, &f), -EINVAL);
     expect("event", heaptape_trace_next_event(t, &e), 1);
@@ -156,8 +184,10 @@ static int misuse(void)
     expect("rewind", heaptape_trace_rewind(t), 0);
     expect("columns", heaptape_trace_read_columns(t, c + 1, 1, 2), 2);
     c[1].id = HEAPTAPE_COLUMN_ADDRESS;
-    expect("other columns", heaptape_trace_read_columns(t, c + 1, 1, 2), -EINVAL);
+    expect_error(": the columns differ from the previous call",
+                 heaptape_trace_read_columns(t, c + 1, 1, 2), -EINVAL);
     expect("rewind", heaptape_trace_rewind(t), 0);
+    use_without_path();
     while (heaptape_trace_next_event(t, &e) > 0)
         ;
     expect("end", heaptape_trace_next_event(t, &e), 0);
@@ -175,12 +205,18 @@ static int first(void)
     return rc < 0 ? rc : 0; // the trace is closed while a thread still reads it
 }
 
+static int again(void)
+{
+    int rc = first();
+    return rc < 0 ? rc : heaptape_trace_rewind(t);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(void);
-    } uses[] = {{"events", events}, {"columns", columns}, {"ops", ops},
+    } uses[] = {{"events", events}, {"columns", columns}, {"ops", ops},    {"again", again},
                 {"facts", facts},   {"misuse", misuse},   {"first", first}};
     if (argc != 3)
         return 2;

@@ -167,6 +167,10 @@ END
   run "$reader" facts - <a.ht
   [ "$status" -eq 1 ]
   has "$output" "error 11"
+  has "$output" "-: processes and call sites are available after all events have been read"
+  run "$reader" again - <a.ht
+  [ "$status" -eq 1 ]
+  has "$output" "-: can be read only once"
 }
 
 @test "a handle is closed while its file is still being read" {

@@ -77,17 +77,50 @@ put() {
   stop_receiver
 }
 
-# raw STATUS REQUEST: sends the text (a format of printf); the server must answer STATUS and close
-# the connection.
+# raw STATUS REQUEST [TEXT]: sends the text (a format of printf); the server must answer STATUS, with
+# a body that has TEXT, and close the connection.
 raw() {
   local got
   # shellcheck disable=SC2059
   printf "$2" >request
-  got=$(exec 3<>"/dev/tcp/127.0.0.1/$port" && cat request >&3 && timeout 60 cat <&3 | tr -d '\r\0' | head -1)
+  got=$(exec 3<>"/dev/tcp/127.0.0.1/$port" && cat request >&3 && timeout 60 cat <&3 | tr -d '\r\0')
   case $got in
-    "HTTP/1.1 $1 "*) ;;
-    *) echo "$2: '$got', not $1" && return 1 ;;
+    "HTTP/1.1 $1 "*"${3:-}"*) ;;
+    *) echo "$2: '$got', not $1 ${3:-}" && return 1 ;;
   esac
+}
+
+# answered STATUS TEXT FILE PATH CURL_OPTIONS...: like put, and the body of the answer is TEXT.
+answered() {
+  local want=$1 text=$2
+  shift 2
+  put "$want" "$@"
+  [ "$(cat answer)" = "$text" ] || { echo "answer: $(cat answer)"; return 1; }
+}
+
+@test "receive: each refusal names its reason" {
+  local put='PUT /a/b/1.ht HTTP/1.1\r\nHost: x\r\nConnection: close\r\n'
+  echo token >tokens
+  start_receiver --token-file tokens --max-size 1M
+  answered 401 "the token is missing or wrong" small.ht a/b/1.ht
+  local known=(-H "Authorization: Bearer token")
+  answered 405 "only PUT is allowed" small.ht a/b/1.ht -X POST "${known[@]}"
+  answered 400 "expected the path /HOST/PROCESS/NAME.ht of letters, digits and ._+-" small.ht a/1.ht "${known[@]}"
+  answered 413 "the file is larger than --max-size" large.ht a/b/1.ht "${known[@]}"
+  answered 413 "the file is larger than --max-size" large.ht a/b/1.ht -H "Transfer-Encoding: chunked" "${known[@]}"
+  put 201 small.ht a/b/1.ht "${known[@]}"
+  : >up/a/file
+  answered 409 "a file and a directory have the same name" small.ht a/file/1.ht "${known[@]}"
+  put+='Authorization: Bearer token\r\n'
+  raw 411 "$put\r\nhello" "expected a Content-Length, or Transfer-Encoding: chunked"
+  raw 400 "${put}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello" "more than one Content-Length"
+  raw 400 "${put}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" \
+    "Content-Length and Transfer-Encoding exclude each other"
+  raw 400 "${put}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" "the only Transfer-Encoding allowed is chunked"
+  raw 400 "${put/1.1/1.0}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" "Transfer-Encoding needs HTTP/1.1"
+  raw 400 "${put}Content-Length : 5\r\n\r\nhello" "the name of a header field has a space"
+  raw 400 "${put/1.ht/1.ht\\0x}Content-Length: 5\r\n\r\nhello" "the path has a NUL"
+  stop_receiver
 }
 
 @test "receive: a body with an ambiguous length" {
