@@ -376,20 +376,11 @@ static struct plan_call allocation_call(const struct workload_op *op, uint32_t e
     return c;
 }
 
-// Records which kind of call can free the op's block. C++ allocators may have a separate heap for
-// each family of calls.
+// Records which kind of call can free the op's block.
 static void note_family(struct plan_slot *slot, const struct workload_op *op)
 {
-    slot->free_kind = HT_FREE;
+    slot->free_kind = plan_freed_by(op->kind);
     slot->align_log2 = op->align ? (uint8_t)__builtin_ctzll(op->align) : 0;
-    if (op->kind == HT_NEW || op->kind == HT_NEW_NOTHROW)
-        slot->free_kind = HT_DELETE;
-    else if (op->kind == HT_NEW_ARRAY || op->kind == HT_NEW_ARRAY_NOTHROW)
-        slot->free_kind = HT_DELETE_ARRAY;
-    else if (op->kind == HT_NEW_ALIGNED || op->kind == HT_NEW_ALIGNED_NOTHROW)
-        slot->free_kind = HT_DELETE_ALIGNED;
-    else if (op->kind == HT_NEW_ARRAY_ALIGNED || op->kind == HT_NEW_ARRAY_ALIGNED_NOTHROW)
-        slot->free_kind = HT_DELETE_ARRAY_ALIGNED;
 }
 
 static int add_allocation(struct pending_op *a)
@@ -472,17 +463,10 @@ static int add_realloc(struct pending_op *a)
 // Returns the kind of a call that allocates blocks which free_kind can free.
 static unsigned preexisting_kind(const struct plan_slot *slot)
 {
-    switch (slot->free_kind) {
-    case HT_DELETE:
-        return HT_NEW;
-    case HT_DELETE_ARRAY:
-        return HT_NEW_ARRAY;
-    case HT_DELETE_ALIGNED:
-        return HT_NEW_ALIGNED;
-    case HT_DELETE_ARRAY_ALIGNED:
-        return HT_NEW_ARRAY_ALIGNED;
-    }
-    return slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
+    unsigned kind = slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
+    while (plan_freed_by(kind) != slot->free_kind)
+        kind++;
+    return kind;
 }
 
 // In a slice, a preexisting block names the call that allocated it.

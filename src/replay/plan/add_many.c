@@ -6,21 +6,19 @@
 // How the fast path adds ops of a kind. 0 means that add_op() must be used.
 enum { ALLOCATES = 1, FREES, RESIZES };
 
-static const struct {
-    uint8_t how, freed_by; // freed_by is the kind stored in struct plan_slot
-} plain_calls[HT_KIND_LIMIT] = {
-    [HT_MALLOC] = {ALLOCATES, HT_FREE},
-    [HT_CALLOC] = {ALLOCATES, HT_FREE},
-    [HT_NEW] = {ALLOCATES, HT_DELETE},
-    [HT_NEW_ARRAY] = {ALLOCATES, HT_DELETE_ARRAY},
-    [HT_NEW_NOTHROW] = {ALLOCATES, HT_DELETE},
-    [HT_NEW_ARRAY_NOTHROW] = {ALLOCATES, HT_DELETE_ARRAY},
-    [HT_FREE] = {.how = FREES},
-    [HT_DELETE] = {.how = FREES},
-    [HT_DELETE_ARRAY] = {.how = FREES},
-    [HT_DELETE_SIZED] = {.how = FREES},
-    [HT_DELETE_ARRAY_SIZED] = {.how = FREES},
-    [HT_REALLOC] = {.how = RESIZES},
+static const uint8_t plain_calls[HT_KIND_LIMIT] = {
+    [HT_MALLOC] = ALLOCATES,
+    [HT_CALLOC] = ALLOCATES,
+    [HT_NEW] = ALLOCATES,
+    [HT_NEW_ARRAY] = ALLOCATES,
+    [HT_NEW_NOTHROW] = ALLOCATES,
+    [HT_NEW_ARRAY_NOTHROW] = ALLOCATES,
+    [HT_FREE] = FREES,
+    [HT_DELETE] = FREES,
+    [HT_DELETE_ARRAY] = FREES,
+    [HT_DELETE_SIZED] = FREES,
+    [HT_DELETE_ARRAY_SIZED] = FREES,
+    [HT_REALLOC] = RESIZES,
 };
 
 // Variables that change with every op.
@@ -132,13 +130,12 @@ static inline bool add_call(const struct plan *p, struct plan_stream *s,
 {
     struct plan_slot *slot = &p->slots[op->slot];
     uint64_t entry = slot->entry;
-    switch (plain_calls[op->kind].how) {
+    switch (plain_calls[op->kind]) {
     case ALLOCATES:
         if (entry || op->flags || (op->kind == HT_CALLOC && op->count != 1) ||
             !(entry = allocate_entry(s, a)))
             return false;
-        *slot = (struct plan_slot){.entry = (uint32_t)entry,
-                                   .free_kind = plain_calls[op->kind].freed_by};
+        *slot = (struct plan_slot){.entry = (uint32_t)entry, .free_kind = plan_freed_by(op->kind)};
         resize_block(slot, op->size, p->added + a->done + 1, a);
         break;
     case FREES:

@@ -18,6 +18,17 @@ struct plan_slot {
 };
 #define PLAN_UNUSED_ALL UINT16_MAX
 
+// Returns the kind of call that can free blocks of a kind that allocates or resizes.
+static inline uint8_t plan_freed_by(unsigned kind)
+{
+    static const uint8_t freed_by[HT_KIND_LIMIT] = {
+#define HT_X(SYMBOL, FREED_BY) [HT_##SYMBOL] = HT_##FREED_BY,
+        PLAN_FAMILIES(HT_X)
+#undef HT_X
+    };
+    return kind < HT_KIND_LIMIT && freed_by[kind] ? freed_by[kind] : HT_FREE;
+}
+
 // A big block whose pages the program may have used late; see late.c. Pages are 4 KiB.
 struct plan_late {
     struct plan_stream *owner; // stream of the op that allocated or resized the block

@@ -135,37 +135,53 @@ enum plan_op { PLAN_OPS(HT_X) PLAN_OP_LIMIT = 128 };
 enum { PLAN_OPS(HT_X) };
 #undef HT_X
 
-// Every event kind of a class that is replayed must have a row.
-#define PLAN_IF_ALLOC(...)  __VA_ARGS__
-#define PLAN_IF_FREE(...)   __VA_ARGS__
-#define PLAN_IF_RESIZE(...) __VA_ARGS__
-#define PLAN_IF_HALF(...)
-#define PLAN_IF_MAP(...)
-#define PLAN_IF_THREAD(...)
-#define PLAN_IF_MARK(...)
-#define PLAN_IF_POOL(...)
-#define PLAN_IF_META(...)
-#define PLAN_IF_RESIZE_ALLOC(...)
-#define PLAN_IF_RESIZE_FREE(...)
-#define PLAN_IF_RESIZE_RESIZE(...) __VA_ARGS__
-#define PLAN_IF_RESIZE_HALF(...)
-#define PLAN_IF_RESIZE_MAP(...)
-#define PLAN_IF_RESIZE_THREAD(...)
-#define PLAN_IF_RESIZE_MARK(...)
-#define PLAN_IF_RESIZE_POOL(...)
-#define PLAN_IF_RESIZE_META(...)
+// For each kind of call that allocates: the kind of call that can free the block. C++ allocators may
+// have a separate heap for each family of calls. Reallocation belongs to FREE.
+#define PLAN_FAMILIES(X)                                                                           \
+    X(MALLOC, FREE)                                                                                \
+    X(CALLOC, FREE)                                                                                \
+    X(MEMALIGN, FREE)                                                                              \
+    X(ALIGNED_ALLOC, FREE)                                                                         \
+    X(POSIX_MEMALIGN, FREE)                                                                        \
+    X(VALLOC, FREE)                                                                                \
+    X(PVALLOC, FREE)                                                                               \
+    X(PREEXISTING, FREE)                                                                           \
+    X(NEW, DELETE)                                                                                 \
+    X(NEW_NOTHROW, DELETE)                                                                         \
+    X(NEW_ARRAY, DELETE_ARRAY)                                                                     \
+    X(NEW_ARRAY_NOTHROW, DELETE_ARRAY)                                                             \
+    X(NEW_ALIGNED, DELETE_ALIGNED)                                                                 \
+    X(NEW_ALIGNED_NOTHROW, DELETE_ALIGNED)                                                         \
+    X(NEW_ARRAY_ALIGNED, DELETE_ARRAY_ALIGNED)                                                     \
+    X(NEW_ARRAY_ALIGNED_NOTHROW, DELETE_ARRAY_ALIGNED)
+#define HT_X(SYMBOL, FREED_BY) PLAN_FREED_BY_##SYMBOL = HT_##FREED_BY,
+enum { PLAN_FAMILIES(HT_X) };
+#undef HT_X
+
+// Expand to the parts for a class: for all kinds that are replayed, for those that allocate, and for
+// those that resize.
+#define PLAN_FOR_ALLOC(call, alloc, ...)  call alloc
+#define PLAN_FOR_FREE(call, alloc, ...)   call
+#define PLAN_FOR_RESIZE(call, alloc, ...) call __VA_ARGS__
+#define PLAN_FOR_HALF(call, alloc, ...)
+#define PLAN_FOR_MAP(call, alloc, ...)
+#define PLAN_FOR_THREAD(call, alloc, ...)
+#define PLAN_FOR_MARK(call, alloc, ...)
+#define PLAN_FOR_POOL(call, alloc, ...)
+#define PLAN_FOR_META(call, alloc, ...)
+// Every event kind of a class that is replayed must have a row, and every kind that allocates also a
+// family.
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
-    PLAN_IF_##class(_Static_assert((int)PLAN_##SYMBOL == (wire) && (wire) < (int)PLAN_OP_LIMIT,    \
-                                   "the op of a call has the number of its event kind");           \
-                    _Static_assert(!((fields)&HT_F_ALIGN) || (int)PLAN_WORDS_##SYMBOL > 0,         \
-                                   "the op of an aligned call has a word for the alignment");)     \
-        PLAN_IF_RESIZE_##class(                                                                    \
-            _Static_assert(                                                                        \
-                (int)PLAN_WORDS_##SYMBOL == (int)PLAN_WORDS_##SYMBOL##_NEW + 1,                    \
-                "the op of a resize has the words of its op for NULL and the old size");           \
-            _Static_assert(                                                                        \
-                (int)PLAN_WORDS_##SYMBOL##_NEW == !!((fields)&HT_F_COUNT),                         \
-                "the op of a resize has a word for the count if the call has a count");)
+    PLAN_FOR_##class(                                                                              \
+        _Static_assert((int)PLAN_##SYMBOL == (wire) && (wire) < (int)PLAN_OP_LIMIT,                \
+                       "the op of a call has the number of its event kind");                       \
+        _Static_assert(!((fields)&HT_F_ALIGN) || (int)PLAN_WORDS_##SYMBOL > 0,                     \
+                       "the op of an aligned call has a word for the alignment");                  \
+        , _Static_assert((int)PLAN_FREED_BY_##SYMBOL > 0, "a kind that allocates has a family");   \
+        , _Static_assert((int)PLAN_WORDS_##SYMBOL == (int)PLAN_WORDS_##SYMBOL##_NEW + 1,           \
+                         "the op of a resize has the words of its op for NULL and the old size");  \
+        _Static_assert((int)PLAN_WORDS_##SYMBOL##_NEW == !!((fields)&HT_F_COUNT),                  \
+                       "the op of a resize has a word for the count if the call has a count");)
 HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
@@ -238,7 +254,7 @@ static inline enum plan_op plan_op_for_null(unsigned kind)
 {
     static const uint8_t ops[HT_KIND_LIMIT] = {
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
-    PLAN_IF_RESIZE_##class([HT_##SYMBOL] = PLAN_##SYMBOL##_NEW, )
+    PLAN_FOR_##class(, , [HT_##SYMBOL] = PLAN_##SYMBOL##_NEW, )
         HT_EVENT_TABLE(HT_X)
 #undef HT_X
     };
