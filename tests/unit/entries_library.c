@@ -125,8 +125,10 @@ __asm__(
     FUNCTION("moz_arena_malloc", "lea 5(%rsi), %rax\n nop\n ret\n")
     FUNCTION("moz_arena_free", "lea 6(%rsi), %rax\n nop\n ret\n")
 
-    // The capture library also wraps these two functions. The second has a local symbol.
-    FUNCTION("malloc_stats", "lea 2(%rdi), %rax\n nop\n ret\n")
+    // The capture library also wraps these three functions. The second does nothing, so a linker may
+    // give other functions its address. The third has a local symbol.
+    FUNCTION("malloc_stats", "lea 2(%rdi), %rax\n .skip 8, 0x90\n ret\n")
+    FUNCTION("mallopt", "push %rbp\n mov %rsp, %rbp\n xor %eax, %eax\n pop %rbp\n ret\n")
     ".p2align 4\n.type munmap, @function\nmunmap: lea 2(%rdi), %rax\n nop\n ret\n"
     ".size munmap, . - munmap\n"
 

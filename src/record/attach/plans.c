@@ -253,7 +253,7 @@ int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap 
          rc == 0 && i < ENTRIES_NAMESPACES && (space = remote_next_space(r, space, &libc)); i++)
         rc = libc.base ? plan_object(p, r, &libc, &wanted, true) : 0;
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
-        if (wanted.at[f] && f != ENTRIES_LOADS && !is_planned(p, wanted.at[f]) &&
+        if (wanted.at[f] && entries_class(f) != HT_CLASS_NONE && !is_planned(p, wanted.at[f]) &&
             !is_planned(p, wanted.target[f]))
             plans_miss(p, wanted_symbol(f), "its object cannot be read");
     }

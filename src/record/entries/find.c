@@ -213,14 +213,26 @@ static uint32_t find_shared(const struct find_list *l, uint32_t present)
     return shared;
 }
 
-static void finish_list(struct find_list *l)
+// Returns true if the function does nothing but return, and is not an allocator function. A linker
+// that folds equal code (--icf) gives such functions and unrelated functions one address.
+static bool may_be_folded(const struct entries_image *i, const struct find_function *f)
+{
+    enum { FOLDED_BYTES = 12, RET = 0xc3 };
+    uint8_t last;
+    unsigned function = f->row->function;
+    return function && function != ENTRIES_LOADS && entries_class(function) == HT_CLASS_NONE &&
+           f->bytes && f->bytes <= FOLDED_BYTES &&
+           image_read(i, f->at + f->bytes - 1, &last, 1) == 1 && last == RET;
+}
+
+static void finish_list(const struct entries_image *i, struct find_list *l)
 {
     copy_next_to_aliases(l);
     uint32_t present = find_families(l), shared = find_shared(l, present);
     size_t n = 0;
     for (size_t k = 0; k < l->n; k++) {
         struct find_function f = l->functions[k];
-        if (!(present & 1u << f.row->family) || f.is_inside)
+        if (!(present & 1u << f.row->family) || f.is_inside || may_be_folded(i, &f))
             continue;
         if (shared & 1u << f.row->family)
             f.family = ENTRIES_FAMILY_LIBC;
@@ -262,6 +274,6 @@ int find_functions(const struct entries_image *i, const struct functions *names,
     }
     for (unsigned t = 0; t < TABLES; t++)
         image_symbols_release(&tables[t]);
-    finish_list(to);
+    finish_list(i, to);
     return rc;
 }
