@@ -123,7 +123,7 @@ needs_root() {
   command -v musl-gcc >/dev/null || skip "no musl"
   musl-gcc -o musl loop.c
   starts ./musl
-  is_refused "its C library is not glibc"
+  is_refused "its C library is not glibc, and cannot load heaptape's library into a running process (start the program with 'heaptape record')"
 }
 
 @test "main thread has exited: refused" {

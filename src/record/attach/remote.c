@@ -370,7 +370,10 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     if (over)
         return remote_set_over(r, e);
     if (!r->libc)
-        return err_set(e, -ENOTSUP, "%ld: its C library is not glibc", (long)r->pid);
+        return err_set(e, -ENOTSUP,
+                       "%ld: its C library is not glibc, and cannot load heaptape's library into a "
+                       "running process (start the program with 'heaptape record')",
+                       (long)r->pid);
     return 0;
 }
 
