@@ -146,6 +146,7 @@ static void make_late_child(uint64_t fork_stamp)
         MALLOC(30, 20, 0x2000), MALLOC(40, 300, 0x3000), FREE(50, 0x1000), FREE(51, 0x2000),
         MALLOC(52, 4000, 0x1000));
     put_end(&w, 0);
+    put_end(&w, 0); // a repeated end has no effect
     put_process(&w, &(struct trace_process){.number = 1,
                                             .pid = 101,
                                             .start_stamp = 60,
@@ -186,6 +187,49 @@ static void the_time_of_the_fork_is_not_known(void **state)
     assert_int_equal(summaries[1].preexisting_bytes, 4300);
     assert_int_equal(summaries[1].unmatched_frees, 0);
     one_is_the_same(101, 1);
+}
+
+static int drop_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    (void)context, (void)ops, (void)n;
+    return 0;
+}
+
+static int choose_all(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    (void)context, (void)p;
+    *sink = (struct convert_sink){.ops = {.ops = drop_ops}};
+    return 1;
+}
+
+static int count_end(void *context, uint32_t process)
+{
+    ((unsigned *)context)[process]++;
+    return 0;
+}
+
+// The parent is kept for children that have not appeared yet.
+static void the_end_of_a_process_is_reported_once(void **state)
+{
+    (void)state;
+    unsigned ends[MAX_PROCESSES] = {0};
+    struct input in;
+    struct trace_reader r;
+    struct convert_result result = {0};
+    struct err e = {0};
+    const struct convert_options how = {.choose = choose_all,
+                                        .ended = count_end,
+                                        .context = ends,
+                                        .find_forks = true,
+                                        .fork_ns = 1000000000};
+    make_late_child(45);
+    assert_int_equal(input_open(&in, trace, &e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    assert_int_equal(convert_run(&r, &how, &result, &e), 0);
+    assert_int_equal(ends[0], 1);
+    assert_int_equal(ends[1], 1);
+    trace_reader_close(&r);
+    input_close(&in);
 }
 
 // Several images share one pid. The child of the first image and the grandchild are read, and end,
@@ -255,6 +299,7 @@ static int remove_file(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_child_after_its_parents_end),
+    cmocka_unit_test(the_end_of_a_process_is_reported_once),
     cmocka_unit_test(the_time_of_the_fork_is_not_known),
     cmocka_unit_test(a_chain_among_images_of_one_pid),
 };
