@@ -252,12 +252,11 @@ static void replay_that_lags_at_a_sample(void **state)
 
 // The program makes no call between the second and the third sample, but writes 300 KiB, which the
 // replay does before its next sample.
-static void writes_between_two_calls(void **state)
+static void write_between_two_calls(uint64_t second_kib)
 {
-    (void)state;
     struct fixture f;
     struct replay_session *s = make(&f, steady_kib, files_kib);
-    const uint64_t rss_kib[4] = {1100, 1300, 1600, 1600}, event[4] = {0, 2, 2, 4};
+    const uint64_t rss_kib[4] = {1100, second_kib, 1600, 1600}, event[4] = {0, 2, 2, 4};
     struct workload_sample recorded[4];
     for (unsigned i = 0; i < 4; i++)
         recorded[i] =
@@ -272,6 +271,14 @@ static void writes_between_two_calls(void **state)
     assert_int_equal(process_rss_predict(s), 0);
     expect(&f, 0, 1600, 1000);
     release(&f);
+}
+
+// The program writes before the third sample, or already before the second sample.
+static void writes_between_two_calls(void **state)
+{
+    (void)state;
+    write_between_two_calls(1300);
+    write_between_two_calls(1600);
 }
 
 // The program writes 1,000 KiB between two calls. The replay writes 400 KiB of them at samples, and
