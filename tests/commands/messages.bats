@@ -410,7 +410,7 @@ os.read(0, 1)' <input 3>&- 7>&- &
   [ ! -e t.ht ]
 }
 
-@test "messages: a recorder that was killed" {
+@test "messages: a started program that cannot be detached, and a recorder that was killed" {
   skip_under_sanitizer
   local recorder pid
   "$HEAPTAPE" record -q -o t.ht -- sleep 1000 3>&- &
@@ -418,6 +418,10 @@ os.read(0, 1)' <input 3>&- 7>&- &
   wait_until pgrep -P "$recorder" sleep
   pid=$(pgrep -P "$recorder" sleep)
   wait_until has_events "$pid" 1
+  if [ -x "$HEAPTAPE_PROGRAMS/filtered" ] && [ "$(id -u)" -eq 0 ]; then
+    refuses 1 "$pid: was started with the library, which remains (to end the recording, run 'heaptape ctl $pid stop')" \
+      ctl "$pid" detach
+  fi
   kill -9 "$recorder"
   wait "$recorder" || true
   refuses 1 "$pid: the recorder of this process has ended" ctl "$pid" dump

@@ -179,7 +179,7 @@ WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, cha
                               void (*init)(void), void (*fini)(void), void (*loader_fini)(void),
                               void *stack_end)
 {
-    if (!is_started && !next_is_injected())
+    if (!is_started)
         start();
     producer_alone_share();
     return next.__libc_start_main(begin, argc, argv, init, fini, loader_fini, stack_end);

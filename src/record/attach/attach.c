@@ -684,8 +684,10 @@ static int end_recording(struct caller *c, bool *cleared, struct err *e)
     int failed = call_by_name(c, "heaptape_end", (const uint64_t[6]){(uint64_t)getppid()}, &rc, e);
     *cleared = false;
     if (!failed && (int)rc == ENOTSUP)
-        return err_set(e, -ENOTSUP, "%ld: was started with the library",
-                       (long)c->tracees->remote->pid);
+        return err_set(e, -ENOTSUP,
+                       "%ld: was started with the library, which remains (to end the recording, "
+                       "run 'heaptape ctl %ld stop')",
+                       (long)c->tracees->remote->pid, (long)c->tracees->remote->pid);
     *cleared = (int)rc == EALREADY;
     return failed || *cleared ? failed : clear_recording(c, cleared, e);
 }
