@@ -190,6 +190,15 @@ sleeps() {
   [[ "$(cut -d" " -f3 /proc/"$service"/stat)" == [SR] ]]
 }
 
+@test "a process that kept the directory of another recording in its environment" {
+  mkdir other
+  HEAPTAPE_SPOOL=$PWD/other start_service 2
+  attach_for 1000
+  all_calls_are_there
+  [ -z "$(ls other)" ]
+  end_service
+}
+
 @test "a process that rarely calls malloc, and sometimes sleeps" {
   command -v python3 >/dev/null || skip "no python3"
   python3 -c 'import time
