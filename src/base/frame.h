@@ -51,8 +51,9 @@ int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t ra
 
 // Compression results of parts of the same type in earlier frames. Initialize to zero.
 struct frame_hint {
-    uint8_t frames; // frames since all methods were tried
-    uint8_t method; // enum method of frame_write.c
+    uint8_t frames;  // frames since all methods were tried
+    uint8_t method;  // enum method of frame_write.c
+    uint8_t percent; // compressed size when the methods were tried
     // Set by the caller.
     bool fast; // at fast levels, prefer speed at the cost of a few percent in size
     bool far;  // matches are far apart

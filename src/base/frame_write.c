@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <lz4.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -26,6 +27,9 @@ enum {
     FAST_RAW_PERCENT = 16,
     SMALL_LEVEL = 7,  // from this level on, prefer size
     HINT_FRAMES = 64, // try all methods again after this many frames
+    // Also try all methods again if the compressed size differs by more than this percentage of the
+    // part.
+    HINT_PERCENT = 10,
 };
 
 // Compression of a part: matches and Huffman coding, Huffman coding only, or none.
@@ -125,8 +129,14 @@ static enum method choose_method(const struct frame_writer *w, const struct fram
     return plain > part->size / 100 * (100 - raw) ? METHOD_RAW : METHOD_PLAIN;
 }
 
+static uint8_t percent_of(size_t bytes, const struct frame_part *part)
+{
+    size_t percent = bytes / (part->size / 100);
+    return (uint8_t)(percent < UINT8_MAX ? percent : UINT8_MAX);
+}
+
 // Compresses with the method that was best in earlier frames. Tries all methods every HINT_FRAMES
-// frames.
+// frames, and if the part compresses differently.
 static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to,
                                size_t room)
 {
@@ -139,10 +149,14 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
         size_t plain = compress_part(w, METHOD_PLAIN, part, to, room);
         size_t patterns = compress_part(w, METHOD_PATTERNS, part, to, room);
         h->method = (uint8_t)choose_method(w, part, plain, patterns);
+        h->percent = percent_of(h->method == METHOD_PATTERNS ? patterns : plain, part);
         if (h->method == METHOD_PATTERNS)
             return patterns;
     }
-    return compress_part(w, h->method, part, to, room);
+    size_t got = compress_part(w, h->method, part, to, room);
+    if (!trial && h->method != METHOD_RAW && abs(percent_of(got, part) - h->percent) > HINT_PERCENT)
+        h->frames = 0;
+    return got;
 }
 
 // Compresses the parts as one zstd frame. Returns the size, or 0 if out of memory.

@@ -164,6 +164,26 @@ static void parts_without_compression(void **state)
     assert_in_range(pass_parts(parts, hints), PART_BYTES, PART_BYTES + 2 * PART_BYTES / 50);
 }
 
+// A part that has been compressed by Huffman coding is compressed so once more after its bytes have
+// become noise, and stored from then on.
+static void methods_follow_the_bytes(void **state)
+{
+    static uint8_t parts[PARTS][PART_BYTES];
+    struct frame_hint hints[PARTS] = {{.fast = true}};
+    uint64_t random = 1;
+    uint8_t methods[4];
+    (void)state;
+    for (unsigned frame = 0; frame < 4; frame++) {
+        for (size_t i = 0; i < PART_BYTES; i++)
+            parts[0][i] = (uint8_t)(unit_random(&random) >> 20 & (frame ? 0xff : 0x1f));
+        pass_parts(parts, hints);
+        methods[frame] = hints[0].method;
+    }
+    assert_int_equal(methods[1], methods[0]);
+    assert_int_not_equal(methods[2], methods[0]);
+    assert_int_equal(methods[3], methods[2]);
+}
+
 static void flips_are_found(enum frame_codec codec)
 {
     struct buf file = write_frames(codec);
@@ -415,6 +435,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_codec_round_trips),
     cmocka_unit_test(incompressible_frames_are_stored),
     cmocka_unit_test(parts_without_compression),
+    cmocka_unit_test(methods_follow_the_bytes),
     cmocka_unit_test(every_bit_flip_is_found),
     cmocka_unit_test(truncation_is_distinguished_from_corruption),
     cmocka_unit_test(resync_finds_the_frames_after_damage),
