@@ -351,7 +351,26 @@ class SparseColumns(ShortColumns):
         return value * 2 % 2**45 + (value >> 44)
 
 
-TRANSFORMS = {0: Words, 1: Columns, 2: ShortColumns, 3: SparseColumns}
+class PackedColumns(SparseColumns):
+    """Columns with 8, 4, 2 or 1 bits per item."""
+
+    def __init__(self, data):
+        lengths, at = struct.unpack_from("<16I", data), 64
+        columns = []
+        for length in lengths:
+            packing, items = length >> 28, length % 2**28
+            need(packing < 4, "how are the items packed?")
+            bits, stored = 8 >> packing, -(-items // 2**packing)
+            column, at = data[at : at + stored], at + stored
+            need(len(column) == stored, "a column is too short")
+            if packing:
+                values, at = data[at : at + 2**bits], at + 2**bits
+                column = bytes(values[byte >> shift & 2**bits - 1] for byte in column for shift in range(0, 8, bits))[:items]
+            columns.append(column)
+        super().__init__(struct.pack("<16I", *map(len, columns)) + b"".join(columns) + data[at:])
+
+
+TRANSFORMS = {0: Words, 1: Columns, 2: ShortColumns, 3: SparseColumns, 4: PackedColumns}
 
 
 class Trace:

@@ -1,6 +1,7 @@
 #include "trace/columns.h"
 
 #include "base/bytes.h"
+#include "trace/packing.h"
 
 #include <errno.h>
 
@@ -97,6 +98,7 @@ void columns_release(struct columns *c)
 {
     for (unsigned i = 0; i < COLUMN_COUNT; i++)
         buf_release(&c->column[i]);
+    buf_release(&c->packed);
     *c = (struct columns){0};
 }
 
@@ -104,7 +106,7 @@ int columns_reserve(struct columns *c, uint32_t words)
 {
     columns_clear(c);
     for (unsigned i = 0; i < COLUMN_COUNT; i++) {
-        if (buf_reserve(&c->column[i], (size_t)words * item_bytes[i]) < 0)
+        if (buf_reserve(&c->column[i], (size_t)words * item_bytes[i] + PACKING_SLACK) < 0)
             return -ENOMEM;
     }
     c->room = words;
@@ -531,18 +533,38 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct column
 
 int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts)
 {
+    size_t most = 0;
+    for (unsigned i = 0; i < COLUMN_WORDS; i++)
+        most += packing_bytes(1, c->column[i].size);
+    c->packed.size = 0;
+    if (buf_reserve(&c->packed, most + PACKING_SLACK) < 0)
+        return -ENOMEM;
     for (unsigned i = 0; i < COLUMN_COUNT; i++) {
-        uint8_t length[4];
-        put_u32(length, (uint32_t)c->column[i].size);
+        const struct buf *items = &c->column[i];
+        uint8_t length[4], *packed = c->packed.data + c->packed.size;
+        unsigned packing = i < COLUMN_WORDS ? packing_put(items->data, items->size, packed) : 0;
+        put_u32(length, (uint32_t)items->size | packing << EVENTS_PACKING_AT);
         if (buf_put(payload, length, sizeof length) < 0)
             return -ENOMEM;
-        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, &c->hints[fast][i]};
+        size_t bytes = packing_bytes(packing, items->size);
+        c->packed.size += packing ? bytes : 0;
+        parts[i] = (struct frame_part){packing ? packed : items->data, bytes, &c->hints[fast][i]};
     }
     return 0;
 }
 
-bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at,
-                  size_t n)
+// Unpacks a column. Returns the items, or NULL if the packing or the length is invalid.
+static const uint8_t *unpack(struct columns *c, unsigned column, unsigned packing,
+                             const uint8_t *packed, uint32_t n)
+{
+    if (packing > PACKING_MAX || column == COLUMN_WORDS || n > c->room)
+        return NULL;
+    packing_get(packing, packed, n, c->column[column].data);
+    return c->column[column].data;
+}
+
+bool columns_open(struct columns *c, struct columns_source *src, enum columns_transform transform,
+                  const uint8_t *at, size_t n)
 {
     *src = (struct columns_source){.transform = transform};
     if (n < 4 * COLUMN_COUNT)
@@ -550,11 +572,16 @@ bool columns_open(struct columns_source *src, enum columns_transform transform, 
     const uint8_t *p = at + 4 * COLUMN_COUNT;
     size_t left = n - 4 * COLUMN_COUNT;
     for (unsigned i = 0; i < COLUMN_COUNT; i++) {
-        uint32_t bytes = get_u32(at + 4 * i);
-        if (bytes > left || bytes % item_bytes[i])
+        uint32_t length = get_u32(at + 4 * i);
+        unsigned packing = transform < EVENTS_COLUMNS ? 0 : length >> EVENTS_PACKING_AT;
+        length -= packing << EVENTS_PACKING_AT;
+        size_t bytes = packing_bytes(packing & PACKING_MAX, length);
+        if (bytes > left || length % item_bytes[i])
             return false;
-        src->column[i] = p;
-        src->left[i] = bytes / item_bytes[i];
+        src->column[i] = packing ? unpack(c, i, packing, p, length) : p;
+        src->left[i] = length / item_bytes[i];
+        if (!src->column[i])
+            return false;
         p += bytes;
         left -= bytes;
     }
@@ -573,7 +600,7 @@ bool columns_ended(const struct columns_source *src)
 // Returns true if tags have TAG_CHANGED, and the other columns contain rotated addresses.
 static bool has_changes(const struct columns_source *src)
 {
-    return src->transform == EVENTS_COLUMNS;
+    return src->transform >= EVENTS_COLUMNS_3;
 }
 
 // Counts the forms in a block of tags. Returns false if a tag is invalid or a column is too short.
@@ -772,12 +799,13 @@ static unsigned unknown_kind_of_words(const uint8_t *at, size_t n)
     return 0;
 }
 
-unsigned columns_unknown_kind(enum columns_transform transform, const uint8_t *at, size_t n)
+unsigned columns_unknown_kind(struct columns *c, enum columns_transform transform,
+                              const uint8_t *at, size_t n)
 {
     struct columns_source src;
     if (transform == EVENTS_WORDS)
         return unknown_kind_of_words(at, n);
-    if (!columns_open(&src, transform, at, n))
+    if (!columns_open(c, &src, transform, at, n))
         return 0;
     while (src.left[COLUMN_TAG]) {
         unsigned tag = *take_items(&src, COLUMN_TAG, 1) & codec_mask(CODEC_TAG_BITS);

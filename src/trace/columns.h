@@ -14,7 +14,8 @@ enum columns_transform {
     // Layouts of older traces, which can only be read.
     EVENTS_COLUMNS_1 = 1, // sites are not replaced with 0
     EVENTS_COLUMNS_2 = 2, // stamps of all records; addresses are not rotated
-    EVENTS_COLUMNS = 3,
+    EVENTS_COLUMNS_3 = 3, // no packed columns
+    EVENTS_COLUMNS = 4,
 };
 
 enum {
@@ -23,6 +24,7 @@ enum {
     EVENTS_LAST_OF_BATCH = 1,                   // flag
     EVENTS_TRANSFORM_AT = 8,                    // bit position of the transform in the flags
     EVENTS_MAX_WORDS = FRAME_MAX_RAW_BYTES / 8, // limit per frame, for all transforms
+    EVENTS_PACKING_AT = 28, // bit position of the packing (trace/packing.h) in a column's length
 };
 
 // Columns in wire order.
@@ -65,6 +67,7 @@ struct columns {
     uint16_t stamp;   // stamp field of the previous record in the frame, in any segment
     uint64_t defined; // site defined by the last HT_FRAMES in the frame; 0 before the first
     struct buf column[COLUMN_COUNT];
+    struct buf packed; // packed columns, one after another; valid after columns_finish
     struct frame_hint hints[2][COLUMN_COUNT]; // by `fast`
 };
 
@@ -80,7 +83,7 @@ struct columns_records {
 void columns_init(struct columns *c);
 void columns_release(struct columns *c);
 
-// Reserves space for `words` words. Returns 0 or -ENOMEM.
+// Reserves space for the columns of `words` words. Returns 0 or -ENOMEM.
 int columns_reserve(struct columns *c, uint32_t words);
 void columns_clear(struct columns *c);
 
@@ -91,13 +94,13 @@ void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
 // Like columns_scan, but also appends the records to the columns. Requires n ≤ room - words.
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
 
-// Appends the table of lengths to the payload. Sets `parts` to the COLUMN_COUNT columns, which are
-// valid until the columns change. `fast` selects the hints (struct frame_hint). Returns 0 or
-// -ENOMEM.
+// Appends the table of lengths to the payload. Sets `parts` to the COLUMN_COUNT columns, packed if
+// possible, which are valid until the columns change. `fast` selects the hints (struct frame_hint).
+// Returns 0 or -ENOMEM.
 int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts);
 
-// Decoder of columns. `at` points to the table of lengths. columns_get restores the words of one
-// segment. *r contains the counts of the segment, and `words` has space for its words. The
+// Decoder of columns. `at` points to the table of lengths. columns_open unpacks packed columns into
+// `c`, for which columns_reserve has reserved space. columns_get restores the words of one segment. *r contains the counts of the segment, and `words` has space for its words. The
 // functions return false if the columns are invalid.
 struct columns_source {
     enum columns_transform transform;
@@ -106,14 +109,15 @@ struct columns_source {
     uint16_t stamp;
     uint64_t defined;
 };
-bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at,
-                  size_t n);
+bool columns_open(struct columns *c, struct columns_source *src, enum columns_transform transform,
+                  const uint8_t *at, size_t n);
 bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r,
                  uint64_t *words);
 bool columns_ended(const struct columns_source *src);
 
 // Returns the first unknown event kind in the n bytes at `at`, which follow the table of segments,
-// or 0 if all kinds are known.
-unsigned columns_unknown_kind(enum columns_transform transform, const uint8_t *at, size_t n);
+// or 0 if all kinds are known. Unpacks columns like columns_open.
+unsigned columns_unknown_kind(struct columns *c, enum columns_transform transform,
+                              const uint8_t *at, size_t n);
 
 #endif

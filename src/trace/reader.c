@@ -79,6 +79,8 @@ void trace_reader_close(struct trace_reader *r)
     buf_release(&r->words);
     buf_release(&r->segments);
     buf_release(&r->samples);
+    if (r->columns)
+        columns_release(r->columns);
     free(r->columns);
     frame_reader_release(&r->frames);
     *r = (struct trace_reader){0};
@@ -199,7 +201,7 @@ static bool read_words(struct trace_reader *r, enum columns_transform transform,
     struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
     uint64_t *words = (uint64_t *)(void *)r->words.data;
     struct columns_source source = {0};
-    if (transform != EVENTS_WORDS && !columns_open(&source, transform, body, n))
+    if (transform != EVENTS_WORDS && !columns_open(r->columns, &source, transform, body, n))
         return false;
     if (transform == EVENTS_WORDS && n != r->words.size)
         return false;
@@ -242,8 +244,8 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     int rc = read_table(r, f, n, &words, e);
     if (rc < 0)
         return rc;
-    // A word needs at least one byte, even in columns.
-    if (words > EVENTS_MAX_WORDS || words > f->size)
+    // A word needs at least seven bits, even in packed columns.
+    if (words > EVENTS_MAX_WORDS || words / 2 > f->size)
         return refuse_frame(r, f, "an events frame holds too many words", e);
     item->batch = get_u64(f->data);
     item->watermark = get_u64(f->data + 8);
@@ -256,12 +258,12 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
             return err_no_memory(e, r->in->name);
         columns_init(r->columns);
     }
-    if (buf_resize(&r->words, words * 8) < 0)
+    if (buf_resize(&r->words, words * 8) < 0 || columns_reserve(r->columns, (uint32_t)words) < 0)
         return err_no_memory(e, r->in->name);
     size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
     if (!read_words(r, (enum columns_transform)transform, f->data + head, f->size - head, n)) {
-        unsigned kind =
-            columns_unknown_kind((enum columns_transform)transform, f->data + head, f->size - head);
+        unsigned kind = columns_unknown_kind(r->columns, (enum columns_transform)transform,
+                                             f->data + head, f->size - head);
         return kind ? refuse_unknown(r, f, "event kind", kind, e)
                     : refuse_frame(r, f, "the records are invalid", e);
     }

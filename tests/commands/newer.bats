@@ -60,7 +60,7 @@ refused_trace() {
 }
 
 @test "newer: unknown transforms, clocks and records" {
-  refused_trace transform words.ht "event transform 4 is not known"
+  refused_trace transform words.ht "event transform 5 is not known"
   newer_than_this clock words.ht n.ht "clock kind 3 is not known" check n.ht
   newer_than_this nonsense "$golden/trace-1.ht" n.ht "the records are invalid" check n.ht
   newer_than_this nonsense "$golden/stacks-3.ht" n.ht "the records are invalid" check n.ht

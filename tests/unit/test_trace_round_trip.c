@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "trace/codec.h"
 #include "trace/columns.h"
+#include "trace/packing.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 #include "unit.h"
@@ -814,10 +815,10 @@ static void test_bad_payloads(void **state)
                            ": a sample refers to an unknown process, in the frame at byte "));
     assert_non_null(strstr(read_frame(TRACE_SAMPLES, longer, sizeof longer),
                            ": bytes follow the samples, in the frame at byte "));
-    // The segment claims more words than the frame has bytes.
+    // The segment claims more words than the frame can contain.
     uint8_t events[EVENTS_HEADER_BYTES + EVENTS_SEGMENT_BYTES] = {0};
     put_u32(events + 20, 1);
-    put_u32(events + EVENTS_HEADER_BYTES + 40, sizeof events + 1);
+    put_u32(events + EVENTS_HEADER_BYTES + 40, 2 * sizeof events + 2);
     assert_non_null(strstr(read_frame(TRACE_EVENTS, events, sizeof events),
                            ": an events frame holds too many words, in the frame at byte "));
     (void)state;
@@ -834,13 +835,71 @@ static void test_column_lengths(void **state)
                  {COLUMN_WORDS, 9, 0, false},
                  {COLUMN_TAG, 1, 0, true},
                  {COLUMN_TAG, 1, 1, false}};
+    struct columns c;
+    columns_init(&c);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint8_t payload[4 * COLUMN_COUNT + 16] = {0};
         struct columns_source src;
         payload[4 * cases[i].column] = cases[i].bytes;
-        assert_int_equal(columns_open(&src, EVENTS_COLUMNS, payload,
+        assert_int_equal(columns_open(&c, &src, EVENTS_COLUMNS, payload,
                                       4 * COLUMN_COUNT + cases[i].bytes + cases[i].more),
                          cases[i].good);
+    }
+    (void)state;
+}
+
+// Packed columns hold at most as many items as the frame has words. Unknown packings, packed words
+// and missing bytes are refused.
+static void test_packed_lengths(void **state)
+{
+    static const struct {
+        unsigned column, packing;
+        uint8_t items, bytes;
+        enum columns_transform transform;
+        bool good;
+    } cases[] = {{COLUMN_TAG, 1, 2, 17, EVENTS_COLUMNS, true},
+                 {COLUMN_TAG, 1, 2, 16, EVENTS_COLUMNS, false},
+                 {COLUMN_TAG, 3, 2, 3, EVENTS_COLUMNS, true},
+                 {COLUMN_TAG, 3, 2, 3, EVENTS_COLUMNS_3, false},
+                 {COLUMN_TAG, 3, 3, 3, EVENTS_COLUMNS, false},
+                 {COLUMN_TAG, 4, 2, 3, EVENTS_COLUMNS, false},
+                 {COLUMN_WORDS, 3, 0, 2, EVENTS_COLUMNS, false}};
+    struct columns c;
+    columns_init(&c);
+    assert_int_equal(columns_reserve(&c, 2), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t payload[4 * COLUMN_COUNT + 32] = {0};
+        struct columns_source src;
+        put_u32(payload + 4 * cases[i].column,
+                cases[i].items | cases[i].packing << EVENTS_PACKING_AT);
+        assert_int_equal(
+            columns_open(&c, &src, cases[i].transform, payload, 4 * COLUMN_COUNT + cases[i].bytes),
+            cases[i].good);
+    }
+    columns_release(&c);
+    (void)state;
+}
+
+// Columns are packed if they have 2 to 16 values, also if a value appears late.
+static void test_packing(void **state)
+{
+    static const unsigned packings[] = {[2] = 3, 2, 2, [5 ... 16] = 1, 0, 0};
+    enum { MOST = 5000 };
+    uint8_t items[MOST], packed[MOST + PACKING_SLACK], restored[MOST + PACKING_SLACK];
+    seed = 4;
+    for (unsigned values = 1; values < sizeof packings / sizeof *packings; values++) {
+        for (size_t n = 1023; n <= MOST; n += n < 1100 ? 1 : 997) {
+            for (size_t i = 0; i < n; i++)
+                items[i] = (uint8_t)(11 * (random_u64() % (i < n / 2 ? (values + 1) / 2 : values)));
+            for (unsigned k = 0; k < values; k++)
+                items[n - 1 - k] = (uint8_t)(11 * k);
+            unsigned packing = packing_put(items, n, packed);
+            assert_int_equal(packing, n < 1024 ? 0 : packings[values]);
+            if (packing == 0)
+                continue;
+            packing_get(packing, packed, n, restored);
+            assert_memory_equal(items, restored, n);
+        }
     }
     (void)state;
 }
@@ -881,7 +940,7 @@ static void test_changed_tags(void **state)
         struct columns_source src;
         struct columns_records r = {.words = 1, .records = 1};
         uint64_t word;
-        assert_true(columns_open(&src, cases[i].transform, payload, bytes));
+        assert_true(columns_open(&c, &src, cases[i].transform, payload, bytes));
         assert_int_equal(columns_get(&c, &src, &r, &word), cases[i].good);
     }
     (void)state;
@@ -911,7 +970,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_scanned),
     cmocka_unit_test(test_empty_batch),    cmocka_unit_test(test_bad_words),
     cmocka_unit_test(test_fields),         cmocka_unit_test(test_damage),
-    cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_changed_tags),
+    cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_packed_lengths),
+    cmocka_unit_test(test_packing),        cmocka_unit_test(test_changed_tags),
     cmocka_unit_test(test_bad_payloads),   cmocka_unit_test(test_hostile),
     cmocka_unit_test(test_golden),         cmocka_unit_test(test_uses_glibc),
 };
