@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "trace/packing.h"
+#include "trace/wide.h"
 
 #include <errno.h>
 
@@ -77,12 +78,13 @@ static struct columns_class class_of(unsigned tag)
 
 void columns_init(struct columns *c)
 {
-    *c = (struct columns){0};
+    *c = (struct columns){.wide = wide_is_supported()};
     for (unsigned tag = 0; tag < 1 << CODEC_TAG_BITS; tag++) {
         enum columns_form form = form_of(tag);
         bool hot = form <= COLUMNS_PLAIN;
         c->forms[tag] = (uint8_t)form;
         c->hot |= (uint32_t)hot << tag;
+        c->sized |= (uint32_t)(form == COLUMNS_SIZED) << tag;
         c->counted |= (uint32_t)(hot && event_counts(tag)) << tag;
         c->classes[tag] = class_of(tag);
         c->sums[tag] = (uint32_t)hot << SUM_HOT | (c->counted >> tag & 1) << SUM_COUNTED |
@@ -302,19 +304,24 @@ static inline uint16_t change_of(uint16_t stamp, uint16_t before)
     return (uint16_t)(stamp - before) & (uint16_t)codec_mask(CODEC_STAMP_BITS);
 }
 
-// Appends the tags of hot records, and the changes of their stamps.
-static void split_hot_heads(struct columns *c, struct columns_block *b, const uint64_t *w,
-                            uint32_t n)
+static void get_heads(const uint64_t *w, uint32_t n, uint8_t *restrict tags,
+                      uint16_t *restrict stamps)
 {
-    uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
-    uint16_t *restrict changes = b->changes + b->n_changes, stamps[BLOCK + 1];
-    stamps[0] = c->stamp;
     for (uint32_t i = 0; i < n; i++)
-        stamps[i + 1] = stamp_of(w[i]);
-    for (uint32_t i = 0; i < n; i++)
-        changes[i] = change_of(stamps[i + 1], stamps[i]);
+        stamps[i] = stamp_of(w[i]);
     for (uint32_t i = 0; i < n; i++)
         tags[i] = w[i] & codec_mask(CODEC_TAG_BITS);
+}
+
+// Appends the changes of the stamps of hot records, whose tags are behind the end of their column.
+// stamps[0] is the stamp before the first record.
+static void put_hot_heads(struct columns *c, struct columns_block *b, const uint16_t *stamps,
+                          uint32_t n)
+{
+    uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
+    uint16_t *restrict changes = b->changes + b->n_changes;
+    for (uint32_t i = 0; i < n; i++)
+        changes[i] = change_of(stamps[i + 1], stamps[i]);
     for (uint32_t i = 0; i < n; i++)
         tags[i] |= changes[i] ? TAG_CHANGED : 0;
     c->stamp = stamps[n];
@@ -323,7 +330,7 @@ static void split_hot_heads(struct columns *c, struct columns_block *b, const ui
     b->n_changes += keep_changes(tags, changes, n);
 }
 
-// Like split_hot_heads, but for records with any tag. `stamped` has the tags with stamps as a bit
+// Appends the tags of any records, and the changes of their stamps. `stamped` has the tags with stamps as a bit
 // set.
 static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
                         uint32_t stamped)
@@ -355,7 +362,17 @@ static uint32_t split_hot(struct columns *c, struct columns_block *b, const uint
     uint64_t *restrict to_sized = b->sized + b->n_sized, *restrict to_plain = b->plain + b->n_plain;
     const uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT << CODEC_BODY_AT;
     uint32_t i = 0, most = n < BLOCK - b->records ? n : BLOCK - b->records;
-    for (; most - i >= GROUP; i += GROUP) {
+    uint8_t *tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
+    uint16_t stamps[BLOCK + 1];
+    stamps[0] = c->stamp;
+    if (c->wide) {
+        struct wide_split to = {tags, stamps + 1, to_sized, to_plain, base, 0};
+        i = wide_split(c, w, most, &to);
+        to_sized = to.sized;
+        to_plain = to.plain;
+        r->events += to.events;
+    }
+    for (; !c->wide && most - i >= GROUP; i += GROUP) {
         uint32_t sum = 0;
         for (unsigned k = 0; k < GROUP; k++) {
             uint64_t word = w[i + k];
@@ -370,7 +387,9 @@ static uint32_t split_hot(struct columns *c, struct columns_block *b, const uint
         to_plain += GROUP - (sum & 0xff);
         r->events += sum >> SUM_COUNTED & 0xff;
     }
-    split_hot_heads(c, b, w, i);
+    if (!c->wide)
+        get_heads(w, i, tags, stamps + 1);
+    put_hot_heads(c, b, stamps, i);
     b->n_sized = (uint32_t)(to_sized - b->sized);
     b->n_plain = (uint32_t)(to_plain - b->plain);
     return i;
@@ -486,7 +505,7 @@ static inline void put_planes(struct columns *c, unsigned column, const uint64_t
     uint32_t i;
     for (unsigned p = 0; p < PLANES; p++)
         to[p] = extend_column(c, column + p, n);
-    for (i = 0; i + 16 <= n; i += 16) {
+    for (i = c->wide ? wide_planes(to, w, n, at) : 0; i + 16 <= n; i += 16) {
         uint64_t bodies[16];
         BYTES16 a[8];
         for (unsigned k = 0; k < 16; k++)

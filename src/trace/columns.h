@@ -59,7 +59,9 @@ struct columns_class {
 
 struct columns {
     uint8_t forms[1 << CODEC_TAG_BITS]; // enum columns_form by tag
-    uint32_t hot, counted; // bits by tag: SIZED or PLAIN; one-word records that count as events
+    // Bits by tag: SIZED or PLAIN; SIZED; one-word records that count as events.
+    uint32_t hot, sized, counted;
+    bool wide;                          // the processor supports trace/wide.h
     uint32_t sums[1 << CODEC_TAG_BITS]; // by tag: what a record adds to the counts of a group
     struct columns_class classes[1 << CODEC_TAG_BITS]; // by tag
     uint32_t room;                                     // capacity in words

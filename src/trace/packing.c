@@ -1,6 +1,6 @@
 #include "trace/packing.h"
 
-#include "base/bytes.h"
+#include "trace/wide.h"
 
 #include <stdbool.h>
 
@@ -27,8 +27,8 @@ static bool add_value(struct values *v, uint8_t value)
 
 // Writes the indices of BLOCK items. Returns false if the list lacks a value. The compiler
 // vectorizes the loops, so a few values take less time than the table.
-static inline bool find_indices(const struct values *v, const uint8_t *restrict items,
-                                uint8_t *restrict to)
+static inline __attribute__((always_inline)) bool
+find_indices(const struct values *v, const uint8_t *restrict items, uint8_t *restrict to)
 {
     uint8_t all = 0;
     memset(to, UNKNOWN, BLOCK);
@@ -41,12 +41,18 @@ static inline bool find_indices(const struct values *v, const uint8_t *restrict 
     return all < UNKNOWN;
 }
 
+WIDE static bool find_indices_wide(const struct values *v, const uint8_t *items, uint8_t *to)
+{
+    return find_indices(v, items, to);
+}
+
 // Writes the indices of n items. Adds values that are not in the list yet. Returns false if the
 // list is full.
 static bool put_indices(struct values *v, const uint8_t *items, size_t n, uint8_t *to)
 {
     to[n] = 0;
-    if (n == BLOCK && find_indices(v, items, to))
+    if (n == BLOCK &&
+        (wide_is_supported() ? find_indices_wide(v, items, to) : find_indices(v, items, to)))
         return true;
     for (size_t i = 0; i < n; i++) {
         if (v->index[items[i]] == UNKNOWN && !add_value(v, items[i]))

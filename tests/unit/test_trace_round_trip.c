@@ -848,6 +848,42 @@ static void test_column_lengths(void **state)
     (void)state;
 }
 
+// The columns do not depend on the instructions of the processor.
+static void test_wide(void **state)
+{
+    (void)state;
+    seed = 31;
+    for (unsigned i = 0; i < 20; i++) {
+        struct stream s = stream_new();
+        struct codec_state first = s.state;
+        // Runs of frequent records, between other records.
+        fill_random(&s, 300 * (i % 3));
+        while (s.n < 9000 + i) {
+            put_short(&s, random_u64() % 2 ? HT_MALLOC : HT_FREE);
+            pass_time(&s, random_u64() % 9 ? 0 : 1);
+        }
+        struct columns c[2];
+        struct columns_records r[2] = {{.state = first}, {.state = first}};
+        for (unsigned k = 0; k < 2; k++) {
+            columns_init(&c[k]);
+            c[k].wide &= k;
+            assert_int_equal(columns_reserve(&c[k], s.n), 0);
+            columns_put(&c[k], s.words, s.n, &r[k]);
+        }
+        assert_int_equal(r[0].words, s.n);
+        assert_int_equal(r[1].words, s.n);
+        assert_int_equal(r[0].records, r[1].records);
+        assert_int_equal(r[0].events, r[1].events);
+        for (unsigned k = 0; k < COLUMN_COUNT; k++) {
+            assert_int_equal(c[0].column[k].size, c[1].column[k].size);
+            assert_memory_equal(c[0].column[k].data, c[1].column[k].data, c[0].column[k].size);
+        }
+        columns_release(&c[0]);
+        columns_release(&c[1]);
+        free(s.words);
+    }
+}
+
 // Packed columns hold at most as many items as the frame has words. Unknown packings, packed words
 // and missing bytes are refused.
 static void test_packed_lengths(void **state)
@@ -971,8 +1007,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_empty_batch),    cmocka_unit_test(test_bad_words),
     cmocka_unit_test(test_fields),         cmocka_unit_test(test_damage),
     cmocka_unit_test(test_column_lengths), cmocka_unit_test(test_packed_lengths),
-    cmocka_unit_test(test_packing),        cmocka_unit_test(test_changed_tags),
-    cmocka_unit_test(test_bad_payloads),   cmocka_unit_test(test_hostile),
-    cmocka_unit_test(test_golden),         cmocka_unit_test(test_uses_glibc),
+    cmocka_unit_test(test_wide),           cmocka_unit_test(test_packing),
+    cmocka_unit_test(test_changed_tags),   cmocka_unit_test(test_bad_payloads),
+    cmocka_unit_test(test_hostile),        cmocka_unit_test(test_golden),
+    cmocka_unit_test(test_uses_glibc),
 };
 UNIT_MAIN(tests)

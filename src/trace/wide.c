@@ -1,0 +1,103 @@
+#include "trace/wide.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+enum { GROUP = 8, PLANES = 6, BODY_BITS = 64 - CODEC_BODY_AT };
+
+bool wide_is_supported(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+// Returns a mask of the tags that are in the bit set.
+WIDE static inline __mmask8 in_set(uint32_t set, __m512i tags)
+{
+    return _mm512_test_epi64_mask(_mm512_srlv_epi64(_mm512_set1_epi64(set), tags),
+                                  _mm512_set1_epi64(1));
+}
+
+WIDE uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n,
+                         struct wide_split *to)
+{
+    const __m512i low = _mm512_set1_epi64((1 << CODEC_TAG_BITS) - 1),
+                  stamp = _mm512_set1_epi64((1 << CODEC_STAMP_BITS) - 1),
+                  base = _mm512_set1_epi64((long long)to->base);
+    struct wide_split at = *to;
+    uint32_t i = 0;
+    for (; n - i >= GROUP; i += GROUP) {
+        __m512i words = _mm512_loadu_si512(w + i), tags = _mm512_and_si512(words, low);
+        if (in_set(c->hot, tags) != 0xff)
+            break;
+        __mmask8 sized = in_set(c->sized, tags), plain = (__mmask8)~sized;
+        __m512i stamps = _mm512_and_si512(_mm512_srli_epi64(words, CODEC_STAMP_AT), stamp);
+        _mm_storel_epi64((__m128i *)(at.tags + i), _mm512_cvtepi64_epi8(tags));
+        _mm_storeu_si128((__m128i *)(at.stamps + i), _mm512_cvtepi64_epi16(stamps));
+        _mm512_storeu_si512(at.sized, _mm512_maskz_compress_epi64(sized, words));
+        _mm512_storeu_si512(at.plain,
+                            _mm512_maskz_compress_epi64(plain, _mm512_sub_epi64(words, base)));
+        at.sized += __builtin_popcount(sized);
+        at.plain += __builtin_popcount(plain);
+        at.events += (unsigned)__builtin_popcount(in_set(c->counted, tags));
+    }
+    *to = at;
+    return i;
+}
+
+// Like interleave_halves of columns.c, in each 16 bytes of the vectors.
+WIDE static inline void interleave_halves(__m512i *a)
+{
+    __m512i b[8];
+    for (unsigned i = 0; i < 4; i++) {
+        b[2 * i] = _mm512_unpacklo_epi8(a[i], a[i + 4]);
+        b[2 * i + 1] = _mm512_unpackhi_epi8(a[i], a[i + 4]);
+    }
+    memcpy(a, b, sizeof b);
+}
+
+WIDE uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, unsigned at)
+{
+    const __m512i below = _mm512_set1_epi64((1ll << at) - 1);
+    uint16_t pairs[32];
+    uint32_t i = 0;
+    for (unsigned k = 0; k < 32; k++)
+        pairs[k] = (uint16_t)(k % 4 * 8 + k / 4);
+    const __m512i order = _mm512_loadu_si512(pairs);
+    for (; n - i >= 64; i += 64) {
+        __m512i a[8];
+        for (unsigned k = 0; k < 8; k++) {
+            __m512i body = _mm512_srli_epi64(_mm512_loadu_si512(w + i + 8 * k), CODEC_BODY_AT),
+                    upper = _mm512_srli_epi64(body, at), top = _mm512_slli_epi64(upper, 63);
+            upper = _mm512_slli_epi64(_mm512_srli_epi64(upper, 1), at);
+            a[k] = _mm512_or_si512(_mm512_and_si512(body, below),
+                                   _mm512_or_si512(upper, _mm512_srli_epi64(top, 64 - BODY_BITS)));
+        }
+        for (unsigned k = 0; k < 4; k++)
+            interleave_halves(a);
+        // Vector p has byte p of all words, but 16 bytes of it are those of every fourth pair.
+        for (unsigned p = 0; p < PLANES; p++)
+            _mm512_storeu_si512(to[p] + i, _mm512_permutexvar_epi16(order, a[p]));
+    }
+    return i;
+}
+
+#else
+
+bool wide_is_supported(void)
+{
+    return false;
+}
+
+uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n, struct wide_split *to)
+{
+    (void)c, (void)w, (void)n, (void)to;
+    return 0;
+}
+
+uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, unsigned at)
+{
+    (void)to, (void)w, (void)n, (void)at;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,34 @@
+// Loops of columns.c and packing.c with vectors of 64 bytes (AVX-512). Each function handles the first items, and
+// the caller handles the rest.
+#ifndef HEAPTAPE_TRACE_WIDE_H
+#define HEAPTAPE_TRACE_WIDE_H
+
+#include "trace/columns.h"
+
+#if defined(__x86_64__)
+#define WIDE __attribute__((target("avx512f,avx512bw,avx512vl,popcnt")))
+#else
+#define WIDE
+#endif
+
+// Returns true if the processor supports the other functions.
+bool wide_is_supported(void);
+
+// Records that are split by form. The words of both arrays are followed by space for a group.
+struct wide_split {
+    uint8_t *tags;
+    uint16_t *stamps;
+    uint64_t *sized, *plain; // in: destination; out: end of the words
+    uint64_t base;           // subtracted from PLAIN words
+    uint64_t events;         // increased by the number of counted events
+};
+
+// Splits groups of 8 hot records. Stops before a group with another record. Returns the number of
+// records.
+uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n, struct wide_split *to);
+
+// Writes bits 19 to 63 of words to six planes of bytes, with the bit `at` of these bits moved to
+// the top. Returns the number of words.
+uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, unsigned at);
+
+#endif
