@@ -192,8 +192,8 @@ static uint32_t scan_frequent(const struct columns *c, const uint64_t *w, uint32
                               struct columns_records *r)
 {
     uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT, events = 0;
-    uint32_t i = 0;
-    for (int got; n - i >= GROUP && (got = group_events(c, w + i)) >= 0; i += GROUP)
+    uint32_t i = c->wide ? wide_count(c, w, n, &events) : 0;
+    for (int got; !c->wide && n - i >= GROUP && (got = group_events(c, w + i)) >= 0; i += GROUP)
         events += (unsigned)got;
     const struct columns_class *k = class_at(c, w, i, n), *next;
     for (; i < n; i++, k = next) {

@@ -17,6 +17,19 @@ WIDE static inline __mmask8 in_set(uint32_t set, __m512i tags)
                                   _mm512_set1_epi64(1));
 }
 
+WIDE uint32_t wide_count(const struct columns *c, const uint64_t *w, uint32_t n, uint64_t *events)
+{
+    const __m512i low = _mm512_set1_epi64((1 << CODEC_TAG_BITS) - 1);
+    uint32_t i = 0;
+    for (; n - i >= GROUP; i += GROUP) {
+        __m512i tags = _mm512_and_si512(_mm512_loadu_si512(w + i), low);
+        if (in_set(c->hot, tags) != 0xff)
+            break;
+        *events += (unsigned)__builtin_popcount(in_set(c->counted, tags));
+    }
+    return i;
+}
+
 WIDE uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n,
                          struct wide_split *to)
 {
@@ -86,6 +99,12 @@ WIDE uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, uns
 bool wide_is_supported(void)
 {
     return false;
+}
+
+uint32_t wide_count(const struct columns *c, const uint64_t *w, uint32_t n, uint64_t *events)
+{
+    (void)c, (void)w, (void)n, (void)events;
+    return 0;
 }
 
 uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n, struct wide_split *to)

@@ -23,6 +23,10 @@ struct wide_split {
     uint64_t events;         // increased by the number of counted events
 };
 
+// Counts the events of groups of 8 hot records. Stops before a group with another record. Returns
+// the number of records.
+uint32_t wide_count(const struct columns *c, const uint64_t *w, uint32_t n, uint64_t *events);
+
 // Splits groups of 8 hot records. Stops before a group with another record. Returns the number of
 // records.
 uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n, struct wide_split *to);

@@ -869,6 +869,9 @@ static void test_wide(void **state)
             c[k].wide &= k;
             assert_int_equal(columns_reserve(&c[k], s.n), 0);
             columns_put(&c[k], s.words, s.n, &r[k]);
+            struct columns_records scanned = {.state = first};
+            columns_scan(&c[k], s.words, s.n, &scanned);
+            assert_int_equal(scanned.events, s.events);
         }
         assert_int_equal(r[0].words, s.n);
         assert_int_equal(r[1].words, s.n);
