@@ -27,8 +27,8 @@ static bool add_value(struct values *v, uint8_t value)
 
 // Writes the indices of BLOCK items. Returns false if the list lacks a value. The compiler
 // vectorizes the loops, so a few values take less time than the table.
-static inline __attribute__((always_inline)) bool
-find_indices(const struct values *v, const uint8_t *restrict items, uint8_t *restrict to)
+static bool find_indices(const struct values *v, const uint8_t *restrict items,
+                         uint8_t *restrict to)
 {
     uint8_t all = 0;
     memset(to, UNKNOWN, BLOCK);
@@ -41,18 +41,12 @@ find_indices(const struct values *v, const uint8_t *restrict items, uint8_t *res
     return all < UNKNOWN;
 }
 
-WIDE static bool find_indices_wide(const struct values *v, const uint8_t *items, uint8_t *to)
-{
-    return find_indices(v, items, to);
-}
-
 // Writes the indices of n items. Adds values that are not in the list yet. Returns false if the
 // list is full.
 static bool put_indices(struct values *v, const uint8_t *items, size_t n, uint8_t *to)
 {
     to[n] = 0;
-    if (n == BLOCK &&
-        (wide_is_supported() ? find_indices_wide(v, items, to) : find_indices(v, items, to)))
+    if (n == BLOCK && find_indices(v, items, to))
         return true;
     for (size_t i = 0; i < n; i++) {
         if (v->index[items[i]] == UNKNOWN && !add_value(v, items[i]))
@@ -86,7 +80,7 @@ static void halve(unsigned packing, uint8_t *bytes, size_t n)
     }
 }
 
-unsigned packing_put(const uint8_t *items, size_t n, uint8_t *to)
+static unsigned pack(const uint8_t *items, size_t n, uint8_t *to)
 {
     struct values v;
     if (n < BLOCK || memcmp(items, items + 1, n - 1) == 0)
@@ -107,6 +101,17 @@ unsigned packing_put(const uint8_t *items, size_t n, uint8_t *to)
     for (unsigned k = 0; k < 1u << (8 >> packing); k++)
         list[k] = k < v.n ? v.value[k] : 0;
     return packing;
+}
+
+// The loops of all functions that `pack` calls use AVX-512 here.
+WIDE __attribute__((flatten)) static unsigned pack_wide(const uint8_t *items, size_t n, uint8_t *to)
+{
+    return pack(items, n, to);
+}
+
+unsigned packing_put(const uint8_t *items, size_t n, uint8_t *to)
+{
+    return wide_is_supported() ? pack_wide(items, n, to) : pack(items, n, to);
 }
 
 void packing_get(unsigned packing, const uint8_t *from, size_t n, uint8_t *items)
