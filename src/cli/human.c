@@ -61,3 +61,30 @@ char *human_plural(char text[64], uint64_t n, const char *one, const char *many)
     snprintf(text, 64, "%s %s", human_count(count, n), n == 1 ? one : many);
     return text;
 }
+
+char *human_buffer(void)
+{
+    static _Thread_local char texts[16][HUMAN_BYTES];
+    static _Thread_local unsigned next;
+    return texts[next++ % (sizeof texts / sizeof *texts)];
+}
+
+const char *human_size(uint64_t bytes)
+{
+    return human_bytes(human_buffer(), bytes);
+}
+
+const char *human_time(double ns)
+{
+    return human_ns(human_buffer(), ns);
+}
+
+const char *human_number(uint64_t n)
+{
+    return human_count(human_buffer(), n);
+}
+
+const char *human_items(uint64_t n, const char *one, const char *many)
+{
+    return human_plural(human_buffer(), n, one, many);
+}

@@ -130,17 +130,15 @@ static int check_text(struct input *in, bool page, struct check_documents_found 
 
 static void print_intact(const char *name, const char *kind, const char *holds, uint64_t bytes)
 {
-    char text[32];
     if (!cli_common.quiet)
         printf("%s: intact %s%s%s, %s\n", cli_text(name), kind, holds ? ": " : "",
-               holds ? holds : "", human_bytes(text, bytes));
+               holds ? holds : "", human_size(bytes));
 }
 
 // Verifies a file without frames. Returns 1 if the file is valid, 0 if it has another format, or a
 // negative errno.
 static int check_other(struct input *in, struct err *e)
 {
-    char holds[64];
     const uint8_t *bytes;
     struct check_documents_found d;
     uint64_t rows = 0;
@@ -160,7 +158,7 @@ static int check_other(struct input *in, struct err *e)
         rc = rc < 0 ? rc : (parquet ? tables_verify_parquet : tables_verify_csv)(in, &rows, e);
         if (rc == 0)
             print_intact(in->name, parquet ? "table in Parquet" : "table in CSV",
-                         human_plural(holds, rows, "row", "rows"),
+                         human_items(rows, "row", "rows"),
                          in->size_bytes ? in->size_bytes : in->offset);
         return rc < 0 ? rc : 1;
     }
@@ -169,7 +167,7 @@ static int check_other(struct input *in, struct err *e)
     int rc = check_text(in, page, &d, e);
     if (rc == 0)
         print_intact(in->name, d.kind,
-                     d.lines ? human_plural(holds, d.lines, "line", "lines")
+                     d.lines ? human_items(d.lines, "line", "lines")
                      : page  ? "in HTML"
                              : NULL,
                      in->offset);
@@ -178,16 +176,14 @@ static int check_other(struct input *in, struct err *e)
 
 static void print_salvaged(const char *name, const struct trace_salvaged *s)
 {
-    char frames[64], events[64], lost[64], bytes[32];
-    note("%s: kept %s with %s; lost %s (%s)", name,
-         human_plural(frames, s->frames, "frame", "frames"),
-         human_plural(events, s->events, "event", "events"),
-         human_plural(lost, s->lost_frames, "frame", "frames"), human_bytes(bytes, s->lost_bytes));
+    note("%s: kept %s with %s; lost %s (%s)", name, human_items(s->frames, "frame", "frames"),
+         human_items(s->events, "event", "events"), human_items(s->lost_frames, "frame", "frames"),
+         human_size(s->lost_bytes));
     if (s->session_lost)
         note("%s: the session frame is lost; the unit of its timestamps is unknown", name);
     if (s->unknown_processes)
         note("%s: the descriptions of %s are lost; their events are kept", name,
-             human_plural(events, s->unknown_processes, "process", "processes"));
+             human_items(s->unknown_processes, "process", "processes"));
     if (s->end_lost)
         note("%s: the end is missing; further frames may be lost", name);
 }
@@ -218,7 +214,6 @@ static int salvage_file(const struct check_options *o, const char *name)
 static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
 {
     uint64_t printed = 0;
-    char text[64];
     for (size_t i = 0; i < u->n; i++) {
         char *line = unrecorded_line(&u->items[i]);
         note("%s: %s", name, line ? line : "out of memory");
@@ -227,8 +222,7 @@ static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
     }
     if (u->processes > printed)
         note("%s: %s not recorded", name,
-             human_plural(text, u->processes - printed, "other process was",
-                          "other processes were"));
+             human_items(u->processes - printed, "other process was", "other processes were"));
     if (u->processes && unrecorded_limits(u))
         note("%s: %s", name, unrecorded_limits(u));
 }
@@ -238,7 +232,7 @@ static void check_framed(struct input *in)
 {
     struct err e = {0};
     struct totals t = {0};
-    char events[64], frames[64], holds[160];
+    char holds[160];
     int kind = file_sniff(in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE, &e);
     if (kind < 0)
         die(EXIT_FAILED, "%s", e.text);
@@ -255,11 +249,11 @@ static void check_framed(struct input *in)
     if (t.unproved)
         note("%s: " WORKLOAD_UNPROVED, in->name);
     if (kind == FILE_AGGREGATE)
-        snprintf(holds, sizeof holds, "%s of %s", human_plural(events, t.events, "event", "events"),
-                 human_plural(frames, t.processes, "process", "processes"));
+        snprintf(holds, sizeof holds, "%s of %s", human_items(t.events, "event", "events"),
+                 human_items(t.processes, "process", "processes"));
     else
-        snprintf(holds, sizeof holds, "%s in %s", human_plural(events, t.events, "event", "events"),
-                 human_plural(frames, t.frames, "frame", "frames"));
+        snprintf(holds, sizeof holds, "%s in %s", human_items(t.events, "event", "events"),
+                 human_items(t.frames, "frame", "frames"));
     print_intact(in->name,
                  kind == FILE_WORKLOAD    ? "workload"
                  : kind == FILE_AGGREGATE ? "aggregate"

@@ -50,7 +50,6 @@ static char *default_output(const char *trace)
 
 static void print_result(const char *to, uint64_t bytes, const struct workload_summary *s)
 {
-    char text[32];
     note("%s: %llu events, %llu threads, %.2f bytes/event", to, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->dependencies_needed || s->order_repaired)
@@ -62,7 +61,7 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
         note(
             "%s: begins with %llu blocks (%s) that were live before: at the start of a dump of 'record --flight', found by "
             "'record --walk', or in the parent at the fork, which shares their pages until one of the two writes there",
-            to, (unsigned long long)s->preexisting_blocks, human_bytes(text, s->preexisting_bytes));
+            to, (unsigned long long)s->preexisting_blocks, human_size(s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
         note(
             "%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",

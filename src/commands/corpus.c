@@ -156,17 +156,16 @@ static const char *text_or_dash(const char *text, bool is_known)
 
 static void print_entry(const struct corpus_entry *c)
 {
-    char events[32], threads[32], live[32], rss[32], file[32], ns[32];
+    char threads[32];
     bool is_recorded = c->events != UINT64_MAX, has_rss = c->peak_recorded_rss_bytes != UINT64_MAX;
     snprintf(threads, sizeof threads, "%llu", (unsigned long long)c->threads);
     printf("%s %s %s %10s %7s %10s %10s %9s %10s\n", cli_cell(c->name, 11),
            cli_cell(c->program, 14), cli_cell(text_or_dash(c->version, c->version), 28),
-           text_or_dash(human_count(events, c->events), is_recorded),
-           text_or_dash(threads, is_recorded),
-           text_or_dash(human_bytes(live, c->peak_live_bytes), is_recorded),
-           text_or_dash(human_bytes(rss, c->peak_recorded_rss_bytes), has_rss),
-           text_or_dash(human_ns(ns, (double)c->duration_ns), is_recorded),
-           text_or_dash(human_bytes(file, c->file_bytes), is_recorded));
+           text_or_dash(human_number(c->events), is_recorded), text_or_dash(threads, is_recorded),
+           text_or_dash(human_size(c->peak_live_bytes), is_recorded),
+           text_or_dash(human_size(c->peak_recorded_rss_bytes), has_rss),
+           text_or_dash(human_time((double)c->duration_ns), is_recorded),
+           text_or_dash(human_size(c->file_bytes), is_recorded));
 }
 
 static int list_corpus(const struct corpus_options *o, char **names, size_t n)
@@ -302,10 +301,9 @@ static void record_one(struct recording *r, const char *name)
     int status = run_command(words, text, sizeof text);
     if (status == EXIT_DONE && put_entry(r, name, text, &e) == 0) {
         const struct corpus_entry *c = corpus_index_find(&r->index, name);
-        char events[64], bytes[32];
         r->recorded++;
-        note("%s: %s, %s", name, human_plural(events, c->events, "event", "events"),
-             human_bytes(bytes, c->file_bytes));
+        note("%s: %s, %s", name, human_items(c->events, "event", "events"),
+             human_size(c->file_bytes));
         return;
     }
     text[strcspn(text, "\n")] = 0;

@@ -87,15 +87,14 @@ static void print_json(const struct spool_header *h, long pid, const char *reaso
 
 static void print_text(const struct spool_header *h, long pid, const char *reason)
 {
-    char events[64], threads[64], bytes[32], waits[64], ns[32], lost[64];
     printf("%ld: %s%s%s\n", pid, state_name(h), *reason ? ": " : "", cli_text(reason));
     printf("%s recorded, %s, spool of %s, backpressure: %s, %s; %s lost\n",
-           human_plural(events, atomic_load(&h->control.events), "event", "events"),
-           human_plural(threads, atomic_load(&h->threads_live), "thread", "threads"),
-           human_bytes(bytes, (uint64_t)atomic_load(&h->fresh_chunks) * SPOOL_CHUNK_BYTES),
-           human_plural(waits, atomic_load(&h->waits), "wait", "waits"),
-           human_ns(ns, (double)atomic_load(&h->wait_ns)),
-           human_plural(lost, spool_unrecorded(h), "record", "records"));
+           human_items(atomic_load(&h->control.events), "event", "events"),
+           human_items(atomic_load(&h->threads_live), "thread", "threads"),
+           human_size((uint64_t)atomic_load(&h->fresh_chunks) * SPOOL_CHUNK_BYTES),
+           human_items(atomic_load(&h->waits), "wait", "waits"),
+           human_time((double)atomic_load(&h->wait_ns)),
+           human_items(spool_unrecorded(h), "record", "records"));
 }
 
 static void print_status(const struct spool_header *h, long pid, bool json)

@@ -39,26 +39,29 @@ struct diff_result {
     size_t n_gates, n_failed;
 };
 
-static char *value_text(char text[32], uint64_t v, enum gate_metric metric)
+static const char *number_text(uint64_t v, bool is_bytes)
 {
-    return gate_metrics[metric].is_bytes ? human_bytes(text, v) : human_count(text, v);
+    return is_bytes ? human_size(v) : human_number(v);
 }
 
-// Writes a difference, such as "+1.2 MiB", "-3" or "+0 B".
-static char *by_text(char text[40], uint64_t a, uint64_t b, bool is_bytes)
+static const char *value_text(uint64_t v, enum gate_metric metric)
 {
-    char number[32];
-    uint64_t by = a < b ? b - a : a - b;
-    snprintf(text, 40, "%s%s", b < a ? "-" : "+",
-             is_bytes ? human_bytes(number, by) : human_count(number, by));
+    return number_text(v, gate_metrics[metric].is_bytes);
+}
+
+// Returns a difference, such as "+1.2 MiB", "-3" or "+0 B".
+static const char *by_text(uint64_t a, uint64_t b, bool is_bytes)
+{
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, "%s%s", b < a ? "-" : "+",
+             number_text(a < b ? b - a : a - b, is_bytes));
     return text;
 }
 
 static void print_change(int width, uint64_t a, uint64_t b, bool is_bytes)
 {
-    char text[40];
     enum cli_color color = a == b ? CLI_PLAIN : a < b ? CLI_WORSE : CLI_BETTER;
-    printf("%s%*s%s", color ? cli_color(color) : "", width, by_text(text, a, b, is_bytes),
+    printf("%s%*s%s", color ? cli_color(color) : "", width, by_text(a, b, is_bytes),
            color ? cli_color(CLI_PLAIN) : "");
 }
 
@@ -99,35 +102,33 @@ void command_print_sites(const struct sites_diff *d, uint64_t top)
         printf("... %llu more call sites changed\n", (unsigned long long)(changed - top));
 }
 
-// Writes a change, such as "+1.2 KiB, +5.0 %".
-static char *change_text(char text[80], uint64_t a, uint64_t b, enum gate_metric metric)
+// Returns a change, such as "+1.2 KiB, +5.0 %".
+static const char *change_text(uint64_t a, uint64_t b, enum gate_metric metric)
 {
-    char by[40];
-    by_text(by, a, b, gate_metrics[metric].is_bytes);
-    if (a)
-        snprintf(text, 80, "%s, %+.2f %%", by, 100 * ((double)b - (double)a) / (double)a);
-    else
-        snprintf(text, 80, "%s", by);
+    const char *by = by_text(a, b, gate_metrics[metric].is_bytes);
+    char *text = human_buffer();
+    if (!a)
+        return by;
+    snprintf(text, HUMAN_BYTES, "%s, %+.2f %%", by, 100 * ((double)b - (double)a) / (double)a);
     return text;
 }
 
 static void print_text(const struct diff_result *r, uint64_t top)
 {
-    char a[32], b[32], change[80];
     printf("a: %s\nb: %s\n", cli_text(r->names[0]), cli_text(r->names[1]));
     cli_table_head("\n%-16s %16s %16s  %s", "", "a", "b", "change");
     for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
         uint64_t x = gate_value(&r->totals[0], i), y = gate_value(&r->totals[1], i);
-        printf("%-16s %16s %16s  %s\n", gate_metrics[i].label, value_text(a, x, i),
-               value_text(b, y, i), change_text(change, x, y, i));
+        printf("%-16s %16s %16s  %s\n", gate_metrics[i].label, value_text(x, i), value_text(y, i),
+               change_text(x, y, i));
     }
     command_print_sites(&r->sites, top);
     for (size_t i = 0; i < r->n_gates; i++) {
         const struct gate *g = &r->gates[i];
         printf("%s%s%s%s  %s: %s, then %s (%s)\n", i ? "" : "\n",
                cli_color(g->failed ? CLI_WORSE : CLI_BETTER), g->failed ? "FAILED" : "ok    ",
-               cli_color(CLI_PLAIN), cli_text(g->text), value_text(a, g->a, g->metric),
-               value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric));
+               cli_color(CLI_PLAIN), cli_text(g->text), value_text(g->a, g->metric),
+               value_text(g->b, g->metric), change_text(g->a, g->b, g->metric));
     }
 }
 
@@ -192,7 +193,6 @@ static void put_markdown(FILE *to, const char *text)
 
 static void write_junit(FILE *to, const struct diff_result *r)
 {
-    char a[32], b[32], change[80];
     fprintf(
         to,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"heaptape diff\" tests=\"%zu\" failures=\"%zu\">\n",
@@ -203,30 +203,29 @@ static void write_junit(FILE *to, const struct diff_result *r)
         put_xml(to, g->text);
         fputs(g->failed ? "\">\n    <failure message=\"" : "\"/>\n", to);
         if (g->failed)
-            fprintf(to, "%s, then %s (%s)\"/>\n  </testcase>\n", value_text(a, g->a, g->metric),
-                    value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric));
+            fprintf(to, "%s, then %s (%s)\"/>\n  </testcase>\n", value_text(g->a, g->metric),
+                    value_text(g->b, g->metric), change_text(g->a, g->b, g->metric));
     }
     fputs("</testsuite>\n", to);
 }
 
 static void write_markdown(FILE *to, const struct diff_result *r)
 {
-    char a[32], b[32], change[80];
     if (r->n_gates)
         fputs("| limit | a | b | change | |\n|---|---|---|---|---|\n", to);
     for (size_t i = 0; i < r->n_gates; i++) {
         const struct gate *g = &r->gates[i];
         fputs("| ", to);
         put_markdown(to, g->text);
-        fprintf(to, " | %s | %s | %s | %s |\n", value_text(a, g->a, g->metric),
-                value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric),
+        fprintf(to, " | %s | %s | %s | %s |\n", value_text(g->a, g->metric),
+                value_text(g->b, g->metric), change_text(g->a, g->b, g->metric),
                 g->failed ? "**failed**" : "ok");
     }
     fputs("\n| | a | b | change |\n|---|---|---|---|\n", to);
     for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
         uint64_t x = gate_value(&r->totals[0], i), y = gate_value(&r->totals[1], i);
-        fprintf(to, "| %s | %s | %s | %s |\n", gate_metrics[i].label, value_text(a, x, i),
-                value_text(b, y, i), change_text(change, x, y, i));
+        fprintf(to, "| %s | %s | %s | %s |\n", gate_metrics[i].label, value_text(x, i),
+                value_text(y, i), change_text(x, y, i));
     }
 }
 

@@ -149,11 +149,10 @@ static int add_look(struct doctor_watch *w, uint64_t max_ns, struct err *e)
 
 static void show_line(const struct doctor_watch *w, uint64_t now)
 {
-    char rss[32];
     if (w->shows_line)
         fprintf(stderr, "\rwatch %ld: %.0f s of %.0f s, RSS %s\033[K", (long)w->pid,
                 (double)(now - w->start_ns) / 1e9, (double)(w->until_ns - w->start_ns) / 1e9,
-                human_bytes(rss, w->high));
+                human_size(w->high));
 }
 
 // Samples RSS until a time. Returns false if the process has ended.
@@ -235,13 +234,11 @@ static bool ask(const struct doctor_watch *w)
 
 static void print_try(const struct doctor_try *t)
 {
-    char released[32], before[32], after[32], call[32], paused[32];
     uint64_t bytes = t->before_bytes > t->after_bytes ? t->before_bytes - t->after_bytes : 0;
     printf("\n%s returned %s: RSS was %s, and is %s.\nThe call took %s; a thread was stopped for "
            "%s.\n",
-           t->call, human_bytes(released, bytes), human_bytes(before, t->before_bytes),
-           human_bytes(after, t->after_bytes), human_ns(call, (double)t->call_ns),
-           human_ns(paused, (double)t->paused_ns));
+           t->call, human_size(bytes), human_size(t->before_bytes), human_size(t->after_bytes),
+           human_time((double)t->call_ns), human_time((double)t->paused_ns));
 }
 
 // Calls the remedy in the process, once.

@@ -9,16 +9,13 @@
 
 static void print_attached(const struct record_result *r)
 {
-    char threads[64], blocks[64], bytes[32], ns[32];
     if (r->visit.threads)
-        note("paused %s for at most %s",
-             human_plural(threads, r->visit.threads, "thread", "threads"),
-             human_ns(ns, (double)r->visit.paused_ns));
+        note("paused %s for at most %s", human_items(r->visit.threads, "thread", "threads"),
+             human_time((double)r->visit.paused_ns));
     if (r->visit.listed_blocks)
-        note(
-            "%s: %s",
-            human_plural(blocks, r->visit.listed_blocks, "preexisting block", "preexisting blocks"),
-            human_bytes(bytes, r->visit.listed_bytes));
+        note("%s: %s",
+             human_items(r->visit.listed_blocks, "preexisting block", "preexisting blocks"),
+             human_size(r->visit.listed_bytes));
     if (r->visit.not_listed[0])
         note(
             "preexisting blocks are not recorded: %s (to record all blocks, start the program with 'heaptape record')",
@@ -67,22 +64,20 @@ static void print_cut(const struct record_result *r, const struct output *out)
 
 static void print_cost(const struct record_result *r, double events)
 {
-    char batches[64], ns[32];
     note("recorder: %.1f ns of CPU per event, %s; backpressure: threads waited %s",
-         (double)r->cpu_ns / events, human_plural(batches, r->batches, "batch", "batches"),
-         human_ns(ns, (double)r->wait_ns));
+         (double)r->cpu_ns / events, human_items(r->batches, "batch", "batches"),
+         human_time((double)r->wait_ns));
 }
 
 void record_summary_print(bool verbose, const struct record_result *r, const struct output *out)
 {
-    char events[64], processes[64], bytes[32];
     uint64_t listed = r->visit.listed_blocks < r->events ? r->visit.listed_blocks : 0;
     double n = r->events ? (double)r->events : 1;
-    human_plural(events, r->events - listed, "event", "events");
-    human_plural(processes, r->processes, "process", "processes");
+    const char *events = human_items(r->events - listed, "event", "events");
+    const char *processes = human_items(r->processes, "process", "processes");
     if (out)
         note("recorded %s of %s to %s: %s, %.2f bytes per event", events, processes, out->name,
-             human_bytes(bytes, out->offset), (double)out->offset / n);
+             human_size(out->offset), (double)out->offset / n);
     else
         note("recorded %s of %s", events, processes);
     print_attached(r);

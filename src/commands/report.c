@@ -3,11 +3,11 @@
 #include "commands/parts.h"
 #include "report/diff.h"
 #include "report/page/page.h"
+#include "report/text/figures.h"
 #include "report/text/pooled.h"
 #include "report/text/watch.h"
 
 #include <errno.h>
-#include <math.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,32 +46,17 @@ static const struct command_mode modes[] = {
     {.accepts = "output|open"},
 };
 
-static char *value_text(char text[32], double v, enum diff_unit unit)
-{
-    if (isnan(v))
-        snprintf(text, 32, "-");
-    else if (unit == DIFF_BYTES)
-        human_bytes(text, (uint64_t)v);
-    else if (unit == DIFF_NS)
-        human_ns(text, v);
-    else if (unit == DIFF_RATIO)
-        snprintf(text, 32, "%.2f", v);
-    else
-        human_count(text, (uint64_t)v);
-    return text;
-}
-
 static void print_row(const struct diff_row *r)
 {
-    char a[32], b[32], change[32] = "";
+    char change[32] = "";
     enum cli_color color = CLI_PLAIN;
     if (r->a > 0 && r->b > 0)
         snprintf(change, sizeof change, "%.3g x", r->b / r->a);
     // If a change is printed as 1, it has no colour.
     if (*change && strcmp(change, "1 x") != 0 && r->better != FIGURE_NEITHER)
         color = cli_color_of_change(r->b / r->a, r->better == FIGURE_MORE);
-    printf("%s %16s %16s %s%10s%s\n", cli_cell(r->label, 34), value_text(a, r->a, r->unit),
-           value_text(b, r->b, r->unit), color ? cli_color(color) : "", change,
+    printf("%s %16s %16s %s%10s%s\n", cli_cell(r->label, 34), figures_text(r->unit, r->a),
+           figures_text(r->unit, r->b), color ? cli_color(color) : "", change,
            color ? cli_color(CLI_PLAIN) : "");
 }
 

@@ -82,14 +82,12 @@ static const struct command_mode modes[] = {
 
 static void print_count(const char *what, uint64_t n)
 {
-    char text[32];
-    printf("%-22s %15s\n", what, human_count(text, n));
+    printf("%-22s %15s\n", what, human_number(n));
 }
 
 static void print_share(const char *what, uint64_t n, uint64_t of)
 {
-    char text[32];
-    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n),
+    printf("  %-20s %15s  %5.1f %%\n", what, human_number(n),
            of ? 100.0 * (double)n / (double)of : 0);
 }
 
@@ -146,15 +144,13 @@ static void print_balance(const struct file_stat *s)
 
 static void print_processes(const struct file_stat *s)
 {
-    char events[32], start[32], peak[32];
     cli_table_head("\n%10s %8s %15s %12s %12s  %s", "pid", "threads", "events", "start live",
                    "peak live", "command");
     for (size_t i = 0; i < s->n_processes; i++) {
         const struct file_stat_process *p = &s->processes[i];
         printf("%10u %8" PRIu64 " %15s %12s %12s ", p->pid, p->summary.threads,
-               human_count(events, p->summary.events),
-               human_bytes(start, p->summary.preexisting_bytes),
-               human_bytes(peak, p->summary.peak_live_bytes));
+               human_number(p->summary.events), human_size(p->summary.preexisting_bytes),
+               human_size(p->summary.peak_live_bytes));
         print_command(p);
     }
 }
@@ -162,7 +158,6 @@ static void print_processes(const struct file_stat *s)
 // Prints the growth per period. Bin i contains the live bytes after i periods.
 static void print_growth(const struct file_stat *s)
 {
-    char until[32], live[32], grown[32];
     const struct file_stat_periods *p = &s->periods;
     if (p->n < 2)
         return;
@@ -171,9 +166,9 @@ static void print_growth(const struct file_stat *s)
     cli_table_head("\n%15s %15s %15s", "time", "live", "growth");
     for (size_t i = 1; i < p->n; i++) {
         uint64_t now = p->live_bytes[i], before = p->live_bytes[i - 1];
-        human_bytes(grown, now > before ? now - before : before - now);
-        printf("%15s %15s %*s%s\n", human_ns(until, (double)(i * p->period_ns)),
-               human_bytes(live, now), 15 - (int)strlen(grown),
+        const char *grown = human_size(now > before ? now - before : before - now);
+        printf("%15s %15s %*s%s\n", human_time((double)(i * p->period_ns)), human_size(now),
+               15 - (int)strlen(grown),
                now > before   ? "+"
                : now < before ? "-"
                               : "",
@@ -273,23 +268,21 @@ static void print_stack(const struct file_stat *s, uint32_t number)
 
 static void print_range(const char *of, const struct estimate *e, uint64_t sample_bytes)
 {
-    char low[32], high[32];
     struct estimate_range r = estimate_bytes(e, sample_bytes);
-    printf("%s %s to %s", of, human_bytes(low, r.low), human_bytes(high, r.high));
+    printf("%s %s to %s", of, human_size(r.low), human_size(r.high));
 }
 
 // Prints a call site. The sort key is the first column, unless it is also one of the other columns.
 static void print_site(const struct file_stat *s, uint32_t number, enum profile_weight weight)
 {
-    char first[32], peak[32], end[32], bytes[32], allocs[32];
     const struct by_site_totals *t = &s->by_site.sites[number];
     const struct workload_site *site = sites_json_frames(&s->sites, number);
     if (weight == PROFILE_GROWTH)
-        printf("%13s%13s", human_bytes(first, t->growth_bytes), human_count(peak, t->freed_blocks));
+        printf("%13s%13s", human_size(t->growth_bytes), human_number(t->freed_blocks));
     if (weight == PROFILE_SPAN)
-        printf("%13s%13s", human_bytes(first, t->span_bytes), human_count(peak, t->span_blocks));
-    printf("%13s%13s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
-           human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
+        printf("%13s%13s", human_size(t->span_bytes), human_number(t->span_blocks));
+    printf("%13s%13s%12s%14s", human_size(t->peak_bytes), human_size(t->live_bytes),
+           human_size(t->bytes), human_number(t->calls));
     print_stack(s, number);
     puts(site->n ? "" : is_narrow() ? "\n    (unknown)" : "  (unknown)");
     if (s->stack_sample_bytes) {
@@ -304,21 +297,19 @@ static void print_site(const struct file_stat *s, uint32_t number, enum profile_
 // and by size.
 static void print_span(const struct by_site_span *span)
 {
-    char bytes[32], blocks[32], size[32];
     cli_table_head("\n%15s %15s %12s", "thread", "bytes in span", "blocks");
     for (size_t i = 0; i < span->n_threads; i++) {
         if (span->threads[i].blocks)
-            printf("%15zu %15s %12s\n", i, human_bytes(bytes, span->threads[i].bytes),
-                   human_count(blocks, span->threads[i].blocks));
+            printf("%15zu %15s %12s\n", i, human_size(span->threads[i].bytes),
+                   human_number(span->threads[i].blocks));
     }
     cli_table_head("\n%15s %15s %12s", "size", "bytes in span", "blocks");
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         bool last = i == USAGE_CLASSES - 1;
         if (span->sizes[i].blocks)
             printf("%2s %12s %15s %12s\n",
-                   last ? "" : "<=", last ? "larger" : human_bytes(size, 8ull << i),
-                   human_bytes(bytes, span->sizes[i].bytes),
-                   human_count(blocks, span->sizes[i].blocks));
+                   last ? "" : "<=", last ? "larger" : human_size(8ull << i),
+                   human_size(span->sizes[i].bytes), human_number(span->sizes[i].blocks));
     }
 }
 
@@ -327,10 +318,9 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
 {
     uint64_t top = o->top;
     size_t shown = top && top < n ? (size_t)top : n;
-    char rate[32];
     if (s->stack_sample_bytes)
         printf("estimates: the stack of one allocation per %s allocated was recorded\n",
-               human_bytes(rate, s->stack_sample_bytes));
+               human_size(s->stack_sample_bytes));
     cli_table_head("%s%13s%13s%12s%14s  %s",
                    o->weight == PROFILE_GROWTH ? "steady growth blocks freed"
                    : o->weight == PROFILE_SPAN ? "bytes in span       blocks"

@@ -31,7 +31,6 @@ static int run_upload(const void *fields, int argc, char **argv)
     const struct upload_command *o = fields;
     struct upload_result r;
     struct err e = {0};
-    char files[64], bytes[32];
     struct upload_settings how = {.folder = argv[0],
                                   .token_file = o->token_file,
                                   .timeout_s = (uint32_t)o->timeout_s,
@@ -48,12 +47,11 @@ static int run_upload(const void *fields, int argc, char **argv)
     if (upload_options_complete(&how, o->s3, &e) < 0 || upload_run(&how, &r, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (r.files || !r.left_files)
-        note("uploaded %s, %s, to %s", human_plural(files, r.files, "file", "files"),
-             human_bytes(bytes, r.bytes), url);
+        note("uploaded %s, %s, to %s", human_items(r.files, "file", "files"), human_size(r.bytes),
+             url);
     if (r.left_files)
         die(EXIT_FAILED, "%s: %s not uploaded, %s", how.folder,
-            human_plural(files, r.left_files, "file was", "files were"),
-            human_bytes(bytes, r.left_bytes));
+            human_items(r.left_files, "file was", "files were"), human_size(r.left_bytes));
     free(url);
     return EXIT_DONE;
 }

@@ -10,7 +10,7 @@
 
 struct figure {
     const char *label, *path;
-    enum diff_unit unit;
+    enum figure_unit unit;
     enum figure_better better;
 };
 
@@ -20,12 +20,12 @@ static const enum event_kind diff_kinds[] = {HT_MALLOC, HT_CALLOC, HT_REALLOC, H
 // Latencies of malloc and free. The table of figures does not contain them, because a run has a
 // latency for each call.
 static const struct figure latency_figures[] = {
-    {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS, FIGURE_LESS},
-    {"malloc, p99", "calls.malloc.p99_ns", DIFF_NS, FIGURE_LESS},
-    {"malloc, p99.9", "calls.malloc.p999_ns", DIFF_NS, FIGURE_LESS},
-    {"free, mean", "calls.free.mean_ns", DIFF_NS, FIGURE_LESS},
-    {"free, p99", "calls.free.p99_ns", DIFF_NS, FIGURE_LESS},
-    {"free, p99.9", "calls.free.p999_ns", DIFF_NS, FIGURE_LESS},
+    {"malloc, mean", "calls.malloc.mean_ns", FIGURE_NS, FIGURE_LESS},
+    {"malloc, p99", "calls.malloc.p99_ns", FIGURE_NS, FIGURE_LESS},
+    {"malloc, p99.9", "calls.malloc.p999_ns", FIGURE_NS, FIGURE_LESS},
+    {"free, mean", "calls.free.mean_ns", FIGURE_NS, FIGURE_LESS},
+    {"free, p99", "calls.free.p99_ns", FIGURE_NS, FIGURE_LESS},
+    {"free, p99.9", "calls.free.p999_ns", FIGURE_NS, FIGURE_LESS},
 };
 
 enum { LATENCY_FIGURES = sizeof latency_figures / sizeof *latency_figures };
@@ -57,11 +57,6 @@ static int add_rows(struct document *d, const char *of, const struct json_value 
     return rc;
 }
 
-static const enum diff_unit diff_units[] = {
-    [FIGURE_COUNT] = DIFF_COUNT, [FIGURE_BYTES] = DIFF_BYTES, [FIGURE_NS] = DIFF_NS,
-    [FIGURE_RATIO] = DIFF_RATIO, [FIGURE_SHARE] = DIFF_RATIO,
-};
-
 // Adds the rows of a pair of results. There is a row for each figure of the table.
 static int add_result_rows(struct document *d, const char *of, const struct json_value *sides[2])
 {
@@ -69,8 +64,7 @@ static int add_result_rows(struct document *d, const char *of, const struct json
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
-        struct figure f = {info->label, figure_path(info, path), diff_units[info->unit],
-                           info->better};
+        struct figure f = {info->label, figure_path(info, path), info->unit, info->better};
         if (info->shown & FIGURE_IN_DIFF)
             rc = add_rows(d, of, sides, &f, 1);
     }
@@ -84,7 +78,7 @@ static int add_call_rows(struct document *d, const struct document_stat *sides[2
         enum event_kind kind = diff_kinds[i];
         rc = add_row(d, "",
                      &(struct diff_row){.label = event_infos[kind].name,
-                                        .unit = DIFF_COUNT,
+                                        .unit = FIGURE_COUNT,
                                         .better = FIGURE_NEITHER,
                                         .a = sides[0]->calls[kind],
                                         .b = sides[1]->calls[kind]});
@@ -106,7 +100,7 @@ static int workload_rows(struct document *d)
         if (info->shown & STAT_FIGURES_IN_DIFF)
             rc = add_row(d, "",
                          &(struct diff_row){.label = info->label,
-                                            .unit = diff_units[info->unit],
+                                            .unit = info->unit,
                                             .better = info->better,
                                             .a = stat_figures_value(&sides[0]->figures, i),
                                             .b = stat_figures_value(&sides[1]->figures, i)});
@@ -173,14 +167,13 @@ static int result_rows(struct document *d)
 
 void diff_write(struct json *j, const struct document *d)
 {
-    static const char *const units[] = {"count", "bytes", "ns", "ratio"};
     json_put_array(j, "diff");
     for (size_t i = 0; i < d->n_rows; i++) {
         const struct diff_row *r = &d->rows[i];
         json_begin_object(j);
         json_put_string(j, "of", r->of);
         json_put_string(j, "label", r->label);
-        json_put_string(j, "unit", units[r->unit]);
+        json_put_string(j, "unit", figure_unit_name(r->unit));
         json_put_double(j, "a", r->a);
         json_put_double(j, "b", r->b);
         json_end_object(j);

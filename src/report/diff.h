@@ -6,12 +6,10 @@
 #include "replay/figures.h"
 #include "report/json/document.h"
 
-enum diff_unit { DIFF_COUNT, DIFF_BYTES, DIFF_NS, DIFF_RATIO };
-
 struct diff_row {
     char of[164]; // "glibc", "glibc : jemalloc", or "" for a workload
     const char *label;
-    enum diff_unit unit;
+    enum figure_unit unit;
     enum figure_better better;
     double a, b; // NAN if unknown
 };

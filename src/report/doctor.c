@@ -231,7 +231,6 @@ static __attribute__((format(printf, 2, 3))) void add_note(struct doctor *d, con
 
 static void note_heap(struct doctor *d)
 {
-    char a[32], b[32];
     const struct look *l = &d->last;
     const struct look_heap *h = &l->heap;
     if (h->is_corrupt && h->bad_at)
@@ -243,14 +242,14 @@ static void note_heap(struct doctor *d)
         return; // read from outside, without calls in the process
     else if (h->has_statistics)
         add_note(d, "The statistics of %s were read by calls, which stopped a thread for %s.",
-                 software_allocators[h->allocator].name, human_ns(a, (double)d->asked_ns));
+                 software_allocators[h->allocator].name, human_time((double)d->asked_ns));
     else if (h->allocator != SOFTWARE_GLIBC)
         add_note(d, "The blocks and statistics of %s were not read, only mappings.",
                  is_named(h) ? software_allocators[h->allocator].name : "the program's malloc");
     else if (!knows_blocks(l))
         add_note(d, "Of malloc's memory, %s of %s was not read.",
-                 human_bytes(a, l->owners[LOOK_UNREAD]),
-                 human_bytes(b, h->read_bytes + l->owners[LOOK_UNREAD]));
+                 human_size(l->owners[LOOK_UNREAD]),
+                 human_size(h->read_bytes + l->owners[LOOK_UNREAD]));
 }
 
 // Adds a note about the requirements of the recording that the answer suggests.
@@ -264,26 +263,24 @@ static void note_names(struct doctor *d)
 
 static void note_surroundings(struct doctor *d)
 {
-    char a[32], b[32], c[32];
     const struct look *l = &d->last;
     const struct look_group *g = &l->group;
     if (l->children_bytes > l->rss_bytes)
         add_note(d, "Its child processes are bigger: %u with %s; process %ld (%s) has %s.",
-                 l->children, human_bytes(a, l->children_bytes), (long)l->largest_child.pid,
-                 l->largest_child.command, human_bytes(b, l->largest_child.rss_bytes));
+                 l->children, human_size(l->children_bytes), (long)l->largest_child.pid,
+                 l->largest_child.command, human_size(l->largest_child.rss_bytes));
     if (g->limit_bytes != UINT64_MAX && g->used_bytes != UINT64_MAX &&
         g->file_bytes != UINT64_MAX &&
         (double)g->used_bytes >= GROUP_FULL_SHARE * (double)g->limit_bytes &&
         (double)g->file_bytes >= GROUP_FILES_SHARE * (double)g->used_bytes)
         add_note(
             d, "Its cgroup uses %s of %s, but %s of that is page cache, which the kernel reclaims.",
-            human_bytes(a, g->used_bytes), human_bytes(b, g->limit_bytes),
-            human_bytes(c, g->file_bytes));
+            human_size(g->used_bytes), human_size(g->limit_bytes), human_size(g->file_bytes));
     if (l->huge_bytes > l->rss_bytes / 2 && (double)l->huge_bytes >= VERDICT_MANY_BYTES)
         add_note(d, "%s are in transparent huge pages: the first write makes 2 MiB resident.",
-                 human_bytes(a, l->huge_bytes));
+                 human_size(l->huge_bytes));
     if (l->swap_bytes > l->rss_bytes / 4)
-        add_note(d, "Another %s is swapped out.", human_bytes(a, l->swap_bytes));
+        add_note(d, "Another %s is swapped out.", human_size(l->swap_bytes));
     if (l->maps_cut)
         add_note(d, "The list of mappings is too long to be read whole within the time limit.");
     if (l->state == 'T' || l->state == 't')
@@ -332,7 +329,7 @@ static void set_next(struct doctor *d)
 static void set_title(struct doctor *d)
 {
     const struct look *l = &d->last;
-    char rss[32], count[64], allocator[48] = "", watched[48] = "";
+    char allocator[48] = "", watched[48] = "";
     if (l->heap.allocator == SOFTWARE_GLIBC)
         snprintf(allocator, sizeof allocator, ", glibc %s", l->heap.version);
     else if (is_named(&l->heap))
@@ -340,9 +337,9 @@ static void set_title(struct doctor *d)
     if (d->facts.span_ns >= GROWTH_MIN_NS)
         snprintf(watched, sizeof watched, ", watched for %.0f s", d->facts.span_ns / 1e9);
     snprintf(d->title, sizeof d->title, "%ld (%.100s): RSS %s, %s%s%s%s%s", (long)l->pid,
-             l->command, human_bytes(rss, l->rss_bytes),
-             human_plural(count, l->threads, "thread", "threads"), allocator,
-             d->facts.runtime ? ", " : "", d->facts.runtime ? d->facts.runtime->name : "", watched);
+             l->command, human_size(l->rss_bytes), human_items(l->threads, "thread", "threads"),
+             allocator, d->facts.runtime ? ", " : "",
+             d->facts.runtime ? d->facts.runtime->name : "", watched);
 }
 
 // Writes the command for keeping a recording of the program.
@@ -368,7 +365,7 @@ void doctor_judge_file(struct doctor *d, const struct file_stat *s)
 {
     const struct file_stat_process *p =
         s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
-    char bytes[32], command[COMMAND_BYTES + sizeof "..."];
+    char command[COMMAND_BYTES + sizeof "..."];
     struct findings found;
     findings_of_file(&found, s);
     d->is_file = true;
@@ -383,7 +380,7 @@ void doctor_judge_file(struct doctor *d, const struct file_stat *s)
              *command      ? command
              : p && p->exe ? p->exe
                            : "unknown",
-             resident ? "RSS" : "live bytes", human_bytes(bytes, size > 0 ? (uint64_t)size : 0),
+             resident ? "RSS" : "live bytes", human_size(size > 0 ? (uint64_t)size : 0),
              d->facts.runtime ? ", " : "", d->facts.runtime ? d->facts.runtime->name : "");
     if (d->file)
         snprintf(d->next, sizeof d->next, "heaptape stat %s%.300s",

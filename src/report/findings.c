@@ -55,12 +55,11 @@ void findings_advise(struct findings_item *f, const char *fmt, ...)
     va_end(args);
 }
 
-char *findings_percent(char text[32], double share)
+const char *findings_percent(double share)
 {
-    if (share >= 0.0995 || !(share > 0))
-        snprintf(text, 32, "%.0f %%", 100 * share);
-    else
-        snprintf(text, 32, "%.2g %%", 100 * share);
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, share >= 0.0995 || !(share > 0) ? "%.0f %%" : "%.2g %%",
+             100 * share);
     return text;
 }
 
@@ -95,15 +94,14 @@ static bool find_verdict(const struct findings_input *in, struct findings_item *
 
 static bool find_peak(const struct findings_input *in, struct findings_item *f)
 {
-    char bytes[32], blocks[32], percent[32], ns[32];
     if (!(FIGURE(in, peak_bytes) > 0 && in->stat->last_event > 0))
         return false;
     findings_say(f, "Live bytes peak at %s in %s blocks, after %s of the events",
-                 human_bytes(bytes, (uint64_t)FIGURE(in, peak_bytes)),
-                 human_count(blocks, (uint64_t)FIGURE(in, peak_live_blocks)),
-                 findings_percent(percent, FIGURE(in, peak_event) / in->stat->last_event));
+                 human_size((uint64_t)FIGURE(in, peak_bytes)),
+                 human_number((uint64_t)FIGURE(in, peak_live_blocks)),
+                 findings_percent(FIGURE(in, peak_event) / in->stat->last_event));
     if (!isnan(FIGURE(in, peak_ns)))
-        findings_say(f, ", %s after the start", human_ns(ns, FIGURE(in, peak_ns)));
+        findings_say(f, ", %s after the start", human_time(FIGURE(in, peak_ns)));
     findings_say(f, ".");
     return true;
 }
@@ -130,12 +128,11 @@ static bool find_peak_of_a_site(const struct findings_input *in, struct findings
     double peak = FIGURE(in, sites_peak_live_bytes);
     const struct findings_stat_site *site =
         first_site(in, SITES_JSON_at_peak, SITE(peak_bytes), peak, SITE_SHARE);
-    char percent[32], bytes[32];
     if (!site)
         return false;
     findings_say(f, "%s of the peak, %s, comes from one call site: %s.",
-                 findings_percent(percent, site->peak_bytes / peak),
-                 human_bytes(bytes, (uint64_t)site->peak_bytes), site->frame);
+                 findings_percent(site->peak_bytes / peak), human_size((uint64_t)site->peak_bytes),
+                 site->frame);
     return true;
 }
 
@@ -143,7 +140,6 @@ static bool find_copied_growth(const struct findings_input *in, struct findings_
 {
     const struct findings_stat_site *site = first_site(
         in, SITES_JSON_by_regrown, SITE(regrown_bytes), FIGURE(in, request_bytes), COPIED_SHARE);
-    char blocks[32], bytes[32];
     // If the replacements are as often smaller, the elements of a table are replaced.
     if (!site || !(site->regrown_blocks >= REGROWN_BLOCKS) ||
         site->regrown_blocks < REGROWN_SHARE * site->replaced_blocks ||
@@ -153,15 +149,14 @@ static bool find_copied_growth(const struct findings_input *in, struct findings_
         f,
         "%s blocks, %s in all, are replaced at once by a larger one of the same call site, as a std::vector or "
         "std::string does when it grows: %s.",
-        human_count(blocks, (uint64_t)site->regrown_blocks),
-        human_bytes(bytes, (uint64_t)site->regrown_bytes), site->frame);
+        human_number((uint64_t)site->regrown_blocks), human_size((uint64_t)site->regrown_bytes),
+        site->frame);
     findings_advise(f, "Reserve the final size first, or grow by a larger factor.");
     return true;
 }
 
 static bool find_realloc_moves(const struct findings_input *in, struct findings_item *f)
 {
-    char moved_text[32], copied[32], small[32];
     double moved = FIGURE(in, grown_moved_calls), bytes = FIGURE(in, grown_moved_bytes);
     double all = moved + FIGURE(in, grown_in_place_calls);
     if (!(all > 0 && moved >= MOVED_SHARE * all &&
@@ -173,8 +168,8 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
         f,
         "%s of the growing reallocs moved the block and copied %s; %s of the growing reallocs grew it by a quarter "
         "or less.",
-        findings_percent(moved_text, moved / all), human_bytes(copied, (uint64_t)bytes),
-        findings_percent(small, quarter / all));
+        findings_percent(moved / all), human_size((uint64_t)bytes),
+        findings_percent(quarter / all));
     findings_advise(f, "Grow by a factor of 1.5 or 2, or request the final size at once.");
     return true;
 }
@@ -184,26 +179,23 @@ static bool find_part(const struct findings_input *in, struct findings_item *f,
                       enum sites_json_list list, size_t value, double all, const char *blocks)
 {
     const struct findings_stat_site *site = first_site(in, list, value, all, SITE_SHARE);
-    char percent[32];
     if (!site)
         return false;
     findings_say(f, "%s of %s are allocated in %s.",
-                 findings_percent(percent, fmin(1, value_of(site, value) / all)), blocks,
-                 site->frame);
+                 findings_percent(fmin(1, value_of(site, value) / all)), blocks, site->frame);
     return true;
 }
 
 static bool find_remote_frees(const struct findings_input *in, struct findings_item *f)
 {
     double part = FIGURE(in, remote_frees) / in->stat->freed_blocks;
-    char percent[32];
     // The threads that allocated blocks before the recording are not known.
     if (!(part >= REMOTE_SHARE && isfinite(part)) || FIGURE(in, preexisting_blocks) > 0)
         return false;
     findings_say(
         f,
         "%s of the blocks are freed or resized by another thread than the one that allocated them.",
-        findings_percent(percent, part));
+        findings_percent(part));
     findings_advise(
         f,
         "Allocators differ most in remote frees: compare them, and see the table of frees between threads.");
@@ -221,7 +213,6 @@ static bool find_remote_frees_of_a_site(const struct findings_input *in, struct 
 static bool find_large_requests(const struct findings_input *in, struct findings_item *f)
 {
     double count = 0, bytes = 0;
-    char t[2][32];
     for (size_t i = 0; i < in->stat->n_sizes; i++) {
         if (in->stat->sizes[i].max_bytes <= LARGE_BYTES)
             continue;
@@ -232,7 +223,7 @@ static bool find_large_requests(const struct findings_input *in, struct findings
     if (!(part >= LARGE_SHARE && count >= LARGE_REQUESTS))
         return false;
     findings_say(f, "%s requests over 128 KiB account for %s of the requested bytes.",
-                 human_count(t[0], (uint64_t)count), findings_percent(t[1], part));
+                 human_number((uint64_t)count), findings_percent(part));
     findings_advise(
         f,
         "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.");
@@ -243,11 +234,10 @@ static bool find_rounding(const struct findings_input *in, struct findings_item 
                           const char *name)
 {
     double part = bytes / FIGURE(in, request_bytes);
-    char percent[32];
     if (!(part >= ROUNDING_SHARE))
         return false;
     findings_say(f, "Internal fragmentation with %s is %s of the requested bytes.", name,
-                 findings_percent(percent, part));
+                 findings_percent(part));
     findings_advise(
         f, "Look at the top sizes, and request sizes that are not just above a size class.");
     return true;
@@ -264,19 +254,11 @@ static bool find_rounding_four(const struct findings_input *in, struct findings_
                          "four size classes per doubling");
 }
 
-static const char *requests_are(char text[64], uint64_t n)
-{
-    char count[32];
-    snprintf(text, 64, n == 1 ? "%s request is" : "%s requests are", human_count(count, n));
-    return text;
-}
-
 static bool find_above_class(const struct findings_input *in, struct findings_item *f)
 {
     const struct findings_stat_site *site =
         first_site(in, SITES_JSON_by_above_class, SITE(above_class_lost_bytes),
                    FIGURE(in, request_bytes), ABOVE_SHARE);
-    char blocks[64], bytes[32];
     // If the sizes vary, some are just above a class by chance.
     if (!site || site->above_class_blocks < ABOVE_CALLS_SHARE * site->allocs ||
         site->peak_bytes < ABOVE_PEAK_SHARE * FIGURE(in, peak_bytes))
@@ -285,8 +267,8 @@ static bool find_above_class(const struct findings_input *in, struct findings_it
         f,
         "%s just above one of jemalloc's four size classes per doubling, which costs %s of internal "
         "fragmentation, in %s.",
-        requests_are(blocks, (uint64_t)site->above_class_blocks),
-        human_bytes(bytes, (uint64_t)site->above_class_lost_bytes), site->frame);
+        human_items((uint64_t)site->above_class_blocks, "request is", "requests are"),
+        human_size((uint64_t)site->above_class_lost_bytes), site->frame);
     findings_advise(f, "Request up to 16 bytes less.");
     return true;
 }
@@ -295,7 +277,6 @@ static bool find_hardly_used(const struct findings_input *in, struct findings_it
 {
     double measured = FIGURE(in, big_block_measured_bytes),
            part = FIGURE(in, big_block_unused_bytes) / measured;
-    char bytes[32], percent[32];
     if (!(measured > 0 && measured >= BIG_SHARE * FIGURE(in, request_bytes) &&
           part >= UNUSED_SHARE))
         return false;
@@ -303,7 +284,7 @@ static bool find_hardly_used(const struct findings_input *in, struct findings_it
         f,
         "%s of %s in blocks of 16 KiB and more was not used: its pages were never written, or held only zeros "
         "in blocks of calloc.",
-        findings_percent(percent, part), human_bytes(bytes, (uint64_t)measured));
+        findings_percent(part), human_size((uint64_t)measured));
     findings_advise(
         f,
         "Request less: an allocator that clears or populates these blocks, or huge pages, would make "
@@ -322,14 +303,13 @@ static bool find_hardly_used_of_a_site(const struct findings_input *in, struct f
 static bool find_small_requests(const struct findings_input *in, struct findings_item *f)
 {
     double count = 0;
-    char percent[32];
     for (size_t i = 0; i < in->stat->n_sizes; i++)
         count += in->stat->sizes[i].max_bytes <= SMALL_BYTES ? in->stat->sizes[i].count : 0;
     double part = count / FIGURE(in, sized_requests);
     if (!(part >= SMALL_SHARE))
         return false;
     findings_say(f, "%s of the requests are for 16 bytes or less, for which headers cost most.",
-                 findings_percent(percent, part));
+                 findings_percent(part));
     findings_advise(f, "Embed such objects in the structures that point to them, or use arrays.");
     return true;
 }
@@ -337,21 +317,19 @@ static bool find_small_requests(const struct findings_input *in, struct findings
 static bool find_zeroed(const struct findings_input *in, struct findings_item *f)
 {
     double bytes = FIGURE(in, calloc_zeroed_bytes), part = bytes / FIGURE(in, request_bytes);
-    char percent[32];
     if (!(part >= ZEROED_SHARE) || is_rare(in, bytes, CLEARED_PER_S))
         return false;
-    findings_say(f, "calloc allocates %s of the requested bytes.", findings_percent(percent, part));
+    findings_say(f, "calloc allocates %s of the requested bytes.", findings_percent(part));
     findings_advise(f, "If the blocks are overwritten at once, malloc avoids clearing them.");
     return true;
 }
 
 static bool find_lost_records(const struct findings_input *in, struct findings_item *f)
 {
-    char count[32];
     if (!(FIGURE(in, lost_records) > 0))
         return false;
     findings_say(f, "%s records were lost while recording: counts are too low.",
-                 human_count(count, (uint64_t)FIGURE(in, lost_records)));
+                 human_number((uint64_t)FIGURE(in, lost_records)));
     findings_advise(
         f,
         "Record without --lossy, with less compression (-z lz4), or fewer processes (--follow).");
@@ -361,11 +339,9 @@ static bool find_lost_records(const struct findings_input *in, struct findings_i
 // Appends "process 12 (/usr/bin/x)" and the number of other processes.
 static void say_process(struct findings_item *f, const struct findings_stat_process *p)
 {
-    char others[64];
     findings_say(f, "process %" PRIu64 " (%s)", p->pid, p->exe ? p->exe : "");
     if (p->n > 1)
-        findings_say(f, " and %s",
-                     human_plural(others, p->n - 1, "other process", "other processes"));
+        findings_say(f, " and %s", human_items(p->n - 1, "other process", "other processes"));
 }
 
 static bool find_turned_off(const struct findings_input *in, struct findings_item *f)
@@ -383,19 +359,17 @@ static bool find_turned_off(const struct findings_input *in, struct findings_ite
 static bool find_missing_spools(const struct findings_input *in, struct findings_item *f)
 {
     const struct trace_balance *b = &in->stat->balance;
-    char text[64];
     if (b->without_spool)
         findings_say(f,
                      "%s not recorded: no space, memory or file descriptor was left for a spool.",
-                     human_plural(text, b->without_spool, "process was", "processes were"));
+                     human_items(b->without_spool, "process was", "processes were"));
     if (b->unreadable_spools)
         findings_say(f, "%s%s could not be read: a program truncated or overwrote it.",
-                     f->text[0] ? " " : "",
-                     human_plural(text, b->unreadable_spools, "spool", "spools"));
+                     f->text[0] ? " " : "", human_items(b->unreadable_spools, "spool", "spools"));
     if (b->unopened_spools)
         findings_say(
             f, "%s%s could not be opened: the recorder had no memory or file descriptor left.",
-            f->text[0] ? " " : "", human_plural(text, b->unopened_spools, "spool", "spools"));
+            f->text[0] ? " " : "", human_items(b->unopened_spools, "spool", "spools"));
     findings_advise(f, b->unreadable_spools
                            ? "Leave that program out with --follow."
                            : "Make room in /dev/shm, or raise the limits of ulimit -n or -v.");
@@ -434,7 +408,6 @@ static bool find_clock(const struct findings_input *in, struct findings_item *f)
 {
     const struct trace_balance *b = &in->stat->balance;
     bool is_ahead = b->clock_ahead_ns >= b->clock_behind_ns;
-    char ns[32];
     bool is_wrong = b->clock_ahead_ns || b->clock_behind_ns;
     if (b->clock_distrusted && !is_wrong) {
         findings_say(f, "The kernel stopped using the processor's counter as its clock: times and "
@@ -447,7 +420,7 @@ static bool find_clock(const struct findings_input *in, struct findings_item *f)
                  "The clock of process %" PRIu64
                  " is %s %s the recorder's: times and the order of its events are wrong.",
                  b->clock_pid,
-                 human_ns(ns, (double)(is_ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
+                 human_time((double)(is_ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
                  is_ahead ? "ahead of" : "behind");
     findings_advise(
         f,
@@ -458,16 +431,14 @@ static bool find_clock(const struct findings_input *in, struct findings_item *f)
 static bool find_code_names(const struct findings_input *in, struct findings_item *f)
 {
     const struct trace_balance *b = &in->stat->balance;
-    char text[80];
     if (b->bad_code_names)
         findings_say(f, "%s invalid.",
-                     human_plural(text, b->bad_code_names,
-                                  "record of perf-PID.map or jit-PID.dump is",
-                                  "records of perf-PID.map or jit-PID.dump are"));
+                     human_items(b->bad_code_names, "record of perf-PID.map or jit-PID.dump is",
+                                 "records of perf-PID.map or jit-PID.dump are"));
     if (b->cut_code_names)
-        findings_say(
-            f, "%sOnly the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s.",
-            f->text[0] ? " " : "", human_plural(text, b->cut_code_names, "process", "processes"));
+        findings_say(f,
+                     "%sOnly the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s.",
+                     f->text[0] ? " " : "", human_items(b->cut_code_names, "process", "processes"));
     findings_advise(f,
                     b->bad_code_names
                         ? "Correct the program that writes the file: these functions have no names."
@@ -479,11 +450,9 @@ static bool find_unrecorded_processes(const struct findings_input *in, struct fi
 {
     const struct findings_stat_process *first = &in->stat->unrecorded;
     double n = FIGURE(in, unrecorded_processes);
-    char processes[64];
     if (!(n > 0))
         return false;
-    findings_say(f, "%s not recorded",
-                 human_plural(processes, (uint64_t)n, "process was", "processes were"));
+    findings_say(f, "%s not recorded", human_items((uint64_t)n, "process was", "processes were"));
     if (first->exe && first->text)
         findings_say(f, ", the first of them process %" PRIu64 " (%s): %s", first->pid, first->exe,
                      first->text);
@@ -524,13 +493,11 @@ static bool find_bypassing_objects(const struct findings_input *in, struct findi
 static bool find_unexplained_memory(const struct findings_input *in, struct findings_item *f)
 {
     const struct findings_stat *s = in->stat;
-    char t[2][32];
     if (!s->unexplained.n)
         return false;
     findings_say(
         f, "Recorded blocks do not explain %s of the %s that malloc had in use at the end, in ",
-        human_bytes(t[0], (uint64_t)s->unexplained_bytes),
-        human_bytes(t[1], (uint64_t)s->in_use_bytes));
+        human_size((uint64_t)s->unexplained_bytes), human_size((uint64_t)s->in_use_bytes));
     say_process(f, &s->unexplained);
     findings_say(f, ".");
     findings_advise(
@@ -543,13 +510,12 @@ static bool find_short_stacks(const struct findings_input *in, struct findings_i
 {
     const char *object = in->stat->short_stack_object;
     double part = in->stat->short_stack_bytes / in->stat->covered_bytes;
-    char percent[32];
     if (!(part >= SHORT_STACKS_SHARE) || !object)
         return false;
     findings_say(
         f,
         "The stacks of %s of the allocated bytes end before the program's own code, most of them in %s.",
-        findings_percent(percent, part), object);
+        findings_percent(part), object);
     findings_advise(
         f,
         "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.");
@@ -565,7 +531,6 @@ static bool find_unnamed_code(const struct findings_input *in, struct findings_i
         [COVERAGE_NODE] = {"node", "a JavaScript function"},
         [COVERAGE_JAVA] = {"java", "a Java method"},
     };
-    char percent[32];
     for (unsigned i = 0; i < COVERAGE_RUNTIMES; i++) {
         const struct software_runtime *of = software_runtime_of(runtimes[i].program);
         double part = in->stat->interpreted_bytes[i] / in->stat->covered_bytes;
@@ -574,7 +539,7 @@ static bool find_unnamed_code(const struct findings_input *in, struct findings_i
         findings_say(f,
                      "%s of the allocated bytes are allocated below functions of %s, and no call "
                      "stack has %s.",
-                     findings_percent(percent, part), of->name, runtimes[i].functions);
+                     findings_percent(part), of->name, runtimes[i].functions);
         findings_advise(f, "To see these functions, %s.", of->names);
         return true;
     }
@@ -583,11 +548,10 @@ static bool find_unnamed_code(const struct findings_input *in, struct findings_i
 
 static bool find_ambiguous_order(const struct findings_input *in, struct findings_item *f)
 {
-    char count[32];
     if (!(FIGURE(in, order_ambiguous) > AMBIGUOUS_SHARE * FIGURE(in, events)))
         return false;
     findings_say(f, "The order of %s events is ambiguous.",
-                 human_count(count, (uint64_t)FIGURE(in, order_ambiguous)));
+                 human_number((uint64_t)FIGURE(in, order_ambiguous)));
     findings_advise(
         f,
         "Record on a machine whose clock source is the TSC, or with fewer threads for each CPU.");

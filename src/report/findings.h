@@ -126,7 +126,7 @@ void findings_say(struct findings_item *f, const char *fmt, ...)
 void findings_advise(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Formats a share as "3.2 %" or "45 %" into `text`. Returns `text`.
-char *findings_percent(char text[32], double share);
+// Returns a share such as "3.2 %" or "45 %". Valid like the results of cli/human.h.
+const char *findings_percent(double share);
 
 #endif

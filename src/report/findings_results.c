@@ -113,7 +113,7 @@ bool findings_none_faster(const struct findings_input *in, struct findings_item 
 bool findings_leanest(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *least = NULL, *most = NULL;
-    char name[2][NAME_BYTES], t[2][32];
+    char name[2][NAME_BYTES];
     for (size_t i = 0; i < in->n_results; i++) {
         const struct json_value *r = in->results[i];
         double rss = figure(r, "peak_rss_bytes");
@@ -124,10 +124,9 @@ bool findings_leanest(const struct findings_input *in, struct findings_item *f)
     }
     if (!least || !(figure(most, "peak_rss_bytes") > figure(least, "peak_rss_bytes")))
         return false;
-    findings_say(
-        f, "%s has the lowest peak RSS, %s; %s has the highest, %s.", name_of(name[0], least),
-        human_bytes(t[0], (uint64_t)figure(least, "peak_rss_bytes")), name_of(name[1], most),
-        human_bytes(t[1], (uint64_t)figure(most, "peak_rss_bytes")));
+    findings_say(f, "%s has the lowest peak RSS, %s; %s has the highest, %s.",
+                 name_of(name[0], least), human_size((uint64_t)figure(least, "peak_rss_bytes")),
+                 name_of(name[1], most), human_size((uint64_t)figure(most, "peak_rss_bytes")));
     return true;
 }
 
@@ -186,18 +185,15 @@ static void say_ratio(struct findings_item *f, const struct json_value *r)
 
 static void say_peak(struct findings_item *f, const struct json_value *r)
 {
-    char bytes[32];
     findings_say(f, "has %s, %.2f × the live bytes",
-                 human_bytes(bytes, (uint64_t)figure(r, "peak_rss_bytes")),
+                 human_size((uint64_t)figure(r, "peak_rss_bytes")),
                  figure(r, "peak_fragmentation"));
 }
 
 static void say_kept(struct findings_item *f, const struct json_value *r)
 {
-    char percent[32];
-    findings_say(
-        f, "%s",
-        findings_percent(percent, figure(r, "rss_after_free_bytes") / figure(r, "peak_rss_bytes")));
+    findings_say(f, "%s",
+                 findings_percent(figure(r, "rss_after_free_bytes") / figure(r, "peak_rss_bytes")));
 }
 
 bool findings_fragmentation(const struct findings_input *in, struct findings_item *f)
@@ -254,13 +250,12 @@ static const struct json_value *recorded_result(const struct findings_input *in,
 bool findings_below_live_agrees(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *r = recorded_result(in, false);
-    char bytes[32];
     if (!r)
         return false;
     findings_say(
         f,
         "The recorded program also had less memory resident than its live bytes: its heap peaked at %s.",
-        human_bytes(bytes, (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
+        human_size((uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
     return true;
 }
 
@@ -268,13 +263,13 @@ static bool find_recorded_more(const struct findings_input *in, struct findings_
                                bool mapped)
 {
     const struct json_value *r = recorded_result(in, true);
-    char name[NAME_BYTES], t[2][32];
+    char name[NAME_BYTES];
     if (!r || (figure(r, "fidelity.rss.recorded_mappings_bytes") > 0) != mapped)
         return false;
     findings_say(f, "The recorded program peaked at %s, its replay on %s at only %s.",
-                 human_bytes(t[0], (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")),
+                 human_size((uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")),
                  name_of(name, r),
-                 human_bytes(t[1], (uint64_t)figure(r, "fidelity.rss.replayed_peak_bytes")));
+                 human_size((uint64_t)figure(r, "fidelity.rss.replayed_peak_bytes")));
     return true;
 }
 
@@ -316,13 +311,12 @@ bool findings_calls_matter(const struct findings_input *in, struct findings_item
 {
     const struct json_value *r = find_result(in, knows_program);
     double part = figure(r, "fidelity.program.calls_share");
-    char percent[32], t[2][32];
     if (!r || part < CALLS_SHARE)
         return false;
     findings_say(f, "The calls take at least %s of the program's CPU time: %s of %s.",
-                 findings_percent(percent, part),
-                 human_ns(t[0], figure(r, "fidelity.program.recorded_calls_cpu_ns")),
-                 human_ns(t[1], figure(r, "fidelity.program.cpu_ns")));
+                 findings_percent(part),
+                 human_time(figure(r, "fidelity.program.recorded_calls_cpu_ns")),
+                 human_time(figure(r, "fidelity.program.cpu_ns")));
     findings_advise(f, "Fewer calls or a faster allocator can make the program faster.");
     return true;
 }
@@ -333,12 +327,10 @@ bool findings_calls_hardly_matter(const struct findings_input *in, struct findin
 {
     const struct json_value *r = find_result(in, knows_program);
     double part = figure(r, "fidelity.program.calls_max_share");
-    char percent[32], t[32];
     if (!r || !(part < CALLS_SHARE))
         return false;
     findings_say(f, "The calls take at most %s of the program's CPU time, %s.",
-                 findings_percent(percent, part),
-                 human_ns(t, figure(r, "fidelity.program.cpu_ns")));
+                 findings_percent(part), human_time(figure(r, "fidelity.program.cpu_ns")));
     findings_advise(
         f, "A faster allocator can hardly make the program faster: compare memory instead.");
     return true;

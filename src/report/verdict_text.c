@@ -9,17 +9,15 @@
 #include <string.h>
 
 // Thresholds.
-#define VERDICT_MANY_BYTES  (16.0 * (1 << 20))
-#define VERDICT_GROWN_BYTES (1.0 * (1 << 20))
-#define FREED_SHARE         0.1  // freed blocks of a growing call site, as a share
-#define EXPLAINED_SHARE     0.1  // growth of the first call path over the growth of live bytes
-#define LONG_NS             60e9 // time after which growth is certain
-#define DECAY_NS            15e9
-#define LIMIT_RANGE         1.02 // a limit with a smaller range is printed as one figure
-#define RETURNED            2    // peak RSS as a multiple of RSS
-#define KEPT_STACKS_BYTES   (64.0 * (1 << 20)) // more than glibc keeps for new threads (40 MiB)
-#define SMALL_GROWTH_SHARE  0.1                // share of the live bytes
-#define MORE_STACKS         1.1                // thread stacks as a multiple of their first number
+#define FREED_SHARE        0.1  // freed blocks of a growing call site, as a share
+#define EXPLAINED_SHARE    0.1  // growth of the first call path over the growth of live bytes
+#define LONG_NS            60e9 // time after which growth is certain
+#define DECAY_NS           15e9
+#define LIMIT_RANGE        1.02 // a limit with a smaller range is printed as one figure
+#define RETURNED           2    // peak RSS as a multiple of RSS
+#define KEPT_STACKS_BYTES  (64.0 * (1 << 20)) // more than glibc keeps for new threads (40 MiB)
+#define SMALL_GROWTH_SHARE 0.1                // share of the live bytes
+#define MORE_STACKS        1.1                // thread stacks as a multiple of their first number
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
 {
@@ -54,36 +52,21 @@ set_sure(struct verdict *v, enum verdict_sureness sure, const char *fmt, ...)
     va_end(args);
 }
 
-// Formats bytes or a share into one of a few buffers, which are used in turn. A sentence can
-// therefore contain several such texts.
 static const char *bytes_text(double bytes)
 {
-    static _Thread_local char texts[8][32];
-    static _Thread_local unsigned next;
-    return human_bytes(texts[next++ % 8], bytes > 0 ? (uint64_t)bytes : 0);
+    return human_size(bytes > 0 ? (uint64_t)bytes : 0);
 }
 
 static const char *percent_text(double share)
 {
-    static _Thread_local char texts[4][32];
-    static _Thread_local unsigned next;
-    char *text = texts[next++ % 4];
-    snprintf(text, sizeof texts[0], "%.0f %%", 100 * share);
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, "%.0f %%", 100 * share);
     return text;
-}
-
-static const char *seconds_text(double ns)
-{
-    static _Thread_local char texts[2][32];
-    static _Thread_local unsigned next;
-    return human_ns(texts[next++ % 2], ns);
 }
 
 static const char *count_text(double n, const char *one, const char *many)
 {
-    static _Thread_local char texts[4][64];
-    static _Thread_local unsigned next;
-    return human_plural(texts[next++ % 4], n > 0 ? (uint64_t)n : 0, one, many);
+    return human_items(n > 0 ? (uint64_t)n : 0, one, many);
 }
 
 static const char *allocator_text(const struct verdict_facts *f)
@@ -111,7 +94,7 @@ static bool has_path(const struct verdict_sites *sites)
 
 static void say_rate(struct verdict *v, const struct growth *g)
 {
-    say(v, "by %s in %s (%s/s", bytes_text(g->grown_bytes), seconds_text(g->span_ns),
+    say(v, "by %s in %s (%s/s", bytes_text(g->grown_bytes), human_time(g->span_ns),
         bytes_text(g->bytes_per_s));
     if (g->bytes_per_s_error >= 0)
         say(v, " ± %s/s", bytes_text(g->bytes_per_s_error));
@@ -122,7 +105,7 @@ static void set_growth_sure(struct verdict *v, const struct growth *g)
 {
     if (g->span_ns < LONG_NS)
         set_sure(v, VERDICT_LIKELY, "%s were observed; a cache that is filling can look the same.",
-                 seconds_text(g->span_ns));
+                 human_time(g->span_ns));
 }
 
 // Returns true if the growth of the call path that grows most is a share that is worth naming. The
@@ -403,8 +386,7 @@ static void tell_fills(struct verdict *v, const struct verdict_facts *f)
         say(v, " to %s", bytes_text(f->live.limit_high_bytes));
     say(v, ": a cache or table that fills, not a leak.");
     say_growing(v, f);
-    set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.",
-             seconds_text(f->live.span_ns));
+    set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.", human_time(f->live.span_ns));
 }
 
 static const char *const owner_labels[] = {
@@ -435,7 +417,7 @@ static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
     say(v,
         "Live bytes grew by %s in %s, but not at a constant rate: whether they go on growing "
         "cannot be judged.",
-        bytes_text(f->live.grown_bytes), seconds_text(f->live.span_ns));
+        bytes_text(f->live.grown_bytes), human_time(f->live.span_ns));
     say_growing(v, f);
     set_sure(v, VERDICT_UNSURE, "A longer %s is necessary.", f->is_running ? "time" : "recording");
     if (!f->exited)
@@ -493,7 +475,7 @@ static void tell_runtime(struct verdict *v, const struct verdict_facts *f)
                                  : ": the program keeps more and more objects.");
     } else if (g->shape != GROWTH_UNKNOWN && g->grown_bytes >= VERDICT_GROWN_BYTES) {
         say(v, " This memory grew by %s in %s, but not at a constant rate.",
-            bytes_text(g->grown_bytes), seconds_text(g->span_ns));
+            bytes_text(g->grown_bytes), human_time(g->span_ns));
     }
     if (!isnan(f->live_bytes))
         say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));
@@ -524,7 +506,7 @@ static void tell_unread(struct verdict *v, const struct verdict_facts *f)
         unread_text(f, text));
     if (f->heap.grown_bytes >= VERDICT_GROWN_BYTES)
         say(v, " It grew by %s in %s, but not at a constant rate.", bytes_text(f->heap.grown_bytes),
-            seconds_text(f->heap.span_ns));
+            human_time(f->heap.span_ns));
     else if (f->heap.shape != GROWTH_UNKNOWN)
         say(v, " It does not grow.");
     set_sure(v, VERDICT_UNSURE, "The live blocks are not known.");
@@ -617,10 +599,10 @@ static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
     const struct growth *g = &f->live;
     if (g->shape == GROWTH_STEP && g->grown_bytes >= VERDICT_GROWN_BYTES)
         say(v, " grew by %s in a part of the %s, and hardly changed otherwise.",
-            bytes_text(g->grown_bytes), seconds_text(g->span_ns));
+            bytes_text(g->grown_bytes), human_time(g->span_ns));
     else if (has_grown(g))
         say(v, " grew by %s in %s, which is too little to judge.", bytes_text(g->grown_bytes),
-            seconds_text(g->span_ns));
+            human_time(g->span_ns));
     else
         say(v, " do not grow.");
 }
@@ -669,10 +651,10 @@ static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
         say(v, " Growth cannot be judged: the blocks of malloc are not known.");
     else if (f->span_ns >= GROWTH_MIN_NS)
         say(v, " Growth cannot be judged: %s were observed, but with too few samples.",
-            seconds_text(f->span_ns));
+            human_time(f->span_ns));
     else
         say(v, " Growth cannot be judged: %s were observed, and at least %s are necessary.",
-            seconds_text(f->span_ns), seconds_text(GROWTH_MIN_NS));
+            human_time(f->span_ns), human_time(GROWTH_MIN_NS));
     if (is_long) {
         set_sure(v, VERDICT_UNSURE, "The live blocks are not known.");
         return;

@@ -83,7 +83,7 @@ def c_file(path, text):
     for m in LITERALS.finditer(text):
         before = text[max(0, m.start() - 300):m.start()]
         call = before.rsplit(";", 1)[-1]
-        if IDENTIFIER.fullmatch(join(m)) and "human_plural(" not in before[-100:]:
+        if IDENTIFIER.fullmatch(join(m)) and "human_items(" not in before[-100:]:
             yield Text("key", path, line_of(text, m.start()), join(m))
         elif (everything or CALLS.search(call)) and not before.endswith("#include ") and not KEYS.search(call + '"x"'):
             yield Text("text", path, line_of(text, m.start()), join(m))

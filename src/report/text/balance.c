@@ -23,16 +23,14 @@ const struct balance_texts *balance_texts(const struct trace_fact *f)
 {
     static struct balance_texts t;
     char program[4 * sizeof f->program];
-    char others[64];
     printable_copy(program, sizeof program, f->program, strlen(f->program));
     // The name is unknown if the program truncated its spool.
     snprintf(t.process, sizeof t.process, program[0] ? "process %u (%s)" : "process %u", f->pid,
              program);
     printable_copy(t.text, sizeof t.text, f->text, strlen(f->text));
     snprintf(t.others, sizeof t.others, f->processes > 1 ? ", and %s" : "%s",
-             f->processes > 1
-                 ? human_plural(others, f->processes - 1, "other process", "other processes")
-                 : "");
+             f->processes > 1 ? human_items(f->processes - 1, "other process", "other processes")
+                              : "");
     return &t;
 }
 
@@ -52,34 +50,32 @@ static const char *loss_cause(const struct balance *p)
 
 static void print_losses(const struct balance *p)
 {
-    char text[64];
     const struct trace_balance *b = p->b;
     uint64_t lost = p->l->lost_records + b->lost_elsewhere;
     if (lost)
         err_note(p->how->print, "%s%s lost%s", b->lost_at_least ? "at least " : "",
-                 human_plural(text, lost, "record was", "records were"), loss_cause(p));
+                 human_items(lost, "record was", "records were"), loss_cause(p));
     if (b->without_spool)
         err_note(
             p->how->print,
             "%s not recorded: no space, memory or file descriptor was left for a spool (try more space in /dev/shm, or a higher "
             "ulimit -n or -v)",
-            human_plural(text, b->without_spool, "process was", "processes were"));
+            human_items(b->without_spool, "process was", "processes were"));
     if (b->unreadable_spools)
         err_note(
             p->how->print,
             "%s could not be read: a program truncated or overwrote it before the recorder read it (try --follow, to leave "
             "that program out)",
-            human_plural(text, b->unreadable_spools, "spool", "spools"));
+            human_items(b->unreadable_spools, "spool", "spools"));
     if (b->unopened_spools)
         err_note(
             p->how->print,
             "%s could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)",
-            human_plural(text, b->unopened_spools, "spool", "spools"));
+            human_items(b->unopened_spools, "spool", "spools"));
 }
 
 static void print_unrecorded(const struct balance *p)
 {
-    char processes[64];
     const struct trace_unrecorded *u = p->u;
     uint64_t printed = 0;
     for (size_t i = 0; i < u->n && i < p->how->most; i++) {
@@ -90,8 +86,7 @@ static void print_unrecorded(const struct balance *p)
     }
     if (u->processes > printed)
         err_note(p->how->print, "%s not recorded" REMEDIES,
-                 human_plural(processes, u->processes - printed, "other process was",
-                              "other processes were"));
+                 human_items(u->processes - printed, "other process was", "other processes were"));
     const char *limits = unrecorded_limits(u);
     if (limits && (u->processes || p->how->limits))
         p->how->print(limits);
@@ -99,20 +94,19 @@ static void print_unrecorded(const struct balance *p)
 
 static void print_code_names(const struct balance *p)
 {
-    char text[64];
     if (p->b->bad_code_names)
         err_note(
             p->how->print,
             "%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump (their functions "
             "have no names: correct the program that writes the file)",
-            human_plural(text, p->b->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
-                         "records of perf-PID.map or jit-PID.dump were"));
+            human_items(p->b->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
+                        "records of perf-PID.map or jit-PID.dump were"));
     if (p->b->cut_code_names)
         err_note(
             p->how->print,
             "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s (later functions have no names: record "
             "a shorter run)",
-            human_plural(text, p->b->cut_code_names, "process", "processes"));
+            human_items(p->b->cut_code_names, "process", "processes"));
 }
 
 static void print_facts(const struct balance *p)
@@ -144,7 +138,6 @@ static void print_facts(const struct balance *p)
 
 static void print_clock(const struct balance *p)
 {
-    char ns[32];
     const struct trace_balance *b = p->b;
     bool ahead = b->clock_ahead_ns >= b->clock_behind_ns;
     if (b->clock_ahead_ns || b->clock_behind_ns)
@@ -152,7 +145,7 @@ static void print_clock(const struct balance *p)
             p->how->print,
             "the clock of process %" PRIu64
             " is %s %s the recorder's: times and the order of its events are wrong (try %s)",
-            b->clock_pid, human_ns(ns, (double)(ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
+            b->clock_pid, human_time((double)(ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
             ahead ? "ahead of" : "behind",
             "without a time namespace, or if the CPUs' counters differ, HEAPTAPE_CLOCK=monotonic");
     if (b->clock_distrusted)

@@ -20,16 +20,14 @@ enum {
 
 static void print_share(const char *what, uint64_t reached, uint64_t all)
 {
-    char text[32];
     unsigned permille = coverage_permille(reached, all);
     if (all)
-        printf("  %-20s %15s  %3u.%u %%\n", what, human_bytes(text, reached), permille / 10,
+        printf("  %-20s %15s  %3u.%u %%\n", what, human_size(reached), permille / 10,
                permille % 10);
 }
 
 void coverage_print(const struct coverage *c)
 {
-    char t[4][32];
     if (!c->known)
         return;
     printf("\nbytes whose stack reaches the program's own code%s\n",
@@ -50,9 +48,8 @@ void coverage_print(const struct coverage *c)
                    "other stacks, by where they end");
     for (size_t i = 0; i < c->n_objects && i < TOP_OBJECTS; i++) {
         const struct coverage_object *o = &c->objects[i];
-        printf("%12s %13s %13s %9s  ", human_bytes(t[0], o->bytes.allocated),
-               human_bytes(t[1], o->bytes.at_peak), human_bytes(t[2], o->bytes.at_end),
-               human_count(t[3], o->sites));
+        printf("%12s %13s %13s %9s  ", human_size(o->bytes.allocated), human_size(o->bytes.at_peak),
+               human_size(o->bytes.at_end), human_number(o->sites));
         printable_print(stdout, o->path, strlen(o->path));
         putchar('\n');
     }
@@ -105,7 +102,7 @@ static unsigned gap_permille(const struct coverage *c, const struct coverage_byt
 static void note_gaps(const struct coverage *c, const char *path)
 {
     struct coverage_bytes gaps = {0};
-    char shares[256] = "", text[1024] = "", bytes[32], name[256];
+    char shares[256] = "", text[1024] = "", name[256];
     for (size_t i = 0; i < c->n_objects; i++) {
         const struct coverage_object *o = &c->objects[i];
         size_t n = strlen(text);
@@ -116,7 +113,7 @@ static void note_gaps(const struct coverage *c, const char *path)
             continue;
         printable_copy(name, sizeof name, o->path, strlen(o->path));
         snprintf(text + n, sizeof text - n, "%s%s (%s allocated)", n ? ", " : "", name,
-                 human_bytes(bytes, o->bytes.allocated));
+                 human_size(o->bytes.allocated));
     }
     if (gap_permille(c, &gaps) < NOTED_PERMILLE)
         return;

@@ -54,11 +54,9 @@ static const char *largest_name(const struct look *l, enum look_owner o)
 // Returns the number of live blocks and, if it has most of the bytes, the size of the largest.
 static const char *describe_blocks(const struct look_heap *h, char text[BLOCKS_BYTES])
 {
-    char count[64], size[32];
     bool one = h->blocks > 1 && h->largest_bytes > h->live_bytes / 2;
-    snprintf(text, BLOCKS_BYTES, "%s%s%s",
-             human_plural(count, h->blocks, "live block", "live blocks"),
-             one ? ", the largest " : "", one ? human_bytes(size, h->largest_bytes) : "");
+    snprintf(text, BLOCKS_BYTES, "%s%s%s", human_items(h->blocks, "live block", "live blocks"),
+             one ? ", the largest " : "", one ? human_size(h->largest_bytes) : "");
     return text;
 }
 
@@ -79,7 +77,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
         [LOOK_FILES] = "files",
         [LOOK_OTHER] = "other",
     };
-    char count[64], blocks[BLOCKS_BYTES];
+    char blocks[BLOCKS_BYTES];
     const char *name = o == LOOK_SHARED || o == LOOK_FILES ? largest_name(l, o) : NULL;
     const char *text = labels[o];
     if (o == LOOK_LIVE && l->heap.has_statistics)
@@ -89,7 +87,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
     else if (o == LOOK_LIVE)
         text = describe_blocks(&l->heap, blocks);
     else if (o == LOOK_STACKS)
-        text = human_plural(count, l->stacks, "thread stack", "thread stacks");
+        text = human_items(l->stacks, "thread stack", "thread stacks");
     else if (o == LOOK_ANONYMOUS && !l->heap.is_read && !l->heap.has_statistics)
         text = "anonymous mappings, with malloc's memory";
     snprintf(row->label, LABEL_BYTES, "%s%s%s", text, name ? ": most of it " : "",
@@ -135,13 +133,13 @@ static size_t find_rows(const struct look *l, struct owner_row rows[LOOK_OWNERS]
 
 static void print_row(FILE *to, const struct owner_row *row, double rss)
 {
-    char text[32], bar[BAR_BYTES(BAR_CELLS)];
+    char bar[BAR_BYTES(BAR_CELLS)];
     double share = rss > 0 ? (double)row->bytes / rss : 0;
     size_t cells = 0;
     bar_text(bar, BAR_CELLS, share < 1 ? share : 1);
     for (const char *at = bar; *at; at++)
         cells += ((unsigned char)*at & 0xc0) != 0x80;
-    fprintf(to, "%10s %3.0f %%  %s%*s  ", human_bytes(text, row->bytes), 100 * share, bar,
+    fprintf(to, "%10s %3.0f %%  %s%*s  ", human_size(row->bytes), 100 * share, bar,
             (int)(BAR_CELLS - cells), "");
     printable_print(to, row->label, printable_cut(row->label, LABEL_COLUMNS));
     putc('\n', to);
@@ -190,8 +188,8 @@ static void print_sure(FILE *to, const struct verdict *v)
 
 static void print_saves(FILE *to, double bytes)
 {
-    char text[64], number[32];
-    snprintf(text, sizeof text, "up to %s", human_bytes(number, (uint64_t)bytes));
+    char text[64];
+    snprintf(text, sizeof text, "up to %s", human_size((uint64_t)bytes));
     print_field(to, "saves", text);
 }
 
@@ -210,7 +208,7 @@ static enum look_owner find_changed(const struct doctor *d, bool grew)
 
 static void print_watched(FILE *to, const struct doctor *d)
 {
-    char text[400], a[32], b[32];
+    char text[400];
     struct owner_row row;
     double s = (double)(d->last.time_ns - d->first.time_ns) / 1e9;
     uint64_t from = d->first.rss_bytes, now = d->last.rss_bytes;
@@ -231,8 +229,8 @@ static void print_watched(FILE *to, const struct doctor *d)
         // Omit the count of blocks or stacks, and the explanation after the colon or comma.
         const char *label = row.label + strspn(row.label, "0123456789 ");
         snprintf(text + n, sizeof text - n, "RSS %s by %s to %s, most of it in %.*s.",
-                 grew ? "grew" : "fell", human_bytes(a, grew ? now - from : from - now),
-                 human_bytes(b, now), (int)strcspn(label, ":,"), label);
+                 grew ? "grew" : "fell", human_size(grew ? now - from : from - now),
+                 human_size(now), (int)strcspn(label, ":,"), label);
     }
     print_field(to, "growth", text);
 }

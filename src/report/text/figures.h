@@ -1,11 +1,14 @@
-// Figures of `stat` as lines of text.
+// Figures as text.
 #ifndef HEAPTAPE_TEXT_FIGURES_H
 #define HEAPTAPE_TEXT_FIGURES_H
 
 #include "report/stat_figures.h"
 
-// Prints a line with the label and the value of a figure. Prints nothing if the figure has no label
-// or if its value is unknown.
+// Returns a figure with its unit, or "-" for NAN. Valid like the results of cli/human.h.
+const char *figures_text(enum figure_unit unit, double v);
+
+// Prints the line of `stat` with the label and the value of a figure. Prints nothing if the figure
+// has no label or if its value is unknown.
 void figures_print(const union stat_figures *f, unsigned figure);
 
 #endif

@@ -16,15 +16,14 @@ static void group_label(const struct fragmentation_labels *l, char text[STACK_SI
                         enum fragmentation_by grouping, uint64_t key)
 {
     uint64_t range[2];
-    char t[2][32];
     if (grouping == FRAGMENTATION_BY_SIZE) {
         fragmentation_size_range(key, range);
         snprintf(text, STACK_SITE_BYTES, "%llu to %llu bytes", (unsigned long long)range[0],
                  (unsigned long long)range[1]);
     } else if (grouping == FRAGMENTATION_BY_AGE) {
         fragmentation_age_range(key, range);
-        snprintf(text, STACK_SITE_BYTES, "%s to %s calls old", human_count(t[0], range[0]),
-                 human_count(t[1], range[1]));
+        snprintf(text, STACK_SITE_BYTES, "%s to %s calls old", human_number(range[0]),
+                 human_number(range[1]));
     } else if (grouping == FRAGMENTATION_BY_SITE &&
                stack_site_text(l->symbols, l->sites, key, text)) {
         return;
@@ -60,11 +59,11 @@ static void print_groups(const struct fragmentation_labels *l,
         n -= n > TOP;
     }
     for (size_t i = 0; i < n; i++) {
-        char name[STACK_SITE_BYTES], t[4][32];
+        char name[STACK_SITE_BYTES];
         group_label(l, name, grouping, top[i].key);
-        printf("%12s %12s %14s %14s  %s\n", human_bytes(t[2], top[i].stranded_bytes),
-               human_bytes(t[1], top[i].live_bytes), human_count(t[0], top[i].blocks),
-               human_count(t[3], top[i].sparse_pages), cli_text(name));
+        printf("%12s %12s %14s %14s  %s\n", human_size(top[i].stranded_bytes),
+               human_size(top[i].live_bytes), human_number(top[i].blocks),
+               human_number(top[i].sparse_pages), cli_text(name));
     }
 }
 

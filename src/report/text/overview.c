@@ -94,13 +94,13 @@ static int find_paths(struct paths *to, const struct file_stat *s)
 // lines.
 static unsigned print_title(const struct file_stat *s)
 {
-    char title[TITLE_BYTES], command[COMMAND_BYTES + sizeof "..."], many[64] = "", count[64];
+    char title[TITLE_BYTES], command[COMMAND_BYTES + sizeof "..."], many[64] = "";
     const struct file_stat_process *p = &s->processes[s->of_usage];
     unsigned lines = 1;
     printable_words(command, COMMAND_BYTES, p->argv, p->argv_bytes);
     if (s->n_processes + s->others > 1)
         snprintf(many, sizeof many, ", one of %s",
-                 human_plural(count, s->n_processes + s->others, "process", "processes"));
+                 human_items(s->n_processes + s->others, "process", "processes"));
     snprintf(title, sizeof title, "%.200s: %s%s of process %u (%s)%s", s->name,
              file_stat_kind_name(s), s->under_way ? ", recording in progress," : "", p->pid,
              *command ? command : "unknown program", many);
@@ -111,9 +111,7 @@ static unsigned print_title(const struct file_stat *s)
 
 static void print_bytes(const char *what, uint64_t bytes, uint64_t blocks)
 {
-    char size[32], count[64];
-    printf("%-22s %15s  in %s\n", what, human_bytes(size, bytes),
-           human_plural(count, blocks, "block", "blocks"));
+    printf("%-22s %15s  in %s\n", what, human_size(bytes), human_items(blocks, "block", "blocks"));
 }
 
 static uint64_t find_peak_rss(const struct file_stat *s)
@@ -127,14 +125,12 @@ static uint64_t find_peak_rss(const struct file_stat *s)
 // Prints the highest RSS known, which includes the memory of heaptape in the process.
 static void print_peak_rss(const struct file_stat *s)
 {
-    char text[2][32];
     uint64_t rss = find_peak_rss(s), own = s->processes[s->of_usage].summary.recording_rss_bytes;
     if (rss && own)
-        printf("%-22s %15s  with %s of heaptape's own\n", "peak RSS", human_bytes(text[0], rss),
-               human_bytes(text[1], own));
+        printf("%-22s %15s  with %s of heaptape's own\n", "peak RSS", human_size(rss),
+               human_size(own));
     else if (rss)
-        printf("%-22s %15s  with heaptape's own, of unknown size\n", "peak RSS",
-               human_bytes(text[0], rss));
+        printf("%-22s %15s  with heaptape's own, of unknown size\n", "peak RSS", human_size(rss));
 }
 
 // Prints the peak, the end and the totals.
@@ -144,15 +140,14 @@ static void print_figures(const struct file_stat *s)
                                      STAT_FIGURE_threads, STAT_FIGURE_duration_ns};
     const struct workload_summary *p = &s->processes[s->of_usage].summary;
     union stat_figures f;
-    char text[32];
     stat_figures_of_file(&f, s);
     if (s->sums)
         print_bytes("peak live", s->usage.peak.bytes, s->usage.peak.blocks);
     else
-        printf("%-22s %15s\n", "peak live", human_bytes(text, p->peak_live_bytes));
+        printf("%-22s %15s\n", "peak live", human_size(p->peak_live_bytes));
     if (s->sums && s->usage.ns_per_stamp > 0)
         printf("%-22s %15s  after the start of the process\n", "  time of the peak",
-               human_ns(text, (double)s->usage.peak.stamp * s->usage.ns_per_stamp));
+               human_time((double)s->usage.peak.stamp * s->usage.ns_per_stamp));
     print_peak_rss(s);
     print_bytes("live at end", p->live_at_end_bytes, p->live_at_end_blocks);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
@@ -161,11 +156,10 @@ static void print_figures(const struct file_stat *s)
 
 static void print_paths(const struct paths *paths, size_t n)
 {
-    char peak[32], end[32];
     cli_table_head("\n%13s%13s  %s", "live at peak", "live at end", "call path");
     for (size_t i = 0; i < n; i++) {
         const struct path *p = &paths->items[i];
-        printf("%13s%13s  ", human_bytes(peak, p->peak_bytes), human_bytes(end, p->live_bytes));
+        printf("%13s%13s  ", human_size(p->peak_bytes), human_size(p->live_bytes));
         printable_print(stdout, p->text, strlen(p->text));
         putchar('\n');
     }
@@ -175,7 +169,6 @@ static void print_paths(const struct paths *paths, size_t n)
 // printed. Returns the number of lines.
 static unsigned print_findings(const struct findings *found, unsigned max)
 {
-    char more[64];
     size_t n = 0;
     unsigned lines = 0;
     for (; n < found->n; n++) {
@@ -187,7 +180,7 @@ static unsigned print_findings(const struct findings *found, unsigned max)
     findings_print_some(found, n);
     if (n == found->n)
         return lines;
-    printf("... %s\n", human_plural(more, found->n - n, "more finding", "more findings"));
+    printf("... %s\n", human_items(found->n - n, "more finding", "more findings"));
     return lines + 1;
 }
 

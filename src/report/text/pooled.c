@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "cli/command.h"
 #include "replay/figures.h"
+#include "report/text/figures.h"
 #include "report/text/pooled_process.h"
 
 #include <errno.h>
@@ -217,13 +218,9 @@ static struct measure_ratio ratio_of(const struct pooled_group *base, const stru
     return measure_ratio(of, n, to, n_to);
 }
 
-static const char *median_text(const struct pooled_group *g, size_t figure, char text[32])
+static const char *median_text(const struct pooled_group *g, size_t figure)
 {
-    double median = median_of(g, figure);
-    if (isnan(median))
-        return "-";
-    return figure_infos[figure].unit == FIGURE_BYTES ? human_bytes(text, (uint64_t)median)
-                                                     : human_ns(text, median);
+    return figures_text(figure_infos[figure].unit, median_of(g, figure));
 }
 
 // mark of a difference that is significant among all comparisons of the table
@@ -250,11 +247,11 @@ static enum cli_color ratio_text(const struct pooled_group *base, const struct p
 
 static void print_row(const struct pooled *p, const struct pooled_group *g, size_t figure)
 {
-    char value[32], ratio[64] = "1";
+    char ratio[64] = "1";
     enum cli_color color =
         g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, p->n - 1, ratio);
     printf("%s %5zu %5zu %11s  %s%s%s\n", cli_cell(g->name, 28), g->n_files, g->n_runs,
-           median_text(g, figure, value), color ? cli_color(color) : "", ratio,
+           median_text(g, figure), color ? cli_color(color) : "", ratio,
            color ? cli_color(CLI_PLAIN) : "");
 }
 
@@ -357,13 +354,12 @@ static void print_cells(const struct pooled *p, const struct pooled_table *t, si
     const struct pooled_group *base = t->n ? named_group(p, t->names[0]) : NULL;
     for (size_t i = 0; i < t->n; i++) {
         const struct pooled_group *g = named_group(p, t->names[i]);
-        char value[32], ratio[64] = "-";
+        char ratio[64] = "-";
         enum cli_color color = CLI_PLAIN;
         if (g && i > 0 && base)
             color = ratio_text(base, g, figure, count_comparisons(t), ratio);
         printf(" %s%-*s%s", color ? cli_color(color) : "", i + 1 < t->n ? COLUMN_WIDTH : 0,
-               i == 0 && g ? median_text(g, figure, value) : ratio,
-               color ? cli_color(CLI_PLAIN) : "");
+               i == 0 && g ? median_text(g, figure) : ratio, color ? cli_color(CLI_PLAIN) : "");
     }
     putchar('\n');
 }

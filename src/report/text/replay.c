@@ -6,6 +6,7 @@
 #include "replay/fidelity.h"
 #include "replay/program.h"
 #include "replay/real.h"
+#include "report/text/figures.h"
 #include "report/text/fragmentation.h"
 
 #include <math.h>
@@ -15,11 +16,10 @@
 
 static void print_preexisting(const struct replay_session *s, const struct plan_facts *f)
 {
-    char blocks[32], bytes[32];
     if (!f->preexisting)
         return;
     printf("start        %s blocks (%s) are allocated before the clock starts\n",
-           human_count(blocks, f->preexisting), human_bytes(bytes, f->preexisting_bytes));
+           human_number(f->preexisting), human_size(f->preexisting_bytes));
     if (s->forked_from)
         printf(
             "             inherited from process %u; in the recorded run, both shared a page until one wrote to it\n",
@@ -29,15 +29,14 @@ static void print_preexisting(const struct replay_session *s, const struct plan_
 void replay_print_workload(const struct replay_session *s)
 {
     const struct plan_facts *f = plan_facts(s->plan);
-    char events[32], live[32], skipped[32];
     printf("%s: %s calls, %llu thread%s, peak live %s", cli_text(s->workload),
-           human_count(events, f->events), (unsigned long long)f->threads,
-           f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
+           human_number(f->events), (unsigned long long)f->threads, f->threads == 1 ? "" : "s",
+           human_size(f->peak_live_bytes));
     if (f->one_thread)
         printf("; all calls in one thread, %s switches between the recorded threads",
-               human_count(skipped, f->thread_switches));
+               human_number(f->thread_switches));
     if (f->skipped)
-        printf("; %s ops skipped", human_count(skipped, f->skipped));
+        printf("; %s ops skipped", human_number(f->skipped));
     if (replay_session_memory_apart(s))
         printf(
             "; time is measured with threads at full speed, memory with threads as close as recorded");
@@ -56,32 +55,18 @@ void replay_print_workload(const struct replay_session *s)
             100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
 }
 
-static const char *figure_text(char text[32], enum figure_unit unit, double v)
+static const char *figure_text(enum figure_unit unit, double v)
 {
-    switch (unit) {
-    case FIGURE_COUNT:
-        return human_count(text, (uint64_t)v);
-    case FIGURE_BYTES:
-        return human_bytes(text, (uint64_t)v);
-    case FIGURE_NS:
-        if (v >= 1000)
-            return human_ns(text, v);
-        snprintf(text, 32, "%.1f ns", v);
-        return text;
-    case FIGURE_RATIO:
-        snprintf(text, 32, "%.2f", v);
-        return text;
-    case FIGURE_SHARE:
-        snprintf(text, 32, "%.1f %%", 100 * v);
-        return text;
-    }
-    return "";
+    char *text = human_buffer();
+    if (unit != FIGURE_NS || !(v < 1000))
+        return figures_text(unit, v);
+    snprintf(text, HUMAN_BYTES, "%.1f ns", v);
+    return text;
 }
 
 static void print_calls(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    char t[6][32];
     uint64_t outliers = 0;
     cli_table_head("\n%-18s %11s %9s %9s %9s %9s %9s", "call", "count", "mean", "p50", "p99",
                    "p99.9", "max");
@@ -89,14 +74,14 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
         struct replay_call c = replay_session_call(s, r, kind);
         if (!facts->by_kind[kind] || !c.count)
             continue;
-        printf("%-18s %11s %9s %9s %9s %9s %9s\n", event_infos[kind].name,
-               human_count(t[0], c.count), human_ns(t[1], c.mean_ns), human_ns(t[2], c.p50_ns),
-               human_ns(t[3], c.p99_ns), human_ns(t[4], c.p999_ns), human_ns(t[5], c.max_ns));
+        printf("%-18s %11s %9s %9s %9s %9s %9s\n", event_infos[kind].name, human_number(c.count),
+               human_time(c.mean_ns), human_time(c.p50_ns), human_time(c.p99_ns),
+               human_time(c.p999_ns), human_time(c.max_ns));
         outliers += c.outliers;
     }
     if (outliers)
         printf("means without %s outlier%s: calls of over 10 %s and ten times the p99\n",
-               human_count(t[0], outliers), outliers == 1 ? "" : "s", wrap_is_utf8() ? "µs" : "us");
+               human_number(outliers), outliers == 1 ? "" : "s", wrap_is_utf8() ? "µs" : "us");
 }
 
 static const char *const group_names[FIGURE_GROUPS] = {
@@ -108,7 +93,6 @@ static const char *const group_names[FIGURE_GROUPS] = {
 // Prints "memory       peak RSS 12 MiB, …" without a newline.
 static void print_group(const struct replay_result *r, enum figure_group group)
 {
-    char text[32];
     const char *before = "";
     printf("%-12s ", group_names[group]);
     for (size_t i = 0; i < FIGURES; i++) {
@@ -117,7 +101,7 @@ static void print_group(const struct replay_result *r, enum figure_group group)
         if (info->group != group || !(info->shown & FIGURE_IN_TEXT) || isnan(v))
             continue;
         bool label_first = info->unit != FIGURE_COUNT && info->unit != FIGURE_SHARE;
-        const char *value = figure_text(text, info->unit, v);
+        const char *value = figure_text(info->unit, v);
         printf("%s%s %s", before, label_first ? info->label : value,
                label_first ? value : info->label);
         before = ", ";
@@ -152,16 +136,14 @@ static const char *limit_text(double stall_share)
 
 static void print_fidelity_live(const struct fidelity_live *l)
 {
-    char points[32], equal[32], max[32];
     if (l->equal == l->points)
         printf("%-12s live bytes equal the recorded ones at all %s points\n", "fidelity",
-               human_count(points, l->points));
+               human_number(l->points));
     else
         printf(
             "%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
             "differently\n",
-            "fidelity", human_count(equal, l->equal), human_count(points, l->points),
-            human_bytes(max, l->max_bytes));
+            "fidelity", human_number(l->equal), human_number(l->points), human_size(l->max_bytes));
     if (l->peak_ratio > 1 + PEAK_LIVE_TOLERANCE)
         printf(
             "%-12s peak live %.2f × recorded: threads ran ahead of those that free their blocks, so memory is too "
@@ -180,7 +162,6 @@ static const char *far_text(const struct fidelity *f)
 static void print_fidelity_memory(const struct fidelity *f)
 {
     const struct fidelity_memory *m = &f->memory;
-    char t[4][32];
     if (f->missing_reason) {
         printf("%-12s memory cannot be judged, because %s\n", "", cli_text(f->missing_reason));
         return;
@@ -189,11 +170,10 @@ static void print_fidelity_memory(const struct fidelity *f)
         "%-12s %speak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
         "at the start",
         "", far_text(f), m->replayed_peak_bytes / m->recorded_peak_bytes,
-        human_bytes(t[0], (uint64_t)m->replayed_peak_bytes),
-        human_bytes(t[1], (uint64_t)m->recorded_peak_bytes), 100 * m->mean_error,
-        human_bytes(t[2], m->baseline_bytes));
+        human_size((uint64_t)m->replayed_peak_bytes), human_size((uint64_t)m->recorded_peak_bytes),
+        100 * m->mean_error, human_size(m->baseline_bytes));
     if (m->mapped_bytes)
-        printf(" and up to %s of the program's own mappings\n", human_bytes(t[3], m->mapped_bytes));
+        printf(" and up to %s of the program's own mappings\n", human_size(m->mapped_bytes));
     else
         printf("; it includes the program's own mappings and stacks (record --maps)\n");
 }
@@ -202,7 +182,6 @@ static void print_fidelity_memory(const struct fidelity *f)
 static void print_program(const struct replay_session *s)
 {
     const struct program_time p = program_time(s);
-    char t[3][32];
     if (p.missing_reason)
         printf("%-12s the calls' share of the program's CPU time is unknown: %s\n", "program",
                p.missing_reason);
@@ -210,13 +189,13 @@ static void print_program(const struct replay_session *s)
         printf(
             "%-12s the calls take at least %.1f %% of its CPU time: %s in the replay, of %s (without about %s of "
             "recording)\n",
-            "program", 100 * p.share, human_ns(t[0], p.calls_ns), human_ns(t[1], p.cpu_ns),
-            human_ns(t[2], p.recording_ns));
+            "program", 100 * p.share, human_time(p.calls_ns), human_time(p.cpu_ns),
+            human_time(p.recording_ns));
     else
         printf(
             "%-12s the calls take %.1f to %.1f %% of its CPU time of %s (without about %s of recording)\n",
-            "program", 100 * p.share, 100 * p.max_share, human_ns(t[0], p.cpu_ns),
-            human_ns(t[1], p.recording_ns));
+            "program", 100 * p.share, 100 * p.max_share, human_time(p.cpu_ns),
+            human_time(p.recording_ns));
 }
 
 static void print_fidelity(const struct replay_session *s, const struct replay_result *r)
@@ -272,14 +251,13 @@ static uint64_t stats_value(const struct results_stats *s, const struct stats_co
 // Prints the bins of the last row that have unused bytes.
 static void print_bins(const struct results_stats *s)
 {
-    char size[32], unused[32];
     if (!s->bins[0].block_bytes)
         return;
-    cli_table_head("\n%12s %10s after %s calls", "bin", "unused", human_count(size, s->event));
+    cli_table_head("\n%12s %10s after %s calls", "bin", "unused", human_number(s->event));
     for (size_t i = 0; i < RESULTS_BINS && s->bins[i].block_bytes; i++) {
         if (s->bins[i].unused_bytes)
-            printf("%12s %10s\n", human_bytes(size, s->bins[i].block_bytes),
-                   human_bytes(unused, s->bins[i].unused_bytes));
+            printf("%12s %10s\n", human_size(s->bins[i].block_bytes),
+                   human_size(s->bins[i].unused_bytes));
     }
 }
 
@@ -296,7 +274,6 @@ static void print_stats(const struct replay_result *r)
     };
     enum { COLUMNS = sizeof columns / sizeof *columns };
     const struct replay_run *run = &r->stats;
-    char text[32];
     if (!run->n_stats)
         return;
     printf("\n%12s", "after calls");
@@ -305,11 +282,11 @@ static void print_stats(const struct replay_result *r)
             printf(" %10s", columns[i].label);
     }
     for (size_t row = 0; row < run->n_stats; row++) {
-        printf("\n%12s", human_count(text, run->stats[row].event));
+        printf("\n%12s", human_number(run->stats[row].event));
         for (size_t i = 0; i < COLUMNS; i++) {
             uint64_t value = stats_value(&run->stats[row], &columns[i]);
             if (value != RESULTS_UNKNOWN)
-                printf(" %10s", human_bytes(text, value));
+                printf(" %10s", human_size(value));
         }
     }
     printf("\n");
@@ -319,12 +296,10 @@ static void print_stats(const struct replay_result *r)
 static void print_fragmentation_at(const struct replay_session *s, const char *when,
                                    const struct fragmentation *h)
 {
-    char t[5][32];
     printf(
         "\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n",
-        when, human_count(t[0], h->event), human_bytes(t[1], h->live_bytes),
-        human_count(t[2], h->pages), human_count(t[3], h->sparse_pages),
-        human_bytes(t[4], h->stranded_bytes));
+        when, human_number(h->event), human_size(h->live_bytes), human_number(h->pages),
+        human_number(h->sparse_pages), human_size(h->stranded_bytes));
     fragmentation_print(h, s->symbols, &s->sites);
 }
 
@@ -341,11 +316,10 @@ static bool refused_text(const struct replay_run *run, char text[static 160])
 {
     const struct replay_refused *f = &run->refused;
     bool power = f->alignment && !(f->alignment & (f->alignment - 1));
-    char calls[32];
     if (!(run->figures.refused_calls > 0))
         return false;
     snprintf(text, 160, "%s call%s, which %s skipped: first %s of %llu bytes aligned to %llu%s",
-             human_count(calls, (uint64_t)run->figures.refused_calls),
+             human_number((uint64_t)run->figures.refused_calls),
              run->figures.refused_calls > 1 ? "s" : "",
              run->figures.refused_calls > 1 ? "are" : "is", event_infos[f->kind].name,
              (unsigned long long)f->bytes, (unsigned long long)f->alignment,
@@ -360,7 +334,7 @@ static const char recording_note[] =
 void replay_print_text(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    char t[2][32], refused[160];
+    char refused[160];
     printf("%-12s %s (%s)\n", "allocator", cli_text(r->allocator.name),
            cli_text(r->runs[r->typical].library));
     print_group(r, FIGURE_TIME);
@@ -376,8 +350,8 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
         printf("%-12s %s\n", "refused", refused);
     if (r->figures.cache_switches > 0)
         printf("%-12s %s swapped, in %s switches between the recorded threads\n", "thread cache",
-               human_count(t[0], (uint64_t)r->figures.cache_switches),
-               human_count(t[1], facts->thread_switches));
+               human_number((uint64_t)r->figures.cache_switches),
+               human_number(facts->thread_switches));
     print_counters(r);
     if (facts->dependencies) {
         print_group(r, FIGURE_DEPENDENCIES);
@@ -396,9 +370,9 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
 
 void replay_print_verified(const struct replay_result *r)
 {
-    char blocks[32], refused[160];
+    char refused[160];
     printf("%s: no violation: %s blocks checked in %zu run%s\n", cli_text(r->allocator.name),
-           human_count(blocks, r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
+           human_number(r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
     if (refused_text(&r->runs[0], refused))
         printf("%s refused %s\n", cli_text(r->allocator.name), refused);
 }
@@ -423,17 +397,17 @@ static size_t count_comparisons(const struct replay_session *s)
     return s->n_results - 1;
 }
 
-static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_first,
-                        size_t comparisons)
+static const char *ratio_text(const struct measure_ratio *r, bool is_first, size_t comparisons)
 {
+    char *text = human_buffer();
     if (is_first)
-        snprintf(text, 64, "1");
-    else if (!measure_has_interval(r))
-        snprintf(text, 64, "%.2f", r->ratio);
+        return "1";
+    if (!measure_has_interval(r))
+        snprintf(text, HUMAN_BYTES, "%.2f", r->ratio);
     else if (!measure_differs(r, comparisons))
-        snprintf(text, 64, "no difference");
+        return "no difference";
     else
-        snprintf(text, 64, "%.2f [%.2f, %.2f]", r->ratio, r->low, r->high);
+        snprintf(text, HUMAN_BYTES, "%.2f [%.2f, %.2f]", r->ratio, r->low, r->high);
     return text;
 }
 
@@ -507,17 +481,17 @@ static int name_width(const struct replay_session *s)
 
 enum { FIGURE_WIDTH = 10, RATIO_WIDTH = 18 };
 
-static const char *head_text(char text[64], const struct figure_info *info, bool is_marked)
+static const char *head_text(const struct figure_info *info, bool is_marked)
 {
-    snprintf(text, 64, "%s%s", is_marked && info->group == FIGURE_MEMORY ? FAR_MARK : "",
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, "%s%s", is_marked && info->group == FIGURE_MEMORY ? FAR_MARK : "",
              info->label);
     return text;
 }
 
 static int column_width(const struct figure_info *info, bool is_marked)
 {
-    char text[64];
-    size_t width = strlen(head_text(text, info, is_marked));
+    size_t width = strlen(head_text(info, is_marked));
     return width > FIGURE_WIDTH ? (int)width : FIGURE_WIDTH;
 }
 
@@ -580,14 +554,13 @@ static void print_name(const struct band *b, const char *name)
 
 static void print_head(const struct replay_session *s, const struct band *b)
 {
-    char text[64];
     bool is_marked = b->is_marked;
     printf("%s%-*s", cli_color(CLI_BOLD), b->name_width, "allocator");
     for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
         if (!is_column(b, i))
             continue;
         printf(" %*s", column_width(&figure_infos[i], is_marked),
-               head_text(text, &figure_infos[i], is_marked));
+               head_text(&figure_infos[i], is_marked));
         if (figure_infos[i].ratio)
             printf("  %-*s", RATIO_WIDTH, "ratio [95 %]");
     }
@@ -600,7 +573,7 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
 {
     const struct replay_result *r = &s->results[row];
     struct replay_call c = replay_session_call(s, r, main_kind(plan_facts(s->plan)));
-    char name[NAME_BYTES], text[64];
+    char name[NAME_BYTES];
     row_name(&r->allocator, name);
     print_name(b, name);
     for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
@@ -608,7 +581,7 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
         if (!is_column(b, i))
             continue;
         printf(" %*s", column_width(info, b->is_marked),
-               figure_text(text, info->unit, r->figures.values[i]));
+               figure_text(info->unit, r->figures.values[i]));
         if (!info->ratio)
             continue;
         struct measure_ratio ratio = replay_session_ratio(s, r, i);
@@ -616,11 +589,11 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
         if (measure_differs(&ratio, count_comparisons(s)))
             color = cli_color_of_change(ratio.ratio, info->better == FIGURE_MORE);
         printf("  %s%-*s%s", color ? cli_color(color) : "", RATIO_WIDTH,
-               ratio_text(text, &ratio, row == 0, count_comparisons(s)),
+               ratio_text(&ratio, row == 0, count_comparisons(s)),
                color ? cli_color(CLI_PLAIN) : "");
     }
     if (c.count && b->end > FIGURES)
-        printf(" %10s", human_ns(text, c.p99_ns));
+        printf(" %10s", human_time(c.p99_ns));
     printf("\n");
 }
 
@@ -664,12 +637,12 @@ static void print_placement(const struct replay_session *s)
 {
     const struct replay_best_placement best = replay_session_best_placement(s);
     const char *missing = s->placement_missing_reason;
-    char name[NAME_BYTES], t[32];
+    char name[NAME_BYTES];
     if (missing && s->settings.placement_events)
         printf("placement    not searched: %s\n", missing);
     if (missing)
         return;
-    printf("placement    the best one found needs %s", human_bytes(t, (uint64_t)best.bytes));
+    printf("placement    the best one found needs %s", human_size((uint64_t)best.bytes));
     if (best.result) {
         row_name(&best.result->allocator, name);
         printf(" (by %s)", name);
@@ -677,10 +650,10 @@ static void print_placement(const struct replay_session *s)
     for (size_t i = 0; i < s->n_results; i++) {
         row_name(&s->results[i].allocator, name);
         printf("%s %s %s", i ? "," : ";", name,
-               human_bytes(t, (uint64_t)s->results[i].figures.peak_rss_bytes));
+               human_size((uint64_t)s->results[i].figures.peak_rss_bytes));
     }
     if ((double)s->placement.lower_bytes <= best.bytes)
-        printf("; live bytes alone %s", human_bytes(t, s->placement.lower_bytes));
+        printf("; live bytes alone %s", human_size(s->placement.lower_bytes));
     printf(
         "\n             (found offline without moving blocks; an optimal placement may need less)\n");
 }
@@ -723,23 +696,21 @@ static const struct {
 static void print_real_row(const struct replay_session *s, const struct replay_result *r,
                            const struct band *b)
 {
-    char name[NAME_BYTES], text[64];
+    char name[NAME_BYTES];
     row_name(&r->allocator, name);
     print_name(b, name);
     for (unsigned i = (unsigned)b->first; i < b->end; i++) {
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
-        printf(" %*s", FIGURE_WIDTH,
-               figure_text(text, real_figures[i].unit, replay_real_median(r, i)));
-        printf("  %-*s", RATIO_WIDTH,
-               ratio_text(text, &ratio, r == s->results, count_comparisons(s)));
+        printf(" %*s", FIGURE_WIDTH, figure_text(real_figures[i].unit, replay_real_median(r, i)));
+        printf("  %-*s", RATIO_WIDTH, ratio_text(&ratio, r == s->results, count_comparisons(s)));
     }
     printf("\n");
 }
 
-static const char *difference_text(char text[64], enum figure_unit unit, double v)
+static const char *difference_text(enum figure_unit unit, double v)
 {
-    char size[32];
-    snprintf(text, 64, "%c%s", v < 0 ? '-' : '+', figure_text(size, unit, fabs(v)));
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, "%c%s", v < 0 ? '-' : '+', figure_text(unit, fabs(v)));
     return text;
 }
 
@@ -755,7 +726,7 @@ static const char *verdict_of(const struct measure_ratio *ratio, double real, do
 static void print_prediction(const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_result *first = s->results;
-    char name[NAME_BYTES], t[2][64];
+    char name[NAME_BYTES];
     row_name(&r->allocator, name);
     printf("%-*s", name_width(s), name);
     for (unsigned i = 0; i < REAL_FIGURES; i++) {
@@ -767,8 +738,8 @@ static void print_prediction(const struct replay_session *s, const struct replay
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
         const char *verdict = verdict_of(&ratio, real, replayed);
         printf(" %s %s, replayed %s: %s%s", replay_real_infos[i].label,
-               difference_text(t[0], real_figures[i].unit, real),
-               difference_text(t[1], real_figures[i].unit, replayed), verdict,
+               difference_text(real_figures[i].unit, real),
+               difference_text(real_figures[i].unit, replayed), verdict,
                i + 1 < REAL_FIGURES ? ";" : "\n");
     }
 }

@@ -25,9 +25,7 @@ static double percent(uint64_t n, uint64_t of)
 
 static void print_part(const struct rss *r, const char *label, uint64_t bytes)
 {
-    char text[32];
-    printf("%-24s %12s %6.1f %%\n", label, human_bytes(text, bytes),
-           percent(bytes, r->pages.rss_bytes));
+    printf("%-24s %12s %6.1f %%\n", label, human_size(bytes), percent(bytes, r->pages.rss_bytes));
 }
 
 static void print_parts(const struct rss *r)
@@ -76,21 +74,19 @@ static __attribute__((format(printf, 2, 3))) void print_sentence(bool *any, cons
 
 static void print_sentences(const struct rss *r)
 {
-    char a[32], b[32];
     bool any = false;
     uint64_t rss = r->pages.rss_bytes, sum = rss_sum(r), off = sum > rss ? sum - rss : rss - sum;
     if (percent(r->all.bytes[RSS_WHOLLY_FREE], rss) >= MUCH_FREE)
         print_sentence(&any, "The allocator keeps %s in pages without any live block.\n",
-                       human_bytes(a, r->all.bytes[RSS_WHOLLY_FREE]));
+                       human_size(r->all.bytes[RSS_WHOLLY_FREE]));
     if (percent(r->pinned.stranded_bytes, rss) >= MUCH_STRANDED)
         print_sentence(&any, "Live blocks pin %s sparse pages, in which %s is free.\n",
-                       human_count(a, r->pinned.sparse_pages),
-                       human_bytes(b, r->pinned.stranded_bytes));
+                       human_number(r->pinned.sparse_pages), human_size(r->pinned.stranded_bytes));
     if (r->maps && percent(r->all.bytes[RSS_NOT_HEAP], rss) > MUCH_NOT_HEAP)
         print_sentence(&any, "More than half of RSS is outside of the heap.\n");
     if (not_resident(r) && percent(not_resident(r), r->all.live_bytes) >= MUCH_NOT_RESIDENT)
         print_sentence(&any, "%s of %s live is not resident: never written, or swapped out.\n",
-                       human_bytes(a, not_resident(r)), human_bytes(b, r->all.live_bytes));
+                       human_size(not_resident(r)), human_size(r->all.live_bytes));
     if (r->maps && percent(off, rss) > FAR_OFF)
         print_sentence(
             &any,
@@ -151,11 +147,11 @@ static void print_arenas(const struct rss *r)
     cli_table_head("\n%10s %10s %11s %11s %8s  %s", "resident", "live", "partly free",
                    "wholly free", "blocks", "arena");
     for (size_t i = 0; i < r->n_arenas && i < TOP_ARENAS; i++) {
-        char t[5][32], name[64];
+        char name[64];
         const struct rss_counts *c = &sorted[i]->counts;
-        printf("%10s %10s %11s %11s %8s  %s\n", human_bytes(t[0], resident_bytes(c)),
-               human_bytes(t[1], c->bytes[RSS_LIVE]), human_bytes(t[2], c->bytes[RSS_PARTLY_FREE]),
-               human_bytes(t[3], c->bytes[RSS_WHOLLY_FREE]), human_count(t[4], c->blocks),
+        printf("%10s %10s %11s %11s %8s  %s\n", human_size(resident_bytes(c)),
+               human_size(c->bytes[RSS_LIVE]), human_size(c->bytes[RSS_PARTLY_FREE]),
+               human_size(c->bytes[RSS_WHOLLY_FREE]), human_number(c->blocks),
                arena_name(name, sorted[i]));
     }
     if (r->n_arenas > TOP_ARENAS)
@@ -165,14 +161,12 @@ static void print_arenas(const struct rss *r)
 
 static void print_count(const char *label, uint64_t n)
 {
-    char text[32];
-    printf("%-24s %12s\n", label, human_count(text, n));
+    printf("%-24s %12s\n", label, human_number(n));
 }
 
 static void print_pages(const struct rss *r)
 {
-    char text[32];
-    printf("\n%-24s %12s\n", "page size", human_bytes(text, r->pages.page_bytes));
+    printf("\n%-24s %12s\n", "page size", human_size(r->pages.page_bytes));
     print_count("pages half used or more", r->all.used_pages);
     print_count("sparse pages", r->all.sparse_pages);
     if (r->maps)
@@ -181,14 +175,12 @@ static void print_pages(const struct rss *r)
 
 static void print_bytes(const char *label, uint64_t bytes)
 {
-    char text[32];
-    printf("%-24s %12s\n", label, human_bytes(text, bytes));
+    printf("%-24s %12s\n", label, human_size(bytes));
 }
 
 static void print_sampled(const struct rss *r)
 {
     const struct trace_pages *p = &r->pages;
-    char text[32];
     if (!r->maps)
         return;
     print_bytes("\nPSS", p->pss_bytes);
@@ -196,7 +188,7 @@ static void print_sampled(const struct rss *r)
     print_bytes("in huge pages", p->huge_bytes);
     print_count("minor page faults", p->minor_faults);
     print_count("major page faults", p->major_faults);
-    printf("%-24s %12s\n", "CPU time", human_ns(text, (double)p->cpu_ns));
+    printf("%-24s %12s\n", "CPU time", human_time((double)p->cpu_ns));
     if (p->cgroup_bytes != TRACE_PAGES_UNKNOWN)
         print_bytes("memory of its cgroup", p->cgroup_bytes);
     if (p->cgroup_limit_bytes != TRACE_PAGES_UNKNOWN)
@@ -205,9 +197,8 @@ static void print_sampled(const struct rss *r)
 
 void rss_print(const struct rss *r)
 {
-    char rss[32], time[32];
-    printf("process %u: RSS %s, %s after its start", r->pid, human_bytes(rss, r->pages.rss_bytes),
-           human_ns(time, (double)r->time_ns));
+    printf("process %u: RSS %s, %s after its start", r->pid, human_size(r->pages.rss_bytes),
+           human_time((double)r->time_ns));
     if (r->maps)
         printf(" (%zu map%s of its pages)", r->maps, r->maps == 1 ? "" : "s");
     puts("\n");

@@ -16,7 +16,7 @@ static void put_text(FILE *to, const char *text)
 
 char *unrecorded_line(const struct trace_missed *m)
 {
-    char *line = NULL, text[64];
+    char *line = NULL;
     size_t n = 0;
     FILE *to = open_memstream(&line, &n);
     if (!to)
@@ -25,16 +25,16 @@ char *unrecorded_line(const struct trace_missed *m)
     put_text(to, m->name[0] ? m->name : "ended before its name was read");
     fputc(')', to);
     if (m->forks)
-        fprintf(to, " and %s not recorded: ",
-                human_plural(text, m->forks, "process that it forked were",
-                             "processes that it forked were"));
+        fprintf(
+            to, " and %s not recorded: ",
+            human_items(m->forks, "process that it forked were", "processes that it forked were"));
     else
         fputs(" was not recorded: ", to);
     put_text(to, m->why);
     if (m->calls != UINT64_MAX)
         fprintf(to, " (%" PRIu64 " calls)", m->calls);
     else if (m->ns != UINT64_MAX)
-        fprintf(to, " (it ran for %s)", human_ns(text, (double)m->ns));
+        fprintf(to, " (it ran for %s)", human_time((double)m->ns));
     return fclose(to) == 0 ? line : NULL;
 }
 

@@ -60,11 +60,11 @@ static void insert_process(struct unseen *most, const struct unseen *u)
 
 static void note_process(const struct unseen *u)
 {
-    char program[PROGRAM_BYTES], had[32], recorded[32];
+    char program[PROGRAM_BYTES];
     unsigned permille = (unsigned)(missing_bytes(u) * 1000.0 / (double)u->had);
     watch_program(u->process, program, sizeof program);
-    human_bytes(had, u->had);
-    human_bytes(recorded, u->recorded);
+    const char *had = human_size(u->had);
+    const char *recorded = human_size(u->recorded);
     if (u->process->bypassed_by)
         note(
             "process %u (%s): private memory grew by %s, recorded blocks explain at most %s: %u.%u %% was not recorded "
@@ -96,15 +96,13 @@ static void note_most(const struct trace_reader *r, const struct peaks *peaks)
 static void note_unexplained(const struct trace_process *p, const struct unexplained_process *u)
 {
     const struct software_runtime *runtime = software_runtime_of(p->exe);
-    char program[PROGRAM_BYTES], bytes[32], rss[32], what[128];
+    char program[PROGRAM_BYTES], what[128];
     watch_program(p, program, sizeof program);
-    human_bytes(bytes, u->bytes);
-    human_bytes(rss, u->rss_bytes);
     snprintf(what, sizeof what,
              u->is_growth
                  ? "anonymous mappings without recorded blocks grew by %s, of %s of resident memory"
                  : "anonymous mappings without recorded blocks have %s of %s of resident memory",
-             bytes, rss);
+             human_size(u->bytes), human_size(u->rss_bytes));
     const char *before =
         u->is_growth ? "blocks from before the recording or from a pause were written, " : "";
     if (runtime)

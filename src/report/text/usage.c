@@ -24,7 +24,6 @@ static void print_bar(double of_one)
 
 static void print_calls(const struct usage_sums *s)
 {
-    char t[3][32];
     cli_table_head("\n%-22s %15s %10s %10s %10s %10s", "requested size by call", "calls", "failed",
                    "min", "mean", "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
@@ -32,25 +31,19 @@ static void print_calls(const struct usage_sums *s)
         if (!k->calls || !(event_infos[kind].fields & HT_F_RESULT) ||
             event_infos[kind].class == HT_CLASS_MAP)
             continue;
-        printf("%-22s %15s %10" PRIu64, event_infos[kind].name, human_count(t[0], k->calls),
-               k->failed);
+        printf("%-22s %15s %10" PRIu64, event_infos[kind].name, human_number(k->calls), k->failed);
         if (k->sized)
-            printf(" %10s %10s %10s", human_bytes(t[0], k->min_bytes),
-                   human_bytes(t[1], k->bytes / k->sized), human_bytes(t[2], k->max_bytes));
+            printf(" %10s %10s %10s", human_size(k->min_bytes), human_size(k->bytes / k->sized),
+                   human_size(k->max_bytes));
         putchar('\n');
     }
 }
 
 static void print_size(unsigned class, struct usage_count c, struct usage_count peak, uint64_t max)
 {
-    char t[4][32];
     bool last = class == USAGE_CLASSES - 1;
-    if (last)
-        snprintf(t[0], sizeof t[0], "larger");
-    else
-        human_bytes(t[0], 8ull << class);
-    printf("%2s %12s %15s %12s %12s", last ? "" : "<=", t[0], human_count(t[1], c.blocks),
-           human_bytes(t[2], c.bytes), human_bytes(t[3], peak.bytes));
+    printf("%2s %12s %15s %12s %12s", last ? "" : "<=", last ? "larger" : human_size(8ull << class),
+           human_number(c.blocks), human_size(c.bytes), human_size(peak.bytes));
     print_bar(share(c.blocks, max));
 }
 
@@ -73,39 +66,35 @@ static void print_sizes(const struct file_stat *s)
 static void print_top(const struct usage_sums *s)
 {
     struct size_classes_top_size count[TOP_SIZES], bytes[TOP_SIZES];
-    char t[4][32];
     size_t n = size_classes_top(s, false, count, TOP_SIZES);
     size_classes_top(s, true, bytes, TOP_SIZES);
     cli_table_head("\n%15s %15s   %15s %12s", "size by count", "requests", "size by bytes",
                    "bytes");
     for (size_t i = 0; i < n; i++)
-        printf("%13s B %15s   %13s B %12s\n", human_count(t[0], count[i].size),
-               human_count(t[1], count[i].count), human_count(t[2], bytes[i].size),
-               human_bytes(t[3], bytes[i].size * bytes[i].count));
+        printf("%13s B %15s   %13s B %12s\n", human_number(count[i].size),
+               human_number(count[i].count), human_number(bytes[i].size),
+               human_size(bytes[i].size * bytes[i].count));
 }
 
 static void print_rounding(const struct usage_sums *s, uint64_t requested)
 {
     struct size_classes c;
-    char t[32];
     size_classes_glibc(s, &c);
     printf("\n%-46s %12s %6.1f %%\n", "internal fragmentation, glibc",
-           human_bytes(t, c.internal_fragmentation_bytes),
+           human_size(c.internal_fragmentation_bytes),
            100 * share(c.internal_fragmentation_bytes, requested));
     size_classes_four(s, &c);
     printf("%-46s %12s %6.1f %%\n", "internal fragmentation, 4 classes per doubling",
-           human_bytes(t, c.internal_fragmentation_bytes),
+           human_size(c.internal_fragmentation_bytes),
            100 * share(c.internal_fragmentation_bytes, requested));
     if (s->align_padding_bytes)
         printf("%-46s %12s %6.1f %%\n", "padding to multiples of the alignment",
-               human_bytes(t, s->align_padding_bytes),
-               100 * share(s->align_padding_bytes, requested));
+               human_size(s->align_padding_bytes), 100 * share(s->align_padding_bytes, requested));
 }
 
 static void print_lifetimes(const struct file_stat *s)
 {
     uint64_t freed = 0, max = 0, cumulative = 0;
-    char t[3][32];
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         uint64_t n = usage_freed_after(s->sums, span);
         freed += n;
@@ -120,9 +109,8 @@ static void print_lifetimes(const struct file_stat *s)
         cumulative += n;
         if (!n)
             continue;
-        printf("%10s events %15s %12s %8.1f %%", human_count(t[0], 1ull << span),
-               human_count(t[1], n), human_bytes(t[2], s->sums->lifetime_bytes[span]),
-               100 * share(cumulative, freed));
+        printf("%10s events %15s %12s %8.1f %%", human_number(1ull << span), human_number(n),
+               human_size(s->sums->lifetime_bytes[span]), 100 * share(cumulative, freed));
         print_bar(share(n, max));
     }
 }
@@ -130,20 +118,18 @@ static void print_lifetimes(const struct file_stat *s)
 // Prints the error of the timestamps if the process did not read the clock at every event.
 static void print_early(const struct workload_summary *s)
 {
-    char t[3][32];
     if (!s->early_max_ns)
         return;
-    printf("times of calls may be early by up to %s", human_ns(t[0], (double)s->early_usual_ns));
+    printf("times of calls may be early by up to %s", human_time((double)s->early_usual_ns));
     if (s->early_events && s->early_max_ns > s->early_usual_ns)
-        printf(", of about %s calls by up to %s", human_count(t[1], s->early_events),
-               human_ns(t[2], (double)s->early_max_ns));
+        printf(", of about %s calls by up to %s", human_number(s->early_events),
+               human_time((double)s->early_max_ns));
     printf(" ('record --clock=exact' avoids this)\n");
 }
 
 static void print_times(const struct file_stat *s)
 {
     uint64_t freed = 0, max = 0, cumulative = 0;
-    char t[3][32];
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         freed += s->sums->times[span].blocks;
         max = s->sums->times[span].blocks > max ? s->sums->times[span].blocks : max;
@@ -157,9 +143,8 @@ static void print_times(const struct file_stat *s)
         cumulative += c->blocks;
         if (!c->blocks)
             continue;
-        printf("%17s %15s %12s %8.1f %%", human_ns(t[0], (double)(1ull << span)),
-               human_count(t[1], c->blocks), human_bytes(t[2], c->bytes),
-               100 * share(cumulative, freed));
+        printf("%17s %15s %12s %8.1f %%", human_time((double)(1ull << span)),
+               human_number(c->blocks), human_size(c->bytes), 100 * share(cumulative, freed));
         print_bar(share(c->blocks, max));
     }
     print_early(&s->processes[s->of_usage].summary);
@@ -167,18 +152,16 @@ static void print_times(const struct file_stat *s)
 
 static void print_moves(const char *what, struct usage_count stayed, struct usage_count moved)
 {
-    char t[3][32];
     if (!stayed.blocks && !moved.blocks)
         return;
     printf("  %-10s %15s in place, %s moved (%.1f %%, %s copied)\n", what,
-           human_count(t[0], stayed.blocks), human_count(t[1], moved.blocks),
-           100 * share(moved.blocks, stayed.blocks + moved.blocks), human_bytes(t[2], moved.bytes));
+           human_number(stayed.blocks), human_number(moved.blocks),
+           100 * share(moved.blocks, stayed.blocks + moved.blocks), human_size(moved.bytes));
 }
 
 static void print_growths(const struct usage_resizes *r)
 {
     uint64_t all = 0, max = 0;
-    char text[32];
     for (unsigned i = 0; i < USAGE_GROWTHS; i++) {
         all += r->growths[i];
         max = r->growths[i] > max ? r->growths[i] : max;
@@ -187,20 +170,18 @@ static void print_growths(const struct usage_resizes *r)
         bool last = i == USAGE_GROWTHS - 1;
         printf("  %s %6.3f x %13s %6.1f %%",
                last ? ">" : "<=", usage_growth_limits[last ? i - 1 : i],
-               human_count(text, r->growths[i]), 100 * share(r->growths[i], all));
+               human_number(r->growths[i]), 100 * share(r->growths[i], all));
         print_bar(share(r->growths[i], max));
     }
 }
 
 static void print_resizes(const struct usage_resizes *r)
 {
-    char t[3][32];
     if (!r->same && !r->grown_in_place.blocks && !r->grown_moved.blocks &&
         !r->shrunk_in_place.blocks && !r->shrunk_moved.blocks)
         return;
     printf("\nrealloc: %s from NULL, %s to the same size, %s to size 0\n",
-           human_count(t[0], r->from_null), human_count(t[1], r->same),
-           human_count(t[2], r->freed));
+           human_number(r->from_null), human_number(r->same), human_number(r->freed));
     print_moves("grown", r->grown_in_place, r->grown_moved);
     print_moves("shrunk", r->shrunk_in_place, r->shrunk_moved);
     print_growths(r);
@@ -208,7 +189,7 @@ static void print_resizes(const struct usage_resizes *r)
 
 static void print_threads(const struct usage *u)
 {
-    char t[4][32], name[4 * sizeof u->threads->name];
+    char name[4 * sizeof u->threads->name];
     size_t n = 0;
     if (u->n_threads < 2)
         return;
@@ -223,9 +204,9 @@ static void print_threads(const struct usage *u)
         if (!h->events || n > TOP_THREADS)
             continue;
         printable_copy(name, sizeof name, h->name, strlen(h->name));
-        printf("%8zu %15s %15s %15s %15s%s%s\n", i, human_count(t[0], h->events),
-               human_count(t[1], h->local_frees), human_count(t[2], h->remote_frees),
-               human_count(t[3], h->remotely_freed), *name ? " " : "", name);
+        printf("%8zu %15s %15s %15s %15s%s%s\n", i, human_number(h->events),
+               human_number(h->local_frees), human_number(h->remote_frees),
+               human_number(h->remotely_freed), *name ? " " : "", name);
     }
     if (n > TOP_THREADS)
         printf("%8s %zu more threads (--json prints up to 64)\n", "...", n - TOP_THREADS);
@@ -235,11 +216,11 @@ static void print_threads(const struct usage *u)
 static void print_level(const struct usage *u)
 {
     const struct timeline *t = &u->by_event;
-    char cell[BAR_LEVEL_BYTES], text[32];
+    char cell[BAR_LEVEL_BYTES];
     size_t cells = t->n < 64 ? t->n : 64;
     if (!u->peak.bytes || !cells)
         return;
-    printf("\nlive bytes over events, full height %s:\n|", human_bytes(text, u->peak.bytes));
+    printf("\nlive bytes over events, full height %s:\n|", human_size(u->peak.bytes));
     for (size_t i = 0; i < cells; i++) {
         uint64_t max = 0;
         for (size_t bin = i * t->n / cells; bin < (i + 1) * t->n / cells; bin++)
@@ -252,13 +233,11 @@ static void print_level(const struct usage *u)
 static void print_peak(const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
-    char t[3][32];
     printf("\npeak of process %u: %s live in %s blocks after event %s (%.0f %% of the events)",
-           s->processes[s->of_usage].pid, human_bytes(t[0], u->peak.bytes),
-           human_count(t[1], u->peak.blocks), human_count(t[2], u->peak.event),
-           100 * share(u->peak.event, u->events));
+           s->processes[s->of_usage].pid, human_size(u->peak.bytes), human_number(u->peak.blocks),
+           human_number(u->peak.event), 100 * share(u->peak.event, u->events));
     if (u->ns_per_stamp > 0)
-        printf(", %s after the start", human_ns(t[0], (double)u->peak.stamp * u->ns_per_stamp));
+        printf(", %s after the start", human_time((double)u->peak.stamp * u->ns_per_stamp));
     print_level(u);
 }
 
@@ -275,13 +254,12 @@ static double peak_rate(const struct usage *u)
 static void print_rates(const struct usage *u)
 {
     double seconds = (double)u->last_stamp * u->ns_per_stamp / 1e9;
-    char t[2][32];
     if (!(seconds > 0))
         return;
-    printf("%s events per second", human_count(t[0], (uint64_t)((double)u->events / seconds)));
+    printf("%s events per second", human_number((uint64_t)((double)u->events / seconds)));
     if (u->by_time.n > 1)
-        printf(", max %s in intervals of %s", human_count(t[0], (uint64_t)peak_rate(u)),
-               human_ns(t[1], (double)(1ull << u->by_time.width_shift) * u->ns_per_stamp));
+        printf(", max %s in intervals of %s", human_number((uint64_t)peak_rate(u)),
+               human_time((double)(1ull << u->by_time.width_shift) * u->ns_per_stamp));
     printf("\n");
 }
 

@@ -16,7 +16,7 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
                          const struct peaks *peaks)
 {
     enum { NEXT = 3 };
-    char program[800], bytes[32];
+    char program[800];
     const char *about = peaks->estimated ? "about " : "";
     if (!peaks->n)
         note("converted process %u of %zu: %s", r->processes[process]->pid, n,
@@ -24,7 +24,7 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
     for (size_t i = 0; i < peaks->n && i <= NEXT; i++) {
         const struct peak *p = &peaks->items[i];
         watch_program(r->processes[p->process], program, sizeof program);
-        human_bytes(bytes, p->peak_bytes);
+        const char *bytes = human_size(p->peak_bytes);
         if (i == 0)
             note("converted process %u of %zu: %s (peak live %s)", p->pid, n, program, bytes);
         else

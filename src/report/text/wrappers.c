@@ -10,10 +10,9 @@ static void print_wrapper(const struct wrapper_use *u)
 {
     enum { NAME_BYTES = 100 };
     const struct symbol *f = &u->wrapper->function;
-    char peak[32], end[32], bytes[32], allocs[32], callers[32], name[SHORTEN_BYTES];
-    printf("%13s%13s%12s%14s%19s  %s", human_bytes(peak, u->peak_bytes),
-           human_bytes(end, u->end_bytes), human_bytes(bytes, u->bytes),
-           human_count(allocs, u->calls), human_count(callers, u->wrapper->callers),
+    char name[SHORTEN_BYTES];
+    printf("%13s%13s%12s%14s%19s  %s", human_size(u->peak_bytes), human_size(u->end_bytes),
+           human_size(u->bytes), human_number(u->calls), human_number(u->wrapper->callers),
            shorten_name(f->function, NAME_BYTES, name));
     if (f->file[0])
         printf(" (%s:%d)\n", basename(f->file), f->line);

@@ -66,22 +66,22 @@ static uint64_t rounded(double n)
     return n >= 0x1p63 ? 1ull << 63 : n > 0 ? (uint64_t)(n + 0.5) : 0;
 }
 
-static char *bytes_text(char text[32], double n)
+static const char *bytes_text(double n)
 {
-    return human_bytes(text, rounded(n));
+    return human_size(rounded(n));
 }
 
-static char *count_text(char text[32], double n)
+static const char *count_text(double n)
 {
-    return human_count(text, rounded(n));
+    return human_number(rounded(n));
 }
 
-// Formats a change such as "+1.2 MiB", "-340 B" or "0 B".
-static char *growth_text(char text[33], double n)
+// Returns a change such as "+1.2 MiB", "-340 B" or "0 B".
+static const char *growth_text(double n)
 {
-    char size[32];
-    bytes_text(size, n < 0 ? -n : n);
-    snprintf(text, 33, "%s%s", strcmp(size, "0 B") == 0 ? "" : n < 0 ? "-" : "+", size);
+    const char *size = bytes_text(n < 0 ? -n : n);
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, "%s%s", strcmp(size, "0 B") == 0 ? "" : n < 0 ? "-" : "+", size);
     return text;
 }
 
@@ -108,7 +108,7 @@ static uint64_t rss_now(const struct trace_process *p)
 static void put_state(const struct screen *s, const struct follow *f, const struct live *l,
                       bool terminal, FILE *to)
 {
-    char program[240] = "", time[32], more[64] = "";
+    char program[240] = "", more[64] = "";
     const char *state[] = {"reading", "recording", "ended after", "cut off after"};
     if (l) {
         const struct trace_process *p = l->process;
@@ -126,29 +126,27 @@ static void put_state(const struct screen *s, const struct follow *f, const stru
     else if (f->state == FOLLOW_ENDED || f->state == FOLLOW_CUT_OFF)
         snprintf(more, sizeof more, " (final state)");
     put_text(s, terminal, to, "%s%s %s%s", program, state[f->state],
-             human_ns(time, (double)follow_time_ns(f)), more);
+             human_time((double)follow_time_ns(f)), more);
 }
 
 static void put_head(const struct screen *s, const struct follow *f, const struct live *l,
                      bool terminal, FILE *to)
 {
-    char live[32], blocks[64], peak[32], rss[32], threads[64], allocs[32], size[32], frees[32],
-        grows[33], over[64];
+    char over[64];
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
     bool counted = !f->path; // an aggregate does not record the threads that have exited
     put_text(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s%s",
-             bytes_text(live, l->total.now[LIVE_BYTES]),
-             human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
-             bytes_text(peak, l->peak_bytes), resident ? human_bytes(rss, resident) : "not known",
+             bytes_text(l->total.now[LIVE_BYTES]),
+             human_items(rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
+             bytes_text(l->peak_bytes), resident ? human_size(resident) : "not known",
              resident ? " with heaptape's own" : "", counted ? "; " : "",
-             counted ? human_plural(threads, l->running, "thread", "threads") : "");
+             counted ? human_items(l->running, "thread", "threads") : "");
     snprintf(over, sizeof over, "in the last %.1f s", s->seconds);
     put_text(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s",
-             s->seconds > 0 ? over : "on average", count_text(allocs, l->total.per_s[LIVE_ALLOCS]),
-             bytes_text(size, l->total.per_s[LIVE_ALLOCATED]),
-             count_text(frees, l->total.per_s[LIVE_FREES]),
-             growth_text(grows, l->total.per_s[LIVE_BYTES]));
+             s->seconds > 0 ? over : "on average", count_text(l->total.per_s[LIVE_ALLOCS]),
+             bytes_text(l->total.per_s[LIVE_ALLOCATED]), count_text(l->total.per_s[LIVE_FREES]),
+             growth_text(l->total.per_s[LIVE_BYTES]));
     if (f->n_lives > 1 && s->lists_keys)
         put_text(s, terminal, to, "one of %zu processes (p: the next)", f->n_lives);
 }
@@ -217,7 +215,7 @@ static void read_thread_name(const struct live *l, const struct live_thread *t,
 
 static const char *row_name(const struct screen *s, struct live *l, size_t row, char text[128])
 {
-    char name[LIVE_NAME_BYTES] = "", printed[4 * LIVE_NAME_BYTES + 1], size[32];
+    char name[LIVE_NAME_BYTES] = "", printed[4 * LIVE_NAME_BYTES + 1];
     switch (s->by) {
     case LIVE_SITES:
         return live_site_name(
@@ -226,7 +224,7 @@ static const char *row_name(const struct screen *s, struct live *l, size_t row, 
         if (row == USAGE_CLASSES - 1)
             snprintf(text, 128, "larger");
         else
-            snprintf(text, 128, "up to %s", human_bytes(size, 8ull << row));
+            snprintf(text, 128, "up to %s", human_size(8ull << row));
         return text;
     case LIVE_THREADS:
     case LIVE_VIEWS:
@@ -242,11 +240,11 @@ static const char *row_name(const struct screen *s, struct live *l, size_t row, 
 
 static void put_row(const struct screen *s, struct live *l, size_t row, bool terminal, FILE *to)
 {
-    char live[32], blocks[32], grows[33], allocs[32], size[32], name[128];
+    char name[128];
     const struct live_row *r = &l->rows[s->by].items[row];
-    put_text(s, terminal, to, "%10s %11s %11s %10s %10s  %s", bytes_text(live, r->now[LIVE_BYTES]),
-             count_text(blocks, r->now[LIVE_BLOCKS]), growth_text(grows, r->per_s[LIVE_BYTES]),
-             count_text(allocs, r->per_s[LIVE_ALLOCS]), bytes_text(size, r->per_s[LIVE_ALLOCATED]),
+    put_text(s, terminal, to, "%10s %11s %11s %10s %10s  %s", bytes_text(r->now[LIVE_BYTES]),
+             count_text(r->now[LIVE_BLOCKS]), growth_text(r->per_s[LIVE_BYTES]),
+             count_text(r->per_s[LIVE_ALLOCS]), bytes_text(r->per_s[LIVE_ALLOCATED]),
              row_name(s, l, row, name));
 }
 
@@ -274,10 +272,9 @@ static int put_table(struct screen *s, struct live *l, bool terminal, FILE *to)
     if (!lines)
         return -ENOMEM;
     if (s->by == LIVE_SITES && l->sample_bytes) {
-        char rate[32];
         put_text(s, terminal, to,
                  "call sites are estimates, from the stack of one allocation per %s",
-                 human_bytes(rate, l->sample_bytes));
+                 human_size(l->sample_bytes));
     }
     put_text(s, terminal, to, "%s", "");
     put_columns(s, terminal, to);
