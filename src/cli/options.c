@@ -201,16 +201,14 @@ static const char *expected_value(const struct option *o, char text[256])
 
 static void complain_range(const struct parse *p, const struct option *o, const char *value)
 {
-    char min[32], max[32];
-    bool size = o->type == OPTION_SIZE;
-    if (!o->max) {
+    if (!o->max)
         usage_error(p->command, "--%s: '%s' is too large", o->name, value);
-        return;
-    }
-    snprintf(min, sizeof min, "%llu", (unsigned long long)o->min);
-    snprintf(max, sizeof max, "%llu", (unsigned long long)o->max);
-    usage_error(p->command, "--%s: '%s' is out of range: %s to %s", o->name, value,
-                size ? human_bytes(min, o->min) : min, size ? human_bytes(max, o->max) : max);
+    else if (o->type == OPTION_SIZE)
+        usage_error(p->command, "--%s: '%s' is out of range: %s to %s", o->name, value,
+                    human_size(o->min), human_size(o->max));
+    else
+        usage_error(p->command, "--%s: '%s' is out of range: %llu to %llu", o->name, value,
+                    (unsigned long long)o->min, (unsigned long long)o->max);
 }
 
 static void note_given(struct parse *p, const struct option_match *f)

@@ -24,10 +24,10 @@ static const struct option options[] = {
     {0},
 };
 
-// Writes a number with commas like trace_run, for example 1,234,567.
-static const char *format_commas(char text[32], uint64_t v)
+// Returns a number with commas, like trace_run: 1,234,567.
+static const char *format_commas(uint64_t v)
 {
-    return human_count_with(text, v, ',');
+    return human_digits(v, ',');
 }
 
 // Number of calls, and cycles of the calls, in one of trace_run's four groups.
@@ -51,28 +51,26 @@ static struct sum sum_kinds(const struct replay_session *s, const uint8_t *kinds
 // Prints a group. Prints a count of 0 as 1, like trace_run. Returns the sum of the cycles.
 static double print_calls(const char *name, int width, struct sum sum)
 {
-    char mean[32], calls[32];
     uint64_t n = sum.calls ? sum.calls : 1;
     printf("Avg %s time: %*s in %10s calls\n", name, width,
-           format_commas(mean, (uint64_t)(sum.cycles / (double)n)), format_commas(calls, n));
+           format_commas((uint64_t)(sum.cycles / (double)n)), format_commas(n));
     return sum.cycles;
 }
 
 static void print_whole(const struct replay_session *s)
 {
-    char a[32], b[32], c[32];
     const union figures *f = &s->results[0].figures;
     const struct plan_facts *facts = plan_facts(s->plan);
     uint64_t before = (uint64_t)f->baseline_rss_bytes >> 10;
     uint64_t after = (uint64_t)f->peak_rss_bytes >> 10;
     double hz = (double)clock_hz(clock_best());
-    printf("%s cycles\n", format_commas(a, (uint64_t)(f->wall_ns * hz / 1e9)));
-    printf("%s usec wall time\n", format_commas(a, (uint64_t)f->wall_ns / 1000));
-    printf("%s usec across %llu thread%s\n", format_commas(a, (uint64_t)f->user_ns / 1000),
+    printf("%s cycles\n", format_commas((uint64_t)(f->wall_ns * hz / 1e9)));
+    printf("%s usec wall time\n", format_commas((uint64_t)f->wall_ns / 1000));
+    printf("%s usec across %llu thread%s\n", format_commas((uint64_t)f->user_ns / 1000),
            (unsigned long long)facts->threads, facts->threads == 1 ? "" : "s");
-    printf("%s Kb Max RSS (%s -> %s)\n", format_commas(a, after > before ? after - before : 0),
-           format_commas(b, before), format_commas(c, after));
-    printf("%s Kb Max Ideal RSS\n\n", format_commas(a, facts->peak_live_bytes >> 10));
+    printf("%s Kb Max RSS (%s -> %s)\n", format_commas(after > before ? after - before : 0),
+           format_commas(before), format_commas(after));
+    printf("%s Kb Max Ideal RSS\n\n", format_commas(facts->peak_live_bytes >> 10));
 }
 
 // Prints trace_run's summary with the same widths as trace_run.
@@ -80,7 +78,6 @@ static void print_summary(const struct replay_session *s)
 {
     static const uint8_t mallocs[] = {HT_MALLOC,  HT_MEMALIGN,       HT_VALLOC,
                                       HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
-    char total[32];
     printf("allocator %s (%s)\n", cli_text(s->results[0].allocator.name),
            cli_text(s->results[0].runs[0].library));
     printf("sizeof ticks_t is %zu\n", sizeof(uint64_t));
@@ -89,7 +86,7 @@ static void print_summary(const struct replay_session *s)
     cycles += print_calls("calloc", 6, sum_kinds(s, (const uint8_t[]){HT_CALLOC, 0}));
     cycles += print_calls("realloc", 5, sum_kinds(s, (const uint8_t[]){HT_REALLOC, 0}));
     cycles += print_calls("free", 8, sum_kinds(s, (const uint8_t[]){HT_FREE, 0}));
-    printf("Total call time: %s cycles\n", format_commas(total, (uint64_t)cycles));
+    printf("Total call time: %s cycles\n", format_commas((uint64_t)cycles));
 }
 
 // Converts the wl file to a workload in an unnamed file. *out keeps the file open.

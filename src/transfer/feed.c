@@ -188,21 +188,18 @@ void feed_added(void *feed)
 static void report_result(const struct feed *f, const struct queue *left)
 {
     const struct upload_settings *u = &f->upload;
-    char files[64], bytes[32];
-    err_note(
-        f->upload.note, "uploaded %s to %s",
-        human_plural(files, f->added_files - f->dropped_files - left->n, "segment", "segments"),
-        f->url);
+    err_note(f->upload.note, "uploaded %s to %s",
+             human_items(f->added_files - f->dropped_files - left->n, "segment", "segments"),
+             f->url);
     if (f->dropped_files)
         err_note(f->error, "%s dropped, %s: --spool-limit was reached before the server had them",
-                 human_plural(files, f->dropped_files, "segment was", "segments were"),
-                 human_bytes(bytes, f->dropped_bytes));
+                 human_items(f->dropped_files, "segment was", "segments were"),
+                 human_size(f->dropped_bytes));
     if (left->n)
         err_note(f->error, "%s not uploaded yet, %s: run 'heaptape upload%s%s%s%s %s %s'",
-                 human_plural(files, left->n, "segment is", "segments are"),
-                 human_bytes(bytes, left->bytes), u->token_file ? " --token-file " : "",
-                 u->token_file ? u->token_file : "", u->s3_region ? " --s3=" : "",
-                 u->s3_region ? u->s3_region : "", f->folder, f->url);
+                 human_items(left->n, "segment is", "segments are"), human_size(left->bytes),
+                 u->token_file ? " --token-file " : "", u->token_file ? u->token_file : "",
+                 u->s3_region ? " --s3=" : "", u->s3_region ? u->s3_region : "", f->folder, f->url);
 }
 
 // Removes the directory and its parent if they are empty.

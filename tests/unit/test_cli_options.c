@@ -422,21 +422,20 @@ static void modes_reject_options_of_other_modes(void **state)
 
 static void figures_for_people(void **state)
 {
-    char t[32];
-    assert_string_equal(human_bytes(t, 0), "0 B");
-    assert_string_equal(human_bytes(t, 1023), "1023 B");
-    assert_string_equal(human_bytes(t, 1536), "1.5 KiB");
-    assert_string_equal(human_bytes(t, 1048575), "1.0 MiB");
-    assert_string_equal(human_bytes(t, UINT64_MAX), "16.0 EiB");
-    assert_string_equal(human_ns(t, 1.25), "1.25 ns");
-    assert_string_equal(human_ns(t, 340), "340 ns");
-    assert_string_equal(human_ns(t, 1500), "1.5 µs");
-    assert_string_equal(human_ns(t, 999960), "1.0 ms");
-    assert_string_equal(human_ns(t, 61e9), "61.00 s");
-    assert_string_equal(human_count(t, 0), "0");
-    assert_string_equal(human_count(t, 999), "999");
-    assert_string_equal(human_count(t, 1234567), "1 234 567");
-    assert_string_equal(human_count(t, UINT64_MAX), "18 446 744 073 709 551 615");
+    assert_string_equal(human_size(0), "0 B");
+    assert_string_equal(human_size(1023), "1023 B");
+    assert_string_equal(human_size(1536), "1.5 KiB");
+    assert_string_equal(human_size(1048575), "1.0 MiB");
+    assert_string_equal(human_size(UINT64_MAX), "16.0 EiB");
+    assert_string_equal(human_time(1.25), "1.25 ns");
+    assert_string_equal(human_time(340), "340 ns");
+    assert_string_equal(human_time(1500), "1.5 µs");
+    assert_string_equal(human_time(999960), "1.0 ms");
+    assert_string_equal(human_time(61e9), "61.00 s");
+    assert_string_equal(human_number(0), "0");
+    assert_string_equal(human_number(999), "999");
+    assert_string_equal(human_number(1234567), "1 234 567");
+    assert_string_equal(human_number(UINT64_MAX), "18 446 744 073 709 551 615");
     (void)state;
 }
 

@@ -14,20 +14,20 @@ static bool has_figure(const struct advise *a, enum advise_figure f)
     return !isnan(advise_value(a, &a->rows[0], f));
 }
 
-static char *value_text(char text[32], enum advise_figure f, double v)
+static const char *value_text(enum advise_figure f, double v)
 {
-    return f == ADVISE_CPU ? human_ns(text, v) : human_bytes(text, (uint64_t)v);
+    return f == ADVISE_CPU ? human_time(v) : human_size((uint64_t)v);
 }
 
 // Prints "50.5 MiB" in the first row, and ratios in the rows below it. A ratio is "0.27", or
 // "~0.98" if the difference may be noise.
 static void print_cell(const struct advise *a, const struct advise_row *r, enum advise_figure f)
 {
-    char text[48], value[32];
+    char text[48];
     int verdict = advise_verdict(a, r, f);
     enum cli_color color = verdict < 0 ? CLI_BETTER : verdict > 0 ? CLI_WORSE : CLI_PLAIN;
     if (r == &a->rows[0])
-        snprintf(text, sizeof text, "%s", value_text(value, f, advise_value(a, r, f)));
+        snprintf(text, sizeof text, "%s", value_text(f, advise_value(a, r, f)));
     else
         snprintf(text, sizeof text, "%s%.2f", verdict ? "" : "~", advise_ratio(a, r, f).ratio);
     printf("%s%10s%s ", color ? cli_color(color) : "", text, color ? cli_color(CLI_PLAIN) : "");
@@ -82,15 +82,13 @@ static void print_undecided(const struct advise *a, enum advise_figure f, bool c
 static void print_change(const struct advise *a, const struct advise_row *r, enum advise_figure f)
 {
     struct measure_ratio ratio = advise_ratio(a, r, f);
-    char t[2][32];
     if (!advise_verdict(a, r, f)) {
         printf("  %s: no measurable difference\n", advise_figures[f].name);
         return;
     }
     printf("  %s: %s instead of %s, %.2f [%.2f, %.2f]", advise_figures[f].name,
-           value_text(t[0], f, advise_value(a, r, f)),
-           value_text(t[1], f, advise_value(a, &a->rows[0], f)), ratio.ratio, ratio.low,
-           ratio.high);
+           value_text(f, advise_value(a, r, f)), value_text(f, advise_value(a, &a->rows[0], f)),
+           ratio.ratio, ratio.low, ratio.high);
     double returned = advise_returned_share(a, r);
     if (f == ADVISE_END && returned > 0)
         printf("; returns %.0f %% of the unused memory", 100 * returned);
@@ -110,15 +108,14 @@ static void print_program(const struct advise *a, const struct advise_row *r)
     for (unsigned i = 0; i < REAL_FIGURES; i++) {
         enum advise_figure unit = i == REAL_PEAK_RSS ? ADVISE_PEAK : ADVISE_CPU;
         struct measure_ratio ratio = replay_real_ratio(s, &s->results[r->result], i);
-        char t[2][32];
         if (!advise_program_verdict(a, r, i))
             printf("  %s of the program: no measurable difference\n", replay_real_infos[i].label);
         else
             printf("  %s of the program: %s instead of %s, %.2f [%.2f, %.2f]\n",
                    replay_real_infos[i].label,
-                   value_text(t[0], unit, replay_real_median(&s->results[r->result], i)),
-                   value_text(t[1], unit, replay_real_median(&s->results[0], i)), ratio.ratio,
-                   ratio.low, ratio.high);
+                   value_text(unit, replay_real_median(&s->results[r->result], i)),
+                   value_text(unit, replay_real_median(&s->results[0], i)), ratio.ratio, ratio.low,
+                   ratio.high);
     }
 }
 
@@ -204,18 +201,16 @@ static void print_pace(const struct advise *a)
 {
     const struct replay_session *s = a->session;
     double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
-    char t[2][32];
     if (!(s->settings.speed > 0) && recorded_ns > 2 * s->results[0].runs[0].figures.wall_ns)
         printf(
             "the replay took %s, the program %s: allocators that keep freed memory for some time return more of it "
             "in the program (try --speed recorded)\n",
-            human_ns(t[0], s->results[0].runs[0].figures.wall_ns), human_ns(t[1], recorded_ns));
+            human_time(s->results[0].runs[0].figures.wall_ns), human_time(recorded_ns));
 }
 
 void advise_print(const struct advise *a, enum advise_figure rank)
 {
     size_t tried = 0, repeated = 0;
-    char live[32];
     for (size_t i = 1; i < a->n_rows; i++) {
         tried += a->rows[i].tried;
         repeated += a->rows[i].tried && a->session->results[a->rows[i].result].n_runs > 1;
@@ -225,7 +220,7 @@ void advise_print(const struct advise *a, enum advise_figure rank)
         "tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the current one\n",
         tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
     printf("live at the end: %s; resident memory above that is unused\n",
-           human_bytes(live, plan_facts(a->session->plan)->live_at_end_bytes));
+           human_size(plan_facts(a->session->plan)->live_at_end_bytes));
     print_pace(a);
     print_advice(a);
     print_table(a, rank);

@@ -94,12 +94,11 @@ static bool is_end_requested(const struct flight_files *f)
     if (sigtimedwait(&end, NULL, &nap) != FLIGHT_FILES_END)
         return false;
     size_t later = f->n - f->commanded - 1;
-    char text[64];
     err_note(f->note, "%s: %s is still running (process %ld); heaptape does not wait for it",
              f->files[f->commanded].path, f->option, (long)f->command_pid);
     if (later)
         err_note(f->note, "%s: %s was not run for %s", f->files[f->n - 1].path, f->option,
-                 human_plural(text, later, "file", "files"));
+                 human_items(later, "file", "files"));
     return true;
 }
 

@@ -168,7 +168,6 @@ static void begin_dump(struct flight *f)
 static void end_dump(struct flight *f, int status)
 {
     const struct written *w = f->written;
-    char events[64], blocks[64], bytes[32], ns[32];
     f->writer = 0;
     f->failed += WIFSIGNALED(status) || w->rc < 0;
     if (WIFSIGNALED(status))
@@ -179,9 +178,8 @@ static void end_dump(struct flight *f, int status)
     else
         err_note(f->settings->note,
                  "wrote %s: the last %s with %s, and %s live before that: %s (%s)", f->path,
-                 human_ns(ns, (double)w->ns), human_plural(events, w->events, "event", "events"),
-                 human_plural(blocks, w->blocks, "block", "blocks"), human_bytes(bytes, w->bytes),
-                 f->why);
+                 human_time((double)w->ns), human_items(w->events, "event", "events"),
+                 human_items(w->blocks, "block", "blocks"), human_size(w->bytes), f->why);
     if (!WIFSIGNALED(status) && w->rc == 0 && flight_files_add(&f->files, f->path, f->why) < 0)
         err_note(f->settings->note, "%s: out of memory", f->path);
     free(f->path);

@@ -93,11 +93,10 @@ static bool crosses_limit(bool *above, uint64_t value, uint64_t limit)
 static bool check_rss(const struct watch *w, struct watch_state *p, const struct trace_process *of,
                       uint64_t rss, char *reason)
 {
-    char bytes[32], limit[32];
     if (!w->triggers->rss_bytes || !crosses_limit(&p->above, rss, w->triggers->rss_bytes))
         return false;
     snprintf(reason, WATCH_REASON_BYTES, "rss>%s: process %u has %s",
-             human_bytes(limit, w->triggers->rss_bytes), of->pid, human_bytes(bytes, rss));
+             human_size(w->triggers->rss_bytes), of->pid, human_size(rss));
     return true;
 }
 
@@ -114,7 +113,6 @@ static bool check_growth(const struct watch *w, struct watch_state *p,
                          const struct trace_process *of, uint64_t ns, uint64_t rss, char *reason)
 {
     const struct flight_triggers *t = w->triggers;
-    char before[32], now[32], span[32];
     if (!t->growth_ns ||
         (p->n_points && ns - p->stamps[p->n_points - 1] < t->growth_ns / (WATCH_POINTS - 1)))
         return false;
@@ -124,8 +122,8 @@ static bool check_growth(const struct watch *w, struct watch_state *p,
     bool grown = age >= t->growth_ns && rss > old && rss - old > old / 100 * t->growth_percent;
     if (grown)
         snprintf(reason, WATCH_REASON_BYTES, "rss+%llu%%: process %u has %s, up from %s %s ago",
-                 (unsigned long long)t->growth_percent, of->pid, human_bytes(now, rss),
-                 human_bytes(before, old), human_ns(span, (double)age));
+                 (unsigned long long)t->growth_percent, of->pid, human_size(rss), human_size(old),
+                 human_time((double)age));
     // Report the same growth only once.
     p->n_points = grown ? 0 : p->n_points;
     p->stamps[p->n_points] = ns;
@@ -145,13 +143,12 @@ bool watch_sample(struct watch *w, const struct trace_process *of, const struct 
 
 static bool check_limit(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
-    char used[32], limit[32];
     uint64_t percent = w->triggers->cgroup_percent;
     if (!percent || c->used == UINT64_MAX || c->limit == UINT64_MAX ||
         !crosses_limit(&w->above_limit, c->used, c->limit / 100 * percent))
         return false;
     snprintf(reason, WATCH_REASON_BYTES, "cgroup>%llu%%: it uses %s of %s",
-             (unsigned long long)percent, human_bytes(used, c->used), human_bytes(limit, c->limit));
+             (unsigned long long)percent, human_size(c->used), human_size(c->limit));
     return true;
 }
 
