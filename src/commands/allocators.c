@@ -1,6 +1,5 @@
 #include "base/json.h"
-#include "cli/command.h"
-#include "cli/paths.h"
+#include "commands/replay_options.h"
 #include "replay/run.h"
 
 #include <limits.h>
@@ -67,10 +66,7 @@ static int run_allocators(const void *o, int argc, char **argv)
                                            .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
     (void)argc;
     (void)argv;
-    int rc = paths_find("heaptape-replay", player, sizeof player);
-    if (rc < 0)
-        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s",
-            strerror(-rc));
+    replay_find_own("heaptape-replay", player);
     if (opts->json) {
         json_begin_object(&j);
         json_put_u64(&j, "schema_version", 2);

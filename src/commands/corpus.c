@@ -3,8 +3,9 @@
 #include "cli/command.h"
 #include "cli/paths.h"
 #include "cli/suggest.h"
+#include "commands/parts.h"
+#include "commands/replay_options.h"
 #include "experiments/corpus/index.h"
-#include "experiments/matrix/engine.h"
 #include "replay/machine.h"
 #include "replay/run.h"
 #include "report/page/page.h"
@@ -78,7 +79,6 @@ static char *join_text(const char *a, const char *b, const char *c)
 // 128 + N after signal N, or a negative errno.
 static int run_command(char *const *words, char *text, size_t size)
 {
-    char rest[4096];
     int ends[2], status = 0;
     pid_t pid;
     posix_spawn_file_actions_t files;
@@ -92,29 +92,18 @@ static int run_command(char *const *words, char *text, size_t size)
     int rc = posix_spawnp(&pid, words[0], &files, NULL, words, environ);
     posix_spawn_file_actions_destroy(&files);
     close(ends[1]);
-    size_t n = 0;
-    for (ssize_t got = 1; rc == 0 && got > 0;) {
-        bool full = n + 1 >= size;
-        got = read(ends[0], full ? rest : text + n, full ? sizeof rest : size - 1 - n);
-        if (got < 0 && errno == EINTR)
-            got = 1;
-        else if (got > 0 && !full)
-            n += (size_t)got;
-    }
-    if (size)
-        text[n] = 0;
-    close(ends[0]);
+    FILE *from = fdopen(ends[0], "r");
+    if (!from)
+        out_of_memory();
+    text[rc ? 0 : fread(text, 1, size - 1, from)] = 0;
+    while (rc == 0 && fgetc(from) != EOF)
+        ;
+    fclose(from);
     while (rc == 0 && waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR)
             return -errno;
     }
     return rc ? -rc : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static void find_self(char path[PATH_MAX])
-{
-    if (!paths_self(path))
-        die(EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
 }
 
 static void find_data(const char *name, char path[PATH_MAX])
@@ -349,7 +338,7 @@ static int record_corpus(const struct corpus_options *o, char **names, size_t n)
 {
     struct recording r = {.options = o};
     glob_t scripts;
-    find_self(r.heaptape);
+    command_find_self(r.heaptape);
     find_data("corpus/driver", r.driver);
     find_scripts(r.driver, &scripts);
     expect_scripts(&scripts, names, n);
@@ -367,78 +356,55 @@ static int record_corpus(const struct corpus_options *o, char **names, size_t n)
     return r.recorded && !r.failed ? EXIT_DONE : EXIT_FAILED;
 }
 
-// The command line of 'heaptape matrix', terminated by NULL. Owns the words.
-struct words {
-    char **items;
-    size_t n, capacity;
-};
-
-static void add_word(struct words *w, const char *a, const char *b, const char *c)
-{
-    if (HT_GROW(&w->items, &w->capacity, w->n + 2) < 0)
-        out_of_memory();
-    w->items[w->n++] = join_text(a, b, c);
-    w->items[w->n] = NULL;
-}
-
-static void release_words(struct words *w)
-{
-    for (size_t i = 0; i < w->n; i++)
-        free(w->items[i]);
-    free(w->items);
-}
-
-static void add_allocators(struct words *w)
+// Returns the names of the installed allocators. The caller frees the array.
+static const char **find_allocators(size_t *n)
 {
     char player[PATH_MAX], version[128];
     struct replay_run_settings how = {.player = player,
                                       .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
-    int rc = paths_find("heaptape-replay", player, sizeof player);
-    if (rc < 0)
-        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s",
-            strerror(-rc));
+    const char **names = NULL;
+    size_t capacity = 0;
+    replay_find_own("heaptape-replay", player);
     for (const struct allocator_info *i = allocator_infos; i->name; i++) {
         struct allocator a = {0};
         struct err ignored = {0};
         char *library = NULL;
+        if (HT_GROW(&names, &capacity, *n + 1) < 0)
+            out_of_memory();
         if (allocator_parse(&a, i->name, &ignored) == 0 &&
             replay_probe(&a, &how, version, &library, &ignored) == 0)
-            add_word(w, "--allocator=", i->name, "");
+            names[(*n)++] = i->name;
         allocator_release(&a);
         free(library);
     }
+    return names;
 }
 
-static void make_words(struct words *w, const struct corpus_options *o,
-                       const struct corpus_index *x, const char *results, char **names, size_t n)
+// Runs the jobs of the workloads of the index that `names` selects.
+static void run_jobs(struct matrix *m, const struct corpus_options *o, const struct corpus_index *x,
+                     char **names, size_t n, const char *results)
 {
-    static const char *const engines[] = {"local", "parallel", "slurm"};
-    char heaptape[PATH_MAX], runs[24];
-    find_self(heaptape);
-    snprintf(runs, sizeof runs, "%llu", (unsigned long long)o->runs);
-    add_word(w, heaptape, "", "");
-    add_word(w, "matrix", "", "");
-    add_word(w, "--engine=", engines[o->engine], "");
-    add_word(w, "--runs=", runs, "");
-    if (cli_common.quiet)
-        add_word(w, "--quiet", "", "");
-    if (o->retry)
-        add_word(w, "--retry", "", "");
-    for (size_t i = 0; i < o->engine_options.n; i++)
-        add_word(w, "--engine-option=", o->engine_options.items[i], "");
-    for (size_t i = 0; i < o->allocators.n; i++)
-        add_word(w, "--allocator=", o->allocators.items[i], "");
-    if (!o->allocators.n)
-        add_allocators(w);
+    char **files = calloc(x->n, sizeof *files);
+    struct command_matrix how = {.allocators = o->allocators,
+                                 .engine_options = o->engine_options,
+                                 .runs = o->runs,
+                                 .engine = o->engine,
+                                 .retry = o->retry};
+    if (!files)
+        out_of_memory();
+    how.workloads.items = (const char **)files;
     for (size_t i = 0; i < x->n; i++) {
-        if (!corpus_index_wants((const char *const *)names, n, x->entries[i].name))
-            continue;
-        char *file = join_text(o->folder, "/", x->entries[i].name);
-        add_word(w, "--workload=", file, ".htw");
-        free(file);
+        if (corpus_index_wants((const char *const *)names, n, x->entries[i].name) &&
+            asprintf(&files[how.workloads.n++], "%s/%s.htw", o->folder, x->entries[i].name) < 0)
+            out_of_memory();
     }
-    add_word(w, "--", "", "");
-    add_word(w, results, "", "");
+    const char **found = o->allocators.n ? NULL : find_allocators(&how.allocators.n);
+    how.allocators.items = found ? found : o->allocators.items;
+    command_run_matrix(m, &how, results);
+    while (how.workloads.n)
+        free(files[--how.workloads.n]);
+    free(files);
+    free(found);
 }
 
 // Returns the allocators of a matrix in the order of its jobs. The caller must free the array. The
@@ -486,39 +452,27 @@ static int add_results(const struct matrix *m, size_t first, const struct pooled
     return rc;
 }
 
-// Returns true if no earlier job has the workload of job `number`.
-static bool is_first_job(const struct matrix *m, size_t number)
-{
-    size_t k = 1;
-    while (k < number && strcmp(m->jobs[k - 1].workload, m->jobs[number - 1].workload) != 0)
-        k++;
-    return k == number;
-}
-
 static size_t count_workloads(const struct matrix *m)
 {
     size_t n = 0;
     for (size_t i = 1; i <= m->n_jobs; i++)
-        n += is_first_job(m, i);
+        n += command_is_first_job(m, i);
     return n;
 }
 
 // Prints the table and writes the page.
-static int show_results(const char *results, const char *page_path)
+static void show_results(const struct matrix *m, const char *page_path)
 {
-    struct matrix m = {0};
     struct document page = {.mode = "report"};
     struct err e = {0};
     size_t n = 0;
-    int rc = matrix_open(&m, results, &e);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    const char **names = list_allocators(&m, &n);
-    const struct pooled_table t = {names, n, count_workloads(&m)};
+    int rc = 0;
+    const char **names = list_allocators(m, &n);
+    const struct pooled_table t = {names, n, count_workloads(m)};
     pooled_print_head(&t);
-    for (size_t i = 1; rc == 0 && i <= m.n_jobs; i++) {
-        if (is_first_job(&m, i))
-            rc = add_results(&m, i, &t, &page, &e);
+    for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
+        if (command_is_first_job(m, i))
+            rc = add_results(m, i, &t, &page, &e);
     }
     if (rc == 0)
         pooled_print_foot(&t);
@@ -531,33 +485,31 @@ static int show_results(const char *results, const char *page_path)
         note("wrote %s, with the first run of each workload on each allocator", page_path);
     free(names);
     document_release(&page);
-    matrix_release(&m);
-    return rc;
 }
 
 static int run_matrix(const struct corpus_options *o, char **names, size_t n)
 {
     struct corpus_index x = {0};
-    struct words w = {0};
+    struct matrix m = {0};
     char *index_path = read_index(&x, o->folder, false);
     expect_names(&x, index_path, names, n);
     if (!x.n)
         die(EXIT_FAILED, "%s: contains no workload", index_path);
-    char *results =
-        o->results ? join_text(o->results, "", "") : join_text(o->folder, "/", "results");
+    if (o->engine_options.n && o->engine == MATRIX_LOCAL)
+        return usage_error(&cmd_corpus,
+                           "--engine-option is for --engine=parallel and --engine=slurm");
+    char *in_corpus = join_text(o->folder, "/", "results");
+    const char *results = o->results ? o->results : in_corpus;
     char *page = join_text(results, "/", "index.html");
-    make_words(&w, o, &x, results, names, n);
-    int status = run_command(w.items, NULL, 0);
-    char *list = join_text(results, "/", "jobs");
-    if (access(list, F_OK) == 0 && (status == EXIT_DONE || status == EXIT_FAILED))
-        show_results(results, page);
-    release_words(&w);
-    free(list);
+    run_jobs(&m, o, &x, names, n, results);
+    show_results(&m, page);
+    int code = command_count_jobs(&m, MATRIX_DONE) == m.n_jobs ? EXIT_DONE : EXIT_FAILED;
+    matrix_release(&m);
     free(page);
-    free(results);
+    free(in_corpus);
     free(index_path);
     corpus_index_release(&x);
-    return status == EXIT_DONE ? EXIT_DONE : EXIT_FAILED;
+    return code;
 }
 
 static int run_corpus(const void *fields, int argc, char **argv)

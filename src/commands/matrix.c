@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "cli/options.h"
 #include "cli/paths.h"
+#include "commands/parts.h"
 #include "commands/replay_options.h"
 #include "report/text/pooled.h"
 
@@ -14,39 +15,32 @@
 #include <string.h>
 #include <unistd.h>
 
-struct matrix_options {
-    struct option_list workloads, allocators, sweeps, replay_options, engine_options;
-    uint64_t runs, job;
-    enum matrix_engine engine;
-    bool retry, across_machines;
-};
-
 static const struct option options[] = {
     {'w', "workload", OPTION_LIST, "FILE", NULL, "replay FILE",
-     offsetof(struct matrix_options, workloads)},
+     offsetof(struct command_matrix, workloads)},
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator, as for 'heaptape compare'; ratios are to the first",
-     offsetof(struct matrix_options, allocators)},
+     offsetof(struct command_matrix, allocators)},
     {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
      "try each value of an environment variable on each allocator",
-     offsetof(struct matrix_options, sweeps)},
+     offsetof(struct command_matrix, sweeps)},
     {'r', "runs", OPTION_NUMBER, "N", "5", "replay each workload N times on each allocator",
-     offsetof(struct matrix_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
+     offsetof(struct command_matrix, runs), .min = 1, .max = MEASURE_MAX_RUNS},
     {0, "replay-option", OPTION_LIST, "OPTION", NULL,
      "an option of 'heaptape replay' for all jobs: --replay-option=--touch=none",
-     offsetof(struct matrix_options, replay_options)},
+     offsetof(struct command_matrix, replay_options)},
     {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local",
      "run the jobs here one by one, by GNU parallel, or as a job array of Slurm",
-     offsetof(struct matrix_options, engine)},
+     offsetof(struct command_matrix, engine)},
     {0, "engine-option", OPTION_LIST, "OPTION", NULL,
      "an option for parallel or sbatch: --engine-option=--sshlogin=a,b",
-     offsetof(struct matrix_options, engine_options)},
+     offsetof(struct command_matrix, engine_options)},
     {0, "retry", OPTION_FLAG, NULL, NULL, "run failed jobs again",
-     offsetof(struct matrix_options, retry)},
+     offsetof(struct command_matrix, retry)},
     {0, "across-machines", OPTION_FLAG, NULL, NULL, "also combine runs on different machines",
-     offsetof(struct matrix_options, across_machines)},
+     offsetof(struct command_matrix, across_machines)},
     {0, "job", OPTION_NUMBER, "N", NULL, "run only job N; used by the engines",
-     offsetof(struct matrix_options, job), .min = 1, .max = UINT32_MAX},
+     offsetof(struct command_matrix, job), .min = 1, .max = UINT32_MAX},
     {0},
 };
 
@@ -61,7 +55,7 @@ static int add_job(void *context, const char *allocator, struct err *e)
     return matrix_add(a->m, a->workload, allocator, e);
 }
 
-static int add_workload(struct matrix *m, const struct matrix_options *o, const char *file,
+static int add_workload(struct matrix *m, const struct command_matrix *o, const char *file,
                         struct err *e)
 {
     char path[PATH_MAX];
@@ -75,7 +69,7 @@ static int add_workload(struct matrix *m, const struct matrix_options *o, const 
 }
 
 // Adds the jobs run by run, so that other load on the machine affects all allocators alike.
-static int make_jobs(struct matrix *m, const struct matrix_options *o, const char *folder,
+static int make_jobs(struct matrix *m, const struct command_matrix *o, const char *folder,
                      struct err *e)
 {
     int rc = 0;
@@ -150,7 +144,7 @@ static void print_workload(const struct matrix *m, size_t first, bool across_mac
         die(EXIT_FAILED, "%s", e.text);
 }
 
-static bool is_first_of_workload(const struct matrix *m, size_t number)
+bool command_is_first_job(const struct matrix *m, size_t number)
 {
     for (size_t i = 1; i < number; i++) {
         if (strcmp(m->jobs[i - 1].workload, m->jobs[number - 1].workload) == 0)
@@ -159,36 +153,60 @@ static bool is_first_of_workload(const struct matrix *m, size_t number)
     return true;
 }
 
-static int print_matrix(const struct matrix *m, bool across_machines)
-{
-    size_t counts[3] = {0};
-    for (size_t i = 1; i <= m->n_jobs; i++) {
-        enum matrix_state state = matrix_state(m, i);
-        counts[state]++;
-        if (state == MATRIX_FAILED)
-            print_failure(m, i);
-    }
-    for (size_t i = 1; i <= m->n_jobs; i++) {
-        if (is_first_of_workload(m, i))
-            print_workload(m, i, across_machines);
-    }
-    printf("%zu jobs done, %zu failed, %zu not run\n", counts[MATRIX_DONE], counts[MATRIX_FAILED],
-           counts[MATRIX_UNDONE]);
-    return counts[MATRIX_DONE] == m->n_jobs ? EXIT_DONE : EXIT_FAILED;
-}
-
-static void find_self(char path[PATH_MAX])
+void command_find_self(char path[PATH_MAX])
 {
     if (!paths_self(path))
         die(EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
 }
 
-static int run_matrix(const void *fields, int argc, char **argv)
+void command_run_matrix(struct matrix *m, const struct command_matrix *o, const char *folder)
 {
-    const struct matrix_options *o = fields;
+    char heaptape[PATH_MAX];
+    struct err e = {0};
+    command_find_self(heaptape);
+    const struct matrix_how how = {.engine = o->engine,
+                                   .heaptape = heaptape,
+                                   .options = o->engine_options.items,
+                                   .n_options = o->engine_options.n,
+                                   .started = show_job};
+    int rc = o->workloads.n ? make_jobs(m, o, folder, &e) : matrix_open(m, folder, &e);
+    if (rc == 0)
+        rc = matrix_run_all(m, &how, o->retry, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    for (size_t i = 1; i <= m->n_jobs; i++) {
+        if (matrix_state(m, i) == MATRIX_FAILED)
+            print_failure(m, i);
+    }
+}
+
+size_t command_count_jobs(const struct matrix *m, enum matrix_state state)
+{
+    size_t n = 0;
+    for (size_t i = 1; i <= m->n_jobs; i++)
+        n += matrix_state(m, i) == state;
+    return n;
+}
+
+static int run_job(uint64_t number, const char *folder)
+{
     char heaptape[PATH_MAX];
     struct matrix m = {0};
     struct err e = {0};
+    command_find_self(heaptape);
+    int rc = matrix_open(&m, folder, &e);
+    if (rc == 0)
+        rc = matrix_run(&m, number, heaptape, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    matrix_release(&m);
+    return rc ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int run_matrix(const void *fields, int argc, char **argv)
+{
+    const struct command_matrix *o = fields;
+    struct matrix m = {0};
     (void)argc;
     bool is_new = o->workloads.n || o->allocators.n || o->sweeps.n || o->replay_options.n;
     if (is_new && (o->job || !o->workloads.n))
@@ -202,18 +220,17 @@ static int run_matrix(const void *fields, int argc, char **argv)
     if (o->engine_options.n && o->engine == MATRIX_LOCAL)
         return usage_error(&cmd_matrix,
                            "--engine-option is for --engine=parallel and --engine=slurm");
-    find_self(heaptape);
-    int rc = is_new ? make_jobs(&m, o, argv[0], &e) : matrix_open(&m, argv[0], &e);
-    struct matrix_how how = {.engine = o->engine,
-                             .heaptape = heaptape,
-                             .options = o->engine_options.items,
-                             .n_options = o->engine_options.n,
-                             .started = show_job};
-    if (rc == 0)
-        rc = o->job ? matrix_run(&m, o->job, heaptape, &e) : matrix_run_all(&m, &how, o->retry, &e);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    int code = o->job ? (rc ? EXIT_FAILED : EXIT_DONE) : print_matrix(&m, o->across_machines);
+    if (o->job)
+        return run_job(o->job, argv[0]);
+    command_run_matrix(&m, o, argv[0]);
+    for (size_t i = 1; i <= m.n_jobs; i++) {
+        if (command_is_first_job(&m, i))
+            print_workload(&m, i, o->across_machines);
+    }
+    size_t done = command_count_jobs(&m, MATRIX_DONE);
+    int code = done == m.n_jobs ? EXIT_DONE : EXIT_FAILED;
+    printf("%zu jobs done, %zu failed, %zu not run\n", done, command_count_jobs(&m, MATRIX_FAILED),
+           command_count_jobs(&m, MATRIX_UNDONE));
     matrix_release(&m);
     return code;
 }
@@ -233,7 +250,7 @@ const struct command cmd_matrix = {
         },
     .prints_text = true,
     .options = options,
-    .options_bytes = sizeof(struct matrix_options),
+    .options_bytes = sizeof(struct command_matrix),
     .min_operands = 1,
     .max_operands = 1,
     .run = run_matrix,

@@ -3,8 +3,11 @@
 #define HEAPTAPE_COMMANDS_PARTS_H
 
 #include "cli/command.h"
+#include "experiments/matrix/engine.h"
 #include "report/sites_diff.h"
 #include "workload/slice.h"
+
+#include <limits.h>
 
 // Defined in slice.c. Parses a point: "1200" (an event), "1.5s" (a time) or "mark:TEXT". If `text`
 // is NULL, sets no limit. *p borrows from `text`. Returns 0 or -EINVAL.
@@ -14,5 +17,24 @@ extern const struct command_word command_points[]; // help on the syntax of poin
 // Defined in diff.c. Prints up to `top` call sites that changed, or all such call sites if `top` is
 // 0. Prints no table if no call site changed.
 void command_print_sites(const struct sites_diff *d, uint64_t top);
+
+// The options of `matrix`.
+struct command_matrix {
+    struct option_list workloads, allocators, sweeps, replay_options, engine_options;
+    uint64_t runs, job;
+    enum matrix_engine engine;
+    bool retry, across_machines;
+};
+
+// Defined in matrix.c. Stores the path of this executable. Dies if the path is unknown.
+void command_find_self(char path[PATH_MAX]);
+
+// Defined in matrix.c. Creates the jobs in `folder` or, without o->workloads, reads them. Runs the
+// jobs that are not done, and prints the failed ones. Dies on errors. The caller releases *m.
+void command_run_matrix(struct matrix *m, const struct command_matrix *o, const char *folder);
+size_t command_count_jobs(const struct matrix *m, enum matrix_state state);
+
+// Defined in matrix.c. Returns true if no earlier job has the workload of job `number`.
+bool command_is_first_job(const struct matrix *m, size_t number);
 
 #endif

@@ -59,7 +59,7 @@ int replay_each_swept(const struct option_list *sweeps, const char *spec,
     return add_swept(&(struct each_swept){sweeps, add, context}, spec, 0, e);
 }
 
-static void find_own(const char *name, char path[PATH_MAX])
+void replay_find_own(const char *name, char path[PATH_MAX])
 {
     int rc = paths_find(name, path, PATH_MAX);
     if (rc < 0)
@@ -75,7 +75,7 @@ static int add_to_session(void *session, const char *spec, struct err *e)
     size_t n = strcspn(spec, ",");
     if (n != strlen(guard) || strncmp(spec, guard, n) != 0)
         return replay_session_add(session, spec, e);
-    find_own("libheaptape-guard.so", path);
+    replay_find_own("libheaptape-guard.so", path);
     if (asprintf(&with, "%s%s", path, spec + n) < 0)
         return err_no_memory(e, NULL);
     int rc = replay_session_add(session, with, e);
@@ -207,8 +207,8 @@ static void watch_signal(void)
 
 void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX])
 {
-    find_own("heaptape-replay", player);
-    find_own("libheaptape-null.so", null_library);
+    replay_find_own("heaptape-replay", player);
+    replay_find_own("libheaptape-null.so", null_library);
     watch_signal();
 }
 

@@ -111,6 +111,9 @@ int replay_each_swept(const struct option_list *sweeps, const char *spec,
 // must free the array.
 char **replay_choose_program(const struct replay_session *s, char *const given[]);
 
+// Stores the path of a program or library of heaptape. Dies if the file is missing.
+void replay_find_own(const char *name, char path[PATH_MAX]);
+
 // Stores the paths of heaptape-replay and libheaptape-null.so. Installs a handler that prints the
 // sender of a SIGTERM. Dies if a file is missing.
 void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);
