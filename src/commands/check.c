@@ -3,7 +3,7 @@
 #include "commands/check_documents.h"
 #include "record/aggregate/stat.h"
 #include "replay/plan/saved.h"
-#include "report/text/unrecorded.h"
+#include "report/text/balance.h"
 #include "tables/verify.h"
 #include "trace/reader.h"
 #include "trace/salvage.h"
@@ -215,7 +215,7 @@ static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
 {
     uint64_t printed = 0;
     for (size_t i = 0; i < u->n; i++) {
-        char *line = unrecorded_line(&u->items[i]);
+        char *line = balance_missed_line(&u->items[i]);
         note("%s: %s", name, line ? line : "out of memory");
         free(line);
         printed += 1 + u->items[i].forks;
@@ -223,8 +223,8 @@ static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
     if (u->processes > printed)
         note("%s: %s not recorded", name,
              human_items(u->processes - printed, "other process was", "other processes were"));
-    if (u->processes && unrecorded_limits(u))
-        note("%s: %s", name, unrecorded_limits(u));
+    if (u->processes && balance_limits(u))
+        note("%s: %s", name, balance_limits(u));
 }
 
 // Verifies a trace, workload or aggregate. Dies if it is invalid.

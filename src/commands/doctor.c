@@ -7,7 +7,6 @@
 #include "record/aggregate/stat.h"
 #include "record/attach/attach.h"
 #include "record/processes/facts.h"
-#include "report/text/doctor.h"
 #include "report/text/watch.h"
 
 #include <errno.h>

@@ -11,8 +11,7 @@
 #include "record/flight/segments.h"
 #include "record/processes/target.h"
 #include "replay/allocators.h"
-#include "report/text/coverage.h"
-#include "report/text/unseen.h"
+#include "report/text/notes.h"
 #include "report/text/watch.h"
 #include "transfer/feed.h"
 #include "transfer/queue.h"
@@ -290,7 +289,7 @@ static int run_collect(const void *fields, void *settings)
     record_summary_print(o->verbose, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    coverage_note(path, r.events, o->verbose);
+    notes_coverage(path, r.events, o->verbose);
     return EXIT_DONE;
 }
 
@@ -314,9 +313,9 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
     record_restore_signals(); // the notes read the trace again, which may take long
-    unseen_note(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
+    notes_unseen(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
     if (s->stacks.depth && r.events)
-        coverage_note(path, r.events, o->verbose);
+        notes_coverage(path, r.events, o->verbose);
     trace_unrecorded_release(&r.unrecorded);
     return code;
 }

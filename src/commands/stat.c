@@ -6,18 +6,15 @@
 #include "cli/command.h"
 #include "cli/wrap.h"
 #include "commands/parts.h"
+#include "report/findings.h"
 #include "report/json/sites_json.h"
 #include "report/json/stat_json.h"
 #include "report/profile.h"
 #include "report/text/balance.h"
-#include "report/text/coverage.h"
 #include "report/text/figures.h"
-#include "report/text/findings.h"
-#include "report/text/overview.h"
-#include "report/text/rss.h"
-#include "report/text/usage.h"
+#include "report/text/stat.h"
 #include "report/text/watch.h"
-#include "report/text/wrappers.h"
+#include "report/wrapper_use.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -201,8 +198,8 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
     print_balance(s);
     if (s->kind == FILE_STAT_AGGREGATE)
         print_growth(s);
-    usage_print(s);
-    coverage_print(&s->coverage);
+    stat_print_usage(s);
+    stat_print_coverage(&s->coverage);
 }
 
 // Prints a name. Shortens it, because names of C++ templates are long. Profiles contain the whole
@@ -357,7 +354,7 @@ static int print_wrappers(const struct file_stat *s)
     size_t n = 0;
     struct wrapper_use *all = wrapper_use_new(&s->by_site, s->symbols, &s->sites, &n);
     if (all)
-        wrappers_print(all, n);
+        wrapper_use_print(all, n);
     free(all);
     return all ? 0 : -1;
 }
@@ -391,7 +388,7 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     else if (o->format == STAT_TEXT && o->wrappers)
         rc = print_wrappers(s);
     else if (o->format == STAT_TEXT)
-        print_sites(s, order, n, o), coverage_print(&s->coverage);
+        print_sites(s, order, n, o), stat_print_coverage(&s->coverage);
     else
         rc = print_profile(s, o);
     free(order);
@@ -419,7 +416,7 @@ static void print_file(const struct file_stat *s, const struct stat_options *o)
         stat_json(&(struct json){.to = stdout, .pretty = true}, s, &f, s->sums ? &found : NULL);
     else if (!is_short)
         print_text(s, &f), findings_print(&found);
-    else if (overview_print(s, &found) < 0)
+    else if (stat_print_overview(s, &found) < 0)
         die(EXIT_FAILED, "%s: out of memory", s->name);
 }
 
@@ -451,7 +448,7 @@ static int print_rss(const struct stat_options *o, const char *path)
     if (o->json)
         rss_json(&(struct json){.to = stdout, .pretty = true}, &r);
     else
-        rss_print(&r);
+        stat_print_rss(&r);
     rss_release(&r);
     file_close(&f);
     return EXIT_DONE;

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "record/look/look.h"
-#include "report/verdict_facts.h"
+#include "report/verdict.h"
 
 // Amounts of memory whose growth over the looks is computed.
 enum {
@@ -67,6 +67,9 @@ void doctor_judge_file(struct doctor *d, const struct file_stat *s);
 bool doctor_can_try(const struct doctor *d);
 
 void doctor_release(struct doctor *d);
+
+// Prints at most 25 lines of 80 columns. Returns 0 or -ENOMEM.
+int doctor_print(const struct doctor *d);
 
 // Writes the object of `doctor --json`.
 void doctor_json(struct json *j, const struct doctor *d);

@@ -1,7 +1,7 @@
 #include "report/findings.h"
 
 #include "cli/human.h"
-#include "report/verdict_facts.h"
+#include "report/verdict.h"
 
 #include <inttypes.h>
 #include <math.h>

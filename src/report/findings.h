@@ -104,6 +104,15 @@ void findings_merge(struct findings *f, const struct findings *other);
 // Writes the member "findings" and, if it is known, the member "verdict".
 void findings_json(struct json *j, const struct findings *f);
 
+// Prints a paragraph for each finding. An asterisk marks the findings for which a change may help.
+void findings_print(const struct findings *f);
+
+// Prints the first `n` paragraphs, without a heading.
+void findings_print_some(const struct findings *f, size_t n);
+
+// Returns the number of lines in the paragraph of item `i`.
+unsigned findings_lines(const struct findings *f, size_t i);
+
 // Input of the rules.
 struct findings_input {
     const struct verdict *verdict;    // NULL if unknown

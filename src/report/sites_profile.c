@@ -1,4 +1,4 @@
-#include "report/sites_profile.h"
+#include "report/json/sites_json.h"
 
 #include "report/profile.h"
 

@@ -1,9 +1,10 @@
 // The verdict on a process explains in one sentence why the memory of the process is resident. It
 // includes the figures that support the sentence and the remedy. The input is a struct of facts,
-// which come from a recording (verdict_facts.h) or from a live process.
+// which come from a recording (verdict_facts.c) or from a live process (doctor.c).
 #ifndef HEAPTAPE_REPORT_VERDICT_H
 #define HEAPTAPE_REPORT_VERDICT_H
 
+#include "analysis/file_stat.h"
 #include "analysis/growth.h"
 #include "analysis/symbols/stack.h"
 #include "base/json.h"
@@ -170,6 +171,10 @@ struct verdict {
 
 // Sets all figures to unknown.
 void verdict_facts_init(struct verdict_facts *f);
+
+// Fills in the facts from a file, which must have been counted completely (FILE_STAT_ALL or
+// FILE_STAT_REPORT) or be an aggregate. Strings of *s are borrowed.
+void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s);
 
 // Chooses the kind and writes the sentences.
 void verdict_find(struct verdict *v, const struct verdict_facts *f);

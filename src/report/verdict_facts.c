@@ -1,4 +1,4 @@
-#include "report/verdict_facts.h"
+#include "report/verdict.h"
 
 #include "analysis/symbols/stack.h"
 #include "report/json/sites_json.h"

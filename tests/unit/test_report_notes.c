@@ -2,8 +2,7 @@
 #include "unit.h"
 
 #include "cli/command.h"
-#include "report/text/coverage.h"
-#include "report/text/unseen.h"
+#include "report/text/notes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,17 +35,17 @@ static const char *note_of(void (*print)(const char *path), const char *path)
 
 static void note_coverage(const char *path)
 {
-    coverage_note(path, 5000000, false);
+    notes_coverage(path, 5000000, false);
 }
 
 static void note_long_coverage(const char *path)
 {
-    coverage_note(path, 5000001, false);
+    notes_coverage(path, 5000001, false);
 }
 
 static void note_unseen(const char *path)
 {
-    unseen_note(path, true);
+    notes_unseen(path, true);
 }
 
 // Creates a sparse file of zeros, which occupies no space on the disk.

@@ -6,8 +6,8 @@
 #include "record/aggregate/stat.h"
 #include "replay/figures.h"
 #include "report/diff.h"
+#include "report/json/sites_json.h"
 #include "report/json/stat_json.h"
-#include "report/sites_profile.h"
 #include "workload/file.h"
 
 #include <errno.h>

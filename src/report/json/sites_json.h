@@ -87,6 +87,12 @@ extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
     X(big_block_measured_bytes, big_measured)                                                      \
     X(big_block_unused_bytes, big_unused)
 
+// Returns the object that docs/reference/json/report.schema.json calls "profile": the stacks as a
+// tree, the totals, the flow over the run, and the parts. The object has about `max_bytes` bytes.
+// The lightest sites, for which there is no space, are summed. Requires sites that were counted
+// with by_site.detailed. Returns NULL when out of memory. The caller frees the string.
+char *sites_profile(const struct sites_json *n, size_t max_bytes);
+
 // Writes the member "call_sites", the lists with brief sites.
 void sites_json_top(struct json *j, const struct sites_json *n, const union stat_figures *f);
 

@@ -3,7 +3,6 @@
 #include "base/err.h"
 #include "base/printable.h"
 #include "cli/human.h"
-#include "report/text/unrecorded.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +17,49 @@ struct balance {
     const struct trace_balance *b;
     const struct balance_how *how;
 };
+
+static void print_printable(FILE *to, const char *text)
+{
+    printable_print(to, text, strlen(text));
+}
+
+char *balance_missed_line(const struct trace_missed *m)
+{
+    char *line = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&line, &n);
+    if (!to)
+        return NULL;
+    fprintf(to, "process %u (", m->pid);
+    print_printable(to, m->name[0] ? m->name : "ended before its name was read");
+    fputc(')', to);
+    if (m->forks)
+        fprintf(
+            to, " and %s not recorded: ",
+            human_items(m->forks, "process that it forked were", "processes that it forked were"));
+    else
+        fputs(" was not recorded: ", to);
+    print_printable(to, m->why);
+    if (m->calls != UINT64_MAX)
+        fprintf(to, " (%" PRIu64 " calls)", m->calls);
+    else if (m->ns != UINT64_MAX)
+        fprintf(to, " (it ran for %s)", human_time((double)m->ns));
+    return fclose(to) == 0 ? line : NULL;
+}
+
+const char *balance_limits(const struct trace_unrecorded *u)
+{
+    switch (u->by) {
+    case TRACE_MISSED_KERNEL:
+    case TRACE_MISSED_UNKNOWN:
+        return NULL;
+    case TRACE_MISSED_GAPS:
+        return "the kernel did not report all processes: others may not have been recorded (record fewer processes, with --follow)";
+    case TRACE_MISSED_PROC:
+        return "the kernel did not report processes: others that lived for less than 0.1 s may not have been recorded (record as root, or with CAP_NET_ADMIN)";
+    }
+    return NULL;
+}
 
 const struct balance_texts *balance_texts(const struct trace_fact *f)
 {
@@ -79,7 +121,7 @@ static void print_unrecorded(const struct balance *p)
     const struct trace_unrecorded *u = p->u;
     uint64_t printed = 0;
     for (size_t i = 0; i < u->n && i < p->how->most; i++) {
-        char *line = unrecorded_line(&u->items[i]);
+        char *line = balance_missed_line(&u->items[i]);
         err_note(p->how->print, "%s" REMEDIES, line ? line : "out of memory");
         free(line);
         printed += 1 + u->items[i].forks;
@@ -87,7 +129,7 @@ static void print_unrecorded(const struct balance *p)
     if (u->processes > printed)
         err_note(p->how->print, "%s not recorded" REMEDIES,
                  human_items(u->processes - printed, "other process was", "other processes were"));
-    const char *limits = unrecorded_limits(u);
+    const char *limits = balance_limits(u);
     if (limits && (u->processes || p->how->limits))
         p->how->print(limits);
 }

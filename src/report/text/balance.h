@@ -19,6 +19,14 @@ struct balance_texts {
 };
 const struct balance_texts *balance_texts(const struct trace_fact *f);
 
+// Returns a line such as "process 12 (sh) was not recorded: …" without a newline, or NULL when out
+// of memory. The caller frees the line.
+char *balance_missed_line(const struct trace_missed *m);
+
+// Returns a static string about processes that the list may miss. Returns NULL if the list is
+// complete or its completeness is unknown.
+const char *balance_limits(const struct trace_unrecorded *u);
+
 // Passes each line to `print`, but at most `most` lines about unrecorded processes. A recording
 // without losses has no lines. If `limits` is set, adds a line if heaptape may not know all
 // unrecorded processes.

@@ -1,4 +1,5 @@
-#include "report/text/coverage.h"
+#include "report/text/notes.h"
+#include "report/text/stat.h"
 
 #include "analysis/file_stat.h"
 #include "base/printable.h"
@@ -26,7 +27,7 @@ static void print_share(const char *what, uint64_t reached, uint64_t all)
                permille % 10);
 }
 
-void coverage_print(const struct coverage *c)
+void stat_print_coverage(const struct coverage *c)
 {
     if (!c->known)
         return;
@@ -123,7 +124,7 @@ static void note_gaps(const struct coverage *c, const char *path)
          c->n_objects > NOTED_OBJECTS ? " and others" : "", path);
 }
 
-void coverage_note(const char *path, uint64_t events, bool verbose)
+void notes_coverage(const char *path, uint64_t events, bool verbose)
 {
     struct stat st;
     struct file_stat s;

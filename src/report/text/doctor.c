@@ -1,4 +1,4 @@
-#include "report/text/doctor.h"
+#include "report/doctor.h"
 
 #include "base/printable.h"
 #include "cli/bar.h"

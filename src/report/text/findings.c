@@ -1,4 +1,4 @@
-#include "report/text/findings.h"
+#include "report/findings.h"
 #include "cli/command.h"
 #include "report/text/words.h"
 

@@ -1,12 +1,12 @@
-#include "report/text/overview.h"
+#include "report/text/stat.h"
 
 #include "analysis/symbols/stack.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/wrap.h"
+#include "report/findings.h"
 #include "report/profile.h"
 #include "report/text/figures.h"
-#include "report/text/findings.h"
 #include "report/text/words.h"
 
 #include <errno.h>
@@ -184,7 +184,7 @@ static unsigned print_findings(const struct findings *found, unsigned max)
     return lines + 1;
 }
 
-int overview_print(const struct file_stat *s, const struct findings *found)
+int stat_print_overview(const struct file_stat *s, const struct findings *found)
 {
     enum { FIGURE_LINES = 8, BLANK_LINES = 4, HEAD_LINES = 1, NEXT_LINES = 1 };
     struct paths paths;

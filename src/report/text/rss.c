@@ -1,4 +1,4 @@
-#include "report/text/rss.h"
+#include "report/text/stat.h"
 
 #include "cli/command.h"
 #include "report/text/fragmentation.h"
@@ -195,7 +195,7 @@ static void print_sampled(const struct rss *r)
         print_bytes("  limit", p->cgroup_limit_bytes);
 }
 
-void rss_print(const struct rss *r)
+void stat_print_rss(const struct rss *r)
 {
     printf("process %u: RSS %s, %s after its start", r->pid, human_size(r->pages.rss_bytes),
            human_time((double)r->time_ns));

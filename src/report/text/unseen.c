@@ -1,4 +1,4 @@
-#include "report/text/unseen.h"
+#include "report/text/notes.h"
 
 #include "analysis/memory/unexplained.h"
 #include "cli/command.h"
@@ -137,7 +137,7 @@ static int find_missing(struct trace_file *t, bool has_losses, struct err *e)
     return rc;
 }
 
-void unseen_note(const char *path, bool has_losses)
+void notes_unseen(const char *path, bool has_losses)
 {
     struct stat st;
     struct trace_file t = {.in.fd = -1};

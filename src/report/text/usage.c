@@ -1,9 +1,9 @@
 // The sections of `stat` about heap usage.
-#include "report/text/usage.h"
 #include "analysis/size_classes.h"
 #include "base/printable.h"
 #include "cli/bar.h"
 #include "cli/command.h"
+#include "report/text/stat.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -263,7 +263,7 @@ static void print_rates(const struct usage *u)
     printf("\n");
 }
 
-void usage_print(const struct file_stat *s)
+void stat_print_usage(const struct file_stat *s)
 {
     if (!s->sums || !s->n_processes)
         return;

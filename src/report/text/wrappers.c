@@ -1,4 +1,4 @@
-#include "report/text/wrappers.h"
+#include "report/wrapper_use.h"
 
 #include "analysis/symbols/shorten.h"
 #include "cli/command.h"
@@ -20,7 +20,7 @@ static void print_wrapper(const struct wrapper_use *u)
         printf(" (%s)\n", basename(f->module));
 }
 
-void wrappers_print(const struct wrapper_use *all, size_t n)
+void wrapper_use_print(const struct wrapper_use *all, size_t n)
 {
     if (!n) {
         puts("no allocation wrappers: no function of the program allocates for its callers");

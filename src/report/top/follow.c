@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "report/top/follow_aggregate.h"
 #include "workload/file.h"
 
 #include <errno.h>

@@ -51,4 +51,8 @@ bool follow_is_written(const struct follow *f);
 // Returns the time from the start of the recording to the end of the data that were read.
 uint64_t follow_time_ns(const struct follow *f);
 
+// Private. The part of follow_read for aggregates: reads the file if it was rewritten since the last
+// reading, and sets the rates since that reading.
+int follow_read_aggregate(struct follow *f, struct err *e);
+
 #endif

@@ -1,4 +1,4 @@
-#include "report/top/follow_aggregate.h"
+#include "report/top/follow.h"
 
 #include "base/buf.h"
 #include "record/aggregate/stat.h"

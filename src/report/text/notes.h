@@ -1,0 +1,18 @@
+// Notes about a recording, for which `record` reads the trace again. The trace at `path` must be a
+// regular file.
+#ifndef HEAPTAPE_TEXT_NOTES_H
+#define HEAPTAPE_TEXT_NOTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Prints a note if at least 1 % of the bytes have stacks that end before they reach the program's
+// own code. If `verbose` is set, always prints the shares. If the trace has more than 5 million
+// `events`, only names the command that prints the shares.
+void notes_coverage(const char *path, uint64_t events, bool verbose);
+
+// Prints notes about memory of processes whose calls were not all recorded. If `has_losses` is set,
+// a process calls its own malloc or has opened an object with RTLD_DEEPBIND.
+void notes_unseen(const char *path, bool has_losses);
+
+#endif
