@@ -92,27 +92,31 @@ static void print_rounding(const struct usage_sums *s, uint64_t requested)
                human_size(s->align_padding_bytes), 100 * share(s->align_padding_bytes, requested));
 }
 
-static void print_lifetimes(const struct file_stat *s)
+// Prints the blocks that were freed, by lifetime in events or in time. Returns false if no block was
+// freed. Class i of `counts` has the lifetimes up to 2^i.
+static bool print_spans(const struct usage_count counts[USAGE_SPANS], bool by_time)
 {
     uint64_t freed = 0, max = 0, cumulative = 0;
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        uint64_t n = usage_freed_after(s->sums, span);
-        freed += n;
-        max = n > max ? n : max;
+        freed += counts[span].blocks;
+        max = counts[span].blocks > max ? counts[span].blocks : max;
     }
     if (!freed)
-        return;
+        return false;
     cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative",
                    "blocks");
-    for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
-        uint64_t n = usage_freed_after(s->sums, span);
-        cumulative += n;
-        if (!n)
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        const struct usage_count *c = &counts[span];
+        cumulative += c->blocks;
+        if (!c->blocks)
             continue;
-        printf("%10s events %15s %12s %8.1f %%", human_number(1ull << span), human_number(n),
-               human_size(s->sums->lifetime_bytes[span]), 100 * share(cumulative, freed));
-        print_bar(share(n, max));
+        printf(by_time ? "%17s" : "%10s events",
+               by_time ? human_time((double)(1ull << span)) : human_number(1ull << span));
+        printf(" %15s %12s %8.1f %%", human_number(c->blocks), human_size(c->bytes),
+               100 * share(cumulative, freed));
+        print_bar(share(c->blocks, max));
     }
+    return true;
 }
 
 // Prints the error of the timestamps if the process did not read the clock at every event.
@@ -127,27 +131,15 @@ static void print_early(const struct workload_summary *s)
     printf(" ('record --clock=exact' avoids this)\n");
 }
 
-static void print_times(const struct file_stat *s)
+static void print_lifetimes(const struct file_stat *s)
 {
-    uint64_t freed = 0, max = 0, cumulative = 0;
-    for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        freed += s->sums->times[span].blocks;
-        max = s->sums->times[span].blocks > max ? s->sums->times[span].blocks : max;
-    }
-    if (!freed || !(s->usage.ns_per_stamp > 0))
-        return;
-    cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative",
-                   "blocks");
-    for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
-        const struct usage_count *c = &s->sums->times[span];
-        cumulative += c->blocks;
-        if (!c->blocks)
-            continue;
-        printf("%17s %15s %12s %8.1f %%", human_time((double)(1ull << span)),
-               human_number(c->blocks), human_size(c->bytes), 100 * share(cumulative, freed));
-        print_bar(share(c->blocks, max));
-    }
-    print_early(&s->processes[s->of_usage].summary);
+    struct usage_count by_events[USAGE_SPANS];
+    for (unsigned span = 0; span < USAGE_SPANS; span++)
+        by_events[span] =
+            (struct usage_count){usage_freed_after(s->sums, span), s->sums->lifetime_bytes[span]};
+    print_spans(by_events, false);
+    if (s->usage.ns_per_stamp > 0 && print_spans(s->sums->times, true))
+        print_early(&s->processes[s->of_usage].summary);
 }
 
 static void print_moves(const char *what, struct usage_count stayed, struct usage_count moved)
@@ -272,7 +264,6 @@ void stat_print_usage(const struct file_stat *s)
     print_top(s->sums);
     print_rounding(s->sums, s->total.requested_bytes);
     print_lifetimes(s);
-    print_times(s);
     print_resizes(&s->sums->resizes);
     print_threads(&s->usage);
     print_peak(s);
