@@ -101,43 +101,32 @@ static bool is_gone(const struct record_result *r, pid_t pid)
 void record_summary_nothing(const char *program, pid_t pid, const struct record_result *r,
                             struct err *e)
 {
-    const char *why = record_explain(program);
+    const struct trace_balance *b = &r->unrecorded.balance;
+    const char *explained = record_explain(program);
+    struct err why = {0};
     if (r->losses.off.processes)
-        err_set(e, -ENODATA, "%s: nothing was recorded: %s", program,
-                balance_texts(&r->losses.off)->text);
-    else if (why)
-        err_set(e, -ENODATA, "%s: nothing was recorded: the program %s", program, why);
-    else if (r->unrecorded.balance.without_spool)
-        err_set(
-            e, -ENODATA,
-            "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
-            program);
-    else if (r->unrecorded.balance.unreadable_spools)
-        err_set(e, -ENODATA, "%s: nothing was recorded: its spool was truncated or overwritten",
-                program);
-    else if (r->unrecorded.balance.unopened_spools)
-        err_set(
-            e, -ENODATA,
-            "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
-            program);
+        err_set(&why, 0, "%s", balance_texts(&r->losses.off)->text);
+    else if (explained)
+        err_set(&why, 0, "the program %s", explained);
+    else if (b->without_spool)
+        err_set(&why, 0, "no space, memory or file descriptor was left for its spool");
+    else if (b->unreadable_spools)
+        err_set(&why, 0, "its spool was truncated or overwritten");
+    else if (b->unopened_spools)
+        err_set(&why, 0, "the recorder had no memory or file descriptor left for its spool");
     else if (is_gone(r, pid))
-        err_set(e, -ENODATA,
-                "%s: nothing was recorded: the process ended, or executed another program",
-                program);
+        err_set(&why, 0, "the process ended, or executed another program");
     else if (r->unrecorded.n)
-        err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
+        err_set(&why, 0, "%s", r->unrecorded.items[0].why);
     else if (r->losses.bypassed.processes)
-        err_set(e, -ENODATA, "%s: nothing was recorded: the program calls its own malloc (in %s)",
-                program, balance_texts(&r->losses.bypassed)->text);
+        err_set(&why, 0, "the program calls its own malloc (in %s)",
+                balance_texts(&r->losses.bypassed)->text);
     else if (r->visit.not_recorded[0])
-        err_set(e, -ENODATA,
-                "%s: nothing was recorded: the functions of its own malloc cannot be redirected: "
-                "%s",
-                program, r->visit.not_recorded);
+        err_set(&why, 0, "the functions of its own malloc cannot be redirected: %s",
+                r->visit.not_recorded);
     else if (r->processes)
-        err_set(e, -ENODATA, "%s: nothing was recorded: the program did not call the malloc API",
-                program);
+        err_set(&why, 0, "the program did not call the malloc API");
     else
-        err_set(e, -ENODATA, "%s: nothing was recorded: libheaptape.so never started in it",
-                program);
+        err_set(&why, 0, "libheaptape.so never started in it");
+    err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, why.text);
 }
