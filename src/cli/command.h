@@ -119,8 +119,8 @@ struct command {
     unsigned min_operands, max_operands;
     bool prints_text;  // if --json is not given, wrap output on a terminal
     bool runs_program; // the operands are a command line, so options end at the first operand
-    // Returns an exit code. argv[0..argc) are the operands.
-    int (*run)(const void *options, int argc, char **argv);
+    // Returns an exit code. argv contains the operands and ends with NULL.
+    int (*run)(const void *options, char **argv);
 };
 
 // All commands in the order of `heaptape help`. The last entry is NULL.
@@ -135,6 +135,7 @@ extern const struct command_row cli_command_rows[];
 
 // Values of the common options, and the modes of the command.
 struct cli_common {
+    int operands; // number of operands
     bool quiet;
     bool color;                                      // standard output may have colours
     bool is_program;                                 // "--" precedes the first operand
@@ -149,6 +150,9 @@ _Noreturn void die(int code, const char *fmt, ...) __attribute__((format(printf,
 // Prints "heaptape: TEXT" as one line on standard error, unless --quiet is given.
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+// Flushes standard output. Dies if this or an earlier write to standard output failed.
+void cli_flush(void);
+
 // Callbacks that print a line like note(). error_text() also prints under --quiet.
 void note_text(const char *text);
 void error_text(const char *text);
@@ -156,6 +160,10 @@ void error_text(const char *text);
 // Prints an error and the command's usage line. Returns EXIT_USAGE.
 int usage_error(const struct command *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+// Returns the index of `word` in c->words. If there is no such word, prints a usage error that names
+// the nearest word, and returns -1.
+int cli_find_word(const struct command *c, const char *word);
 
 // Returns `text` with unprintable characters escaped. Required for every string from a file or the
 // command line. The result is valid for the next 7 calls of cli_text() and cli_cell().

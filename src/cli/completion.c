@@ -1,4 +1,4 @@
-#include "cli/completion.h"
+#include "cli/generate.h"
 
 #include "cli/command.h"
 #include "cli/help.h"
@@ -111,7 +111,7 @@ static void bash_values(FILE *to, const char *command, const struct option *opti
     }
 }
 
-void completion_bash(FILE *to)
+void generate_bash(FILE *to)
 {
     fputs("declare -gA _heaptape_options=(\n", to);
     for (const struct command *const *c = cli_commands; *c; c++) {
@@ -163,7 +163,7 @@ static void fish_option(FILE *to, const struct command *c, const struct option *
     fputs("'\n", to);
 }
 
-void completion_fish(FILE *to)
+void generate_fish(FILE *to)
 {
     fputs("complete -c heaptape -f\n", to);
     for (const struct command *const *c = cli_commands; *c; c++) {
@@ -224,7 +224,7 @@ static void zsh_option(FILE *to, const struct option *o)
     fputs("' \\\n", to);
 }
 
-void completion_zsh(FILE *to)
+void generate_zsh(FILE *to)
 {
     fputs("_heaptape_commands=(\n", to);
     for (const struct command *const *c = cli_commands; *c; c++) {

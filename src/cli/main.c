@@ -1,5 +1,4 @@
 #include "cli/command.h"
-#include "cli/completion.h"
 #include "cli/generate.h"
 #include "cli/help.h"
 #include "cli/options.h"
@@ -30,9 +29,9 @@ static int unknown_command(const char *name)
     for (const struct command *const *c = cli_commands; *c; c++)
         suggest_offer(&s, (*c)->name);
     suggest_offer(&s, "help");
-    if (s.best)
-        return usage_error(NULL, "unknown command '%s'; did you mean '%s'?", name, s.best);
-    return usage_error(NULL, "unknown command '%s'", name);
+    return usage_error(NULL,
+                       s.best ? "unknown command '%s'; did you mean '%s'?" : "unknown command '%s'",
+                       name, s.best);
 }
 
 static bool use_color(enum options_color when)
@@ -73,7 +72,8 @@ static int run_command(const struct command *c, int argc, char **argv)
         memcpy(cli_common.modes, common.modes, sizeof common.modes);
         if (c->prints_text && !prints_json(c, fields))
             wrap_lines();
-        code = c->run(fields, n, argv);
+        cli_common.operands = n;
+        code = c->run(fields, argv);
     }
     options_release(c, fields);
     return code;
@@ -84,9 +84,9 @@ static const struct generated {
     const char *option;
     void (*put)(FILE *to);
 } generated[] = {
-    {"--bash", completion_bash},
-    {"--fish", completion_fish},
-    {"--zsh", completion_zsh},
+    {"--bash", generate_bash},
+    {"--fish", generate_fish},
+    {"--zsh", generate_zsh},
     {"--kinds", generate_kinds},
 };
 
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 {
     guard_standard_streams();
     int code = dispatch_command(argc, argv);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_DONE)
-        die(EXIT_FAILED, "(stdout): %s", strerror(errno));
+    if (code == EXIT_DONE)
+        cli_flush();
     return code;
 }

@@ -1,7 +1,7 @@
 #include "cli/options.h"
 
 #include "base/buf.h"
-#include "cli/modes.h"
+#include "cli/help.h"
 #include "cli/span.h"
 #include "cli/suggest.h"
 
@@ -21,6 +21,8 @@ const struct option options_common[] = {
      offsetof(struct options_shared, color), .shown = "WHEN"},
     {0},
 };
+
+enum { MAX_OPTIONS = 64 }; // number of bits of parse.given
 
 struct parse {
     const struct command *command;
@@ -215,7 +217,7 @@ static void note_given(struct parse *p, const struct option_match *f)
 {
     const struct option *o = f->option;
     bool differs = o->type != OPTION_FLAG || f->negated == (o->fallback != NULL);
-    if (f->base != p->fields || o - p->command->options >= MODES_MAX_OPTIONS)
+    if (f->base != p->fields || o - p->command->options >= MAX_OPTIONS)
         return;
     uint64_t bit = UINT64_C(1) << (o - p->command->options);
     p->given = differs ? p->given | bit : p->given & ~bit;
@@ -385,6 +387,97 @@ static int parse_words(struct parse *p)
     return operands;
 }
 
+static bool is_default(const struct command_mode *m)
+{
+    return !m->option && !m->selects;
+}
+
+static bool is_selected(const struct command *c, const struct command_mode *m, const void *fields,
+                        uint64_t given, int operands)
+{
+    if (!m->option)
+        return !m->selects || m->selects(fields, operands);
+    for (size_t i = 0; c->options[i].name; i++) {
+        if (given >> i & 1 && strcmp(c->options[i].name, m->option) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Returns true if a message can name the mode, by its option or by its name.
+static bool has_name(const struct command_mode *m)
+{
+    return m->option || m->name;
+}
+
+static bool accepts(const struct command_mode *m, const char *option)
+{
+    return (m->option && strcmp(m->option, option) == 0) ||
+           (m->accepts && options_parse_choice(m->accepts, option) >= 0);
+}
+
+static bool is_restricted(const struct command_mode *modes, const char *option)
+{
+    const struct command_mode *m = modes;
+    while (!accepts(m, option) && !is_default(m))
+        m++;
+    return accepts(m, option);
+}
+
+static const char *mode_name(const struct command_mode *m, char text[64])
+{
+    snprintf(text, 64, "--%s", m->option ? m->option : "");
+    return m->name ? m->name : text;
+}
+
+// Prints "--keep requires --flight or --segment", with the modes that accept the option.
+static void print_required(const struct command *c, const struct command_mode *modes,
+                           const struct option *o)
+{
+    char list[256] = "", name[64];
+    size_t n = 0, left = 0;
+    for (const struct command_mode *m = modes; !is_default(m); m++)
+        left += has_name(m) && accepts(m, o->name);
+    for (const struct command_mode *m = modes; !is_default(m) && n < sizeof list; m++) {
+        if (has_name(m) && accepts(m, o->name))
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", mode_name(m, name),
+                                  --left == 0 ? ""
+                                  : left == 1 ? " or "
+                                              : ", ");
+    }
+    usage_error(c, "--%s%s requires %s", help_option_prefix(o), o->name, list);
+}
+
+// Returns the first row of `modes` that the command line selects, or NULL after a usage error. Bit
+// i of `given` is set if option i of the command differs from its default.
+static const struct command_mode *select_mode(const struct command *c,
+                                              const struct command_mode *modes, const void *fields,
+                                              uint64_t given, int operands)
+{
+    char name[64];
+    const struct command_mode *mode = modes;
+    while (!is_selected(c, mode, fields, given, operands))
+        mode++;
+    if (operands && mode->rejects) {
+        usage_error(c, "%s takes no %s", mode_name(mode, name), mode->rejects);
+        return NULL;
+    }
+    for (size_t i = 0; c->options[i].name; i++) {
+        const struct option *o = &c->options[i];
+        if (i >= MAX_OPTIONS)
+            die(EXIT_FAILED, "'%s' has more than %d options", c->name, MAX_OPTIONS);
+        if (!(given >> i & 1) || accepts(mode, o->name) || !is_restricted(modes, o->name))
+            continue;
+        if (is_default(mode))
+            print_required(c, modes, o);
+        else
+            usage_error(c, "%s cannot be combined with --%s%s", mode_name(mode, name),
+                        help_option_prefix(o), o->name);
+        return NULL;
+    }
+    return mode;
+}
+
 static int check_operands(const struct command *c, int n, char **argv)
 {
     if ((unsigned)n < c->min_operands)
@@ -411,11 +504,25 @@ int options_parse(const struct command *c, void *fields, struct options_shared *
     set_defaults(c->options, fields, true);
     argv[n] = n < argc ? NULL : argv[n];
     for (size_t i = 0; i < COMMAND_MODES && c->modes[i]; i++) {
-        common->modes[i] = modes_select(c, c->modes[i], fields, p.given, n);
+        common->modes[i] = select_mode(c, c->modes[i], fields, p.given, n);
         if (!common->modes[i])
             return -1;
     }
     return check_operands(c, n, argv);
+}
+
+int cli_find_word(const struct command *c, const char *word)
+{
+    struct suggest s;
+    int i = 0;
+    suggest_init(&s, word, strlen(word));
+    for (; c->words[i].word && strcmp(c->words[i].word, word) != 0; i++)
+        suggest_offer(&s, c->words[i].word);
+    if (c->words[i].word)
+        return i;
+    usage_error(c, s.best ? "unknown verb '%s'; did you mean '%s'?" : "unknown verb '%s'", word,
+                s.best);
+    return -1;
 }
 
 void options_release(const struct command *c, void *fields)

@@ -4,6 +4,7 @@
 #include "cli/help.h"
 #include "cli/wrap.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,13 @@ void note(const char *fmt, ...)
     va_start(args, fmt);
     print_line(fmt, args);
     va_end(args);
+}
+
+void cli_flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die(EXIT_FAILED, "(stdout): %s", errno ? strerror(errno) : "cannot write");
 }
 
 static void print_text(const char *fmt, ...)

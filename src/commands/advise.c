@@ -101,7 +101,7 @@ static void print_advice(const struct advise *a, const struct advise_options *o)
         advise_print(a, o->rank);
 }
 
-static int run_advise(const void *fields, int argc, char **argv)
+static int run_advise(const void *fields, char **argv)
 {
     const struct advise_options *o = fields;
     uint64_t start_ns = clock_monotonic_ns();
@@ -119,8 +119,7 @@ static int run_advise(const void *fields, int argc, char **argv)
     struct replay_session session;
     struct advise a = {.session = &session, .budget_ns = o->budget_seconds * 1000000000u};
     struct err e = {0};
-    char *const none[] = {NULL};
-    if (argc > 1 && !o->real)
+    if (argv[1] && !o->real)
         return usage_error(&cmd_advise, "unexpected operand '%s'; PROGRAM requires --real",
                            argv[1]);
     if (o->rank == ADVISE_IDLE && !o->idle_seconds)
@@ -130,7 +129,7 @@ static int run_advise(const void *fields, int argc, char **argv)
     if (rc == 0)
         rc = advise_run(&a, start_ns, &e);
     if (rc == 0 && o->real)
-        rc = run_program(&a, argc > 1 ? argv + 1 : none, &e);
+        rc = run_program(&a, argv + 1, &e);
     if (rc == 0)
         print_advice(&a, o);
     advise_release(&a);

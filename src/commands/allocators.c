@@ -57,14 +57,13 @@ static void print_line(const struct found *f)
         printf("%-10s %-10s %s\n", f->info->name, "-", cli_text(f->why.text));
 }
 
-static int run_allocators(const void *o, int argc, char **argv)
+static int run_allocators(const void *o, char **argv)
 {
     const struct allocators_options *opts = o;
     struct json j = {.to = stdout, .pretty = true};
     char player[PATH_MAX];
     struct replay_run_settings settings = {.player = player,
                                            .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
-    (void)argc;
     (void)argv;
     replay_find_own("heaptape-replay", player);
     if (opts->json) {

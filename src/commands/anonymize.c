@@ -281,12 +281,11 @@ static int anonymize_file(const char *path, const struct anonymize_options *o, s
     return rc;
 }
 
-static int run_anonymize(const void *fields, int argc, char **argv)
+static int run_anonymize(const void *fields, char **argv)
 {
     const struct anonymize_options *o = fields;
     struct err e = {0};
     uint64_t ns;
-    (void)argc;
     if (o->times && span_parse(o->times, &ns) < 0)
         return usage_error(&cmd_anonymize, "--times: '%s' is not a time such as 1ms", o->times);
     if (anonymize_file(argv[0], o, &e) < 0)

@@ -263,12 +263,11 @@ static void check_framed(struct input *in)
     trace_unrecorded_release(&t.unrecorded);
 }
 
-static int run_check(const void *fields, int argc, char **argv)
+static int run_check(const void *fields, char **argv)
 {
     const struct check_options *o = fields;
     struct input in;
     struct err e = {0};
-    (void)argc;
     if (o->salvage != (o->output != NULL))
         return usage_error(&cmd_check, "--salvage and -o FILE require each other");
     if (o->salvage)

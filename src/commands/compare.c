@@ -108,17 +108,16 @@ static void print_comparison(struct replay_session *s, const struct replay_optio
         write_page(s, o);
 }
 
-static int run_compare(const void *fields, int argc, char **argv)
+static int run_compare(const void *fields, char **argv)
 {
     struct replay_options with = *(const struct replay_options *)fields;
     const struct replay_options *o = &with;
-    char *const none[] = {NULL};
-    if (argc > 1 && !o->real)
+    if (argv[1] && !o->real)
         return usage_error(&cmd_compare, "unexpected operand '%s'; PROGRAM requires --real",
                            argv[1]);
     static const uint64_t placement_events[] = {PLACEMENT_EVENTS, UINT64_MAX, 0};
     with.placement_events = placement_events[o->placement];
-    with.program = argc > 1 ? argv + 1 : none;
+    with.program = argv + 1;
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");

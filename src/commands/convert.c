@@ -109,7 +109,7 @@ static int convert_file(const char *trace, const char *to, bool all, bool force,
     return EXIT_DONE;
 }
 
-static int run_convert(const void *fields, int argc, char **argv)
+static int run_convert(const void *fields, char **argv)
 {
     const struct convert_cli_options *o = fields;
     struct convert_settings how = {.pid = o->pid.pid,
@@ -118,7 +118,6 @@ static int run_convert(const void *fields, int argc, char **argv)
                                    .strict = o->strict,
                                    .no_stamps = !o->timestamps,
                                    .watch = watch_conversion()};
-    (void)argc;
     char *beside = o->output || strcmp(argv[0], "-") == 0 ? NULL : default_output(argv[0]);
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (o->pid.all && strcmp(to, "-") == 0)

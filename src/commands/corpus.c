@@ -2,7 +2,6 @@
 #include "base/buf.h"
 #include "cli/command.h"
 #include "cli/paths.h"
-#include "cli/suggest.h"
 #include "commands/parts.h"
 #include "commands/replay_options.h"
 #include "experiments/corpus/index.h"
@@ -512,28 +511,18 @@ static int run_matrix(const struct corpus_options *o, char **names, size_t n)
     return code;
 }
 
-static int run_corpus(const void *fields, int argc, char **argv)
+static int run_corpus(const void *fields, char **argv)
 {
-    static const struct {
-        const char *name;
-        int (*run)(const struct corpus_options *o, char **names, size_t n);
-        bool needs_folder;
-    } verbs[] = {
-        {"record", record_corpus, true}, {"list", list_corpus, false}, {"run", run_matrix, true}};
+    // In the order of `words`.
+    static int (*const verbs[])(const struct corpus_options *o, char **names,
+                                size_t n) = {record_corpus, list_corpus, run_matrix};
     const struct corpus_options *o = fields;
-    struct suggest s;
-    suggest_init(&s, argv[0], strlen(argv[0]));
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        suggest_offer(&s, verbs[i].name);
-        if (strcmp(verbs[i].name, argv[0]) != 0)
-            continue;
-        if (verbs[i].needs_folder && !o->folder)
-            return usage_error(&cmd_corpus, "--dir is missing");
-        return verbs[i].run(o, argv + 1, (size_t)argc - 1);
-    }
-    if (s.best)
-        return usage_error(&cmd_corpus, "unknown verb '%s'; did you mean '%s'?", argv[0], s.best);
-    return usage_error(&cmd_corpus, "unknown verb '%s'", argv[0]);
+    int verb = cli_find_word(&cmd_corpus, argv[0]);
+    if (verb < 0)
+        return EXIT_USAGE;
+    if (verbs[verb] != list_corpus && !o->folder)
+        return usage_error(&cmd_corpus, "--dir is missing");
+    return verbs[verb](o, argv + 1, (size_t)cli_common.operands - 1);
 }
 
 static const struct command_word words[] = {

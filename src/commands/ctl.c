@@ -1,6 +1,5 @@
 #include "base/json.h"
 #include "cli/command.h"
-#include "cli/suggest.h"
 #include "record/attach/attach.h"
 #include "record/attach/status.h"
 #include "record/processes/target.h"
@@ -22,35 +21,8 @@ static const struct option options[] = {
     {0},
 };
 
-enum { VERB_STATUS = CONTROL_RESET + 1, VERB_DETACH, VERB_DUMP, VERBS };
-
-static const char *const verbs[VERBS] = {
-    [CONTROL_START] = "start",   [CONTROL_STOP] = "stop",  [CONTROL_PAUSE] = "pause",
-    [CONTROL_RESUME] = "resume", [CONTROL_SYNC] = "sync",  [CONTROL_RESET] = "reset",
-    [VERB_STATUS] = "status",    [VERB_DETACH] = "detach", [VERB_DUMP] = "dump",
-};
-
-// Returns the index of the verb, or VERBS if it is unknown. Also accepts glibc's word for resume.
-static int find_verb(const char *name)
-{
-    int verb = 0;
-    if (strcmp(name, "unpause") == 0)
-        return CONTROL_RESUME;
-    while (verb < VERBS && strcmp(verbs[verb], name) != 0)
-        verb++;
-    return verb;
-}
-
-static int unknown_verb(const char *name)
-{
-    struct suggest s;
-    suggest_init(&s, name, strlen(name));
-    for (int verb = 0; verb < VERBS; verb++)
-        suggest_offer(&s, verbs[verb]);
-    if (s.best)
-        return usage_error(&cmd_ctl, "unknown verb '%s'; did you mean '%s'?", name, s.best);
-    return usage_error(&cmd_ctl, "unknown verb '%s'", name);
-}
+// Verbs that are not an enum control_verb.
+enum { VERB_STATUS = CONTROL_RESET + 1, VERB_DETACH, VERB_DUMP };
 
 static const char *state_name(const struct spool_header *h)
 {
@@ -148,20 +120,20 @@ static int request_dump(pid_t pid, const struct target *a)
     return kill(recorder, SIGUSR2) < 0 ? -errno : 0;
 }
 
-static int run_ctl(const void *fields, int argc, char **argv)
+static int run_ctl(const void *fields, char **argv)
 {
     const struct ctl_options *o = fields;
     struct target a;
     struct err e = {0};
     char *end;
-    (void)argc;
     errno = 0;
     long pid = strtol(argv[0], &end, 10);
     if (end == argv[0] || *end || errno || pid <= 0 || pid > INT_MAX)
         return usage_error(&cmd_ctl, "'%s' is not a process ID", argv[0]);
-    int verb = find_verb(argv[1]);
-    if (verb == VERBS)
-        return unknown_verb(argv[1]);
+    // The word of glibc for resume is accepted, too.
+    int verb = strcmp(argv[1], "unpause") == 0 ? CONTROL_RESUME : cli_find_word(&cmd_ctl, argv[1]);
+    if (verb < 0)
+        return EXIT_USAGE;
     if (o->json && verb != VERB_STATUS)
         return usage_error(&cmd_ctl, "--json requires the verb status");
     if (verb == VERB_DETACH)
@@ -181,6 +153,7 @@ static int run_ctl(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
+// In the order of enum control_verb, followed by the other verbs.
 static const struct command_word words[] = {
     {"start", "begin recording, or continue it after stop or pause"},
     {"stop", "pause, then sync; only start continues afterwards"},

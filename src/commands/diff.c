@@ -275,12 +275,11 @@ static void release_result(struct diff_result *r)
     sites_diff_release(&r->sites);
 }
 
-static int run_diff(const void *fields, int argc, char **argv)
+static int run_diff(const void *fields, char **argv)
 {
     const struct diff_options *o = fields;
     struct diff_result r = {.names = argv, .gates = calloc(o->fail_on.n + 1, sizeof *r.gates)};
     struct err e = {0};
-    (void)argc;
     if (!r.gates)
         die(EXIT_FAILED, "out of memory");
     for (; r.n_gates < o->fail_on.n; r.n_gates++) {

@@ -216,9 +216,7 @@ static void print_answer(const struct doctor *d, bool as_json)
     } else if (doctor_print(d) < 0) {
         die(EXIT_FAILED, "out of memory");
     }
-    fflush(stdout);
-    if (ferror(stdout))
-        die(EXIT_FAILED, "(stdout): cannot write");
+    cli_flush();
 }
 
 // Returns true if the user agrees on the terminal.
@@ -392,7 +390,7 @@ static int run_program(const struct doctor_options *o, int argc, char **argv)
     return run_file(&d, path, o->output, o->json);
 }
 
-static int run_doctor(const void *fields, int argc, char **argv)
+static int run_doctor(const void *fields, char **argv)
 {
     const struct doctor_options *o = fields;
     struct doctor_watch w = {.low = UINT64_MAX};
@@ -408,14 +406,14 @@ static int run_doctor(const void *fields, int argc, char **argv)
                                        : "allocator-stats");
     if (o->output && !cli_common.is_program)
         return usage_error(&cmd_doctor, "-o requires -- PROGRAM");
-    if (argc > 1 && !cli_common.is_program)
+    if (argv[1] && !cli_common.is_program)
         return usage_error(&cmd_doctor, "unexpected operand '%s'; use -- before a PROGRAM",
                            argv[1]);
     human_ascii = !wrap_is_utf8();
     w.pid = (pid_t)pid;
     w.asks = o->asks;
     if (cli_common.is_program)
-        return run_program(o, argc, argv);
+        return run_program(o, cli_common.operands, argv);
     return is_pid ? run_process(&w, o) : run_file(&d, argv[0], true, o->json);
 }
 

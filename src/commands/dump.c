@@ -322,11 +322,10 @@ static int dump_file(struct dump *d, const char *path, struct err *e)
     return rc;
 }
 
-static int run_dump(const void *fields, int argc, char **argv)
+static int run_dump(const void *fields, char **argv)
 {
     struct dump d = {.options = fields};
     struct err e = {0};
-    (void)argc;
     d.json = d.options->format == DUMP_JSON;
     int usage = choose_kinds(&d);
     if (usage)
@@ -334,9 +333,7 @@ static int run_dump(const void *fields, int argc, char **argv)
     int rc = dump_file(&d, argv[0], &e);
     flush_lines(&d);
     buf_release(&d.out);
-    fflush(stdout);
-    if (ferror(stdout))
-        die(EXIT_FAILED, "(stdout): cannot write");
+    cli_flush();
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;

@@ -102,13 +102,13 @@ static int export_table(const struct export_cli_options *o, const char *from,
     return EXIT_DONE;
 }
 
-static int run_export(const void *fields, int argc, char **argv)
+static int run_export(const void *fields, char **argv)
 {
     const struct export_cli_options *o = fields;
     struct err e = {0};
     if (o->list)
         return list_formats();
-    if (argc == 0)
+    if (!argv[0])
         return usage_error(&cmd_export, "FILE is missing");
     if (!o->format.calls && !o->format.table)
         return usage_error(&cmd_export, "--format is missing: %s", CHOICES);

@@ -104,12 +104,12 @@ static int list_formats(void)
     return EXIT_DONE;
 }
 
-static int run_import(const void *fields, int argc, char **argv)
+static int run_import(const void *fields, char **argv)
 {
     const struct import_cli_options *o = fields;
     if (o->list)
         return list_formats();
-    if (argc == 0)
+    if (!argv[0])
         return usage_error(&cmd_import, "FILE is missing");
     if (!o->format)
         return usage_error(&cmd_import, "--format is missing: %s", FORMATS_IMPORT_CHOICES);

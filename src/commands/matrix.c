@@ -203,11 +203,10 @@ static int run_job(uint64_t number, const char *folder)
     return rc ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int run_matrix(const void *fields, int argc, char **argv)
+static int run_matrix(const void *fields, char **argv)
 {
     const struct command_matrix *o = fields;
     struct matrix m = {0};
-    (void)argc;
     bool is_new = o->workloads.n || o->allocators.n || o->sweeps.n || o->replay_options.n;
     if (is_new && (o->job || !o->workloads.n))
         return usage_error(&cmd_matrix,

@@ -99,23 +99,23 @@ static bool reads_stdin_twice(char **paths, int n)
     return times > 1;
 }
 
-static int run_merge(const void *fields, int argc, char **argv)
+static int run_merge(const void *fields, char **argv)
 {
     const struct merge_cli_options *o = fields;
     struct err e = {0};
     static struct merging j;
     j = (struct merging){.options = o, .e = &e};
-    if (reads_stdin_twice(argv, argc))
+    if (reads_stdin_twice(argv, cli_common.operands))
         return usage_error(&cmd_merge, "standard input (-) can be given only once");
-    if (o->offsets.n >= (size_t)argc)
+    if (o->offsets.n >= (size_t)cli_common.operands)
         return usage_error(&cmd_merge, "--offset: given %zu times for %d workloads", o->offsets.n,
-                           argc);
+                           cli_common.operands);
     for (size_t i = 0; i < o->offsets.n; i++) {
         if (span_parse(o->offsets.items[i], &j.offsets_ns[i + 1]) < 0)
             return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms",
                                o->offsets.items[i]);
     }
-    if (merge_files(&j, argv, (size_t)argc) < 0)
+    if (merge_files(&j, argv, (size_t)cli_common.operands) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }

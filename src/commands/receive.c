@@ -28,7 +28,7 @@ static const struct option options[] = {
     {0},
 };
 
-static int run_receive(const void *fields, int argc, char **argv)
+static int run_receive(const void *fields, char **argv)
 {
     const struct receive_options *o = fields;
     const struct receive_settings how = {.listen = o->listen,
@@ -40,7 +40,6 @@ static int run_receive(const void *fields, int argc, char **argv)
                                          .verbose = o->verbose,
                                          .note = note_text};
     struct err e = {0};
-    (void)argc;
     (void)argv;
     if (!o->folder)
         return usage_error(&cmd_receive, "--dir is missing");

@@ -783,7 +783,7 @@ static const struct command_mode outputs[] = {
 
 enum { SOURCE, OUTPUT };
 
-static int run_record(const void *fields, int argc, char **argv)
+static int run_record(const void *fields, char **argv)
 {
     const struct record_options *o = fields;
     const struct command_mode *const *modes = cli_common.modes;
@@ -800,7 +800,6 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .stacks = o->stacks};
-    (void)argc;
     if ((o->aggregate_s || o->flight.ns) && !s.stacks.depth)
         spool_parse_stacks("sample", &s.stacks);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)

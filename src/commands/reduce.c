@@ -147,13 +147,12 @@ static int parse_conditions(struct judge *j, const struct reduce_options *o)
     return EXIT_DONE;
 }
 
-static int run_reduce(const void *fields, int argc, char **argv)
+static int run_reduce(const void *fields, char **argv)
 {
     const struct reduce_options *o = fields;
     char player[PATH_MAX], null_library[PATH_MAX];
     static struct judge j;
     struct err e = {0};
-    (void)argc;
     if (!o->keep.n && !o->command)
         return usage_error(&cmd_reduce, "--keep CONDITION or --keep-cmd COMMAND is required");
     if (o->keep.n > CONDITION_MAX)

@@ -38,10 +38,9 @@ static void print_results(struct replay_session *s, const struct replay_options 
         replay_print_text(s, &s->results[0]);
 }
 
-static int run_replay(const void *fields, int argc, char **argv)
+static int run_replay(const void *fields, char **argv)
 {
     const struct replay_options *o = fields;
-    (void)argc;
     if (o->allocators.n > 1)
         return usage_error(&cmd_replay,
                            "only one allocator is allowed; use 'heaptape compare' for several");

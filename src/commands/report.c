@@ -105,9 +105,7 @@ static void compare_sides(struct document *d, char **names, bool print)
         print_rows(d, names);
         print_sites(d, names);
     }
-    fflush(stdout);
-    if (ferror(stdout))
-        die(EXIT_FAILED, "(stdout): cannot write");
+    cli_flush();
 }
 
 // Returns a name such as "run.html" for "logs/run.ht", or NULL. The caller must free the name.
@@ -140,12 +138,12 @@ static void open_page(const char *path)
         note("%s cannot be opened: xdg-open failed", path);
 }
 
-static int run_report(const void *fields, int argc, char **argv)
+static int run_report(const void *fields, char **argv)
 {
     const struct report_options *o = fields;
     struct document d = {.mode = o->diff ? "diff" : "report", .watch = watch_begin("report")};
     struct err e = {0};
-    if (o->diff && argc != 2)
+    if (o->diff && cli_common.operands != 2)
         return usage_error(&cmd_report, "--diff requires exactly two files");
     bool wanted = o->output || (!o->diff && !o->pool) || o->open,
          to_stdout = o->output && strcmp(o->output, "-") == 0;
@@ -157,7 +155,7 @@ static int run_report(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "out of memory");
     if (wanted && !o->force && page_exists(output))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", output);
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < cli_common.operands; i++) {
         if (document_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
     }

@@ -109,13 +109,12 @@ static int write_slice(const char *path, const struct slice_cli_options *o,
     return rc;
 }
 
-static int run_slice(const void *fields, int argc, char **argv)
+static int run_slice(const void *fields, char **argv)
 {
     const struct slice_cli_options *o = fields;
     static struct threads threads;
     struct slice_file_options how = {.level = (int)o->level, .part.rebase = o->rebase};
     struct err e = {0};
-    (void)argc;
     if (command_parse_point(o->from, &how.part.from) < 0)
         return usage_error(&cmd_slice,
                            "--from: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",

@@ -81,15 +81,16 @@ static void end_after(uint64_t seconds)
     alarm((unsigned)seconds);
 }
 
-static int run_sql(const void *fields, int argc, char **argv)
+static int run_sql(const void *fields, char **argv)
 {
     const struct sql_options *o = fields;
     struct err e = {0};
     if (o->tables)
         return print_tables();
-    if (argc < 2)
-        return usage_error(&cmd_sql, argc ? "the query is missing" : "FILE is missing");
-    for (int i = 0; i + 1 < argc; i++) {
+    if (cli_common.operands < 2)
+        return usage_error(&cmd_sql,
+                           cli_common.operands ? "the query is missing" : "FILE is missing");
+    for (int i = 0; i + 1 < cli_common.operands; i++) {
         if (strcmp(argv[i], "-") == 0)
             return usage_error(
                 &cmd_sql,
@@ -97,8 +98,8 @@ static int run_sql(const void *fields, int argc, char **argv)
     }
     const struct sql_settings how = {
         .files = (const char *const *)argv,
-        .n_files = (size_t)argc - 1,
-        .query = argv[argc - 1],
+        .n_files = (size_t)cli_common.operands - 1,
+        .query = argv[cli_common.operands - 1],
         .csv_safe = o->csv_safe,
         .max_memory_bytes = o->max_memory_bytes,
         .form = o->json  ? SQL_JSON

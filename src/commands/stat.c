@@ -477,12 +477,12 @@ static int check_options(const struct stat_options *o, int files, struct file_st
     return 0;
 }
 
-static int run_stat(const void *fields, int argc, char **argv)
+static int run_stat(const void *fields, char **argv)
 {
     struct stat_options given = *(const struct stat_options *)fields, *o = &given;
     struct file_stat_points span;
     bool has_span = o->from || o->to;
-    if (check_options(o, argc, &span))
+    if (check_options(o, cli_common.operands, &span))
         return EXIT_USAGE;
     if (o->wrappers && o->by == STAT_BY_NOTHING)
         o->by = STAT_BY_SITE;
@@ -498,24 +498,21 @@ static int run_stat(const void *fields, int argc, char **argv)
                                : o->by == STAT_BY_POOL ? FILE_STAT_POOLS
                                : o->brief              ? FILE_STAT_BRIEF
                                                        : FILE_STAT_ALL;
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < cli_common.operands; i++) {
         struct file_stat s;
         struct err e = {0};
         if (aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"),
                                 &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
-        if (text && argc > 1 && o->by != STAT_BY_NOTHING)
+        if (text && argv[1] && o->by != STAT_BY_NOTHING)
             print_text_of_file(s.name), puts(":");
         print_file(&s, o);
-        if (i + 1 < argc)
+        if (i + 1 < cli_common.operands)
             putchar('\n');
         file_stat_release(&s);
     }
     symbols_debug_dirs(NULL);
     symbols_note_refused(note_text);
-    fflush(stdout);
-    if (ferror(stdout))
-        die(EXIT_FAILED, "(stdout): cannot write");
     return EXIT_DONE;
 }
 

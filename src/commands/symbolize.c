@@ -26,12 +26,11 @@ static const struct option options[] = {
     {0},
 };
 
-static int run_symbolize(const void *fields, int argc, char **argv)
+static int run_symbolize(const void *fields, char **argv)
 {
     const struct symbolize_options *o = fields;
     struct symbolize_result r;
     struct err e = {0};
-    (void)argc;
     if (strcmp(argv[0], "-") == 0 || (o->output && strcmp(o->output, "-") == 0))
         return usage_error(&cmd_symbolize, "standard input and output are not supported");
     symbols_debug_dirs(o->debug_dirs);

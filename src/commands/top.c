@@ -107,9 +107,7 @@ static void draw_screen(struct top *t)
     else
         fwrite(text, 1, n, stdout);
     free(text);
-    fflush(stdout);
-    if (ferror(stdout))
-        die(EXIT_FAILED, "(stdout): cannot write");
+    cli_flush();
 }
 
 static void read_on(struct top *t, uint64_t until_ns)
@@ -231,7 +229,7 @@ static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
         die(EXIT_FAILED, "%s", e.text);
 }
 
-static int run_top(const void *fields, int argc, char **argv)
+static int run_top(const void *fields, char **argv)
 {
     const struct top_options *o = fields;
     struct top t = {
@@ -240,7 +238,6 @@ static int run_top(const void *fields, int argc, char **argv)
     struct err e = {0};
     char path[TARGET_PATH_BYTES];
     uint64_t pid = 0;
-    (void)argc;
     bool is_pid = options_parse_number(argv[0], &pid) == 0;
     if (is_pid && (pid == 0 || pid > INT_MAX))
         return usage_error(&cmd_top, "'%s' is not a process ID", argv[0]);

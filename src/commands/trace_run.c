@@ -106,14 +106,13 @@ static int make_workload(const char *path, struct output *out, struct err *e)
     return rc;
 }
 
-static int run_trace_run(const void *fields, int argc, char **argv)
+static int run_trace_run(const void *fields, char **argv)
 {
     const struct trace_run_options *o = fields;
     struct output workload = {.fd = -1};
     struct replay_session session;
     struct err e = {0};
     char path[40];
-    (void)argc;
     if (o->allocators.n > 1)
         return usage_error(&cmd_trace_run,
                            "only one allocator is allowed; use 'heaptape compare' for several");

@@ -26,7 +26,7 @@ static const struct option options[] = {
     {0},
 };
 
-static int run_upload(const void *fields, int argc, char **argv)
+static int run_upload(const void *fields, char **argv)
 {
     const struct upload_command *o = fields;
     struct upload_result r;
@@ -39,7 +39,6 @@ static int run_upload(const void *fields, int argc, char **argv)
                                   .added = -1,
                                   .note = note_text,
                                   .verbose = o->verbose};
-    (void)argc;
     char *url = upload_url(argv[1], &e);
     if (!url)
         return usage_error(&cmd_upload, "%s", e.text);

@@ -41,9 +41,9 @@ static const struct option options[] = {
     {0},
 };
 
-static int run(const void *fields, int argc, char **argv)
+static int run(const void *fields, char **argv)
 {
-    (void)fields, (void)argc, (void)argv;
+    (void)fields, (void)argv;
     return 0;
 }
 
