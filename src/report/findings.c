@@ -1,6 +1,10 @@
 #include "report/findings.h"
 
+#include "analysis/size_classes.h"
+#include "analysis/symbols/shorten.h"
+#include "analysis/symbols/stack.h"
 #include "cli/human.h"
+#include "report/json/sites_json.h"
 #include "report/verdict.h"
 
 #include <inttypes.h>
@@ -31,6 +35,7 @@
 #define AMBIGUOUS_SHARE    0.001 // share of events
 #define UNNAMED_SHARE      0.5   // share of allocated bytes
 #define SHORT_STACKS_SHARE 0.01  // share of allocated bytes
+#define UNEXPLAINED_SHARE  0.1   // share of the bytes in use in malloc
 enum { REGROWN_BLOCKS = 10, LARGE_REQUESTS = 1000, LARGE_BYTES = 128 << 10, SMALL_BYTES = 16 };
 
 static void append_args(char *text, size_t size, const char *fmt, va_list args)
@@ -63,13 +68,8 @@ const char *findings_percent(double share)
     return text;
 }
 
-static const union stat_figures *figures_of(const struct findings_input *in)
-{
-    return &in->stat->figures;
-}
-
 // Value of the figure of `stat` with this name, or NAN if unknown.
-#define FIGURE(in, name) stat_figures_value(figures_of(in), STAT_FIGURE_##name)
+#define FIGURE(in, name) stat_figures_value((in)->stat, STAT_FIGURE_##name)
 
 // Returns true if a recording of at least a second has fewer of these bytes per second. Then their
 // cost does not matter.
@@ -94,63 +94,88 @@ static bool find_verdict(const struct findings_input *in, struct findings_item *
 
 static bool find_peak(const struct findings_input *in, struct findings_item *f)
 {
-    if (!(FIGURE(in, peak_bytes) > 0 && in->stat->last_event > 0))
+    const struct timeline *t = in->file ? &in->file->usage.by_event : NULL;
+    double last_event = t && t->n ? (double)t->bins[t->n - 1].end_event : 0;
+    if (!(FIGURE(in, peak_bytes) > 0 && last_event > 0))
         return false;
     findings_say(f, "Live bytes peak at %s in %s blocks, after %s of the events",
                  human_size((uint64_t)FIGURE(in, peak_bytes)),
                  human_number((uint64_t)FIGURE(in, peak_live_blocks)),
-                 findings_percent(FIGURE(in, peak_event) / in->stat->last_event));
+                 findings_percent(FIGURE(in, peak_event) / last_event));
     if (!isnan(FIGURE(in, peak_ns)))
         findings_say(f, ", %s after the start", human_time(FIGURE(in, peak_ns)));
     findings_say(f, ".");
     return true;
 }
 
-// Offset of a member in struct findings_stat_site.
-#define SITE(member) offsetof(struct findings_stat_site, member)
+// The first call site of a list.
+struct first_site {
+    double value; // the figure by which the list is sorted
+    const struct by_site_totals *totals;
+    const struct site_use *use; // NULL if unknown
+    char frame[200];            // "render (server.cpp:44)"
+};
 
-static double value_of(const struct findings_stat_site *site, size_t value)
+static void set_frame(struct first_site *s, const struct symbol *f)
 {
-    return *(const double *)(const void *)((const char *)site + value);
+    enum { NAME_BYTES = 80 };
+    char name[SHORTEN_BYTES];
+    const char *file = basename(f->file), *module = basename(f->module);
+    int n = snprintf(s->frame, sizeof s->frame, "%s",
+                     f->function[0] ? shorten_name(f->function, NAME_BYTES, name)
+                                    : "an unknown function");
+    if (file[0])
+        snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s:%d)", file, f->line);
+    else if (module[0])
+        snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s)", module);
 }
 
-// Returns the first site of a list if its `value` is at least `least_share` of `all`, else NULL.
-static const struct findings_stat_site *first_site(const struct findings_input *in,
-                                                   enum sites_json_list list, size_t value,
-                                                   double all, double least_share)
+// Finds the first site of a list. Returns false if its figure is less than `least_share` of `all`, or
+// if it has no stack.
+static bool find_first(const struct findings_input *in, enum sites_json_list list, double all,
+                       double least_share, struct first_site *s)
 {
-    const struct findings_stat_site *site = &in->stat->first[list];
-    return all > 0 && value_of(site, value) >= least_share * all && site->has_frame ? site : NULL;
+    const struct file_stat *file = in->file;
+    uint32_t top[SITES_JSON_TOP];
+    struct symbol shown;
+    if (!file || !file->symbols || !sites_json_list(&file->by_site, list, top))
+        return false;
+    const struct site_uses *uses = &file->by_site.uses;
+    s->value = (double)sites_json_weight(&file->by_site, list, top[0]);
+    s->totals = &file->by_site.sites[top[0]];
+    s->use = top[0] < uses->n_sites ? &uses->sites[top[0]] : NULL;
+    if (!(all > 0 && s->value >= least_share * all) ||
+        !stack_site(file->symbols, &file->sites, top[0], &shown))
+        return false;
+    set_frame(s, &shown);
+    return true;
 }
 
 static bool find_peak_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     double peak = FIGURE(in, sites_peak_live_bytes);
-    const struct findings_stat_site *site =
-        first_site(in, SITES_JSON_at_peak, SITE(peak_bytes), peak, SITE_SHARE);
-    if (!site)
+    struct first_site site;
+    if (!find_first(in, SITES_JSON_at_peak, peak, SITE_SHARE, &site))
         return false;
     findings_say(f, "%s of the peak, %s, comes from one call site: %s.",
-                 findings_percent(site->peak_bytes / peak), human_size((uint64_t)site->peak_bytes),
-                 site->frame);
+                 findings_percent(site.value / peak), human_size((uint64_t)site.value), site.frame);
     return true;
 }
 
 static bool find_copied_growth(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_stat_site *site = first_site(
-        in, SITES_JSON_by_regrown, SITE(regrown_bytes), FIGURE(in, request_bytes), COPIED_SHARE);
+    struct first_site site;
     // If the replacements are as often smaller, the elements of a table are replaced.
-    if (!site || !(site->regrown_blocks >= REGROWN_BLOCKS) ||
-        site->regrown_blocks < REGROWN_SHARE * site->replaced_blocks ||
-        is_rare(in, site->regrown_bytes, COPIED_PER_S))
+    if (!find_first(in, SITES_JSON_by_regrown, FIGURE(in, request_bytes), COPIED_SHARE, &site) ||
+        site.use->regrown.blocks < REGROWN_BLOCKS ||
+        (double)site.use->regrown.blocks < REGROWN_SHARE * (double)site.use->replaced ||
+        is_rare(in, (double)site.use->regrown.bytes, COPIED_PER_S))
         return false;
     findings_say(
         f,
         "%s blocks, %s in all, are replaced at once by a larger one of the same call site, as a std::vector or "
         "std::string does when it grows: %s.",
-        human_number((uint64_t)site->regrown_blocks), human_size((uint64_t)site->regrown_bytes),
-        site->frame);
+        human_number(site.use->regrown.blocks), human_size(site.use->regrown.bytes), site.frame);
     findings_advise(f, "Reserve the final size first, or grow by a larger factor.");
     return true;
 }
@@ -163,7 +188,9 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
           bytes >= COPIED_SHARE * FIGURE(in, requested_bytes)) ||
         is_rare(in, bytes, COPIED_PER_S))
         return false;
-    double quarter = in->stat->growths[0] + in->stat->growths[1];
+    // The first two classes of growth are up to a quarter.
+    const uint64_t *growths = in->file->sums->resizes.growths;
+    double quarter = (double)(growths[0] + growths[1]);
     findings_say(
         f,
         "%s of the growing reallocs moved the block and copied %s; %s of the growing reallocs grew it by a quarter "
@@ -176,19 +203,22 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
 
 // If a call site has at least SITE_SHARE of `all`, appends "90 % of BLOCKS are allocated in SITE.".
 static bool find_part(const struct findings_input *in, struct findings_item *f,
-                      enum sites_json_list list, size_t value, double all, const char *blocks)
+                      enum sites_json_list list, double all, const char *blocks)
 {
-    const struct findings_stat_site *site = first_site(in, list, value, all, SITE_SHARE);
-    if (!site)
+    struct first_site site;
+    if (!find_first(in, list, all, SITE_SHARE, &site))
         return false;
-    findings_say(f, "%s of %s are allocated in %s.",
-                 findings_percent(fmin(1, value_of(site, value) / all)), blocks, site->frame);
+    findings_say(f, "%s of %s are allocated in %s.", findings_percent(fmin(1, site.value / all)),
+                 blocks, site.frame);
     return true;
 }
 
 static bool find_remote_frees(const struct findings_input *in, struct findings_item *f)
 {
-    double part = FIGURE(in, remote_frees) / in->stat->freed_blocks;
+    double freed = 0;
+    for (unsigned span = 0; in->file && in->file->sums && span < USAGE_SPANS; span++)
+        freed += (double)usage_freed_after(in->file->sums, span);
+    double part = FIGURE(in, remote_frees) / freed;
     // The threads that allocated blocks before the recording are not known.
     if (!(part >= REMOTE_SHARE && isfinite(part)) || FIGURE(in, preexisting_blocks) > 0)
         return false;
@@ -206,24 +236,32 @@ static bool find_remote_frees_of_a_site(const struct findings_input *in, struct 
 {
     struct findings_item unused = {0};
     return find_remote_frees(in, &unused) &&
-           find_part(in, f, SITES_JSON_by_remote_frees, SITE(remotely_freed_blocks),
-                     FIGURE(in, remote_frees), "the blocks that another thread frees");
+           find_part(in, f, SITES_JSON_by_remote_frees, FIGURE(in, remote_frees),
+                     "the blocks that another thread frees");
+}
+
+// Sums the requests of the size classes from `from` on and before `to`.
+static struct usage_count sum_sizes(const struct findings_input *in, unsigned from, unsigned to)
+{
+    struct usage_count counts[USAGE_CLASSES], sum = {0};
+    if (!in->file || !in->file->sums)
+        return sum;
+    size_classes_two(in->file->sums, counts);
+    for (unsigned i = from; i < to; i++) {
+        sum.blocks += counts[i].blocks;
+        sum.bytes += counts[i].bytes;
+    }
+    return sum;
 }
 
 static bool find_large_requests(const struct findings_input *in, struct findings_item *f)
 {
-    double count = 0, bytes = 0;
-    for (size_t i = 0; i < in->stat->n_sizes; i++) {
-        if (in->stat->sizes[i].max_bytes <= LARGE_BYTES)
-            continue;
-        count += in->stat->sizes[i].count;
-        bytes += in->stat->sizes[i].bytes;
-    }
-    double part = bytes / FIGURE(in, request_bytes);
-    if (!(part >= LARGE_SHARE && count >= LARGE_REQUESTS))
+    struct usage_count large = sum_sizes(in, usage_size_class(LARGE_BYTES) + 1, USAGE_CLASSES);
+    double part = (double)large.bytes / FIGURE(in, request_bytes);
+    if (!(part >= LARGE_SHARE && large.blocks >= LARGE_REQUESTS))
         return false;
     findings_say(f, "%s requests over 128 KiB account for %s of the requested bytes.",
-                 human_number((uint64_t)count), findings_percent(part));
+                 human_number(large.blocks), findings_percent(part));
     findings_advise(
         f,
         "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.");
@@ -256,19 +294,18 @@ static bool find_rounding_four(const struct findings_input *in, struct findings_
 
 static bool find_above_class(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_stat_site *site =
-        first_site(in, SITES_JSON_by_above_class, SITE(above_class_lost_bytes),
-                   FIGURE(in, request_bytes), ABOVE_SHARE);
+    struct first_site site;
     // If the sizes vary, some are just above a class by chance.
-    if (!site || site->above_class_blocks < ABOVE_CALLS_SHARE * site->allocs ||
-        site->peak_bytes < ABOVE_PEAK_SHARE * FIGURE(in, peak_bytes))
+    if (!find_first(in, SITES_JSON_by_above_class, FIGURE(in, request_bytes), ABOVE_SHARE, &site) ||
+        (double)site.use->above.blocks < ABOVE_CALLS_SHARE * (double)site.totals->calls ||
+        (double)site.totals->peak_bytes < ABOVE_PEAK_SHARE * FIGURE(in, peak_bytes))
         return false;
     findings_say(
         f,
         "%s just above one of jemalloc's four size classes per doubling, which costs %s of internal "
         "fragmentation, in %s.",
-        human_items((uint64_t)site->above_class_blocks, "request is", "requests are"),
-        human_size((uint64_t)site->above_class_lost_bytes), site->frame);
+        human_items(site.use->above.blocks, "request is", "requests are"),
+        human_size(site.use->above.bytes), site.frame);
     findings_advise(f, "Request up to 16 bytes less.");
     return true;
 }
@@ -296,16 +333,14 @@ static bool find_hardly_used_of_a_site(const struct findings_input *in, struct f
 {
     struct findings_item unused = {0};
     return find_hardly_used(in, &unused) &&
-           find_part(in, f, SITES_JSON_by_unused, SITE(big_block_unused_bytes),
-                     FIGURE(in, big_block_unused_bytes), "the unused bytes");
+           find_part(in, f, SITES_JSON_by_unused, FIGURE(in, big_block_unused_bytes),
+                     "the unused bytes");
 }
 
 static bool find_small_requests(const struct findings_input *in, struct findings_item *f)
 {
-    double count = 0;
-    for (size_t i = 0; i < in->stat->n_sizes; i++)
-        count += in->stat->sizes[i].max_bytes <= SMALL_BYTES ? in->stat->sizes[i].count : 0;
-    double part = count / FIGURE(in, sized_requests);
+    struct usage_count small = sum_sizes(in, 0, usage_size_class(SMALL_BYTES) + 1);
+    double part = (double)small.blocks / FIGURE(in, sized_requests);
     if (!(part >= SMALL_SHARE))
         return false;
     findings_say(f, "%s of the requests are for 16 bytes or less, for which headers cost most.",
@@ -337,28 +372,62 @@ static bool find_lost_records(const struct findings_input *in, struct findings_i
 }
 
 // Appends "process 12 (/usr/bin/x)" and the number of other processes.
-static void say_process(struct findings_item *f, const struct findings_stat_process *p)
+static void say_process(struct findings_item *f, const struct file_stat_process *p, size_t others)
 {
-    findings_say(f, "process %" PRIu64 " (%s)", p->pid, p->exe ? p->exe : "");
-    if (p->n > 1)
-        findings_say(f, " and %s", human_items(p->n - 1, "other process", "other processes"));
+    findings_say(f, "process %u (%s)", p->pid, p->exe ? p->exe : "");
+    if (others)
+        findings_say(f, " and %s", human_items(others, "other process", "other processes"));
+}
+
+static size_t count_processes(const struct findings_input *in)
+{
+    return in->file && in->file->kind != FILE_STAT_WORKLOAD ? in->file->n_processes : 0;
+}
+
+// Finds the first process whose facts have the text at `offset`, and counts further processes.
+// Returns NULL if there is no such process.
+static const struct file_stat_process *find_process(const struct findings_input *in, size_t offset,
+                                                    const char **text, size_t *others)
+{
+    const struct file_stat_process *first = NULL;
+    *others = 0;
+    for (size_t i = 0; i < count_processes(in); i++) {
+        const struct file_stat_process *p = &in->file->processes[i];
+        const char *at;
+        memcpy(&at, (const char *)&p->facts + offset, sizeof at);
+        *others += at && first;
+        if (!at || first)
+            continue;
+        first = p;
+        *text = at;
+    }
+    return first;
 }
 
 static bool find_turned_off(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_stat_process *p = &in->stat->turned_off;
-    if (!p->n)
+    const char *why;
+    size_t others;
+    const struct file_stat_process *p =
+        find_process(in, offsetof(struct trace_process, off_reason), &why, &others);
+    if (!p)
         return false;
     findings_say(f, "Recording turned itself off in ");
-    say_process(f, p);
-    findings_say(f, ": %s.", p->text);
+    say_process(f, p, others);
+    findings_say(f, ": %s.", why);
     findings_advise(f, "Later events are missing. Remove the cause and record again.");
     return true;
 }
 
+static const struct trace_balance *balance_of(const struct findings_input *in)
+{
+    static const struct trace_balance none;
+    return in->file && in->file->kind != FILE_STAT_WORKLOAD ? &in->file->unrecorded.balance : &none;
+}
+
 static bool find_missing_spools(const struct findings_input *in, struct findings_item *f)
 {
-    const struct trace_balance *b = &in->stat->balance;
+    const struct trace_balance *b = balance_of(in);
     if (b->without_spool)
         findings_say(f,
                      "%s not recorded: no space, memory or file descriptor was left for a spool.",
@@ -378,7 +447,7 @@ static bool find_missing_spools(const struct findings_input *in, struct findings
 
 static bool find_overwritten_session(const struct findings_input *in, struct findings_item *f)
 {
-    if (!in->stat->balance.overwritten_session)
+    if (!balance_of(in)->overwritten_session)
         return false;
     findings_say(f, "A program overwrote the memory that it shares with the recorder.");
     findings_advise(f, "Events may be missing. Correct its wild pointer, and record again.");
@@ -387,7 +456,7 @@ static bool find_overwritten_session(const struct findings_input *in, struct fin
 
 static bool find_stopped_early(const struct findings_input *in, struct findings_item *f)
 {
-    const struct trace_balance *b = &in->stat->balance;
+    const struct trace_balance *b = balance_of(in);
     if (b->size_limit)
         findings_say(f, "The recording stopped at --max-size.");
     else if (b->stop_signal)
@@ -406,7 +475,7 @@ static bool find_stopped_early(const struct findings_input *in, struct findings_
 
 static bool find_clock(const struct findings_input *in, struct findings_item *f)
 {
-    const struct trace_balance *b = &in->stat->balance;
+    const struct trace_balance *b = balance_of(in);
     bool is_ahead = b->clock_ahead_ns >= b->clock_behind_ns;
     bool is_wrong = b->clock_ahead_ns || b->clock_behind_ns;
     if (b->clock_distrusted && !is_wrong) {
@@ -430,7 +499,7 @@ static bool find_clock(const struct findings_input *in, struct findings_item *f)
 
 static bool find_code_names(const struct findings_input *in, struct findings_item *f)
 {
-    const struct trace_balance *b = &in->stat->balance;
+    const struct trace_balance *b = balance_of(in);
     if (b->bad_code_names)
         findings_say(f, "%s invalid.",
                      human_items(b->bad_code_names, "record of perf-PID.map or jit-PID.dump is",
@@ -448,14 +517,14 @@ static bool find_code_names(const struct findings_input *in, struct findings_ite
 
 static bool find_unrecorded_processes(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_stat_process *first = &in->stat->unrecorded;
     double n = FIGURE(in, unrecorded_processes);
     if (!(n > 0))
         return false;
+    const struct trace_unrecorded *u = &in->file->unrecorded;
     findings_say(f, "%s not recorded", human_items((uint64_t)n, "process was", "processes were"));
-    if (first->exe && first->text)
-        findings_say(f, ", the first of them process %" PRIu64 " (%s): %s", first->pid, first->exe,
-                     first->text);
+    if (u->n && u->items[0].name && u->items[0].why)
+        findings_say(f, ", the first of them process %u (%s): %s", u->items[0].pid,
+                     u->items[0].name, u->items[0].why);
     findings_say(f, ".");
     findings_advise(
         f, "The list gives the reason for each process; docs/guide/record.md has remedies.");
@@ -464,11 +533,14 @@ static bool find_unrecorded_processes(const struct findings_input *in, struct fi
 
 static bool find_own_malloc(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_stat_process *p = &in->stat->own_malloc;
-    if (!p->n)
+    const char *object;
+    size_t others;
+    const struct file_stat_process *p =
+        find_process(in, offsetof(struct trace_process, bypassed_by), &object, &others);
+    if (!p)
         return false;
-    findings_say(f, "Calls of the malloc in %s were not recorded, in ", p->text);
-    say_process(f, p);
+    findings_say(f, "Calls of the malloc in %s were not recorded, in ", object);
+    say_process(f, p, others);
     findings_say(f, ".");
     findings_advise(
         f,
@@ -478,27 +550,46 @@ static bool find_own_malloc(const struct findings_input *in, struct findings_ite
 
 static bool find_bypassing_objects(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_stat_process *p = &in->stat->deepbound;
-    if (!p->n)
+    const char *object;
+    size_t others;
+    const struct file_stat_process *p =
+        find_process(in, offsetof(struct trace_process, deepbound), &object, &others);
+    if (!p)
         return false;
     findings_say(f,
                  "%s was opened with RTLD_DEEPBIND, and its calls of malloc were not recorded, in ",
-                 p->text);
-    say_process(f, p);
+                 object);
+    say_process(f, p, others);
     findings_say(f, ".");
     findings_advise(f, "Open it without RTLD_DEEPBIND for the recording.");
     return true;
 }
 
+// Returns the bytes in use in malloc that do not belong to recorded blocks, or 0 if they are few. In
+// glibc's malloc, a block occupies up to 16 bytes more than its requested size.
+static double unexplained_bytes(const struct file_stat_process *p)
+{
+    enum { EXTRA_BYTES = 16 };
+    double in_use = p->facts.malloc_system_bytes ? (double)p->facts.malloc_in_use_bytes : 0;
+    double missing = in_use - (double)p->summary.live_at_end_bytes -
+                     EXTRA_BYTES * (double)p->summary.live_at_end_blocks;
+    return missing > UNEXPLAINED_SHARE * in_use ? missing : 0;
+}
+
 static bool find_unexplained_memory(const struct findings_input *in, struct findings_item *f)
 {
-    const struct findings_stat *s = in->stat;
-    if (!s->unexplained.n)
+    const struct file_stat_process *most = NULL;
+    for (size_t i = 0; i < count_processes(in); i++) {
+        const struct file_stat_process *p = &in->file->processes[i];
+        if (unexplained_bytes(p) > (most ? unexplained_bytes(most) : 0))
+            most = p;
+    }
+    if (!most)
         return false;
     findings_say(
         f, "Recorded blocks do not explain %s of the %s that malloc had in use at the end, in ",
-        human_size((uint64_t)s->unexplained_bytes), human_size((uint64_t)s->in_use_bytes));
-    say_process(f, &s->unexplained);
+        human_size((uint64_t)unexplained_bytes(most)), human_size(most->facts.malloc_in_use_bytes));
+    say_process(f, most, 0);
     findings_say(f, ".");
     findings_advise(
         f,
@@ -508,14 +599,19 @@ static bool find_unexplained_memory(const struct findings_input *in, struct find
 
 static bool find_short_stacks(const struct findings_input *in, struct findings_item *f)
 {
-    const char *object = in->stat->short_stack_object;
-    double part = in->stat->short_stack_bytes / in->stat->covered_bytes;
-    if (!(part >= SHORT_STACKS_SHARE) || !object)
+    const struct coverage *c = in->file ? &in->file->coverage : NULL;
+    uint64_t bytes = 0;
+    if (!c || !c->known || !c->n_objects)
+        return false;
+    for (size_t i = 0; i < c->n_objects && i < SITES_JSON_TOP; i++)
+        bytes += c->objects[i].bytes.allocated;
+    double part = (double)bytes / (double)c->all.allocated;
+    if (!(part >= SHORT_STACKS_SHARE))
         return false;
     findings_say(
         f,
         "The stacks of %s of the allocated bytes end before the program's own code, most of them in %s.",
-        findings_percent(part), object);
+        findings_percent(part), c->objects[0].path);
     findings_advise(
         f,
         "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.");
@@ -531,10 +627,11 @@ static bool find_unnamed_code(const struct findings_input *in, struct findings_i
         [COVERAGE_NODE] = {"node", "a JavaScript function"},
         [COVERAGE_JAVA] = {"java", "a Java method"},
     };
-    for (unsigned i = 0; i < COVERAGE_RUNTIMES; i++) {
+    const struct coverage *c = in->file ? &in->file->coverage : NULL;
+    for (unsigned i = 0; c && c->known && i < COVERAGE_RUNTIMES; i++) {
         const struct software_runtime *of = software_runtime_of(runtimes[i].program);
-        double part = in->stat->interpreted_bytes[i] / in->stat->covered_bytes;
-        if (!(part >= UNNAMED_SHARE) || !(in->stat->named_bytes[i] == 0))
+        double part = (double)c->interpreted[i].allocated / (double)c->all.allocated;
+        if (!(part >= UNNAMED_SHARE) || c->interpreted[i].named)
             continue;
         findings_say(f,
                      "%s of the allocated bytes are allocated below functions of %s, and no call "
@@ -560,7 +657,7 @@ static bool find_ambiguous_order(const struct findings_input *in, struct finding
 
 static bool find_cut_off(const struct findings_input *in, struct findings_item *f)
 {
-    if (!in->stat->cut_off)
+    if (!in->file || !in->file->cut.text[0])
         return false;
     findings_say(f, "The file is cut off: the figures cover its beginning only.");
     return true;
@@ -606,12 +703,13 @@ static void apply_rules(struct findings *f, const struct findings_input *in)
 
 void findings_of_file(struct findings *f, const struct file_stat *s)
 {
-    struct findings_stat stat;
-    findings_stat_of_file(&stat, s);
+    union stat_figures stat;
+    stat_figures_of_file(&stat, s);
     verdict_facts_of_file(&f->facts, s);
     verdict_find(&f->verdict, &f->facts);
     f->has_verdict = s->n_processes > 0;
-    apply_rules(f, &(struct findings_input){f->has_verdict ? &f->verdict : NULL, &stat, NULL, 0});
+    apply_rules(f,
+                &(struct findings_input){f->has_verdict ? &f->verdict : NULL, s, &stat, NULL, 0});
 }
 
 static void read_text(char *to, size_t size, const struct json_value *item, const char *key)
@@ -644,10 +742,10 @@ void findings_of_json(struct findings *f, const struct json_value *stat)
 
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n)
 {
-    struct findings_stat unknown;
-    findings_stat_init(&unknown);
+    union stat_figures unknown;
+    stat_figures_init(&unknown);
     f->has_verdict = false;
-    apply_rules(f, &(struct findings_input){NULL, &unknown, results, n});
+    apply_rules(f, &(struct findings_input){NULL, NULL, &unknown, results, n});
 }
 
 static bool comes_first(const struct findings_item *a, const struct findings_item *b)

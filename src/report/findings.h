@@ -5,8 +5,8 @@
 
 #include "analysis/file_stat.h"
 #include "base/json.h"
-#include "report/findings_stat.h"
 #include "report/json/json_value.h"
+#include "report/stat_figures.h"
 #include "report/verdict.h"
 
 // X(name, act, condition) is called for each finding. `act` is true if a change may help.
@@ -115,8 +115,9 @@ unsigned findings_lines(const struct findings *f, size_t i);
 
 // Input of the rules.
 struct findings_input {
-    const struct verdict *verdict;    // NULL if unknown
-    const struct findings_stat *stat; // if the input has only results, all members are unknown
+    const struct verdict *verdict;  // NULL if unknown
+    const struct file_stat *file;   // NULL if the input has only results
+    const union stat_figures *stat; // if the input has only results, all figures are unknown
     const struct json_value *const *results;
     size_t n_results;
 };

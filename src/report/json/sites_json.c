@@ -240,6 +240,11 @@ static uint64_t weigh_site(const struct by_site *b, size_t site, struct weight b
     return use ? *(const uint64_t *)(const void *)(use + by.use - 1) : 0;
 }
 
+uint64_t sites_json_weight(const struct by_site *b, enum sites_json_list list, uint32_t site)
+{
+    return weigh_site(b, site, lists[list].by);
+}
+
 size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
                        uint32_t top[SITES_JSON_TOP])
 {
