@@ -94,30 +94,21 @@ static void print_command(const struct file_stat_process *p)
     enum { COMMAND_BYTES = 60 };
     char command[COMMAND_BYTES + sizeof "..."];
     printable_words(command, COMMAND_BYTES, p->argv, p->argv_bytes);
-    putchar(' ');
-    printable_print(stdout, command, strlen(command));
-    putchar('\n');
+    printf(" %s\n", cli_text(command));
 }
 
-static void print_text_of_file(const char *text)
+static const char *text_of_file(const char *text)
 {
-    printable_print(stdout, text ? text : "", text ? strlen(text) : 0);
+    return cli_text(text ? text : "");
 }
 
 static void print_recording(const struct trace_session *s)
 {
-    printf("%-22s %15s ", "recorded by", "heaptape");
-    print_text_of_file(s->heaptape);
-    printf("\n%-22s ", "recorded on");
-    print_text_of_file(s->kernel);
-    fputs(", ", stdout);
-    print_text_of_file(s->cpu);
-    printf(", %u CPUs\n", s->cpus);
-    if (s->dumped) {
-        printf("%-22s ", "dumped because");
-        print_text_of_file(s->dumped);
-        putchar('\n');
-    }
+    printf("%-22s %15s %s\n", "recorded by", "heaptape", text_of_file(s->heaptape));
+    printf("%-22s %s, %s, %u CPUs\n", "recorded on", text_of_file(s->kernel), text_of_file(s->cpu),
+           s->cpus);
+    if (s->dumped)
+        printf("%-22s %s\n", "dumped because", cli_text(s->dumped));
     printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock),
            (double)s->clock_hz / 1e6);
 }
@@ -176,8 +167,8 @@ static void print_growth(const struct file_stat *s)
 static void print_text(const struct file_stat *s, const union stat_figures *f)
 {
     const struct workload_summary *t = &s->total;
-    print_text_of_file(s->name);
-    printf(": %s%s\n\n", file_stat_kind_name(s), s->under_way ? ", recording in progress" : "");
+    printf("%s: %s%s\n\n", cli_text(s->name), file_stat_kind_name(s),
+           s->under_way ? ", recording in progress" : "");
     figures_print(f, STAT_FIGURE_events);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (t->by_kind[kind] && event_infos[kind].name)
@@ -505,7 +496,7 @@ static int run_stat(const void *fields, char **argv)
                                 &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
         if (text && argv[1] && o->by != STAT_BY_NOTHING)
-            print_text_of_file(s.name), puts(":");
+            printf("%s:\n", cli_text(s.name));
         print_file(&s, o);
         if (i + 1 < cli_common.operands)
             putchar('\n');

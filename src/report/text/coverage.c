@@ -49,10 +49,9 @@ void stat_print_coverage(const struct coverage *c)
                    "other stacks, by where they end");
     for (size_t i = 0; i < c->n_objects && i < TOP_OBJECTS; i++) {
         const struct coverage_object *o = &c->objects[i];
-        printf("%12s %13s %13s %9s  ", human_size(o->bytes.allocated), human_size(o->bytes.at_peak),
-               human_size(o->bytes.at_end), human_number(o->sites));
-        printable_print(stdout, o->path, strlen(o->path));
-        putchar('\n');
+        printf("%12s %13s %13s %9s  %s\n", human_size(o->bytes.allocated),
+               human_size(o->bytes.at_peak), human_size(o->bytes.at_end), human_number(o->sites),
+               cli_text(o->path));
     }
     if (c->n_objects > TOP_OBJECTS)
         printf("... %zu more objects\n", c->n_objects - TOP_OBJECTS);

@@ -159,9 +159,8 @@ static void print_paths(const struct paths *paths, size_t n)
     cli_table_head("\n%13s%13s  %s", "live at peak", "live at end", "call path");
     for (size_t i = 0; i < n; i++) {
         const struct path *p = &paths->items[i];
-        printf("%13s%13s  ", human_size(p->peak_bytes), human_size(p->live_bytes));
-        printable_print(stdout, p->text, strlen(p->text));
-        putchar('\n');
+        printf("%13s%13s  %s\n", human_size(p->peak_bytes), human_size(p->live_bytes),
+               cli_text(p->text));
     }
 }
 
