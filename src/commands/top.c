@@ -55,7 +55,6 @@ struct top {
     const struct top_options *options;
     struct follow follow;
     struct screen screen;
-    bool terminal;
     bool drawn_waiting; // all data had been read when the table was last drawn
     uint64_t drawn_ns;
 };
@@ -91,7 +90,7 @@ static void draw_screen(struct top *t)
     FILE *to = open_memstream(&text, &n);
     if (!to)
         die(EXIT_FAILED, "out of memory");
-    if (t->terminal) {
+    if (t->screen.on_terminal) {
         terminal_size(&t->screen.columns, &rows);
         t->screen.rows = rows > FRAME_ROWS ? rows - FRAME_ROWS : 1;
         if (t->options->rows && t->options->rows < t->screen.rows)
@@ -99,10 +98,10 @@ static void draw_screen(struct top *t)
     }
     if (t->screen.automatic)
         t->screen.by = t->follow.path || (l && l->rows[LIVE_SITES].n > 1) ? LIVE_SITES : LIVE_SIZES;
-    if (screen_draw(&t->screen, &t->follow, t->terminal, to) < 0 || fclose(to) != 0)
+    if (screen_draw(&t->screen, &t->follow, to) < 0 || fclose(to) != 0)
         die(EXIT_FAILED, "out of memory");
     // A newline after the last line would scroll the screen.
-    if (t->terminal)
+    if (t->screen.on_terminal)
         printf("\033[H%.*s\033[J", (int)(n ? n - 1 : 0), text);
     else
         fwrite(text, 1, n, stdout);
@@ -252,12 +251,11 @@ static int run_top(const void *fields, char **argv)
     if (follow_open(&t.follow, is_pid ? path : argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     human_ascii = !wrap_is_utf8();
-    t.terminal = isatty(STDOUT_FILENO) && !o->batch && !o->iterations;
-    t.screen.lists_keys = t.terminal;
+    t.screen.on_terminal = isatty(STDOUT_FILENO) && !o->batch && !o->iterations;
     t.screen.by = (int)o->by < 0 ? LIVE_SITES : o->by;
     t.screen.columns = wrap_columns();
     t.screen.rows = o->rows ? (unsigned)o->rows : TABLE_ROWS;
-    (t.terminal ? run_screen : run_batch)(&t);
+    (t.screen.on_terminal ? run_screen : run_batch)(&t);
     follow_close(&t.follow);
     return EXIT_DONE;
 }

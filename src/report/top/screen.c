@@ -39,26 +39,26 @@ void screen_next_process(struct screen *s, const struct follow *f)
 enum { FIGURES_COLUMNS = 58 }; // width of the columns before the name in a row
 
 // Writes a line that is cut to the width of the screen. The text must not contain escape sequences.
-static void put_line(const struct screen *s, bool terminal, FILE *to, const char *text)
+static void put_line(const struct screen *s, FILE *to, const char *text)
 {
     size_t n = strlen(text), at = 0;
     for (unsigned column = 0; at < n && (!s->columns || column < s->columns); column++)
         at += printable_utf8(text + at, n - at) ? printable_utf8(text + at, n - at) : 1;
     fwrite(text, 1, at, to);
-    fputs(terminal ? "\033[K\n" : "\n", to);
+    fputs(s->on_terminal ? "\033[K\n" : "\n", to);
 }
 
-static void put_text(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+static void put_text(const struct screen *s, FILE *to, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void put_text(const struct screen *s, bool terminal, FILE *to, const char *fmt, ...)
+static void put_text(const struct screen *s, FILE *to, const char *fmt, ...)
 {
     char line[1024];
     va_list args;
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    put_line(s, terminal, to, line);
+    put_line(s, to, line);
 }
 
 static uint64_t rounded(double n)
@@ -106,7 +106,7 @@ static uint64_t rss_now(const struct trace_process *p)
 }
 
 static void put_state(const struct screen *s, const struct follow *f, const struct live *l,
-                      bool terminal, FILE *to)
+                      FILE *to)
 {
     char program[240] = "", more[64] = "";
     const char *state[] = {"reading", "recording", "ended after", "cut off after"};
@@ -125,30 +125,28 @@ static void put_state(const struct screen *s, const struct follow *f, const stru
                  follow_is_written(f) ? ": behind the recording" : "");
     else if (f->state == FOLLOW_ENDED || f->state == FOLLOW_CUT_OFF)
         snprintf(more, sizeof more, " (final state)");
-    put_text(s, terminal, to, "%s%s %s%s", program, state[f->state],
-             human_time((double)follow_time_ns(f)), more);
+    put_text(s, to, "%s%s %s%s", program, state[f->state], human_time((double)follow_time_ns(f)),
+             more);
 }
 
-static void put_head(const struct screen *s, const struct follow *f, const struct live *l,
-                     bool terminal, FILE *to)
+static void put_head(const struct screen *s, const struct follow *f, const struct live *l, FILE *to)
 {
     char over[64];
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
     bool counted = !f->path; // an aggregate does not record the threads that have exited
-    put_text(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s%s",
-             bytes_text(l->total.now[LIVE_BYTES]),
+    put_text(s, to, "live %s in %s, peak %s; RSS %s%s%s%s", bytes_text(l->total.now[LIVE_BYTES]),
              human_items(rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"),
              bytes_text(l->peak_bytes), resident ? human_size(resident) : "not known",
              resident ? " with heaptape's own" : "", counted ? "; " : "",
              counted ? human_items(l->running, "thread", "threads") : "");
     snprintf(over, sizeof over, "in the last %.1f s", s->seconds);
-    put_text(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s",
+    put_text(s, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s",
              s->seconds > 0 ? over : "on average", count_text(l->total.per_s[LIVE_ALLOCS]),
              bytes_text(l->total.per_s[LIVE_ALLOCATED]), count_text(l->total.per_s[LIVE_FREES]),
              growth_text(l->total.per_s[LIVE_BYTES]));
-    if (f->n_lives > 1 && s->lists_keys)
-        put_text(s, terminal, to, "one of %zu processes (p: the next)", f->n_lives);
+    if (f->n_lives > 1 && s->on_terminal)
+        put_text(s, to, "one of %zu processes (p: the next)", f->n_lives);
 }
 
 // A line of the table and its sort key.
@@ -238,18 +236,18 @@ static const char *row_name(const struct screen *s, struct live *l, size_t row, 
     return text;
 }
 
-static void put_row(const struct screen *s, struct live *l, size_t row, bool terminal, FILE *to)
+static void put_row(const struct screen *s, struct live *l, size_t row, FILE *to)
 {
     char name[128];
     const struct live_row *r = &l->rows[s->by].items[row];
-    put_text(s, terminal, to, "%10s %11s %11s %10s %10s  %s", bytes_text(r->now[LIVE_BYTES]),
+    put_text(s, to, "%10s %11s %11s %10s %10s  %s", bytes_text(r->now[LIVE_BYTES]),
              count_text(r->now[LIVE_BLOCKS]), growth_text(r->per_s[LIVE_BYTES]),
              count_text(r->per_s[LIVE_ALLOCS]), bytes_text(r->per_s[LIVE_ALLOCATED]),
              row_name(s, l, row, name));
 }
 
 // Writes the heads of the columns and marks the sort column.
-static void put_columns(const struct screen *s, bool terminal, FILE *to)
+static void put_columns(const struct screen *s, FILE *to)
 {
     static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s",
                                                     "bytes/s"};
@@ -260,40 +258,37 @@ static void put_columns(const struct screen *s, bool terminal, FILE *to)
     for (unsigned i = 0; i < SCREEN_SORTS; i++)
         h[i] = i == s->sort ? marked[i] : heads[i];
     fputs(cli_color(CLI_BOLD), to);
-    put_text(s, terminal, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4],
-             names[s->by]);
+    put_text(s, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4], names[s->by]);
     fputs(cli_color(CLI_PLAIN), to);
 }
 
-static int put_table(struct screen *s, struct live *l, bool terminal, FILE *to)
+static int put_table(struct screen *s, struct live *l, FILE *to)
 {
     size_t n;
     struct screen_line *lines = find_lines(s, l, &n);
     if (!lines)
         return -ENOMEM;
     if (s->by == LIVE_SITES && l->sample_bytes) {
-        put_text(s, terminal, to,
-                 "call sites are estimates, from the stack of one allocation per %s",
+        put_text(s, to, "call sites are estimates, from the stack of one allocation per %s",
                  human_size(l->sample_bytes));
     }
-    put_text(s, terminal, to, "%s", "");
-    put_columns(s, terminal, to);
+    put_text(s, to, "%s", "");
+    put_columns(s, to);
     s->first = s->first + s->rows <= n ? s->first : n > s->rows ? n - s->rows : 0;
     for (size_t i = s->first; i < n && i - s->first < s->rows; i++)
-        put_row(s, l, lines[i].row, terminal, to);
+        put_row(s, l, lines[i].row, to);
     free(lines);
     return 0;
 }
 
-int screen_draw(struct screen *s, const struct follow *f, bool terminal, FILE *to)
+int screen_draw(struct screen *s, const struct follow *f, FILE *to)
 {
     struct live *l = screen_process(s, f);
-    put_state(s, f, l, terminal, to);
+    put_state(s, f, l, to);
     if (l)
-        put_head(s, f, l, terminal, to);
-    int rc = l ? put_table(s, l, terminal, to) : 0;
-    if (s->lists_keys)
-        put_text(s, terminal, to, "%s",
-                 "q quit  s sites  z sizes  t threads  < > sort  arrows scroll");
+        put_head(s, f, l, to);
+    int rc = l ? put_table(s, l, to) : 0;
+    if (s->on_terminal)
+        put_text(s, to, "%s", "q quit  s sites  z sizes  t threads  < > sort  arrows scroll");
     return rc;
 }

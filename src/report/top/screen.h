@@ -23,9 +23,9 @@ struct screen {
     size_t first; // first row that is shown
     // Width of the lines, which are not cut if it is 0; number of rows of the table.
     unsigned columns, rows;
-    bool lists_keys;
-    bool automatic; // the user has not chosen `by`
-    double seconds; // interval of the rates; 0 means the whole recording
+    bool on_terminal; // clear the rest of each line, and list the keys
+    bool automatic;   // the user has not chosen `by`
+    double seconds;   // interval of the rates; 0 means the whole recording
 };
 
 // Returns the process that is shown, or NULL if the recording has no process yet.
@@ -34,9 +34,8 @@ struct live *screen_process(const struct screen *s, const struct follow *f);
 // Shows the next process.
 void screen_next_process(struct screen *s, const struct follow *f);
 
-// Writes the tables as lines of text. On a terminal, each line ends with an escape sequence that
-// clears the rest of the line. Reduces s->first if the table has too few rows. Returns 0 or
+// Writes the tables as lines of text. Reduces s->first if the table has too few rows. Returns 0 or
 // -ENOMEM.
-int screen_draw(struct screen *s, const struct follow *f, bool terminal, FILE *to);
+int screen_draw(struct screen *s, const struct follow *f, FILE *to);
 
 #endif
