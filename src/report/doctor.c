@@ -18,7 +18,8 @@ enum { COMMAND_BYTES = 100 };
 #define GROUP_FILES_SHARE 0.25 // share of the memory of the cgroup
 #define LOST_SHARE        0.1  // share of the memory of malloc
 
-#define EXACT             0.02 // misfit of a line over time that growth over CPU time does not contradict
+// If the misfit of a line over time is at most this, growth over CPU time does not contradict it.
+#define EXACT 0.02
 
 // Converts an owner of memory in a look to an owner in the verdict.
 static enum verdict_owner find_owner(const struct look *l, enum look_owner o)

@@ -7,21 +7,12 @@
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight)
 {
-    switch (weight) {
-    case PROFILE_CALLS:
-        return t->calls;
-    case PROFILE_BYTES:
-        return t->bytes;
-    case PROFILE_PEAK:
-        return t->peak_bytes;
-    case PROFILE_LIVE:
-        return t->live_bytes;
-    case PROFILE_GROWTH:
-        return t->growth_bytes;
-    case PROFILE_SPAN:
-        return t->span_bytes;
-    }
-    return 0;
+    const uint64_t weights[] = {
+        [PROFILE_CALLS] = t->calls,     [PROFILE_BYTES] = t->bytes,
+        [PROFILE_PEAK] = t->peak_bytes, [PROFILE_LIVE] = t->live_bytes,
+        [PROFILE_SPAN] = t->span_bytes, [PROFILE_GROWTH] = t->growth_bytes,
+    };
+    return weights[weight];
 }
 
 uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight)

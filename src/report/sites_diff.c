@@ -16,24 +16,18 @@ void sites_diff_release(struct sites_diff *d)
     *d = (struct sites_diff){0};
 }
 
-static struct sites_diff_row *add_row(struct sites_diff *d, unsigned side, const char *function,
-                                      const char *file, int line)
+static struct sites_diff_row *add_row(struct sites_diff *d, const char *function, const char *file)
 {
     if (HT_GROW(&d->rows, &d->capacity, d->n + 1) < 0)
         return NULL;
     struct sites_diff_row *r = &d->rows[d->n++];
     *r = (struct sites_diff_row){.function = strdup(function), .file = strdup(file)};
-    r->sides[side].line = line;
     return r->function && r->file ? r : NULL;
 }
 
-static void add_totals(struct sites_diff_side *to, const struct by_site_totals *t)
+static struct sites_diff_side side_of_site(const struct by_site_totals *t)
 {
-    to->found = true;
-    to->peak_bytes += t->peak_bytes;
-    to->end_bytes += t->live_bytes;
-    to->bytes += t->bytes;
-    to->calls += t->calls;
+    return (struct sites_diff_side){true, 0, t->peak_bytes, t->live_bytes, t->bytes, t->calls};
 }
 
 // Folds the wrappers of each file in the other file as well. Otherwise, a function that has fewer
@@ -54,8 +48,7 @@ static int count_site(const struct sites_diff *d, unsigned side, const struct fi
                       uint32_t number)
 {
     struct stack stack = {0};
-    struct sites_diff_side totals = {.found = false};
-    add_totals(&totals, &s->by_site.sites[number]);
+    const struct sites_diff_side totals = side_of_site(&s->by_site.sites[number]);
     int rc = stack_read(&stack, s->symbols, &s->sites, number);
     if (rc == 0)
         d->count(d->context, side, &stack, &totals);
@@ -74,13 +67,13 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
             continue;
         // An address outside all objects differs from run to run.
         bool is_place = stack_site(s->symbols, &s->sites, i, &own) && (own.known || own.module[0]);
-        r = is_place ? add_row(d, side, own.function, basename(own.file[0] ? own.file : own.module),
-                               own.line)
-                     : add_row(d, side, "(unknown)", "", 0);
+        r = is_place ? add_row(d, own.function, basename(own.file[0] ? own.file : own.module))
+                     : add_row(d, "(unknown)", "");
         if (!r)
             return -ENOMEM;
         r->named = is_place && own.known;
-        add_totals(&r->sides[side], t);
+        r->sides[side] = side_of_site(t);
+        r->sides[side].line = is_place ? own.line : 0;
         if (d->count && count_site(d, side, s, i) < 0)
             return -ENOMEM;
     }

@@ -16,9 +16,9 @@ struct sites_diff_side {
 
 // All stacks of one side whose shown function and line are the same.
 struct sites_diff_row {
-    char *function,
-        *file;  // owned; base name of the source file, or of the object if lines are unknown
-    bool named; // false if the function is OBJECT+0xOFFSET
+    char *function; // owned
+    char *file;     // owned; base name of the source file, or of the object if lines are unknown
+    bool named;     // false if the function is OBJECT+0xOFFSET
     struct sites_diff_side sides[2];
 };
 

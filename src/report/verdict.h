@@ -39,8 +39,8 @@ enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = STACK_PATH_BYTES, VERDICT_NAMES =
 struct verdict_site {
     char path[VERDICT_PATH_BYTES]; // "" if unknown
     double bytes;
-    double
-        freed_share; // freed blocks as a share of blocks allocated in the recording; NAN if unknown
+    // Freed blocks as a share of the blocks allocated in the recording; NAN if unknown.
+    double freed_share;
 };
 
 struct verdict_sites {

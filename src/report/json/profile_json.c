@@ -108,6 +108,14 @@ static void put_minus_ones(struct json *j, const char *key, size_t n)
     json_end_array(j);
 }
 
+static void put_falses(struct json *j, const char *key, size_t n)
+{
+    json_put_array(j, key);
+    for (size_t i = 0; i < n; i++)
+        json_bool(j, false);
+    json_end_array(j);
+}
+
 static void put_lines(struct json *j, const char *key, const struct profile_stacks *t)
 {
     json_put_array(j, key);
@@ -140,14 +148,8 @@ static void put_functions(struct json *j, const struct profile_stacks *t)
     json_end_object(j);
     json_put_object(j, "funcTable");
     put_numbers(j, "name", n, 0, 2);
-    json_put_array(j, "isJS");
-    for (size_t i = 0; i < n; i++)
-        json_bool(j, false);
-    json_end_array(j);
-    json_put_array(j, "relevantForJS");
-    for (size_t i = 0; i < n; i++)
-        json_bool(j, false);
-    json_end_array(j);
+    put_falses(j, "isJS", n);
+    put_falses(j, "relevantForJS", n);
     put_minus_ones(j, "resource", n);
     put_numbers(j, "fileName", n, 1, 2);
     put_lines(j, "lineNumber", t);

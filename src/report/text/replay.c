@@ -151,7 +151,7 @@ static void print_fidelity_live(const struct fidelity_live *l)
             "", l->peak_ratio);
 }
 
-// mark of unreliable figures and of the heads of their columns
+// Marks unreliable figures, and the heads of their columns.
 #define FAR_MARK "! "
 
 static const char *far_text(const struct fidelity *f)

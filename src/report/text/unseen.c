@@ -12,10 +12,10 @@
 
 enum {
     MOST_PROCESSES = 3,
-    PROGRAM_BYTES =
-        4 * 72, // length of the name; some programs overwrite their arguments with one text
-    CHUNK_EXTRA_BYTES =
-        16, // block overhead in glibc's malloc: 8 to 24 bytes, with a minimum chunk of 32 bytes
+    // Length of the name. Some programs overwrite their arguments with one long text.
+    PROGRAM_BYTES = 4 * 72,
+    // Overhead of a block in glibc's malloc: 8 to 24 bytes, and at least 32 bytes with the block.
+    CHUNK_EXTRA_BYTES = 16,
     MAX_NOTED_BYTES = 256 << 20, // larger traces are not read again
 };
 

@@ -30,10 +30,9 @@ struct live_rows {
 
 struct live_block {
     uint64_t size;
-    uint64_t
-        // A free of the address up to this stamp belongs to the previous block. 0 if there was no
-        // previous block.
-        owed_until;
+    // A free of the address up to this stamp belongs to the previous block. 0 if there was no
+    // previous block.
+    uint64_t owed_until;
     uint32_t site, thread;
 };
 
