@@ -250,10 +250,10 @@ static const char *output_name(const struct record_options *o, const struct reco
     return o->output ? o->output : name;
 }
 
-// Prints the summary of a recording. Dies if the program could not start or no event was recorded.
-// Returns the exit code.
+// Prints the summary of a recording, and releases the list of unrecorded processes. Dies if the
+// program could not start or no event was recorded. Returns the exit code.
 static int report_result(const struct record_options *o, const struct record_settings *s,
-                         const struct record_result *r, const struct output *out)
+                         struct record_result *r, const struct output *out)
 {
     struct err e = {0};
     if (r->start_errno)
@@ -264,6 +264,7 @@ static int report_result(const struct record_options *o, const struct record_set
         die(EXIT_RECORD, "%s", e.text);
     }
     record_summary_print(o->verbose, r, out);
+    trace_unrecorded_release(&r->unrecorded);
     return exit_code(s, r);
 }
 
@@ -316,7 +317,6 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     notes_unseen(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
     if (s->stacks.depth && r.events)
         notes_coverage(path, r.events, o->verbose);
-    trace_unrecorded_release(&r.unrecorded);
     return code;
 }
 
@@ -349,9 +349,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
         die(EXIT_RECORD, "%s", lost.text);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
-    int code = report_result(o, s, &r, NULL);
-    trace_unrecorded_release(&r.unrecorded);
-    return code;
+    return report_result(o, s, &r, NULL);
 }
 
 // Writes a trace, or another format if --format, --log-fd or an environment variable selects one.
@@ -476,9 +474,7 @@ static int record_to_reader(const struct record_options *o, struct record_settin
         die(EXIT_RECORD, "%s: %s", to->path, lost.text);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
-    int code = report_result(o, s, &r, NULL);
-    trace_unrecorded_release(&r.unrecorded);
-    return code;
+    return report_result(o, s, &r, NULL);
 }
 
 static void note_aggregate(const char *text)
