@@ -211,11 +211,8 @@ static int run_matrix(const void *fields, char **argv)
     if (is_new && (o->job || !o->workloads.n))
         return usage_error(&cmd_matrix,
                            o->job ? "--job runs a job that is in DIR already" : "-w is missing");
-    for (size_t i = 0; i < o->sweeps.n; i++) {
-        if (!replay_is_sweep(o->sweeps.items[i]))
-            return usage_error(&cmd_matrix, "--sweep %s: expected VARIABLE=VALUE,VALUE...",
-                               o->sweeps.items[i]);
-    }
+    if (replay_check_sweeps(&cmd_matrix, &o->sweeps) != EXIT_DONE)
+        return EXIT_USAGE;
     if (o->engine_options.n && o->engine == MATRIX_LOCAL)
         return usage_error(&cmd_matrix,
                            "--engine-option is for --engine=parallel and --engine=slurm");

@@ -18,10 +18,14 @@
 
 enum { IDLE_SECONDS = 10 };
 
-bool replay_is_sweep(const char *sweep)
+int replay_check_sweeps(const struct command *c, const struct option_list *sweeps)
 {
-    const char *equals = strchr(sweep, '=');
-    return equals && equals != sweep && equals[1];
+    for (size_t i = 0; i < sweeps->n; i++) {
+        const char *sweep = sweeps->items[i], *equals = strchr(sweep, '=');
+        if (!equals || equals == sweep || !equals[1])
+            return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", sweep);
+    }
+    return EXIT_DONE;
 }
 
 struct each_swept {
@@ -148,16 +152,6 @@ int replay_parse_speed(const char *text, void *field)
     return !*end && *speed >= 1e-6 && *speed <= 1e6 ? 0 : -EINVAL;
 }
 
-static int check_options(const struct command *c, const struct replay_options *o)
-{
-    for (size_t i = 0; i < o->sweeps.n; i++) {
-        if (!replay_is_sweep(o->sweeps.items[i]))
-            return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...",
-                               o->sweeps.items[i]);
-    }
-    return EXIT_DONE;
-}
-
 static int read_workload(struct replay_session *s, struct workload_file *w, const char *path,
                          struct err *e)
 {
@@ -259,7 +253,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
                        void (*print)(struct replay_session *s, const struct replay_options *o))
 {
     struct replay_session session;
-    int code = check_options(c, o);
+    int code = replay_check_sweeps(c, &o->sweeps);
     if (code != EXIT_DONE)
         return code;
     // The players inherit the CPUs.

@@ -98,8 +98,8 @@ int replay_parse_cpus(const char *text, void *field);
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
 
-// Returns true if the text is VARIABLE=VALUE.
-bool replay_is_sweep(const char *sweep);
+// Returns EXIT_DONE, or EXIT_USAGE after a usage error if a sweep is not VARIABLE=VALUE.
+int replay_check_sweeps(const struct command *c, const struct option_list *sweeps);
 
 // Calls `add` with `spec` and each combination of values of the sweeps. Stops at the first result
 // of `add` other than 0 and returns it. Otherwise returns 0.
