@@ -69,21 +69,13 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
             (unsigned long long)s->lost_records);
 }
 
-static int convert_all(struct trace_file *t, const char *pattern, bool force,
-                       const struct convert_settings *how, struct err *e)
-{
-    const struct convert_files files = {.pattern = pattern,
-                                        .flags = OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0),
-                                        .written = print_result};
-    return convert_each(t, &files, how, e);
-}
-
-static int convert_process(struct trace_file *t, const char *to, bool force,
+// Like convert_each, but converts one process to the file f->pattern.
+static int convert_process(struct trace_file *t, const struct convert_files *f,
                            const struct convert_settings *how, struct err *e)
 {
     struct output out = {.fd = -1};
     struct workload_summary s;
-    int rc = output_open(&out, to, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
+    int rc = output_open(&out, f->pattern, f->flags, e);
     if (rc < 0)
         return rc;
     rc = convert_one(t, &out, how, &s, e);
@@ -91,22 +83,8 @@ static int convert_process(struct trace_file *t, const char *to, bool force,
     int closed = output_close(&out, rc == 0, e);
     rc = rc == 0 ? closed : rc;
     if (rc == 0)
-        print_result(to, bytes, &s);
+        f->written(f->pattern, bytes, &s);
     return rc;
-}
-
-static int convert_file(const char *trace, const char *to, bool all, bool force,
-                        const struct convert_settings *how)
-{
-    struct file f;
-    struct err e = {0};
-    int rc = file_open(&f, trace, FILE_TRACE | FILE_TWICE, &e);
-    if (rc == 0)
-        rc = (all ? convert_all : convert_process)(&f.trace, to, force, how, &e);
-    file_close(&f);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    return EXIT_DONE;
 }
 
 static int run_convert(const void *fields, char **argv)
@@ -118,15 +96,25 @@ static int run_convert(const void *fields, char **argv)
                                    .strict = o->strict,
                                    .no_stamps = !o->timestamps,
                                    .watch = watch_conversion()};
+    struct file f;
+    struct err e = {0};
     char *beside = o->output || strcmp(argv[0], "-") == 0 ? NULL : default_output(argv[0]);
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (o->pid.all && strcmp(to, "-") == 0)
         return usage_error(
             &cmd_convert,
             "--pid all writes several files: name them with -o, for example -o out.%%p.htw");
-    int code = convert_file(argv[0], to, o->pid.all, o->force, &how);
+    const struct convert_files files = {.pattern = to,
+                                        .flags = OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0),
+                                        .written = print_result};
+    int rc = file_open(&f, argv[0], FILE_TRACE | FILE_TWICE, &e);
+    if (rc == 0)
+        rc = (o->pid.all ? convert_each : convert_process)(&f.trace, &files, &how, &e);
+    file_close(&f);
     free(beside);
-    return code;
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
 }
 
 const struct command cmd_convert = {
