@@ -1,11 +1,12 @@
 #include "cli/help.h"
 
 #include "cli/options.h"
+#include "cli/words.h"
 #include "cli/wrap.h"
 
 #include <string.h>
 
-enum { HELP_WIDTH = 80, HELP_COLUMN = 28, FORM_INDENT = 11 };
+enum { HELP_COLUMN = 28, FORM_INDENT = 11 };
 
 void help_print_usage(FILE *to, const struct command *c)
 {
@@ -16,33 +17,6 @@ void help_print_usage(FILE *to, const struct command *c)
                  c->operands ? " " : "", c->operands ? c->operands : "");
     wrap_text(to, text, strlen(text), to == stderr ? wrap_error_columns() : 0);
     putc('\n', to);
-}
-
-// Prints text wrapped at HELP_WIDTH. The cursor is at `column`. Continuation lines start at
-// `indent`.
-static void print_wrapped(FILE *to, const char *text, size_t n, int indent, int column)
-{
-    bool first = true;
-    while (n) {
-        size_t word = strcspn(text, " \n");
-        word = word < n ? word : n;
-        if (word && !first && column + 1 + (int)word > HELP_WIDTH) {
-            fprintf(to, "\n%*s", indent, "");
-            column = indent;
-            first = true;
-        }
-        if (word) {
-            column += fprintf(to, "%s%.*s", first ? "" : " ", (int)word, text);
-            first = false;
-        }
-        text += word;
-        n -= word;
-        if (n) {
-            text++;
-            n--;
-        }
-    }
-    fputc('\n', to);
 }
 
 const char *help_option_prefix(const struct option *o)
@@ -86,7 +60,8 @@ static void print_beside(FILE *to, int column, int indent, const char *text)
         column = 0;
     }
     fprintf(to, "%*s", indent - column, "");
-    print_wrapped(to, text, strlen(text), indent, indent);
+    words_print(to, text, (size_t)indent, (size_t)indent, NULL);
+    fputc('\n', to);
 }
 
 static void print_option(FILE *to, const struct option *o)
@@ -114,9 +89,10 @@ static void print_forms(FILE *to, const struct command *c)
     char form[256];
     do {
         end = strstr(at, " | ");
-        int column = fprintf(to, "%5s: heaptape %s ", lead, c->name);
+        int column = fprintf(to, "%5s: heaptape %s", lead, c->name);
         snprintf(form, sizeof form, "[options] %.*s", end ? (int)(end - at) : (int)strlen(at), at);
-        print_wrapped(to, form, strlen(form), FORM_INDENT, column);
+        words_print(to, form, (size_t)column, FORM_INDENT, NULL);
+        fputc('\n', to);
         lead = "or";
         at = end ? end + 3 : NULL;
     } while (at);

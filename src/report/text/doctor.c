@@ -3,7 +3,7 @@
 #include "base/printable.h"
 #include "cli/bar.h"
 #include "cli/human.h"
-#include "report/text/words.h"
+#include "cli/words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -135,12 +135,9 @@ static void print_row(FILE *to, const struct owner_row *row, double rss)
 {
     char bar[BAR_BYTES(BAR_CELLS)];
     double share = rss > 0 ? (double)row->bytes / rss : 0;
-    size_t cells = 0;
     bar_text(bar, BAR_CELLS, share < 1 ? share : 1);
-    for (const char *at = bar; *at; at++)
-        cells += ((unsigned char)*at & 0xc0) != 0x80;
     fprintf(to, "%10s %3.0f %%  %s%*s  ", human_size(row->bytes), 100 * share, bar,
-            (int)(BAR_CELLS - cells), "");
+            (int)(BAR_CELLS - words_columns(bar)), "");
     printable_print(to, row->label, printable_cut(row->label, LABEL_COLUMNS));
     putc('\n', to);
 }

@@ -1,6 +1,6 @@
 #include "report/findings.h"
 #include "cli/command.h"
-#include "report/text/words.h"
+#include "cli/words.h"
 
 #include <stdio.h>
 

@@ -3,11 +3,11 @@
 #include "analysis/symbols/stack.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/words.h"
 #include "cli/wrap.h"
 #include "report/findings.h"
 #include "report/profile.h"
 #include "report/text/figures.h"
-#include "report/text/words.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "analysis/symbols/stack.h"
 #include "analysis/usage.h"
 #include "base/buf.h"
+#include "cli/words.h"
 #include "convert/convert.h"
 
 #include <errno.h>
@@ -324,14 +325,6 @@ static void look_up(struct live *l, struct live_site *site, uint32_t number)
     site->known = found.known;
 }
 
-static size_t count_columns(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
-}
-
 // Shortens a name to a number of columns. An ellipsis has 3 bytes and one column; a name may
 // contain up to three ellipses.
 static const char *fit_name(const char *name, size_t columns, char to[SHORTEN_BYTES])
@@ -340,7 +333,7 @@ static const char *fit_name(const char *name, size_t columns, char to[SHORTEN_BY
     for (size_t more = 8; more <= 8; more -= 2) {
         size_t max = columns + more < SHORTEN_BYTES ? columns + more : SHORTEN_BYTES - 1;
         shorter = shorten_name(name, max, to);
-        if (count_columns(shorter) <= columns)
+        if (words_columns(shorter) <= columns)
             break;
     }
     return shorter;

@@ -1,6 +1,6 @@
 // Paragraphs of text.
-#ifndef HEAPTAPE_TEXT_WORDS_H
-#define HEAPTAPE_TEXT_WORDS_H
+#ifndef HEAPTAPE_CLI_WORDS_H
+#define HEAPTAPE_CLI_WORDS_H
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "report/text/words.h"
+#include "cli/words.h"
 
 #include "base/printable.h"
 
