@@ -135,7 +135,7 @@ extern const struct command_row cli_command_rows[];
 
 // Values of the common options, and the modes of the command.
 struct cli_common {
-    int operands; // number of operands
+    int n_operands;
     bool quiet;
     bool color;                                      // standard output may have colours
     bool is_program;                                 // "--" precedes the first operand

@@ -72,7 +72,7 @@ static int run_command(const struct command *c, int argc, char **argv)
         memcpy(cli_common.modes, common.modes, sizeof common.modes);
         if (c->prints_text && !prints_json(c, fields))
             wrap_lines();
-        cli_common.operands = n;
+        cli_common.n_operands = n;
         code = c->run(fields, argv);
     }
     options_release(c, fields);

@@ -522,7 +522,7 @@ static int run_corpus(const void *fields, char **argv)
         return EXIT_USAGE;
     if (verbs[verb] != list_corpus && !o->folder)
         return usage_error(&cmd_corpus, "--dir is missing");
-    return verbs[verb](o, argv + 1, (size_t)cli_common.operands - 1);
+    return verbs[verb](o, argv + 1, (size_t)cli_common.n_operands - 1);
 }
 
 static const struct command_word words[] = {

@@ -413,7 +413,7 @@ static int run_doctor(const void *fields, char **argv)
     w.pid = (pid_t)pid;
     w.asks = o->asks;
     if (cli_common.is_program)
-        return run_program(o, cli_common.operands, argv);
+        return run_program(o, cli_common.n_operands, argv);
     return is_pid ? run_process(&w, o) : run_file(&d, argv[0], true, o->json);
 }
 

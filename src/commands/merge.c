@@ -105,17 +105,17 @@ static int run_merge(const void *fields, char **argv)
     struct err e = {0};
     static struct merging j;
     j = (struct merging){.options = o, .e = &e};
-    if (reads_stdin_twice(argv, cli_common.operands))
+    if (reads_stdin_twice(argv, cli_common.n_operands))
         return usage_error(&cmd_merge, "standard input (-) can be given only once");
-    if (o->offsets.n >= (size_t)cli_common.operands)
+    if (o->offsets.n >= (size_t)cli_common.n_operands)
         return usage_error(&cmd_merge, "--offset: given %zu times for %d workloads", o->offsets.n,
-                           cli_common.operands);
+                           cli_common.n_operands);
     for (size_t i = 0; i < o->offsets.n; i++) {
         if (span_parse(o->offsets.items[i], &j.offsets_ns[i + 1]) < 0)
             return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms",
                                o->offsets.items[i]);
     }
-    if (merge_files(&j, argv, (size_t)cli_common.operands) < 0)
+    if (merge_files(&j, argv, (size_t)cli_common.n_operands) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }

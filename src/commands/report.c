@@ -143,7 +143,7 @@ static int run_report(const void *fields, char **argv)
     const struct report_options *o = fields;
     struct document d = {.mode = o->diff ? "diff" : "report", .watch = watch_begin("report")};
     struct err e = {0};
-    if (o->diff && cli_common.operands != 2)
+    if (o->diff && cli_common.n_operands != 2)
         return usage_error(&cmd_report, "--diff requires exactly two files");
     bool wanted = o->output || (!o->diff && !o->pool) || o->open,
          to_stdout = o->output && strcmp(o->output, "-") == 0;
@@ -155,7 +155,7 @@ static int run_report(const void *fields, char **argv)
         die(EXIT_FAILED, "out of memory");
     if (wanted && !o->force && page_exists(output))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", output);
-    for (int i = 0; i < cli_common.operands; i++) {
+    for (int i = 0; i < cli_common.n_operands; i++) {
         if (document_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
     }

@@ -87,10 +87,10 @@ static int run_sql(const void *fields, char **argv)
     struct err e = {0};
     if (o->tables)
         return print_tables();
-    if (cli_common.operands < 2)
+    if (cli_common.n_operands < 2)
         return usage_error(&cmd_sql,
-                           cli_common.operands ? "the query is missing" : "FILE is missing");
-    for (int i = 0; i + 1 < cli_common.operands; i++) {
+                           cli_common.n_operands ? "the query is missing" : "FILE is missing");
+    for (int i = 0; i + 1 < cli_common.n_operands; i++) {
         if (strcmp(argv[i], "-") == 0)
             return usage_error(
                 &cmd_sql,
@@ -98,8 +98,8 @@ static int run_sql(const void *fields, char **argv)
     }
     const struct sql_settings how = {
         .files = (const char *const *)argv,
-        .n_files = (size_t)cli_common.operands - 1,
-        .query = argv[cli_common.operands - 1],
+        .n_files = (size_t)cli_common.n_operands - 1,
+        .query = argv[cli_common.n_operands - 1],
         .csv_safe = o->csv_safe,
         .max_memory_bytes = o->max_memory_bytes,
         .form = o->json  ? SQL_JSON

@@ -473,7 +473,7 @@ static int run_stat(const void *fields, char **argv)
     struct stat_options given = *(const struct stat_options *)fields, *o = &given;
     struct file_stat_points span;
     bool has_span = o->from || o->to;
-    if (check_options(o, cli_common.operands, &span))
+    if (check_options(o, cli_common.n_operands, &span))
         return EXIT_USAGE;
     if (o->wrappers && o->by == STAT_BY_NOTHING)
         o->by = STAT_BY_SITE;
@@ -489,7 +489,7 @@ static int run_stat(const void *fields, char **argv)
                                : o->by == STAT_BY_POOL ? FILE_STAT_POOLS
                                : o->brief              ? FILE_STAT_BRIEF
                                                        : FILE_STAT_ALL;
-    for (int i = 0; i < cli_common.operands; i++) {
+    for (int i = 0; i < cli_common.n_operands; i++) {
         struct file_stat s;
         struct err e = {0};
         if (aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"),
@@ -498,7 +498,7 @@ static int run_stat(const void *fields, char **argv)
         if (text && argv[1] && o->by != STAT_BY_NOTHING)
             printf("%s:\n", cli_text(s.name));
         print_file(&s, o);
-        if (i + 1 < cli_common.operands)
+        if (i + 1 < cli_common.n_operands)
             putchar('\n');
         file_stat_release(&s);
     }
