@@ -317,3 +317,28 @@ END
     [ "$(grep -c '^10 ' ends)" -eq "$(awk '$1 == 11 && $2 > 50000' ends | wc -l)" ]
   done
 }
+
+@test "a thread starts after the exits that preceded its start in the recording" {
+  cat >relay.c <<'END'
+#include <pthread.h>
+#include <stdlib.h>
+static void *call(void *unused) { free(malloc(10)); return unused; }
+int main(void) {
+  for (int i = 0; i < 20; i++) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, call, NULL);
+    pthread_join(thread, NULL);
+  }
+  return 0;
+}
+END
+  gcc -w -pthread -o relay relay.c
+  "$HEAPTAPE" record -q -f -o t.ht ./relay
+  for memory in 8G 512K; do
+    rm -f ends
+    ENDS=$PWD/ends ENDS_US=20000 "$HEAPTAPE" replay -q -r 1 --no-latency --memory $memory \
+      -a "$HEAPTAPE_PROGRAMS/libtest-ends.so" t.ht
+    cat ends
+    [ "$(awk '{ print $2 }' ends | sort -u | wc -l)" -eq 20 ]
+  done
+}

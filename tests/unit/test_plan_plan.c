@@ -283,6 +283,32 @@ static void test_threads_started_by_threads(void **state)
     release(&m);
 }
 
+// Thread 2 starts after the exit of thread 1. If thread 1 has calls after its exit, the start of
+// thread 2 cannot wait for it.
+static void test_starts_wait_for_exits(void **state)
+{
+    (void)state;
+    for (uint64_t calls_after = 0; calls_after < 2; calls_after++) {
+        struct plan *p = new_plan();
+        for (uint32_t i = 1; i < 3; i++) {
+            add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = i});
+            add(p, i, allocate(i, 1));
+            add(p, i, (struct workload_op){.kind = HT_THREAD_END});
+        }
+        if (calls_after)
+            add(p, 1, deallocate(1));
+        struct mapped m = finish(p);
+        uint64_t at = m.threads[0].first_word;
+        struct read_op first = read_op(&m, &at), second = read_op(&m, &at);
+        while (second.op != PLAN_START_THREAD)
+            second = read_op(&m, &at);
+        assert_true(first.size == 1 && first.entry == 0);
+        assert_true(second.size == 2 && second.entry == 1);
+        assert_int_equal(m.header->waits_for_exits, !calls_after);
+        release(&m);
+    }
+}
+
 // A preexisting block is listed late, in a slot that another block used before.
 static void test_preexisting_blocks_have_separate_entries(void **state)
 {
@@ -513,6 +539,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_skipped_ops),
     cmocka_unit_test(test_only_dependencies_publish),
     cmocka_unit_test(test_threads_started_by_threads),
+    cmocka_unit_test(test_starts_wait_for_exits),
     cmocka_unit_test(test_preexisting_blocks_have_separate_entries),
     cmocka_unit_test(test_leftovers_are_freed_by_their_family),
     cmocka_unit_test(test_entries_pass_to_other_threads),

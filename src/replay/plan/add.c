@@ -525,8 +525,9 @@ static int add_thread_create(struct pending_op *a)
     if (child->started_by_thread || child->ops || child == a->stream)
         return put_skipped(a);
     child->started_by_thread = true;
-    return plan_put_call(a->plan, a->stream,
-                         &(struct plan_call){.op = PLAN_START_THREAD, .size = op->value}, a->e);
+    const struct plan_call start = {
+        .op = PLAN_START_THREAD, .entry = a->plan->n_exited, .size = op->value};
+    return plan_put_call(a->plan, a->stream, &start, a->e);
 }
 
 // When a thread exits, its entries pass to other threads.
@@ -540,6 +541,8 @@ static int add_thread_exit(struct pending_op *a)
     a->plan->current_exited = true;
     if (a->plan->facts.one_thread)
         return rc;
+    a->plan->n_exited += a->stream->number && !a->stream->ops_at_exit;
+    a->stream->ops_at_exit = a->stream->ops;
     while (rc == 0 && pool->fresh < pool->fresh_end)
         rc = slot_table_free(pool, pool->fresh++) < 0 ? err_no_memory(a->e, NULL) : 0;
     while (rc == 0 && pool->n)

@@ -139,6 +139,7 @@ struct plan {
     uint32_t snapshot_thread; // thread of that op
     uint64_t snapshot_op;     // number of that op; threads that start later depend on it
     uint64_t added;           // number of ops added
+    uint64_t n_exited;        // number of threads that have exited, excluding the main thread
     struct slot_table slot_table;
     uint64_t *samples; // word numbers of the SAMPLE ops
     size_t n_samples, samples_capacity;

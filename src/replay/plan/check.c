@@ -135,10 +135,10 @@ static bool check_facts(const struct plan *p, const struct plan_header *h)
            (h->words - h->threads_at) * 8 / sizeof(struct plan_thread) >= h->n_threads &&
            h->slot_table_entries == f->slot_table_entries &&
            f->slot_table_entries <= p->memory_bytes / 8 && h->samples == f->samples &&
-           f->samples <= 2 * PLAN_SAMPLES_WANTED && f->stats_samples <= PLAN_MAX_STATS &&
-           h->max_block_bytes <= PTRDIFF_MAX && h->n_caches <= PLAN_MAX_THREADS &&
-           h->ring_at == ring && h->window_words == window / 8 && f->window_bytes == window &&
-           h->streaming_bytes == f->streaming_bytes &&
+           h->waits_for_exits <= 1 && f->samples <= 2 * PLAN_SAMPLES_WANTED &&
+           f->stats_samples <= PLAN_MAX_STATS && h->max_block_bytes <= PTRDIFF_MAX &&
+           h->n_caches <= PLAN_MAX_THREADS && h->ring_at == ring && h->window_words == window / 8 &&
+           f->window_bytes == window && h->streaming_bytes == f->streaming_bytes &&
            f->streaming_bytes == (f->streamed ? plan_streaming_bytes(p) : 0) &&
            f->streamed == p->settings.streamed && f->one_thread == p->settings.one_thread &&
            f->events > 0;

@@ -26,6 +26,9 @@ struct plan_header {
     uint32_t n_threads;
     // 1 if the player also writes to all pages of blocks from calloc.
     uint32_t touch_zeroed;
+    // 1 if a START_THREAD waits for the exits of earlier threads. Otherwise a thread has calls after
+    // its exit, so that the wait may never end.
+    uint64_t waits_for_exits;
     uint64_t preexisting_at; // stream that allocates preexisting blocks
     uint64_t slot_table_entries;
     uint64_t samples;         // number of SAMPLE ops

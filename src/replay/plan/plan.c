@@ -186,6 +186,7 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
                                     .at_start = s && !s->started_by_thread,
                                     .outlives = s && s->outlives};
         p->facts.threads += s && s->first;
+        h->waits_for_exits &= !s || !s->ops_at_exit || s->ops_at_exit == s->ops;
     }
     return 0;
 }
@@ -209,6 +210,7 @@ int plan_finish(struct plan *p, struct err *e)
     uint64_t unused;
     struct plan_header h = {.magic = PLAN_MAGIC,
                             .n_threads = (uint32_t)p->n_streams,
+                            .waits_for_exits = 1,
                             .slot_table_entries = p->slot_table.limit};
     p->facts.calls = p->facts.events + p->facts.preexisting;
     if (p->facts.events == 0)

@@ -428,7 +428,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
         if (touch == RESULTS_TOUCH_PAGE)                                                           \
             touch_late(t, slots[entry], size, EXTRA(0), EXTRA(1));                                 \
     } while (0)
-#define PLAY_START_THREAD(SYMBOL) player_start_thread(t, (uint32_t)size)
+#define PLAY_START_THREAD(SYMBOL) player_start_thread(t, (uint32_t)size, entry)
 #define PLAY_SKIPPED(SYMBOL)
 #define PLAY_JUMP(SYMBOL)                                                                          \
     do {                                                                                           \

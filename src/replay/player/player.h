@@ -240,7 +240,8 @@ struct results_position *player_unthreaded_position(void);
 // Starts the threads that no other thread starts; they wait for player_release_threads().
 void player_start_threads(void);
 void player_release_threads(void);
-void player_start_thread(const struct player_thread *parent, uint32_t number);
+// Executes START_THREAD. Waits until `exits` threads have exited, then starts thread `number`.
+void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits);
 void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds the thread's figures to the results
 // Joins all threads except those that outlive the recording, which have made all their calls at

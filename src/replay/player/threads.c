@@ -23,7 +23,7 @@ struct worker {
     struct player_thread thread;
     struct player_latency latencies[PLAYER_LATENCIES];
     pthread_t id;
-    struct worker *next; // next worker in the list `exited`
+    struct worker *next; // next worker in the list `exited` or `joined`
     bool at_start;
 };
 _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
@@ -40,14 +40,16 @@ static void (*play_stream)(struct player_thread *t, const uint64_t *from);
 static struct shard *shards; // NULL unless calls are timed
 static struct player_latency main_latencies[PLAYER_LATENCIES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct worker *exited;     // workers that can be joined
+static struct worker *exited;     // workers that can be joined; protected by the lock
+static struct worker *joined;     // workers that can be reused; protected by the lock
+static uint64_t n_joined;         // number of joins so far; protected by the lock
 static char *unused, *unused_end; // memory mapped for workers; protected by the lock
 static uint32_t mapped;           // number of workers; protected by the lock
 // `kept` is the number of threads that have made their calls but must not exit before `over`. Both
 // variables are protected by the lock.
 static uint64_t unjoined, kept;
-static _Atomic uint32_t exits;    // futex; incremented when a thread exits or is kept
-static _Atomic bool joining;      // player_join_all() is waiting on `exits`
+static _Atomic uint32_t exits;    // futex; incremented when a thread exits, is joined or is kept
+static _Atomic bool joining;      // a thread has waited on `exits`
 static _Atomic uint32_t released; // futex; 1 from the start of the measured part
 static _Atomic uint32_t over;     // futex; 1 from the end of the measured part
 
@@ -160,7 +162,7 @@ static int create_thread(pthread_t *id, const pthread_attr_t *attributes, void *
     return rc;
 }
 
-// Pairs with player_join_all(). Either this thread sees `joining`, or the joiner sees the change.
+// Pairs with join_until(). Either this thread sees `joining`, or the joiner sees the change.
 static void notify_joiner(void)
 {
     atomic_fetch_add(&exits, 1);
@@ -181,6 +183,21 @@ static void keep_thread(void)
     pthread_mutex_unlock(&lock);
 }
 
+static void push_worker(struct worker **list, struct worker *worker)
+{
+    worker->next = *list;
+    *list = worker;
+}
+
+static struct worker *pop_worker(struct worker **list)
+{
+    pthread_mutex_lock(&lock);
+    struct worker *worker = *list;
+    *list = worker ? worker->next : NULL;
+    pthread_mutex_unlock(&lock);
+    return worker;
+}
+
 static void *run_worker(void *arg)
 {
     struct worker *worker = arg;
@@ -194,25 +211,44 @@ static void *run_worker(void *arg)
     if (player.threads[worker->thread.number].outlives)
         keep_thread();
     pthread_mutex_lock(&lock);
-    worker->next = exited;
-    exited = worker;
+    push_worker(&exited, worker);
     pthread_mutex_unlock(&lock);
     notify_joiner();
     return NULL;
 }
 
-static struct worker *join_exited(void)
+// Returns false if no worker can be joined.
+static bool join_exited(void)
 {
+    struct worker *worker = pop_worker(&exited);
+    if (!worker)
+        return false;
+    pthread_join(worker->id, NULL);
     pthread_mutex_lock(&lock);
-    struct worker *worker = exited;
-    if (worker) {
-        exited = worker->next;
-        unjoined--;
-    }
+    push_worker(&joined, worker);
+    unjoined--;
+    n_joined++;
     pthread_mutex_unlock(&lock);
-    if (worker)
-        pthread_join(worker->id, NULL);
-    return worker;
+    notify_joiner();
+    return true;
+}
+
+// Joins threads until `n` threads have been joined since the start, or only threads are left that
+// outlive the recording.
+static void join_until(uint64_t n)
+{
+    atomic_store(&joining, true);
+    for (;;) {
+        uint32_t seen = atomic_load(&exits);
+        while (join_exited()) {
+        }
+        pthread_mutex_lock(&lock);
+        bool done = n_joined >= n || unjoined == (atomic_load(&over) ? 0 : kept);
+        pthread_mutex_unlock(&lock);
+        if (done)
+            return;
+        player_futex_wait(&exits, seen);
+    }
 }
 
 // Returns memory for one worker. The memory is from a mapping for several workers, or from a
@@ -238,7 +274,8 @@ static struct worker *map_worker(void)
 
 static struct worker *new_worker(void)
 {
-    struct worker *worker = join_exited();
+    join_exited();
+    struct worker *worker = pop_worker(&joined);
     return worker ? worker : map_worker();
 }
 
@@ -268,8 +305,12 @@ static void start_worker(const struct player_thread *parent, uint32_t number, bo
     pthread_attr_destroy(&attributes);
 }
 
-void player_start_thread(const struct player_thread *parent, uint32_t number)
+// When a thread exits, allocators pass its memory on to other threads: glibc reuses its arena, and
+// mimalloc its pages. The program had joined the earlier threads before it started this thread.
+void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits_before)
 {
+    if (exits_before && player.plan->waits_for_exits)
+        join_until(exits_before);
     if (player.threads[number].first_word)
         start_worker(parent, number, false);
 }
@@ -290,18 +331,7 @@ void player_release_threads(void)
 
 void player_join_all(void)
 {
-    atomic_store(&joining, true);
-    for (;;) {
-        uint32_t seen = atomic_load(&exits);
-        while (join_exited()) {
-        }
-        pthread_mutex_lock(&lock);
-        uint64_t remaining = unjoined - (atomic_load(&over) ? 0 : kept);
-        pthread_mutex_unlock(&lock);
-        if (!remaining)
-            return;
-        player_futex_wait(&exits, seen);
-    }
+    join_until(UINT64_MAX);
 }
 
 void player_end_threads(void)
