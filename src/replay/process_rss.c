@@ -106,19 +106,11 @@ static const struct results_sample *find_sample(const struct replay_run *run, ui
     return run->samples + HT_SEARCH(i, run->n_samples, run->samples[i].event >= event);
 }
 
-// Returns true if the program made no call between this sample and the previous or the next sample.
-static bool is_between_calls(const struct outside_input *in, size_t i)
-{
-    const struct plan_recorded_sample *r = in->recorded;
-    return (i > 0 && r[i - 1].event == r[i].event) ||
-           (i + 1 < in->n && r[i + 1].event == r[i].event);
-}
-
 // Returns bounds on the heap of the replay at a recorded sample. If the replay was not sampled
 // after the same call, the heap is between the values of the two nearest samples. If the program
-// wrote to a block earlier than the replay, the replay's next sample has the value. If no sample of
-// the replay shows the peak, the recorded sample may also be in the middle of a call that copies a
-// block.
+// wrote to a block earlier than the replay, or if the recorded sample is in the middle of a call
+// that clears or copies a block, the heap is at most that of the replay's next sample. If no sample
+// of the replay shows the peak, the heap is at most the peak.
 static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;
@@ -130,7 +122,7 @@ static struct heap_range find_range(const struct outside_input *in, size_t i, do
     if (b > run->samples && b < end && b->event != event) {
         range.low = fmin((double)b[-1].rss_bytes, next);
         range.high = fmax((double)b[-1].rss_bytes, next);
-    } else if (is_between_calls(in, i)) {
+    } else {
         range.high = fmax(rss, next);
     }
     if (fmax(range.high, next) >= in->highest_rss &&

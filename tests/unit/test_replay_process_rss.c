@@ -323,6 +323,21 @@ static void sample_in_a_call_that_copies(void **state)
     release(&f);
 }
 
+// The second sample is in the middle of a calloc that clears 300 KiB. The memory outside the heap
+// does not change.
+static void sample_in_a_call_that_clears(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, (const uint64_t[]){1100, 1600, 1600}, files_kib);
+    f.samples[0][1].rss_bytes = 300 * KIB;
+    f.samples[0][2].rss_bytes = 600 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1600, 1000);
+    expect(&f, 1, 1900, 1000);
+    release(&f);
+}
+
 // The heap peaks between two samples.
 static void peak_between_samples(void **state)
 {
@@ -382,6 +397,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(writes_between_two_calls),
     cmocka_unit_test(writes_after_the_last_sample),
     cmocka_unit_test(sample_in_a_call_that_copies),
+    cmocka_unit_test(sample_in_a_call_that_clears),
     cmocka_unit_test(peak_between_samples),
     cmocka_unit_test(files_are_outside),
     cmocka_unit_test(unknown_without_samples_or_the_recorded_allocator),
