@@ -155,7 +155,8 @@ enum trace_field {
     // first page map (PROCESS_END).
     TRACE_F_CXX_BYTES = 100,
     TRACE_F_PEAK_RSS_BYTES = 101, // highest RSS since the start; absent if unknown (PROCESS_END)
-    // Growth of the resident spool from the last page map to that RSS (PROCESS_END).
+    // Growth of the resident spool from the last page map to that RSS, plus heaptape's private
+    // memory at exit (PROCESS_END).
     TRACE_F_RECORDING_GROWTH_BYTES = 102,
 // Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,

@@ -263,6 +263,25 @@ END
     <("$HEAPTAPE" stat --json a.ht)
 }
 
+@test "the memory of the recording includes its private tables" {
+  skip_under_sanitizer
+  # The table of big blocks has some 600 KiB. It always contains blocks of calloc.
+  cat >big.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  for (int i = 0; i < 6000; i++)
+    *(volatile char *)calloc(1, 20000) = 1;
+  usleep(500000);
+  return 0;
+}
+END
+  gcc -w -o big big.c
+  "$HEAPTAPE" record -q -o a.ht -- ./big
+  expect "the private tables, or no map" \
+    jq -e '.peak.recording_rss_bytes | . == null or . >= 700 * 1024' <("$HEAPTAPE" stat --json a.ht)
+}
+
 @test "the peak RSS is the kernel's, and includes peaks between two samples" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o a.ht -- perl -e '

@@ -3,6 +3,8 @@
 // mremap(2) with an old size of 0 creates a new mapping of the file from an existing mapping.
 #include "capture/producer/producer_private.h"
 
+#include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -21,18 +23,87 @@ bool producer_memory_is_scarce(size_t bytes)
     return is_below(RLIMIT_DATA, LIMIT_TIMES * bytes) || is_below(RLIMIT_AS, LIMIT_TIMES * bytes);
 }
 
+// Private mappings. Further mappings are not counted.
+static struct {
+    _Atomic uintptr_t start; // 0 if unused
+    _Atomic size_t bytes;
+} mappings[64];
+
+enum { MAPPINGS = sizeof mappings / sizeof *mappings };
+
+void *producer_map_private(size_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *made = producer_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        uintptr_t unused = 0;
+        if (!atomic_compare_exchange_strong(&mappings[i].start, &unused, (uintptr_t)made))
+            continue;
+        atomic_store(&mappings[i].bytes, bytes);
+        break;
+    }
+    return made;
+}
+
+void producer_unmap_private(void *at, size_t bytes)
+{
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        if (atomic_load(&mappings[i].start) != (uintptr_t)at)
+            continue;
+        atomic_store(&mappings[i].bytes, 0);
+        atomic_store(&mappings[i].start, 0);
+    }
+    producer_munmap(at, bytes);
+}
+
+// Returns the number of resident pages. See pagemap.rst in the documentation of the kernel.
+static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
+{
+    const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page
+    uint64_t entries[64], pages = 0;
+    for (long got; first < end; first += (uint64_t)got / 8) {
+        uint64_t n = end - first < 64 ? end - first : 64;
+        got = syscall(SYS_pread64, pagemap, entries, n * 8, first * 8);
+        if (got < 8)
+            break;
+        for (long i = 0; i < got / 8; i++)
+            pages += (entries[i] & (present | exclusive)) == (present | exclusive);
+    }
+    return pages;
+}
+
+uint64_t producer_private_bytes(void)
+{
+    extern char __bss_start[] __attribute__((visibility("hidden")));
+    extern char _end[] __attribute__((visibility("hidden")));
+    uint64_t page = getauxval(AT_PAGESZ);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    // The first page of .bss may belong to the mapping of the file.
+    uint64_t pages =
+        count_resident(fd, (uintptr_t)__bss_start / page + 1, ((uintptr_t)_end + page - 1) / page);
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        uint64_t start = atomic_load(&mappings[i].start), bytes = atomic_load(&mappings[i].bytes);
+        pages += count_resident(fd, start / page, (start + bytes + page - 1) / page);
+    }
+    syscall(SYS_close, fd);
+    return pages * page;
+}
+
 void *producer_map_wiped(void *_Atomic *to, size_t bytes)
 {
     void *p = atomic_load_explicit(to, memory_order_acquire);
     if (p)
         return p;
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *made = producer_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (made == MAP_FAILED)
+    void *made = producer_map_private(bytes);
+    if (!made)
         return NULL;
     // Another thread may have set *to in the meantime.
     if (madvise(made, bytes, MADV_WIPEONFORK) || !atomic_compare_exchange_strong(to, &p, made)) {
-        producer_munmap(made, bytes);
+        producer_unmap_private(made, bytes);
         return p;
     }
     madvise(made, bytes, MADV_DONTDUMP);

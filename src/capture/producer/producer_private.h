@@ -192,6 +192,13 @@ const char *producer_env_value(const char *entry, const char *name);
 // of the recording.
 bool producer_memory_is_scarce(size_t bytes);
 
+// Maps zeroed memory for the recording. Returns NULL if out of memory.
+void *producer_map_private(size_t bytes);
+void producer_unmap_private(void *at, size_t bytes);
+
+// Returns the resident bytes of these mappings and of the library's variables, or 0 if unknown.
+uint64_t producer_private_bytes(void);
+
 // Maps zeroed memory and stores its address in *to, unless *to is already set. The memory is zero
 // again in a fork child. Returns NULL if out of memory, or before Linux 4.14.
 void *producer_map_wiped(void *_Atomic *to, size_t bytes);

@@ -110,17 +110,14 @@ void producer_residency_forget(void)
 {
     memset((void *)producer_residency_filter, 0, sizeof producer_residency_filter);
     if (memory)
-        producer_munmap(memory, sizeof *memory);
+        producer_unmap_private(memory, sizeof *memory);
     memory = NULL;
 }
 
 bool producer_residency_start(void)
 {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (!memory && !producer_memory_is_scarce(sizeof *memory)) {
-        struct memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
-        memory = m == MAP_FAILED ? NULL : m;
-    }
+    if (!memory && !producer_memory_is_scarce(sizeof *memory))
+        memory = producer_map_private(sizeof *memory);
     return memory != NULL;
 }
 

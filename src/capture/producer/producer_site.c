@@ -25,17 +25,8 @@ void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
     struct producer_inherited *in = &producer_inherited;
     if (depth == 0 || in->sites)
         return;
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    struct producer_sites *sites =
-        producer_mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (sites == MAP_FAILED)
+    if (!producer_map_wiped((void *_Atomic *)&in->sites, sizeof *in->sites))
         return;
-    if (madvise(sites, sizeof *sites, MADV_WIPEONFORK)) {
-        producer_munmap(sites, sizeof *sites);
-        return;
-    }
-    madvise(sites, sizeof *sites, MADV_DONTDUMP);
-    in->sites = sites;
     producer_sample_bytes = sample_bytes;
     producer_depth = depth < SPOOL_MAX_DEPTH ? depth : SPOOL_MAX_DEPTH;
 }
@@ -44,7 +35,7 @@ void producer_sites_stop(void)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->sites)
-        producer_munmap(in->sites, sizeof *in->sites);
+        producer_unmap_private(in->sites, sizeof *in->sites);
     in->sites = NULL;
     producer_depth = 0;
 }

@@ -82,6 +82,9 @@ void producer_finish(void)
     if (recording && p->measures && !producer_inherited.sandbox)
         producer_read_file("/proc/self/status", p->header->end_status,
                            sizeof p->header->end_status - 1);
+    if (recording && p->measures && !producer_inherited.sandbox)
+        atomic_store_explicit(&p->header->end_private_bytes, producer_private_bytes(),
+                              memory_order_relaxed);
     if (recording && !producer_inherited.sandbox)
         atomic_store_explicit(&p->header->end_cpu_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID),
                               memory_order_relaxed);

@@ -199,6 +199,9 @@ static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
     }
     if (s->mapped_spool_bytes && spool > s->mapped_spool_bytes)
         p->recording_growth_bytes = spool - s->mapped_spool_bytes;
+    // The maps count private mappings as memory of the program.
+    if (s->mapped_spool_bytes && !s->broken)
+        p->recording_growth_bytes += atomic_load(&s->header->end_private_bytes);
 }
 
 int facts_process(struct trace_process *p, const struct drain_spool *s)
