@@ -2,6 +2,7 @@
 
 #include "base/fio.h"
 #include "capture/spool/spool.h"
+#include "record/processes/proc_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -329,6 +330,24 @@ static bool has_ended(struct record_launch *l)
     return l->reaped;
 }
 
+// Returns true if an ended process has waited for child processes. Their page faults are field 11
+// of the file, which is the ninth field after the name.
+static bool had_children(pid_t pid)
+{
+    char text[512];
+    const char *at = proc_file_read(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    for (int field = 2; at && field < 11; field++)
+        at = strchr(at + 1, ' ');
+    return !at || strtoull(at, NULL, 10) != 0;
+}
+
+static uint64_t find_peak_rss(const struct rusage *usage, bool children)
+{
+    struct rusage own;
+    bool is_own = children || getrusage(RUSAGE_SELF, &own) || usage->ru_maxrss <= own.ru_maxrss;
+    return is_own ? 0 : (uint64_t)usage->ru_maxrss * 1024;
+}
+
 bool record_launch_reap(struct record_launch *l, bool wait)
 {
     if (l->attached)
@@ -341,7 +360,11 @@ bool record_launch_reap(struct record_launch *l, bool wait)
     // Clear `child` before the pid can be reused, so that signals do not go to another process.
     child = 0;
     child_ended = 1;
-    l->reaped = waitpid(l->pid, &l->wait_status, 0) == l->pid;
+    struct rusage usage;
+    bool children = had_children(l->pid);
+    l->reaped = wait4(l->pid, &l->wait_status, 0, &usage) == l->pid;
+    if (l->reaped)
+        l->peak_rss_bytes = find_peak_rss(&usage, children);
     return l->reaped;
 }
 

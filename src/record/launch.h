@@ -15,6 +15,9 @@ struct record_launch {
     bool reaped;
     int attached; // pidfd of a running program, or 0 if the recorder started the program
     int wait_status;
+    // Highest RSS of the process, by the kernel's count at its end. 0 if unknown, if the process had
+    // child processes, or if the value may be that of heaptape before the exec.
+    uint64_t peak_rss_bytes;
     int terminations; // number of termination requests received
     int signals; // number of signals that requested termination; SIGINT may count as two requests
     int last_signal;

@@ -180,6 +180,21 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     return rc;
 }
 
+// Adds the facts that the kernel reports when the recorder's child ends. The library reads the
+// highest RSS before the destructors of other libraries run.
+static void add_exit(struct recorder *r, const struct drain_spool *s, struct trace_process *p)
+{
+    // The program may have ended since the last check.
+    if (is_own_child(r, s))
+        record_launch_reap(&r->launch, false);
+    p->has_exit_status = is_last_image(r, s) && !r->launch.attached;
+    p->exit_status = (uint64_t)r->launch.wait_status;
+    bool has_read = !s->broken && s->header->end_status[0];
+    if (p->has_exit_status && s->number == 0 && has_read &&
+        r->launch.peak_rss_bytes > p->peak_rss_bytes)
+        p->peak_rss_bytes = r->launch.peak_rss_bytes;
+}
+
 // Saves the data for PROCESS_END and drops the spool. If goes_on is set, the process continues, so
 // the spool is kept to count its events.
 static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
@@ -217,11 +232,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     read_code_names(r, s, true);
     ended->names = s->code.names;
     s->code.names = (struct names){0};
-    // The program may have ended since the last check.
-    if (is_own_child(r, s))
-        record_launch_reap(&r->launch, false);
-    p->has_exit_status = is_last_image(r, s) && !r->launch.attached;
-    p->exit_status = (uint64_t)r->launch.wait_status;
+    add_exit(r, s, p);
     p->attached = r->launch.attached && is_own_child(r, s) && s->number == 0;
     int rc = put_last_sample(r, s, p->end_stamp, e);
     facts_add(r->result, p);

@@ -301,3 +301,25 @@ END
   jq -e --slurpfile stat a.json '.process_peak_rss_bytes + ($stat[0].peak.recording_rss_bytes // 0) ==
     $stat[0].peak.rss_bytes' replay.json
 }
+
+@test "the peak RSS includes destructors of libraries, and excludes child processes" {
+  skip_under_sanitizer
+  cat >late.c <<'END'
+#include <string.h>
+#include <sys/mman.h>
+__attribute__((destructor)) static void use(void) {
+  const int size = 60 << 20;
+  memset(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, size);
+}
+void load(void) {}
+END
+  echo 'void load(void); int main(void) { load(); free(malloc(10)); return 0; }' >program.c
+  gcc -w -shared -fPIC -o liblate.so late.c
+  gcc -w -o program program.c -L. -llate -Wl,-rpath,.
+  "$HEAPTAPE" record -q -o a.ht -- ./program
+  expect "60 MiB" jq -e '.peak.rss_bytes | . >= 62914560 and . < 104857600' \
+    <("$HEAPTAPE" stat --json a.ht)
+  gcc -w -static -o alone program.c late.c # a program that is not recorded
+  "$HEAPTAPE" record -q -o b.ht -- perl -e 'exit system("./alone") >> 8'
+  expect "less than 60 MiB" jq -e '.peak.rss_bytes < 62914560' <("$HEAPTAPE" stat --json b.ht)
+}
