@@ -319,7 +319,7 @@ static int put_segment(void *ctx, struct drain_spool *s, struct trace_segment *g
     s->events += seen.events;
     check_clock(r, s, g);
     if (rc == 0 && seen.modules)
-        code_names_find_dump(&s->code, seen.words, g->n_words);
+        code_names_find(&s->code, seen.words, g->n_words);
     return rc;
 }
 

@@ -164,6 +164,18 @@ static inline uint64_t codec_site(uint64_t outer, uint64_t address)
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
 }
 
+// Addresses of functions of a script, which have no code. No program maps code here, and the address
+// of each function and line is a hash of their names. An HT_MODULE of one byte contains the names:
+// its value is the line, and its text is CODEC_SCRIPT_TEXT, the function, NUL, the source file.
+#define CODEC_SCRIPT_START (1ull << 46)
+#define CODEC_SCRIPT_BYTES (1ull << 44)
+#define CODEC_SCRIPT_TEXT  "python "
+
+static inline bool codec_is_script(uint64_t address)
+{
+    return address - CODEC_SCRIPT_START <= CODEC_SCRIPT_BYTES;
+}
+
 // State of a stream on which the encoding of its records depends. Each segment of a trace stores
 // the state before its first record.
 struct codec_state {

@@ -3,7 +3,7 @@
 #include "base/search.h"
 #include "capture/producer/producer_private.h"
 #include "capture/producer/producer_site.h"
-#include "capture/unwind/unwind.h"
+#include "capture/unwind/unwind_python.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -270,6 +270,7 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
     struct lines l;
     struct producer_mapping m;
     uint64_t change = 0;
+    bool added = false;
     if (!lines_open(&l, sites))
         return;
     sites->scans++;
@@ -279,6 +280,7 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
                                    sites->scans};
         if (!m.executable || !add_range(sites, &r, &change))
             continue;
+        added = true;
         const struct event ev = {.kind = HT_MODULE,
                                  .ptr = m.start,
                                  .size = m.end - m.start,
@@ -296,4 +298,6 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
         producer_request_readings(p->header);
     }
     publish_gone(sites);
+    if (added)
+        unwind_python_find();
 }

@@ -1,7 +1,7 @@
 // Call sites: walks the stack and caches which sites are defined.
 #include "capture/producer/producer_site.h"
 #include "capture/producer/producer_private.h"
-#include "capture/unwind/unwind.h"
+#include "capture/unwind/unwind_python.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -198,8 +198,8 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
 // Checks for unloaded objects at intervals. Must not be called during a walk.
 static inline void check_unloaded(struct producer_thread *t)
 {
-    if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
-        unwind_check_unloaded();
+    if (producer_unlikely(++t->walks % WATCH_WALKS == 0) && unwind_check_unloaded())
+        unwind_python_find();
 }
 
 // Waits for another thread's scan, which takes about 0.1 ms. After SCAN_YIELDS tries, returns
@@ -243,6 +243,13 @@ static bool is_any_gone(const struct unwind_stack *stack)
             return true;
     }
     return false;
+}
+
+// Returns the site of the cursor's stack.
+static inline uint64_t walk_site(struct unwind_cursor *c)
+{
+    uint64_t site = unwind_walk_site(c, producer_depth);
+    return producer_unlikely(unwind_python_is_loaded()) ? unwind_python_site(site, c) : site;
 }
 
 bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const void *caller,
@@ -296,7 +303,7 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
         c.low = c.from.sp;
         c.high = t->stack_high;
         check_unloaded(t);
-        uint64_t id = unwind_walk_site(&c, producer_depth);
+        uint64_t id = walk_site(&c);
         bool seen = is_seen(id) && unwind_is_current(t->unwind);
         t->undefined = !seen;
         done = seen && codec_put_base(&stream->state, &w, address);
@@ -316,11 +323,16 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
     return done;
 }
 
+static bool is_code(const struct producer_sites *sites, uint64_t address)
+{
+    return producer_maps_has(sites, address) || codec_is_script(address);
+}
+
 static bool all_in_mappings(struct producer_sites *sites, const struct unwind_stack *stack,
                             uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (!producer_maps_has(sites, stack->codes[i]))
+        if (!is_code(sites, stack->codes[i]))
             return false;
     }
     return true;
@@ -411,12 +423,12 @@ static void put_frames(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &ev);
 }
 
-// Defines the sites of the innermost `n` frames as if the stack ended there, although their IDs are
-// hashes of the whole stack.
-static void put_cut(struct producer_process *p, struct producer_thread *t,
-                    struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n)
+// Defines the sites of the innermost `n` frames by their IDs. `outer` is the site of their caller, or
+// 0 if the stack is cut there, although the IDs are hashes of the whole stack.
+static void put_sites(struct producer_process *p, struct producer_thread *t,
+                      struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n,
+                      uint64_t outer)
 {
-    uint64_t outer = 0;
     while (n-- > 0) {
         const struct event ev = {
             .kind = HT_FRAME, .ptr = stack->codes[n], .size = outer, .value = stack->sites[n]};
@@ -448,15 +460,21 @@ static void define_stack(struct producer_process *p, struct producer_thread *t,
     if (locked && !all_in_mappings(sites, stack, fresh)) {
         if (is_worth_a_scan(sites))
             producer_maps_scan(sites, p, t, stream);
-        for (n = 1; n < fresh && producer_maps_has(sites, stack->codes[n]);)
+        for (n = 1; n < fresh && is_code(sites, stack->codes[n]);)
             n++;
     }
     if (locked)
         atomic_store_explicit(&sites->scanning, 0, memory_order_release);
-    if (n == fresh)
+    uint64_t second = n > 1 ? stack->sites[1] : outer;
+    if (n < fresh) {
+        put_sites(p, t, stream, stack, n, 0);
+    } else if (stack->sites[0] == codec_site(second, stack->codes[0])) {
         put_frames(p, t, stream, stack->codes, n, outer);
-    else
-        put_cut(p, t, stream, stack, n);
+    } else {
+        if (n > 1)
+            put_frames(p, t, stream, stack->codes + 1, n - 1, outer);
+        put_sites(p, t, stream, stack, 1, second);
+    }
     while (n-- > 0)
         producer_site_add(sites, stack->sites[n]);
 }
@@ -477,7 +495,7 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         c.from.fp = *(const uintptr_t *)at;
         c.high = t->stack_high;
         c.memory = thread_memory(t, stream);
-        uint64_t id = c.memory && !t->undefined ? unwind_walk_site(&c, producer_depth) : 0;
+        uint64_t id = c.memory && !t->undefined ? walk_site(&c) : 0;
         if (id && is_seen(id) && unwind_is_current(c.memory))
             return id;
         t->undefined = false;
@@ -493,7 +511,12 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
                           atomic_load_explicit(&unwind_generation, memory_order_relaxed)) &&
         (at || !walk_copies(p, t, stream, &c.from, &stack)))
         unwind_walk(&c, at ? producer_depth : 1, &stack);
-    if (!is_seen(stack.sites[0]))
-        define_stack(p, t, stream, &stack);
-    return stack.sites[0];
+    uint64_t id = c.memory && at ? unwind_python_site(stack.sites[0], &c) : stack.sites[0];
+    if (is_seen(id))
+        return id;
+    if (id != stack.sites[0])
+        producer_python_splice(p, t, stream, &c, &stack);
+    stack.sites[0] = id; // the ID of a stack with Python functions is not the hash of its addresses
+    define_stack(p, t, stream, &stack);
+    return id;
 }

@@ -34,7 +34,7 @@ extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
 bool producer_site_choose(uint64_t size) __attribute__((visibility("hidden")));
 
 enum {
-    PRODUCER_SEEN_SITES = 1 << 16, // maximum size
+    PRODUCER_SEEN_SITES = 1 << 18, // maximum size
     PRODUCER_SEEN_FIRST = 1 << 10, // initial size
     PRODUCER_SEEN_LINE = 8,        // entries per cache line; an ID may be in any entry of its line
     // Maximum number of known executable mappings. Addresses in other mappings are recorded without
@@ -98,6 +98,15 @@ void producer_sites_stop(void);
 // If the thread has no state, the site is `caller`.
 uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
                             struct producer_stream *stream, const void *caller, const void *frame);
+
+// Replaces the frames of Python's evaluator with the Python functions that the thread executes, and
+// records the names of these functions. The stack is that of the cursor, from unwind_walk with a
+// cache and without a window.
+struct unwind_cursor;
+struct unwind_stack;
+void producer_python_splice(struct producer_process *p, struct producer_thread *t,
+                            struct producer_stream *stream, const struct unwind_cursor *c,
+                            struct unwind_stack *stack);
 
 // Marks the site `id` as defined.
 void producer_site_add(struct producer_sites *sites, uint64_t id);

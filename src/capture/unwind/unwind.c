@@ -473,10 +473,13 @@ static void walk_cached(struct unwind_cursor *c, uint32_t max, struct unwind_sta
     to->n = 0;
     while (to->n < walk.n) {
         to->codes[to->n] = m->walked[to->n].pc;
+        m->sps[to->n] = m->walked[to->n].sp;
         to->n++;
     }
-    for (uint32_t i = walk.known; i > 0; i--)
+    for (uint32_t i = walk.known; i > 0; i--) {
+        m->sps[to->n] = m->path[i].sp;
         to->codes[to->n++] = m->path[i].pc;
+    }
     if (is_far(&walk))
         replace_path(m, &walk);
 }
@@ -505,18 +508,24 @@ void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
         to->sites[i] = site = codec_site(site, to->codes[i]);
 }
 
-static int count_unloaded(struct dl_phdr_info *info, size_t size, void *data)
+// Numbers of objects that were loaded and unloaded so far.
+struct loads {
+    unsigned long long loaded, unloaded;
+};
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *data)
 {
     if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-        *(unsigned long long *)data = info->dlpi_subs;
+        *(struct loads *)data = (struct loads){info->dlpi_adds, info->dlpi_subs};
     return 1;
 }
 
-void unwind_check_unloaded(void)
+bool unwind_check_unloaded(void)
 {
-    static _Atomic unsigned long long seen;
-    unsigned long long now = 0;
-    dl_iterate_phdr(count_unloaded, &now);
-    if (atomic_exchange(&seen, now) != now)
+    static _Atomic unsigned long long loaded, unloaded;
+    struct loads now = {0};
+    dl_iterate_phdr(count_loads, &now);
+    if (atomic_exchange(&unloaded, now.unloaded) != now.unloaded)
         atomic_fetch_add(&unwind_age, 1);
+    return atomic_exchange(&loaded, now.loaded) != now.loaded;
 }

@@ -21,6 +21,7 @@ enum {
     UNWIND_RULES = 4096,  // in sets of four
     UNWIND_FRAMES = 1024, // in sets of two
     UNWIND_DEPTH = 128,
+    UNWIND_SCRIPTS = 256,
     UNWIND_WINDOW_BYTES = 4096,
     UNWIND_WINDOW_FILLS = 32, // maximum number of window fills in one walk
 };
@@ -86,7 +87,7 @@ struct unwind_word {
     uint64_t word;
 };
 
-// A thread's cache between walks (83 KiB).
+// A thread's cache between walks (90 KiB).
 struct unwind_memory {
     _Alignas(64) uint64_t rules[UNWIND_RULES]; // see unwind.c
     // The last element is used as the caller of frames for which there is no guess.
@@ -103,6 +104,13 @@ struct unwind_memory {
     struct unwind_word words[1 + 2 * UNWIND_DEPTH];
     struct unwind_walked walked[UNWIND_DEPTH];
     struct unwind_window window; // for stacks of coroutines and signal handlers
+    // Stack pointers of the frames that unwind_walk found with the cache, and space for its caller.
+    uint64_t sps[UNWIND_DEPTH], codes[UNWIND_DEPTH];
+    // Addresses of functions of scripts by the key of their frame (unwind_python_key).
+    struct {
+        uint64_t key, address;
+    } scripts[UNWIND_SCRIPTS];
+    char text[1024];
 };
 
 // Registers of a frame.
@@ -188,8 +196,9 @@ static inline bool unwind_is_current(const struct unwind_memory *m)
 }
 
 // Detects objects that were unloaded without a call to the wrapped dlclose, as libc does with its
-// own objects. Acquires the loader's lock, so call it rarely.
-void unwind_check_unloaded(void);
+// own objects. Acquires the loader's lock, so call it rarely. Returns true if objects were loaded
+// since the last call.
+bool unwind_check_unloaded(void);
 
 static inline uint64_t unwind_read(uint64_t at)
 {

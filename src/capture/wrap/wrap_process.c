@@ -1,7 +1,7 @@
 // Start and exit of the process and its threads. Also contains wrappers for calls that change the
 // process's permissions or code.
 #include "capture/producer/producer_private.h"
-#include "capture/unwind/unwind.h"
+#include "capture/unwind/unwind_python.h"
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"
 
@@ -110,7 +110,10 @@ WRAPPER void *dlmopen(Lmid_t space, const char *path, int flags)
 WRAPPER int dlclose(void *handle)
 {
     next_report_deepbound();
+    bool python = unwind_python_forget();
     int rc = next.dlclose(handle);
+    if (python)
+        unwind_python_find();
     atomic_fetch_add_explicit(&unwind_age, 1, memory_order_relaxed);
     return rc;
 }

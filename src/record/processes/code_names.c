@@ -55,23 +55,40 @@ static bool is_dump(const char *path)
     return digits && strcmp(name + 5 + digits, ".dump") == 0;
 }
 
-void code_names_find_dump(struct code_names *c, const uint64_t *words, uint32_t n)
+// Adds the name of a function of a script. Ignores an invalid record.
+static void put_script(struct code_names *c, const struct event *ev)
+{
+    const size_t start = sizeof CODEC_SCRIPT_TEXT - 1;
+    const char *name = ev->text + start,
+               *nul = ev->text_bytes > start ? memchr(name, 0, ev->text_bytes - start) : NULL;
+    if (nul && names_begin(&c->names, 0, ev->ptr, ev->size) == 0)
+        names_function(&c->names, name, (size_t)(nul - name), nul + 1,
+                       (size_t)(ev->text + ev->text_bytes - nul - 1),
+                       ev->value <= INT32_MAX ? (uint32_t)ev->value : 0);
+}
+
+static void find_dump(struct code_names *c, const struct event *ev)
+{
+    const char *space = ev->text_bytes ? memchr(ev->text, ' ', ev->text_bytes) : NULL;
+    char *path = space ? strndup(space + 1, ev->text_bytes - (size_t)(space + 1 - ev->text)) : NULL;
+    c->makes_code |= path && *path != '/' && *path != '[';
+    if (path && !c->dump_path && is_dump(path))
+        c->dump_path = path;
+    else
+        free(path);
+}
+
+void code_names_find(struct code_names *c, const uint64_t *words, uint32_t n)
 {
     struct codec_state state = {0};
     struct event ev;
     unsigned used;
-    for (uint32_t at = 0;
-         !c->dump_path && at < n && (used = codec_get(&state, words + at, n - at, &ev));
+    for (uint32_t at = 0; at < n && (used = codec_get(&state, words + at, n - at, &ev));
          at += used) {
-        const char *space =
-            ev.kind == HT_MODULE && ev.text_bytes ? memchr(ev.text, ' ', ev.text_bytes) : NULL;
-        char *path =
-            space ? strndup(space + 1, ev.text_bytes - (size_t)(space + 1 - ev.text)) : NULL;
-        c->makes_code |= path && *path != '/' && *path != '[';
-        if (path && is_dump(path))
-            c->dump_path = path;
-        else
-            free(path);
+        if (ev.kind == HT_MODULE && codec_is_script(ev.ptr))
+            put_script(c, &ev);
+        else if (ev.kind == HT_MODULE)
+            find_dump(c, &ev);
     }
 }
 

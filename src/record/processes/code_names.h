@@ -51,8 +51,8 @@ struct code_names_process {
     uint64_t since_ns; // CLOCK_REALTIME
 };
 
-// Searches the words for HT_MODULE records that name a dump.
-void code_names_find_dump(struct code_names *c, const uint64_t *words, uint32_t n);
+// Searches the words for HT_MODULE records that name a dump or a function of a script.
+void code_names_find(struct code_names *c, const uint64_t *words, uint32_t n);
 
 // Returns true if the files should be read again, and restarts the interval.
 bool code_names_is_due(struct code_names *c, uint64_t now_ns);
