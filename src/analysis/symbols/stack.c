@@ -26,20 +26,25 @@ static bool is_shown(const struct symbol *s)
     return !s->library && !s->wrapper;
 }
 
-// Returns true for functions of the executable of node or Python.
+// Returns true for functions of node or Python, and of extensions in Python's own directories.
 static bool is_runtime(const struct symbol *s)
 {
     const char *name = basename(s->module);
-    size_t n = strncmp(name, "node", 4) == 0 ? 4 : strncmp(name, "python3", 7) == 0 ? 7 : 0;
+    size_t n = strncmp(name, "node", 4) == 0          ? 4
+               : strncmp(name, "python3", 7) == 0     ? 7
+               : strncmp(name, "libpython3", 10) == 0 ? 10
+                                                      : 0;
     // "python3.12", but not "node_exporter"
-    return n && (!name[n] || strchr(".0123456789", name[n]));
+    return (n && (!name[n] || strchr(".0123456789", name[n]))) || strstr(s->module, "/lib/python3");
 }
 
-// Returns true for a function of the user's script, by the names that V8 and Python give to
-// generated code: "JS:^add /srv/app.js:2:18", "py::add:/srv/app.py".
+// Returns true for a function of the user's script. V8 and Python give names to generated code:
+// "JS:^add /srv/app.js:2:18", "py::add:/srv/app.py".
 static bool is_script(const struct symbol *s)
 {
     static const char *const starts[] = {"JS:", "LazyCompile:", "Function:", "py::"};
+    if (s->script)
+        return true;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         if (strncmp(s->function, starts[i], strlen(starts[i])) == 0)
             return !s->module[0] && !strstr(s->function, " node:") && !strstr(s->function, ":<");
@@ -48,21 +53,23 @@ static bool is_script(const struct symbol *s)
 }
 
 // If the function is the runtime's and a function of a script has called it, returns the innermost
-// function of the script, or of the user's extension that the script has called.
+// function of the script, or of the user's extension that the script has called. Otherwise, returns
+// the innermost function of a library of scripts.
 static size_t find_script(const struct symbol *functions, size_t n, size_t shown)
 {
-    size_t first = n;
+    size_t first = n, library = n;
     if (!n || !is_runtime(&functions[shown]))
         return shown;
     for (size_t i = shown + 1; i < n; i++) {
         const struct symbol *s = &functions[i];
+        library = s->script && library == n ? i : library;
         if (!is_shown(s) || is_runtime(s) || !(s->module[0] || is_script(s)))
             continue;
         first = first < i ? first : i;
         if (is_script(s))
             return first;
     }
-    return shown;
+    return library < n ? library : shown;
 }
 
 size_t stack_shown(const struct symbol *functions, size_t n)
@@ -227,6 +234,7 @@ void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t 
     struct stack stack = {0};
     unsigned shown = 0;
     bool is_read = stack_read(&stack, s, sites, number) == 0;
+    bool scripted = is_read && stack.n && is_script(&stack.functions[stack.shown]);
     text[0] = 0;
     for (size_t i = stack.shown, period, length; is_read && i < stack.n && shown < PATH_FUNCTIONS &&
                                                  (!text[0] || !is_start(&stack.functions[i]));
@@ -235,7 +243,7 @@ void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t 
         size_t repeats = stack_repeats(f, stack.n - i, &period);
         length = find_outermost(f, stack.n - i, period, period * repeats);
         for (size_t k = 0; k < period; k++) {
-            if (text[0] && f[k].library)
+            if (text[0] && (f[k].library || (scripted && is_runtime(&f[k]))))
                 continue;
             append_function(text, &f[k], count_calls(f + k, length - k));
             // A recursion does not count, so that the path also contains its caller.

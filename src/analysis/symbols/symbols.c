@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/printable.h"
+#include "trace/codec.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
@@ -385,12 +386,14 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
         to->line = (int)number;
 }
 
-// Returns true for a source file of a system package, of Rust's libraries or of a downloaded crate.
+// Returns true for a source file of a system package, of Rust's libraries, of a downloaded crate, or
+// of Python's libraries.
 // Templates and inline functions of a library are compiled into the program's own objects.
 static bool is_system_source(const char *file)
 {
-    static const char *const folders[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
-    return BEGINS_WITH_ANY(file, folders) || strstr(file, "/.cargo/registry/");
+    static const char *const folders[] = {"/usr/include/", "/usr/lib/", "/rustc/", "<frozen "};
+    return BEGINS_WITH_ANY(file, folders) || strstr(file, "/.cargo/registry/") ||
+           strstr(file, "/lib/python3");
 }
 
 static uint32_t code_bytes(Dwarf_Die *die)
@@ -608,8 +611,10 @@ static int find_symbols(struct symbols *s, const struct workload_frame *f)
         n = find_named(s, workload_sites_made_name(&s->names, f));
     if (n == 0)
         n = find_in_module(s, f);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         s->scratch[i].known = true;
+        s->scratch[i].script = codec_is_script(f->address);
+    }
     if (n == 0) {
         s->scratch[0] = (struct symbol){.function = object_offset(s, f), .file = ""};
         find_extent(s, f, &s->scratch[0]);

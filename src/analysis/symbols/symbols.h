@@ -37,6 +37,8 @@ struct symbol {
     bool library;
     // The function allocates for its callers; valid after symbols_find_wrappers.
     bool wrapper;
+    // A function of a script that an interpreter executes (codec_is_script).
+    bool script;
     uint32_t code_bytes;  // size of the function's code; 0 if unknown or inlined
     uint64_t code_offset; // file offset of a function without a name, or 0 if unknown
     enum symbols_result result;

@@ -240,12 +240,12 @@ static int count_stack(struct wrapper_search *f, const struct wrapping_call *p)
 }
 
 // Returns true if few calls in the function make nearly all of its allocations, and if the result
-// of the function can be the new block.
+// of the function can be the new block. The functions of a script are never folded.
 static bool may_wrap(const struct wrapping *c)
 {
     bool is_function = c->function.known || c->function.code_offset;
-    return c->stacks && is_function && c->n_places <= MAX_PLACES && 10 * c->outside <= c->stacks &&
-           c->function.result != SYMBOLS_RESULT_OTHER;
+    return c->stacks && is_function && !c->function.script && c->n_places <= MAX_PLACES &&
+           10 * c->outside <= c->stacks && c->function.result != SYMBOLS_RESULT_OTHER;
 }
 
 static bool is_small(const struct wrapping *c)

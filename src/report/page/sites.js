@@ -60,11 +60,12 @@ function frameText(f, max) {
 }
 
 function isRuntime(f) {
-  return /^(?:node|python3)(?:[.\d].*)?$/.test(baseName(f.module || ''));
+  return /^(?:node|(?:lib)?python3)(?:[.\d].*)?$/.test(baseName(f.module || '')) || /\/lib\/python3/.test(f.module);
 }
 
 function isScript(f) {
-  return !f.module && /^(?:JS:|LazyCompile:|Function:|py::)/.test(f.function) && !/ node:|:</.test(f.function);
+  const named = /^(?:JS:|LazyCompile:|Function:|py::)/.test(f.function);
+  return !f.module && (named ? !/ node:|:</.test(f.function) : Boolean(f.file));
 }
 
 // The innermost frame of a script, or of an extension that the script has called.
@@ -79,7 +80,8 @@ function scriptFrame(frames) {
 function ownFrame(frames) {
   const own = frames.filter((f) => f.function && !f.library);
   const shown = own.find((f) => !f.wrapper) || own[own.length - 1] || frames[0];
-  return shown && isRuntime(shown) && scriptFrame(own.slice(own.indexOf(shown) + 1)) || shown;
+  const outer = (list) => list.slice(list.indexOf(shown) + 1);
+  return shown && isRuntime(shown) && (scriptFrame(outer(own)) || outer(frames).find(isScript)) || shown;
 }
 
 const LONGEST_CYCLE = 8; // functions
