@@ -57,7 +57,9 @@ static void shortening(void **state)
 
 // Creates one function for each letter. An upper-case letter is a function of a library, and 'w' is
 // a wrapper. In the process of node, 'n' is a function of node, 's' and 't' are functions of a
-// script, 'i' is one of a script of node itself, and 'g' is generated code without a name.
+// script, 'i' is one of a script of node itself, and 'g' is generated code without a name. In the
+// process of Python, 'p' is a function of libpython, 'x' is one of an installed extension, 'y' is one
+// of a script, and 'Y' is one of a script of Python itself.
 static size_t functions_of(const char *letters, struct symbol *functions)
 {
     static char names[128][2];
@@ -69,10 +71,13 @@ static size_t functions_of(const char *letters, struct symbol *functions)
                                         : letters[i] == 't' ? "py::add:/srv/app.py"
                                         : letters[i] == 'i' ? "JS:^alloc node:buffer:391:30"
                                                             : name,
-                            .module = letters[i] == 'n'            ? "/usr/bin/node"
-                                      : strchr("stig", letters[i]) ? ""
-                                                                   : "/srv/node_exporter",
+                            .module = letters[i] == 'n'              ? "/usr/bin/node"
+                                      : strchr("stigyY", letters[i]) ? ""
+                                      : letters[i] == 'p' ? "/opt/lib/libpython3.11.so.1.0"
+                                      : letters[i] == 'x' ? "/opt/lib/python3.11/site-packages/x.so"
+                                                          : "/srv/node_exporter",
                             .library = letters[i] < 'a',
+                            .script = letters[i] == 'y' || letters[i] == 'Y',
                             .wrapper = letters[i] == 'w'};
     }
     return strlen(letters);
@@ -99,6 +104,10 @@ static void shown(void **state)
     assert_int_equal(shown_of("ansn"), 0);   // an extension that calls malloc itself
     assert_int_equal(shown_of("Lnnign"), 1); // no script
     assert_int_equal(shown_of("nan"), 0);
+    // The same in Python.
+    assert_int_equal(shown_of("LpxpYpyp"), 6);
+    assert_int_equal(shown_of("paypy"), 1);
+    assert_int_equal(shown_of("xpYpYp"), 2); // no script of the user
     // A wrapper is better than a library.
     assert_int_equal(shown_of("LwLwL"), 3);
     assert_int_equal(shown_of("LMN"), 0);

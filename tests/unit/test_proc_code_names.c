@@ -1,6 +1,7 @@
 // Tests which files with names of generated code are read.
 #include "base/clock.h"
 #include "record/processes/code_names.h"
+#include "trace/codec.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -75,12 +76,50 @@ static void process_has_ended(void **state)
     assert_int_equal(count_names(0, clock_ns(CLOCK_REALTIME) - 60 * SECOND), 1);
 }
 
+// Reads the name of a function of a script from a record with this text.
+static size_t count_scripts(const char *text, uint32_t n, uint64_t line, struct code_names *c)
+{
+    uint64_t words[CODEC_MAX_RECORD_WORDS + CODEC_MAX_PREFIX_WORDS];
+    struct codec_state state = {0};
+    const struct event ev = {.kind = HT_MODULE,
+                             .ptr = CODEC_SCRIPT_START + 5,
+                             .size = 1,
+                             .value = line,
+                             .text = text,
+                             .text_bytes = n};
+    code_names_find(c, words, (uint32_t)(codec_put(&state, words, 0, &ev) - words));
+    return c->names.n_entries;
+}
+
+static void scripts(void **state)
+{
+    static const char whole[] = "python load\0/srv/orders.py";
+    struct code_names c;
+    (void)state;
+    code_names_init(&c);
+    assert_int_equal(count_scripts("", 0, 12, &c), 0);
+    assert_int_equal(count_scripts(whole, 6, 12, &c), 0);
+    assert_int_equal(count_scripts(whole, 11, 12, &c), 0);
+    assert_int_equal(count_scripts(whole, sizeof whole - 1, 12, &c), 1);
+    const struct names_function *f = c.names.functions;
+    assert_string_equal(names_text(&c.names, f->function), "load");
+    assert_string_equal(names_text(&c.names, f->file), "/srv/orders.py");
+    assert_int_equal(f->line, 12);
+    assert_int_equal(c.names.entries[0].start, CODEC_SCRIPT_START + 5);
+    // A function without a file, and an invalid line.
+    assert_int_equal(count_scripts(whole, 12, UINT64_MAX, &c), 2);
+    assert_int_equal(c.names.functions[1].line, 0);
+    assert_string_equal(names_text(&c.names, c.names.functions[1].file), "");
+    code_names_release(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(attached_later, write_map, remove_map),
         cmocka_unit_test_setup_teardown(older_than_the_process, write_map, remove_map),
         cmocka_unit_test_setup_teardown(process_has_ended, write_map, remove_map),
+        cmocka_unit_test(scripts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
