@@ -27,9 +27,12 @@ struct columns_block {
         uint16_t changes[BLOCK]; // while records are split: differences of stamps, without zeros
         uint16_t stamps[BLOCK];  // while columns are merged
     };
+    // While columns are merged: sum of columns.sums for each group of hot records, 0 for other groups.
+    uint32_t sums[BLOCK / GROUP];
     // While records are split, the arrays hold complete words. While columns are merged, they hold
     // bits 19 to 63 of the words. The addresses in `plain` are relative to the base.
-    uint64_t sized[BLOCK], plain[BLOCK];
+    // The element after the last record may be read, but is not used.
+    uint64_t sized[BLOCK + 1], plain[BLOCK + 1];
 };
 
 static const uint8_t item_bytes[COLUMN_COUNT] = {
@@ -622,18 +625,45 @@ static bool has_changes(const struct columns_source *src)
     return src->transform >= EVENTS_COLUMNS_3;
 }
 
+// Returns the sum of columns.sums for GROUP tags, or 0 if a tag is not hot or not below `limit`,
+// which is a power of two.
+static inline uint32_t sum_group(const struct columns *c, uint64_t tags, uint8_t limit)
+{
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < GROUP; i++)
+        sum += c->sums[tags >> 8 * i & codec_mask(CODEC_TAG_BITS)];
+    return sum >> SUM_HOT != GROUP || tags & (uint8_t)-limit * BYTES_OF_1 ? 0 : sum;
+}
+
+// Returns the number of tags of a group that have TAG_CHANGED.
+static inline uint32_t count_changed(uint64_t tags)
+{
+    return (tags / TAG_CHANGED & BYTES_OF_1) * BYTES_OF_1 >> 56;
+}
+
 // Counts the forms in a block of tags. Returns false if a tag is invalid or a column is too short.
 // The get_* functions advance the columns later.
 static bool count_block(const struct columns *c, const struct columns_source *src,
                         struct columns_block *b)
 {
     uint32_t n[COLUMNS_BAD + 1] = {0}, changed[COLUMNS_BAD + 1] = {0};
-    const uint8_t *tags = src->column[COLUMN_TAG];
+    const uint8_t *tags = src->column[COLUMN_TAG], limit = (has_changes(src) ? 2 : 1) * TAG_CHANGED;
     if (src->left[COLUMN_TAG] < b->records)
         return false;
     for (uint32_t i = 0; i < b->records; i++) {
+        if (i % GROUP == 0) {
+            uint64_t group = b->records - i < GROUP ? 0 : get_u64(tags + i);
+            uint32_t sum = b->sums[i / GROUP] = sum_group(c, group, limit);
+            if (sum) {
+                n[COLUMNS_SIZED] += sum & 0xff;
+                n[COLUMNS_PLAIN] += GROUP - (sum & 0xff);
+                changed[COLUMNS_SIZED] += count_changed(group);
+                i += GROUP - 1;
+                continue;
+            }
+        }
         unsigned form = c->forms[tags[i] & codec_mask(CODEC_TAG_BITS)];
-        if (tags[i] >= (has_changes(src) ? 2 : 1) * TAG_CHANGED)
+        if (tags[i] >= limit)
             return false;
         n[form]++;
         changed[form] += tags[i] >= TAG_CHANGED;
@@ -697,7 +727,15 @@ static void get_stamps(const struct columns *c, struct columns_source *src, stru
     for (uint32_t i = 0; i < b->n_changes; i++)
         changes[i] = (uint16_t)(low[i] | high[i] << 8);
     changes[b->n_changes] = 0;
-    for (; tags < end; tags++) {
+    for (uint32_t i = 0; tags < end; tags++, i++) {
+        if (i % GROUP == 0 && b->sums[i / GROUP] && !always && !count_changed(get_u64(tags))) {
+            for (unsigned g = 0; g < GROUP; g++)
+                b->stamps[n + g] = stamp & codec_mask(CODEC_STAMP_BITS);
+            n += GROUP;
+            tags += GROUP - 1;
+            i += GROUP - 1;
+            continue;
+        }
         unsigned tag = *tags & codec_mask(CODEC_TAG_BITS);
         bool changed = (*tags >= TAG_CHANGED) | (always >> tag & 1);
         stamp += changed ? changes[k] : 0;
@@ -734,6 +772,30 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     return scan_rare(c, to, words, r);
 }
 
+// Next bodies of the records by form, and what to add to them.
+struct bodies {
+    const uint64_t *at[2];
+    uint64_t base[2];
+};
+
+// Merges a group of hot records into words and advances the bodies. Reads both bodies of each record,
+// which is cheaper than mispredicted branches.
+static inline void merge_group(const struct columns *c, const uint8_t *tags, const uint16_t *stamps,
+                               struct bodies *b, uint64_t *to)
+{
+    const uint64_t *sized = b->at[COLUMNS_SIZED], *plain = b->at[COLUMNS_PLAIN];
+    for (unsigned i = 0; i < GROUP; i++) {
+        unsigned tag = tags[i] & codec_mask(CODEC_TAG_BITS), is_sized = c->sums[tag] & 1;
+        uint64_t from_sized = *sized, from_plain = *plain + b->base[COLUMNS_PLAIN];
+        to[i] = tag | (uint64_t)stamps[i] << CODEC_STAMP_AT |
+                (is_sized ? from_sized : from_plain) << CODEC_BODY_AT;
+        sized += is_sized;
+        plain += 1 - is_sized;
+    }
+    b->at[COLUMNS_SIZED] = sized;
+    b->at[COLUMNS_PLAIN] = plain;
+}
+
 // Merges the columns of a block into words. Returns the number of words, or 0 if a record is
 // invalid.
 static uint32_t merge_records(const struct columns *c, struct columns_source *src,
@@ -741,25 +803,33 @@ static uint32_t merge_records(const struct columns *c, struct columns_source *sr
                               struct columns_records *r)
 {
     const uint8_t *tags = take_items(src, COLUMN_TAG, b->records);
-    const uint64_t *body[2] = {b->sized, b->plain};
-    uint64_t base[2] = {0, r->state.base >> CODEC_ADDRESS_SHIFT};
+    struct bodies bodies = {{b->sized, b->plain}, {0, r->state.base >> CODEC_ADDRESS_SHIFT}};
     const uint16_t *stamp = b->stamps;
     uint32_t at = 0;
     for (uint32_t i = 0; i < b->records; i++) {
+        uint32_t sum = i % GROUP == 0 && room - at >= GROUP ? b->sums[i / GROUP] : 0;
+        if (sum) {
+            merge_group(c, tags + i, stamp, &bodies, to + at);
+            r->events += sum >> SUM_COUNTED & 0xff;
+            stamp += GROUP;
+            at += GROUP;
+            i += GROUP - 1;
+            continue;
+        }
         unsigned tag = tags[i] & codec_mask(CODEC_TAG_BITS), form = c->forms[tag];
         uint32_t words = 1;
         if (__builtin_expect(form > COLUMNS_PLAIN, 0)) {
             words = merge_rare(c, src, tag, to + at, room - at, r);
             if (words == 0)
                 return 0;
-            base[COLUMNS_PLAIN] = r->state.base >> CODEC_ADDRESS_SHIFT;
+            bodies.base[COLUMNS_PLAIN] = r->state.base >> CODEC_ADDRESS_SHIFT;
             if (form == COLUMNS_LONG)
                 to[at] |= (uint64_t)*stamp++ << CODEC_STAMP_AT;
         } else {
             if (at == room)
                 return 0;
             to[at] = tag | (uint64_t)*stamp++ << CODEC_STAMP_AT |
-                     (*body[form]++ + base[form]) << CODEC_BODY_AT;
+                     (*bodies.at[form]++ + bodies.base[form]) << CODEC_BODY_AT;
             r->events += c->counted >> tag & 1;
         }
         at += words;
