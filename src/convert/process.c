@@ -41,10 +41,11 @@ int convert_process_ops(void *context, const struct workload_thread_op *ops, siz
     return workload_output_ops(&c->to, ops, n, c->e);
 }
 
-struct workload_output *convert_process_output(void *context)
+int convert_process_simple(void *context, uint32_t thread, const struct workload_simple *ops,
+                           size_t n)
 {
     struct convert_process *c = context;
-    return &c->to;
+    return workload_output_simple(&c->to, thread, ops, n, c->e);
 }
 
 int convert_process_samples(void *context, const struct trace_sample *samples, size_t n)
@@ -164,10 +165,11 @@ static int put_ops(void *context, const struct workload_thread_op *ops, size_t n
     return rc < 0 ? rc : convert_process_ops(&t->of, ops, n);
 }
 
-static struct workload_output *output_of(void *context)
+static int put_simple(void *context, uint32_t thread, const struct workload_simple *ops, size_t n)
 {
     struct conversion_target *t = context;
-    return convert_process_output(&t->of);
+    int rc = t->path || t->job->out ? 0 : open_target(t);
+    return rc < 0 ? rc : convert_process_simple(&t->of, thread, ops, n);
 }
 
 // Writes the samples, but drops those that precede the first op if the file is not open yet.
@@ -222,7 +224,7 @@ static int choose_target(void *context, const struct trace_process *p, struct co
         .file.fd = -1,
         .of = {.settings = j->settings, .source = j->trace->in.name, .e = j->e}};
     j->targets[j->n_targets++] = t;
-    *sink = (struct convert_sink){.ops = {.context = t, .ops = put_ops, .output = output_of},
+    *sink = (struct convert_sink){.ops = {.context = t, .ops = put_ops, .simple = put_simple},
                                   .samples = put_samples,
                                   .done = finish_target};
     int rc = j->out ? convert_process_begin(&t->of, j->out, &j->trace->reader.session, p) : 0;

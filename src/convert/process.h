@@ -77,7 +77,8 @@ void convert_process_release(struct convert_process *c);
 
 // Callbacks for a convert_sink whose context is the convert_process.
 int convert_process_ops(void *context, const struct workload_thread_op *ops, size_t n);
-struct workload_output *convert_process_output(void *context);
+int convert_process_simple(void *context, uint32_t thread, const struct workload_simple *ops,
+                           size_t n);
 int convert_process_samples(void *context, const struct trace_sample *samples, size_t n);
 // If the settings are strict, also checks the workload.
 int convert_process_done(void *context, const struct order_counts *counts,

@@ -1,7 +1,7 @@
 // Hash table from the address of a live block to its slot. A bucket is a cache line, so a lookup
 // costs one cache miss for the bucket and one for the slot, with hardly any mispredicted branches.
 // A cell holds 16 bits of the hash; a match is verified against the address in the slot. Each block
-// takes 8 to 12 bytes. An address may appear in the table more than once.
+// takes 10 to 14 bytes. An address may appear in the table more than once.
 #ifndef HEAPTAPE_CONVERT_TABLE_H
 #define HEAPTAPE_CONVERT_TABLE_H
 
@@ -12,8 +12,6 @@
 #include <emmintrin.h>
 #endif
 
-#define TABLE_NONE SIZE_MAX
-
 // Block of a slot. The struct has only 16 bytes, because memory use grows with the number of live
 // blocks.
 struct table_block {
@@ -23,17 +21,19 @@ struct table_block {
 
 enum { TABLE_OP_BITS = 40, TABLE_MAX_THREADS = 1 << 24 };
 
-enum { TABLE_CELLS = 10, TABLE_BUCKET_BYTES = 64 };
+enum { TABLE_CELLS = 8, TABLE_BUCKET_BYTES = 64 };
 
 struct table_bucket {
-    uint16_t tags[TABLE_CELLS]; // 0 if the cell is empty
+    // 0 if the cell is empty. Always written as a whole: a processor cannot forward a store to a
+    // wider load, and an address is often used again within the next events.
+    _Alignas(TABLE_BUCKET_BYTES) uint16_t tags[TABLE_CELLS];
     // Number of cells in later buckets whose home is this bucket or an earlier bucket.
     uint32_t passed;
     uint32_t slots[TABLE_CELLS];
 };
 _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a cache line");
 
-// Cells are numbered bucket * TABLE_CELLS + index in the bucket.
+// A cell is a pointer to an element of table_bucket.slots.
 struct table {
     struct table_bucket *buckets;
     // Number of used cells, number of buckets, and number of used cells at which the table must
@@ -64,98 +64,127 @@ static inline uint16_t table_tag(uint64_t hash)
     return tag ? tag : 1;
 }
 
-static inline size_t table_next(const struct table *t, size_t bucket)
+// Where an address belongs.
+struct table_place {
+    struct table_bucket *home;
+    uint16_t tag;
+};
+
+static inline __attribute__((always_inline)) struct table_place
+table_place_of(const struct table *t, uint64_t address)
 {
-    return bucket + 1 == t->n_buckets ? 0 : bucket + 1;
+    uint64_t hash = table_hash(t, address);
+    return (struct table_place){&t->buckets[table_home(t, hash)], table_tag(hash)};
 }
 
-static inline uint32_t table_slot(const struct table *t, size_t cell)
+static inline struct table_bucket *table_next(const struct table *t, struct table_bucket *b)
 {
-    return t->buckets[cell / TABLE_CELLS].slots[cell % TABLE_CELLS];
+    return b + 1 == t->buckets + t->n_buckets ? t->buckets : b + 1;
 }
 
-static inline __attribute__((always_inline)) void table_prefetch(const struct table *t,
-                                                                 uint64_t address)
+static inline struct table_bucket *table_bucket_of(const uint32_t *cell)
 {
-    __builtin_prefetch(&t->buckets[table_home(t, table_hash(t, address))], 1);
+    return (struct table_bucket *)((uintptr_t)cell / TABLE_BUCKET_BYTES * TABLE_BUCKET_BYTES);
 }
 
 // Returns a mask of the cells that have the tag.
 static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 {
-    const unsigned all = (1u << TABLE_CELLS) - 1;
 #ifdef __SSE2__
-    const __m128i *at = (const __m128i *)(const void *)b;
-    __m128i want = _mm_set1_epi16((short)tag);
-    __m128i low = _mm_cmpeq_epi16(_mm_load_si128(at), want),
-            high = _mm_cmpeq_epi16(_mm_load_si128(at + 1), want);
-    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high)) & all;
+    __m128i equal = _mm_cmpeq_epi16(*(const __m128i *)(const void *)b, _mm_set1_epi16((short)tag));
+    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(equal, _mm_setzero_si128()));
 #else
     unsigned m = 0;
     for (unsigned i = 0; i < TABLE_CELLS; i++)
         m |= (unsigned)(b->tags[i] == tag) << i;
-    return m & all;
+    return m;
 #endif
 }
 
-// Returns the next cell that holds the address, or TABLE_NONE. Searches the cells of `bucket`
-// selected by `mask`, then the following buckets.
-static inline size_t table_seek(const struct table *t, const struct table_block *slots,
-                                uint64_t address, size_t bucket, unsigned mask)
+static inline void table_set_tag(struct table_bucket *b, size_t cell, uint16_t tag)
 {
-    uint16_t tag = table_tag(table_hash(t, address));
+#ifdef __SSE2__
+    static const uint16_t cells[2 * TABLE_CELLS] = {[TABLE_CELLS] = 0xffff};
+    __m128i *tags = (__m128i *)(void *)b;
+    __m128i mask = _mm_loadu_si128((const __m128i *)(const void *)(cells + TABLE_CELLS - cell));
+    __m128i others = _mm_andnot_si128(mask, *tags);
+    *tags = _mm_or_si128(others, _mm_and_si128(mask, _mm_set1_epi16((short)tag)));
+#else
+    b->tags[cell] = tag;
+#endif
+}
+
+// Returns the next cell that holds the address, or NULL. Searches the cells of `b` selected by
+// `mask`, then the following buckets.
+static inline uint32_t *table_seek(const struct table *t, const struct table_block *slots,
+                                   uint64_t address, uint16_t tag, struct table_bucket *b,
+                                   unsigned mask)
+{
     for (size_t left = t->n_buckets;; mask = ~0u) {
-        const struct table_bucket *b = &t->buckets[bucket];
         for (unsigned m = table_match(b, tag) & mask; m; m &= m - 1) {
-            unsigned k = (unsigned)__builtin_ctz(m);
-            if (__builtin_expect(slots[b->slots[k]].address == address, 1))
-                return bucket * TABLE_CELLS + k;
+            uint32_t *cell = &b->slots[__builtin_ctz(m)];
+            if (__builtin_expect(slots[*cell].address == address, 1))
+                return cell;
         }
         if (__builtin_expect(!b->passed, 1) || --left == 0)
-            return TABLE_NONE;
-        bucket = table_next(t, bucket);
+            return NULL;
+        b = table_next(t, b);
     }
 }
 
-static inline size_t table_find(const struct table *t, const struct table_block *slots,
-                                uint64_t address)
+static inline uint32_t *table_find(const struct table *t, const struct table_block *slots,
+                                   uint64_t address)
 {
-    return table_seek(t, slots, address, table_home(t, table_hash(t, address)), ~0u);
+    struct table_place at = table_place_of(t, address);
+    return table_seek(t, slots, address, at.tag, at.home, ~0u);
 }
 
-// Returns the next cell after `cell` that holds the address, or TABLE_NONE.
-static inline size_t table_find_next(const struct table *t, const struct table_block *slots,
-                                     uint64_t address, size_t cell)
+// Returns the next cell after `cell` that holds the address, or NULL.
+static inline uint32_t *table_find_next(const struct table *t, const struct table_block *slots,
+                                        uint64_t address, const uint32_t *cell)
 {
-    return table_seek(t, slots, address, cell / TABLE_CELLS, ~0u << (cell % TABLE_CELLS) << 1);
+    struct table_bucket *b = table_bucket_of(cell);
+    uint16_t tag = table_tag(table_hash(t, address));
+    return table_seek(t, slots, address, tag, b, ~0u << (cell - b->slots) << 1);
 }
 
-// Inserts the address. Requires n < limit.
-static inline void table_put(struct table *t, uint64_t address, uint32_t slot)
+// Inserts a slot at the place of its address. Requires n < limit.
+static inline __attribute__((always_inline)) void
+table_put_at(struct table *t, const struct table_place *at, uint32_t slot)
 {
-    uint64_t hash = table_hash(t, address);
-    struct table_bucket *b = &t->buckets[table_home(t, hash)];
+    struct table_bucket *b = at->home;
     unsigned empty = table_match(b, 0);
     while (__builtin_expect(!empty, 0)) {
         b->passed++;
-        b = &t->buckets[table_next(t, (size_t)(b - t->buckets))];
+        b = table_next(t, b);
         empty = table_match(b, 0);
     }
     unsigned k = (unsigned)__builtin_ctz(empty);
-    b->tags[k] = table_tag(hash);
+    table_set_tag(b, k, at->tag);
     b->slots[k] = slot;
     t->n++;
 }
 
-// Empties a cell, which must hold the address.
-static inline void table_remove(struct table *t, uint64_t address, size_t cell)
+static inline void table_put(struct table *t, uint64_t address, uint32_t slot)
 {
-    size_t bucket = cell / TABLE_CELLS;
-    t->buckets[bucket].tags[cell % TABLE_CELLS] = 0;
+    struct table_place at = table_place_of(t, address);
+    table_put_at(t, &at, slot);
+}
+
+// Empties a cell; `home` is the home of its address.
+static inline __attribute__((always_inline)) void
+table_remove_at(struct table *t, struct table_bucket *home, const uint32_t *cell)
+{
+    struct table_bucket *b = table_bucket_of(cell);
+    table_set_tag(b, (size_t)(cell - b->slots), 0);
     t->n--;
-    for (size_t i = table_home(t, table_hash(t, address)); __builtin_expect(i != bucket, 0);
-         i = table_next(t, i))
-        t->buckets[i].passed--;
+    for (; __builtin_expect(home != b, 0); home = table_next(t, home))
+        home->passed--;
+}
+
+static inline void table_remove(struct table *t, uint64_t address, const uint32_t *cell)
+{
+    table_remove_at(t, table_place_of(t, address).home, cell);
 }
 
 #endif

@@ -156,7 +156,7 @@ static int begin_process(void *context, const struct trace_process *p)
                                 .skid = is_ordered ? 0 : CONVERT_SKID_NS,
                                 .no_early_frees = j->settings->format->import.no_early_frees};
     struct order_sink to = {
-        .context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
+        .context = &j->process, .ops = convert_process_ops, .simple = convert_process_simple};
     j->order = order_new(&how, &to);
     // The conversion uses j->of until it ends.
     j->of = *p;

@@ -1,6 +1,7 @@
 #include "workload/encode.h"
 
 #include "base/pages.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,12 +52,12 @@ static void block_release(struct encode_block *b)
 {
     free(b->shapes);
     free(b->stamps);
-    free(b->used);
-    free(b->freed);
-    column_release(&b->allocated);
-    column_release(&b->sizes);
-    column_release(&b->allocated_times);
-    column_release(&b->times);
+    free(b->at.used);
+    free(b->at.freed);
+    column_release(&b->at.allocated);
+    column_release(&b->at.sizes);
+    column_release(&b->at.allocated_times);
+    column_release(&b->at.times);
     free(b->more.at);
     free(b->dependencies.at);
     free(b->texts.at);
@@ -88,7 +89,23 @@ void encode_release(struct encode *x)
     encode_init(x);
 }
 
-// Returns the shape's kind, flags and error packed into one number.
+static inline __attribute__((always_inline)) void column_put(struct encode_column *c, uint64_t v)
+{
+    planes_put(&c->first_at, &c->rest_at, v);
+}
+
+// Packs a shape's kind, flags and error into one number.
+static inline uint32_t make_key(unsigned kind, uint32_t flags, unsigned error)
+{
+    return kind | flags << 8 | error << 16;
+}
+
+// Returns the key's place in the shape cache.
+static inline unsigned shape_place(uint32_t key)
+{
+    return (key ^ key >> 5 ^ key >> 13) % 256;
+}
+
 static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
@@ -96,7 +113,7 @@ static inline uint32_t shape_key(const struct workload_op *op)
     uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) |
                      (op->n_dependencies ? FORMAT_SHAPE_DEPENDENCIES : 0) |
                      (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
-    return encode_key(op->kind, flags, op->error);
+    return make_key(op->kind, flags, op->error);
 }
 
 // Adds the shape of a valid op. Returns its index, -EAGAIN or -EINVAL.
@@ -116,6 +133,8 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
     };
     to->simple = to->use != FORMAT_SLOT_NONE && !(to->fields & RARE_FIELDS) &&
                  !(key >> 8 & FORMAT_SHAPE_DEPENDENCIES);
+    if (to->simple && key == make_key(op->kind, op->kind == HT_REALLOC ? WORKLOAD_FROM_NULL : 0, 0))
+        x->simple_shapes[op->kind] = (uint16_t)(x->frame.n_shapes + 1);
     return (int)x->frame.n_shapes++;
 }
 
@@ -136,7 +155,7 @@ find_or_add_shape(struct encode *x, const struct workload_op *op, uint32_t key, 
 static inline int shape_find(struct encode *x, const struct workload_op *op)
 {
     uint32_t key = shape_key(op);
-    uint16_t *cached = &x->shape_cache[encode_shape_place(key)];
+    uint16_t *cached = &x->shape_cache[shape_place(key)];
     // The key of an unused shape matches no op.
     return __builtin_expect(x->frame.shapes[*cached].key == key, 1)
                ? *cached
@@ -148,11 +167,11 @@ static int block_grow(struct encode_block *b)
     size_t want = b->capacity ? b->capacity * 2 : 64;
     size_t c[4] = {b->capacity, b->capacity, b->capacity, b->capacity};
     if (HT_GROW(&b->shapes, &c[0], want) < 0 || HT_GROW(&b->stamps, &c[1], want) < 0 ||
-        HT_GROW(&b->used, &c[2], want) < 0 || HT_GROW(&b->freed, &c[3], want) < 0 ||
-        column_reserve(&b->allocated, b->capacity, want) < 0 ||
-        column_reserve(&b->sizes, b->capacity, want) < 0 ||
-        column_reserve(&b->allocated_times, b->capacity, want) < 0 ||
-        column_reserve(&b->times, b->capacity, want) < 0)
+        HT_GROW(&b->at.used, &c[2], want) < 0 || HT_GROW(&b->at.freed, &c[3], want) < 0 ||
+        column_reserve(&b->at.allocated, b->capacity, want) < 0 ||
+        column_reserve(&b->at.sizes, b->capacity, want) < 0 ||
+        column_reserve(&b->at.allocated_times, b->capacity, want) < 0 ||
+        column_reserve(&b->at.times, b->capacity, want) < 0)
         return -ENOMEM;
     b->capacity = want;
     return 0;
@@ -168,11 +187,11 @@ static int block_begin(struct encode *x, uint32_t thread)
                (x->frame.blocks_capacity - had) * sizeof *x->frame.blocks);
     struct encode_block *b = &x->frame.blocks[x->frame.n_blocks];
     b->thread = thread;
-    b->n_ops = b->n_used = b->n_freed = b->uses = b->last_explicit = 0;
-    column_clear(&b->allocated);
-    column_clear(&b->sizes);
-    column_clear(&b->allocated_times);
-    column_clear(&b->times);
+    b->n_stamps = b->at.n_ops = b->at.n_used = b->at.n_freed = b->at.uses = b->at.last_explicit = 0;
+    column_clear(&b->at.allocated);
+    column_clear(&b->at.sizes);
+    column_clear(&b->at.allocated_times);
+    column_clear(&b->at.times);
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
     memset(b->recent, 0xff, sizeof b->recent);
@@ -215,7 +234,10 @@ static bool dependency_valid(const struct encode *x, uint32_t thread, const stru
     if (t->block == ENCODE_NO_BLOCK || !x->has_stamps)
         return true;
     const struct encode_block *b = &x->frame.blocks[t->block];
-    return wait->op < b->first_op || b->stamps[wait->op - b->first_op] < op->stamp;
+    if (wait->op < b->first_op)
+        return true;
+    size_t next = HT_SEARCH(i, b->n_stamps, b->stamps[i].op > wait->op - b->first_op);
+    return b->stamps[next - 1].stamp < op->stamp;
 }
 
 static int put_dependencies(struct encode *x, struct encode_block *b, const struct workload_op *op)
@@ -260,6 +282,38 @@ static int put_more(struct encode *x, struct encode_block *b, const struct workl
     return fields & HT_F_TEXT ? put_text(x, b, op) : 0;
 }
 
+static inline uint64_t allocated_code(struct encode_cursor *at, uint32_t slot)
+{
+    if (at->n_freed && at->freed[at->n_freed - 1] == slot) {
+        at->n_freed--;
+        return 0;
+    }
+    uint64_t code = 1 + zigzag_put((int64_t)slot - at->last_explicit);
+    at->last_explicit = slot;
+    return code;
+}
+
+// Appends the code of a known slot. *last is the number of the slot's last use in the block. The
+// code of a used slot is the age of that use, or the slot with ENCODE_BY_NUMBER if `recent` no
+// longer contains that use.
+static inline __attribute__((always_inline)) void
+code_slot(struct encode_cursor *at, uint32_t *recent, uint16_t *last, uint32_t slot, unsigned use)
+{
+    if (use == FORMAT_SLOT_ALLOCATED) {
+        column_put(&at->allocated, allocated_code(at, slot));
+    } else {
+        uint32_t age = at->uses - 1 - *last;
+        bool young = age < ENCODE_AGE_CODES && recent[*last % ENCODE_AGE_CODES] == slot;
+        at->used[at->n_used++] = young ? age : ENCODE_BY_NUMBER | slot;
+    }
+    if (use == FORMAT_SLOT_FREED) {
+        at->freed[at->n_freed++] = slot;
+        return;
+    }
+    *last = (uint16_t)at->uses++;
+    recent[*last % ENCODE_AGE_CODES] = slot;
+}
+
 static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
 {
     if (__builtin_expect(slot >= x->n_slots, 0)) {
@@ -267,7 +321,7 @@ static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t sl
         if (rc < 0)
             return rc;
     }
-    encode_slot(x, b, slot, use);
+    code_slot(&b->at, b->recent, &x->slots[slot], slot, use);
     return 0;
 }
 
@@ -299,6 +353,12 @@ static int put_rare(struct encode *x, struct encode_block *b, const struct workl
     return rc < 0 ? rc : put_more(x, b, op, fields);
 }
 
+static inline void note_stamp(struct encode_block *b, uint32_t op, uint64_t stamp)
+{
+    if (!b->n_stamps || b->stamps[b->n_stamps - 1].stamp != stamp)
+        b->stamps[b->n_stamps++] = (struct encode_stamp){stamp, op};
+}
+
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
 {
     int shape = shape_find(x, op), rc = 0;
@@ -313,7 +373,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     unsigned fields = x->frame.shapes[shape].fields, use = x->frame.shapes[shape].use;
     if (x->has_stamps && op->stamp < t->last_stamp)
         return -EINVAL;
-    if (__builtin_expect(b->n_ops == b->capacity, 0))
+    if (__builtin_expect(b->at.n_ops == b->capacity, 0))
         rc = block_grow(b);
     if (rc == 0 && (op->n_dependencies || fields & RARE_FIELDS))
         rc = put_rare(x, b, op, fields);
@@ -324,17 +384,110 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     if (rc < 0)
         return rc;
     if (fields & HT_F_SIZE)
-        encode_put(&b->sizes, op->size);
+        column_put(&b->at.sizes, op->size);
     // put_rare may add a thread, which can reallocate the array.
     t = &x->threads[thread];
     if (x->has_stamps)
-        encode_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
-                   b->n_ops ? op->stamp - t->last_stamp : 0);
-    b->shapes[b->n_ops] = (uint8_t)shape;
-    b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
+        column_put(use == FORMAT_SLOT_ALLOCATED ? &b->at.allocated_times : &b->at.times,
+                   b->at.n_ops ? op->stamp - t->last_stamp : 0);
+    b->shapes[b->at.n_ops] = (uint8_t)shape;
+    note_stamp(b, b->at.n_ops++, t->last_stamp = op->stamp);
     t->next_op++;
     x->frame.n_ops++;
     return 0;
+}
+
+// Returns how many of the `n` ops encode_simple may append to the thread's block.
+static size_t simple_room(const struct encode *x, uint32_t thread,
+                          const struct workload_simple *ops, size_t n)
+{
+    if (thread >= x->n_threads || x->threads[thread].block == ENCODE_NO_BLOCK ||
+        encode_is_full(&x->frame))
+        return 0;
+    const struct encode_thread *t = &x->threads[thread];
+    const struct encode_block *b = &x->frame.blocks[t->block];
+    // Without stamps, encode_op must record each switch between blocks.
+    bool follows = x->has_stamps ? ops->stamp >= t->last_stamp : t->block == x->last_block;
+    size_t frame = ENCODE_FRAME_OPS - x->frame.n_ops, block = b->capacity - b->at.n_ops;
+    size_t room = frame < block ? frame : block;
+    return !b->at.n_ops || !follows ? 0 : n < room ? n : room;
+}
+
+// Appends the shapes of the ops up to the first op that is not simple or has a new slot. Returns
+// the number of shapes.
+static size_t put_shapes(const struct encode *x, uint8_t *to, const struct workload_simple *ops,
+                         size_t n)
+{
+    size_t i = 0, shape;
+    for (; i < n && (shape = x->simple_shapes[ops[i].kind]) && ops[i].slot < x->n_slots; i++)
+        to[i] = (uint8_t)(shape - 1);
+    return i;
+}
+
+// Appends the stamps of the ops. In the columns, only stamps that differ are not 0.
+static void put_times(struct encode_block *b, uint64_t stamp, const struct workload_simple *ops,
+                      size_t n)
+{
+    struct encode_column *times[2] = {&b->at.times, &b->at.allocated_times};
+    uint8_t *at[2] = {b->at.times.first_at, b->at.allocated_times.first_at};
+    memset(at[0], 0, n);
+    memset(at[1], 0, n);
+    for (size_t i = 0; i < n; i++) {
+        bool allocates = ops[i].allocates;
+        if (ops[i].stamp != stamp) {
+            times[allocates]->first_at = at[allocates];
+            column_put(times[allocates], ops[i].stamp - stamp);
+            stamp = ops[i].stamp;
+            note_stamp(b, b->at.n_ops + (uint32_t)i, stamp);
+        }
+        at[allocates]++;
+    }
+    times[0]->first_at = at[0];
+    times[1]->first_at = at[1];
+}
+
+static void put_slots(struct encode *x, struct encode_block *b, const struct workload_simple *ops,
+                      size_t n)
+{
+    struct encode_cursor at = b->at;
+    uint16_t *const last_uses = x->slots;
+    for (size_t i = 0; i < n; i++)
+        code_slot(&at, b->recent, &last_uses[ops[i].slot], ops[i].slot,
+                  ops[i].allocates ? FORMAT_SLOT_ALLOCATED : FORMAT_SLOT_FREED);
+    b->at = at;
+}
+
+static void put_sizes(struct encode_column *to, const struct workload_simple *ops, size_t n)
+{
+    struct encode_column sizes = *to;
+    for (size_t i = 0; i < n; i++) {
+        if (event_infos[ops[i].kind].fields & HT_F_SIZE)
+            column_put(&sizes, ops[i].size);
+    }
+    *to = sizes;
+}
+
+size_t encode_simple(struct encode *x, uint32_t thread, const struct workload_simple *ops, size_t n)
+{
+    n = simple_room(x, thread, ops, n);
+    if (!n)
+        return 0;
+    struct encode_thread *t = &x->threads[thread];
+    struct encode_block *b = &x->frame.blocks[t->block];
+    n = put_shapes(x, b->shapes + b->at.n_ops, ops, n);
+    if (!n)
+        return 0;
+    if (x->has_stamps)
+        put_times(b, t->last_stamp, ops, n);
+    else
+        x->frame.switches.at[x->frame.switches.n - 1] += n;
+    put_slots(x, b, ops, n);
+    put_sizes(&b->at.sizes, ops, n);
+    b->at.n_ops += (uint32_t)n;
+    t->next_op += n;
+    t->last_stamp = ops[n - 1].stamp;
+    x->frame.n_ops += (uint32_t)n;
+    return n;
 }
 
 // Converts a block's dependencies to differences from the previous dependency on the same thread.
@@ -360,7 +513,7 @@ void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last
     *first = *last = 0;
     for (uint32_t i = 0; f->has_stamps && i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
-        uint64_t from = b->stamps[0], to = b->stamps[b->n_ops - 1];
+        uint64_t from = b->stamps[0].stamp, to = b->stamps[b->n_stamps - 1].stamp;
         *first = i == 0 || from < *first ? from : *first;
         *last = to > *last ? to : *last;
     }
@@ -396,4 +549,5 @@ void encode_end_frame(struct encode *x, struct encode_frame *done)
     frame_clear(f);
     x->last_block = ENCODE_NO_BLOCK;
     memset(x->shape_cache, 0, sizeof x->shape_cache);
+    memset(x->simple_shapes, 0, sizeof x->simple_shapes);
 }

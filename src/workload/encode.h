@@ -47,21 +47,31 @@ struct encode_words {
     size_t n, capacity;
 };
 
+// Position in the columns of a block that most ops change.
+struct encode_cursor {
+    struct encode_column allocated, sizes, allocated_times, times;
+    uint64_t *used;  // codes of freed or resized slots
+    uint32_t *freed; // stack of the slots that were freed and not allocated again
+    uint32_t n_ops, n_used, n_freed;
+    uint32_t uses;          // number of allocations and reallocs
+    uint32_t last_explicit; // slot last encoded by number
+};
+
+struct encode_stamp {
+    uint64_t stamp;
+    uint32_t op; // number in the block
+};
+
 // Ops of one thread in the current frame.
 struct encode_block {
     uint32_t thread;
-    uint32_t n_ops, n_used;
+    uint32_t serial; // unique across all frames
     uint64_t first_op;
-    size_t capacity; // capacity of each of the next eight arrays
+    size_t capacity; // capacity of shapes, of stamps, and of the arrays and columns of `at`
     uint8_t *shapes;
-    uint64_t *stamps;
-    uint64_t *used;  // codes of freed or resized slots
-    uint32_t *freed; // stack of the slots that were freed and not allocated again
-    struct encode_column allocated, sizes, allocated_times, times;
-    uint32_t n_freed;
-    uint32_t uses;          // number of allocations and reallocs
-    uint32_t last_explicit; // slot last encoded by number
-    uint32_t serial;        // unique across all frames
+    struct encode_stamp *stamps; // the first op, and the ops whose stamp exceeds the previous stamp
+    uint32_t n_stamps;
+    struct encode_cursor at;
     // Slots of the most recent uses, indexed by the number of the use.
     uint32_t recent[ENCODE_AGE_CODES];
     struct encode_words more, texts;
@@ -105,6 +115,8 @@ struct encode {
     bool has_stamps;
     struct encode_frame frame; // current frame
     uint16_t shape_cache[256]; // maps the hash of a shape's key to the index of the shape
+    uint16_t
+        simple_shapes[HT_KIND_LIMIT]; // by kind: index of the shape of simple ops, plus 1, or 0
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
     uint16_t *slots; // number of each slot's last use in the block that last used it
@@ -121,6 +133,12 @@ void encode_release(struct encode *x);
 // violates the format, or -ENOMEM. After -EINVAL or -ENOMEM, the frame is unusable.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
+// Appends ops of a thread, whose stamps must not decrease, up to the first op that encode_op must
+// append: an op with an unusual shape, the first op of its thread, slot or block, or an op for which
+// the frame or the block has no room. Returns the number of appended ops.
+size_t encode_simple(struct encode *x, uint32_t thread, const struct workload_simple *ops,
+                     size_t n);
+
 // Ends the current frame and moves it to *done. The next frame reuses the storage of *done, which
 // must be zeroed or hold a frame that has been written.
 void encode_end_frame(struct encode *x, struct encode_frame *done);
@@ -136,7 +154,7 @@ struct encode_payload {
 // Encodes a frame that encode_end_frame has ended. Returns 0 or -ENOMEM.
 int encode_pack(const struct encode_frame *f, struct encode_payload *payload);
 
-// Prefetches the slot's data for encode_op.
+// Prefetches the slot's data for encode_op and encode_simple.
 static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x,
                                                                   uint32_t slot)
 {
@@ -148,104 +166,6 @@ static inline bool encode_is_full(const struct encode_frame *f)
 {
     return f->n_ops >= ENCODE_FRAME_OPS || f->text_bytes >= ENCODE_FRAME_TEXT_BYTES ||
            f->dependency_values >= ENCODE_FRAME_WAIT_VALUES;
-}
-
-static inline __attribute__((always_inline)) void encode_put(struct encode_column *c, uint64_t v)
-{
-    planes_put(&c->first_at, &c->rest_at, v);
-}
-
-// encode_key packs a shape's kind, flags and error into one number. encode_shape_place returns the
-// key's index in the shape cache.
-static inline uint32_t encode_key(unsigned kind, uint32_t flags, unsigned error)
-{
-    return kind | flags << 8 | error << 16;
-}
-
-static inline unsigned encode_shape_place(uint32_t key)
-{
-    return (key ^ key >> 5 ^ key >> 13) % 256;
-}
-
-static inline uint64_t encode_allocated(struct encode_block *b, uint32_t slot)
-{
-    if (b->n_freed && b->freed[b->n_freed - 1] == slot) {
-        b->n_freed--;
-        return 0;
-    }
-    uint64_t code = 1 + zigzag_put((int64_t)slot - b->last_explicit);
-    b->last_explicit = slot;
-    return code;
-}
-
-// Returns the age of the slot's last use in the block; `use` is the number of that use. If `recent`
-// no longer contains that use, returns the slot with ENCODE_BY_NUMBER set.
-static inline uint64_t encode_used(const struct encode_block *b, uint32_t use, uint32_t slot)
-{
-    uint32_t age = b->uses - 1 - use;
-    bool young = age < ENCODE_AGE_CODES && b->recent[use % ENCODE_AGE_CODES] == slot;
-    return young ? age : ENCODE_BY_NUMBER | slot;
-}
-
-static inline void encode_remember(struct encode_block *b, uint16_t *use, uint32_t slot)
-{
-    *use = (uint16_t)b->uses++;
-    b->recent[*use % ENCODE_AGE_CODES] = slot;
-}
-
-// Appends the code of a known slot.
-static inline __attribute__((always_inline)) void
-encode_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
-{
-    if (use == FORMAT_SLOT_ALLOCATED)
-        encode_put(&b->allocated, encode_allocated(b, slot));
-    else
-        b->used[b->n_used++] = encode_used(b, x->slots[slot], slot);
-    if (use == FORMAT_SLOT_FREED)
-        b->freed[b->n_freed++] = slot;
-    else
-        encode_remember(b, &x->slots[slot], slot);
-}
-
-// Returns the op's shape if encode_simple can append the op. Returns NULL if encode_op must append
-// it, because the op is not simple, is the first op of its thread, slot or block, or because the
-// frame is full.
-static inline __attribute__((always_inline)) const struct encode_shape *
-encode_simple_shape(const struct encode *x, uint32_t thread, const struct workload_op *op)
-{
-    uint32_t key = encode_key(op->kind, op->flags, op->error);
-    const struct encode_shape *shape = &x->frame.shapes[x->shape_cache[encode_shape_place(key)]];
-    if (shape->key != key || !shape->simple || (op->value | op->n_dependencies) ||
-        op->slot >= x->n_slots || thread >= x->n_threads ||
-        x->threads[thread].block == ENCODE_NO_BLOCK || encode_is_full(&x->frame))
-        return NULL;
-    const struct encode_thread *t = &x->threads[thread];
-    const struct encode_block *b = &x->frame.blocks[t->block];
-    // Without stamps, encode_op must record each switch between blocks.
-    bool follows = x->has_stamps ? op->stamp >= t->last_stamp : t->block == x->last_block;
-    return b->n_ops && b->n_ops < b->capacity && follows ? shape : NULL;
-}
-
-// Appends a simple op. This is the fast path that handles nearly all ops. `use` is shape->use.
-static inline __attribute__((always_inline)) void encode_simple(struct encode *x, uint32_t thread,
-                                                                const struct encode_shape *shape,
-                                                                unsigned use,
-                                                                const struct workload_op *op)
-{
-    struct encode_thread *t = &x->threads[thread];
-    struct encode_block *b = &x->frame.blocks[t->block];
-    encode_slot(x, b, op->slot, use);
-    if (x->has_stamps)
-        encode_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
-                   op->stamp - t->last_stamp);
-    else
-        x->frame.switches.at[x->frame.switches.n - 1]++;
-    if (shape->fields & HT_F_SIZE)
-        encode_put(&b->sizes, op->size);
-    b->shapes[b->n_ops] = (uint8_t)(shape - x->frame.shapes);
-    b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
-    t->next_op++;
-    x->frame.n_ops++;
 }
 
 // Returns the lowest and highest stamp of the frame in *first and *last.

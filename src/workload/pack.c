@@ -64,8 +64,8 @@ static void pack_blocks(struct pack *p, const struct encode_frame *f)
         const struct encode_block *b = &f->blocks[i];
         put_value(p, b->thread);
         put_value(p, b->first_op);
-        put_value(p, b->n_ops);
-        put_value(p, f->has_stamps ? b->stamps[0] - p->base_stamp : 0);
+        put_value(p, b->at.n_ops);
+        put_value(p, f->has_stamps ? b->stamps[0].stamp - p->base_stamp : 0);
     }
     column_end(p, FORMAT_COLUMN_BLOCKS);
 }
@@ -73,8 +73,8 @@ static void pack_blocks(struct pack *p, const struct encode_frame *f)
 static void pack_shapes(struct pack *p, const struct encode_frame *f)
 {
     for (uint32_t i = 0; i < f->n_blocks; i++) {
-        memcpy(p->at, f->blocks[i].shapes, f->blocks[i].n_ops);
-        p->at += f->blocks[i].n_ops;
+        memcpy(p->at, f->blocks[i].shapes, f->blocks[i].at.n_ops);
+        p->at += f->blocks[i].at.n_ops;
     }
     end_part(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
 }
@@ -101,10 +101,10 @@ static bool relative_is_shorter(const struct encode_frame *f)
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
         uint64_t last = 0;
-        for (uint32_t k = 0; k < b->n_used; k++) {
-            if (!(b->used[k] & ENCODE_BY_NUMBER))
+        for (uint32_t k = 0; k < b->at.n_used; k++) {
+            if (!(b->at.used[k] & ENCODE_BY_NUMBER))
                 continue;
-            uint64_t slot = b->used[k] & ~ENCODE_BY_NUMBER;
+            uint64_t slot = b->at.used[k] & ~ENCODE_BY_NUMBER;
             by_number += bits_of(slot);
             by_distance += bits_of(code_by_number(slot, &last, true) - ENCODE_AGE_CODES);
         }
@@ -135,8 +135,8 @@ static void pack_block_used(struct pack *p, const struct encode_block *b, bool r
 {
     uint8_t *first = p->first, *rest = p->rest;
     uint64_t last = 0;
-    for (uint32_t k = 0; k < b->n_used; k++) {
-        uint64_t v = b->used[k];
+    for (uint32_t k = 0; k < b->at.n_used; k++) {
+        uint64_t v = b->at.used[k];
         if (v & ENCODE_BY_NUMBER)
             v = code_by_number(v & ~ENCODE_BY_NUMBER, &last, relative);
         planes_put(&first, &rest, v);
@@ -150,7 +150,7 @@ static void pack_used(struct pack *p, const struct encode_frame *f)
     size_t n = 0;
     bool relative = relative_is_shorter(f);
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        n += f->blocks[i].n_used;
+        n += f->blocks[i].at.n_used;
     put_u32(p->start + FORMAT_AT_FLAGS, relative ? FORMAT_FLAG_RELATIVE_SLOTS : 0);
     column_begin(p, FORMAT_COLUMN_USED, n);
     for (uint32_t i = 0; i < f->n_blocks; i++)
@@ -222,8 +222,9 @@ static size_t values_bound(const struct encode_frame *f)
     size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->dependency_values + f->switches.n;
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
-        n += b->n_used + encode_values(&b->allocated) + encode_values(&b->sizes) +
-             encode_values(&b->allocated_times) + encode_values(&b->times) + b->more.n + b->texts.n;
+        n += b->at.n_used + encode_values(&b->at.allocated) + encode_values(&b->at.sizes) +
+             encode_values(&b->at.allocated_times) + encode_values(&b->at.times) + b->more.n +
+             b->texts.n;
     }
     return n;
 }
@@ -241,14 +242,14 @@ int encode_pack(const struct encode_frame *f, struct encode_payload *payload)
     pack_head(&p, f);
     pack_blocks(&p, f);
     pack_shapes(&p, f);
-    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED, offsetof(struct encode_block, allocated));
+    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED, offsetof(struct encode_block, at.allocated));
     pack_used(&p, f);
-    pack_column(&p, f, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, sizes));
+    pack_column(&p, f, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, at.sizes));
     pack_words(&p, f, FORMAT_COLUMN_MORE, offsetof(struct encode_block, more));
     pack_column(&p, f, FORMAT_COLUMN_ALLOCATED_TIME,
-                offsetof(struct encode_block, allocated_times));
+                offsetof(struct encode_block, at.allocated_times));
     if (f->has_stamps)
-        pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
+        pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, at.times));
     else
         pack_switches(&p, f);
     pack_words(&p, f, FORMAT_COLUMN_DEPENDENCY, offsetof(struct encode_block, dependencies));

@@ -22,30 +22,56 @@ static __attribute__((noinline)) int add_slot(struct summary_counter *s, uint32_
     return HT_PAGES_GROW(&s->slots, &s->capacity, (slot + 1ull) << s->two_words);
 }
 
+// Adds requested bytes, saturating at UINT64_MAX.
+static inline void request(uint64_t *sum, uint64_t size)
+{
+    *sum = *sum > UINT64_MAX - size ? UINT64_MAX : *sum + size;
+}
+
 static inline int count_allocation(struct summary_counter *s, uint32_t thread, uint32_t slot,
                                    uint64_t size)
 {
     if (__builtin_expect(slot >= s->summary.slots, 0) && add_slot(s, slot) < 0)
         return -ENOMEM;
-    summary_allocate(s, thread, slot, size);
+    uint64_t live = size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK,
+             *at = summary_slot(s, slot);
+    s->contradicted |= *at >> 63;
+    *at = ((uint64_t)thread << SUMMARY_SIZE_BITS | live) | SUMMARY_HOLDS;
+    s->live_blocks++;
+    s->live_bytes += live;
+    if (s->live_bytes > s->summary.peak_live_bytes)
+        s->summary.peak_live_bytes = s->live_bytes;
     return 0;
 }
 
 static inline void count_free(struct summary_counter *s, uint32_t thread, uint32_t slot)
 {
-    if (__builtin_expect(summary_known(s, slot), 1))
-        summary_free(s, thread, slot);
-    else
+    uint64_t *at = summary_known(s, slot) ? summary_slot(s, slot) : NULL, block = at ? *at : 0;
+    if (__builtin_expect(!(block & SUMMARY_HOLDS), 0)) {
         s->contradicted = true;
+        return;
+    }
+    *at = 0;
+    s->live_blocks--;
+    s->live_bytes -= block & SUMMARY_SIZE_MASK;
+    s->summary.remote_frees += (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS !=
+                               (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
+}
+
+static void count_stamp(struct summary_counter *s, uint64_t stamp)
+{
+    s->first_stamp = stamp < s->first_stamp ? stamp : s->first_stamp;
+    if (stamp > s->summary.last_stamp)
+        s->summary.last_stamp = stamp;
 }
 
 static void count_preexisting(struct summary_counter *s, const struct workload_op *op,
                               uint64_t size)
 {
     bool seen = (uint8_t)op->value; // true if the allocating call is known
-    summary_request(&s->preexisting_bytes, size);
+    request(&s->preexisting_bytes, size);
     s->summary.preexisting_blocks += seen;
-    summary_request(&s->summary.preexisting_bytes, seen ? size : 0);
+    request(&s->summary.preexisting_bytes, seen ? size : 0);
 }
 
 static inline int use_slot(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
@@ -64,7 +90,7 @@ static inline int use_slot(struct summary_counter *s, uint32_t thread, const str
         if (__builtin_expect(op->kind == HT_PREEXISTING, 0))
             count_preexisting(s, op, size);
         else
-            summary_request(&s->summary.requested_bytes, size);
+            request(&s->summary.requested_bytes, size);
         return count_allocation(s, thread, op->slot, size);
     case HT_CLASS_FREE:
         count_free(s, thread, op->slot);
@@ -75,16 +101,47 @@ static inline int use_slot(struct summary_counter *s, uint32_t thread, const str
         if (op->flags & WORKLOAD_FREED)
             return 0;
         size = event_requested(op->kind, op->size, op->count);
-        summary_request(&s->summary.requested_bytes, size);
+        request(&s->summary.requested_bytes, size);
         return count_allocation(s, thread, op->slot, size);
     }
+    return 0;
+}
+
+int summary_simple(struct summary_counter *s, uint32_t thread, const struct workload_simple *ops,
+                   size_t n)
+{
+    struct workload_summary *sum = &s->summary;
+    const uint64_t holder = (uint64_t)thread << SUMMARY_SIZE_BITS | SUMMARY_HOLDS;
+    uint64_t requested = 0, bytes = s->live_bytes, blocks = s->live_blocks,
+             peak = sum->peak_live_bytes;
+    for (size_t i = 0; i < n; i++) {
+        const struct workload_simple *op = &ops[i];
+        if (__builtin_expect(op->slot >= sum->slots, 0) && add_slot(s, op->slot) < 0)
+            return -ENOMEM;
+        uint64_t *at = summary_slot(s, op->slot), was = *at;
+        *at = op->allocates ? holder | op->size : 0;
+        requested += op->allocates ? op->size : 0;
+        sum->remote_frees += !op->allocates && (was ^ holder) >> SUMMARY_SIZE_BITS;
+        bytes += op->allocates ? op->size : -(was & SUMMARY_SIZE_MASK);
+        blocks += op->allocates ? 1 : UINT64_MAX;
+        peak = bytes > peak ? bytes : peak;
+        sum->by_kind[op->kind]++;
+    }
+    s->live_bytes = bytes;
+    s->live_blocks = blocks;
+    sum->peak_live_bytes = peak;
+    request(&sum->requested_bytes, requested);
+    sum->threads = thread >= sum->threads ? thread + 1ull : sum->threads;
+    count_stamp(s, ops[0].stamp);
+    count_stamp(s, ops[n - 1].stamp);
     return 0;
 }
 
 static inline int count_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
 {
     struct workload_summary *sum = &s->summary;
-    summary_see(s, op);
+    count_stamp(s, op->stamp);
+    sum->by_kind[op->kind]++;
     if (__builtin_expect(thread >= sum->threads, 0))
         sum->threads = thread + 1ull;
     sum->dependencies += op->n_dependencies;

@@ -48,49 +48,6 @@ static inline __attribute__((always_inline)) void summary_prefetch(const struct 
         __builtin_prefetch(summary_slot(s, slot), 1);
 }
 
-// Counts the kind and the stamp of an op. Part of summary_op.
-static inline void summary_see(struct summary_counter *s, const struct workload_op *op)
-{
-    if (__builtin_expect(op->stamp < s->first_stamp, 0))
-        s->first_stamp = op->stamp;
-    if (op->stamp > s->summary.last_stamp)
-        s->summary.last_stamp = op->stamp;
-    s->summary.by_kind[op->kind]++;
-}
-
-// Adds requested bytes, saturating at UINT64_MAX.
-static inline void summary_request(uint64_t *sum, uint64_t size)
-{
-    *sum = *sum > UINT64_MAX - size ? UINT64_MAX : *sum + size;
-}
-
-static inline void summary_allocate(struct summary_counter *s, uint32_t thread, uint32_t slot,
-                                    uint64_t size)
-{
-    uint64_t live = size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK,
-             *at = summary_slot(s, slot);
-    s->contradicted |= *at >> 63;
-    *at = ((uint64_t)thread << SUMMARY_SIZE_BITS | live) | SUMMARY_HOLDS;
-    s->live_blocks++;
-    s->live_bytes += live;
-    if (s->live_bytes > s->summary.peak_live_bytes)
-        s->summary.peak_live_bytes = s->live_bytes;
-}
-
-static inline void summary_free(struct summary_counter *s, uint32_t thread, uint32_t slot)
-{
-    uint64_t *at = summary_slot(s, slot), block = *at;
-    if (__builtin_expect(!(block & SUMMARY_HOLDS), 0)) {
-        s->contradicted = true;
-        return;
-    }
-    *at = 0;
-    s->live_blocks--;
-    s->live_bytes -= block & SUMMARY_SIZE_MASK;
-    s->summary.remote_frees += (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS !=
-                               (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
-}
-
 void summary_init(struct summary_counter *s);
 void summary_release(struct summary_counter *s);
 
@@ -100,6 +57,11 @@ struct workload_summary summary_result(const struct summary_counter *s);
 
 // Counts an op. Returns 0 or -ENOMEM.
 int summary_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op);
+
+// Like summary_op, but for ops of one thread that do not contradict earlier ops and whose stamps do
+// not decrease.
+int summary_simple(struct summary_counter *s, uint32_t thread, const struct workload_simple *ops,
+                   size_t n);
 
 // Like summary_op, but for several ops, with prefetching.
 int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n);

@@ -59,6 +59,27 @@ struct workload_thread_op {
     uint32_t thread;
 };
 
+// An op that allocates or frees one block, without dependencies and without fields besides the size
+// of the block. The count of a calloc is 1, and a realloc is WORKLOAD_FROM_NULL. Conversion makes
+// nearly all ops in this form.
+struct workload_simple {
+    uint64_t stamp;
+    uint32_t slot, size; // `size` is 0 if the kind has no size
+    uint8_t kind;
+    bool allocates;
+};
+
+// Returns the op in the general form.
+static inline struct workload_op workload_simple_op(const struct workload_simple *from)
+{
+    return (struct workload_op){.stamp = from->stamp,
+                                .size = from->size,
+                                .count = from->kind == HT_CALLOC,
+                                .slot = from->slot,
+                                .kind = from->kind,
+                                .flags = from->kind == HT_REALLOC ? WORKLOAD_FROM_NULL : 0};
+}
+
 // Consecutive ops of one thread.
 struct workload_run {
     uint32_t thread;

@@ -205,14 +205,8 @@ int workload_write_ops(struct workload_writer *w, const struct workload_thread_o
     for (size_t i = 0; i < n; i++)
         encode_prefetch(&w->encode, ops[i].op.slot);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        const struct encode_shape *shape =
-            encode_simple_shape(&w->encode, ops[i].thread, &ops[i].op);
-        if (__builtin_expect(shape != NULL, 1))
-            encode_simple(&w->encode, ops[i].thread, shape, shape->use, &ops[i].op);
-        else
-            rc = workload_write_op(w, ops[i].thread, &ops[i].op, e);
-    }
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = workload_write_op(w, ops[i].thread, &ops[i].op, e);
     return rc;
 }
 
@@ -328,7 +322,6 @@ int workload_output_begin(struct workload_output *w, struct output *out, int lev
     w->writer = workload_writer_new(out, level);
     if (!w->writer)
         return err_no_memory(e, out->name);
-    w->encode = &w->writer->encode;
     return workload_write_header(w->writer, h, e);
 }
 
@@ -355,6 +348,28 @@ int workload_output_ops(struct workload_output *w, const struct workload_thread_
     if (summary_ops(&w->counter, ops, n) < 0)
         return err_no_memory(e, w->out->name);
     return workload_write_ops(w->writer, ops, n, e);
+}
+
+int workload_output_simple(struct workload_output *w, uint32_t thread,
+                           const struct workload_simple *ops, size_t n, struct err *e)
+{
+    enum { NEAR_SLOTS = 1 << 11 }; // the data of so many slots fits in the L1 cache
+    for (size_t i = 0; i < n && w->counter.summary.slots > NEAR_SLOTS; i++) {
+        encode_prefetch(&w->writer->encode, ops[i].slot);
+        summary_prefetch(&w->counter, ops[i].slot);
+    }
+    if (summary_simple(&w->counter, thread, ops, n) < 0)
+        return err_no_memory(e, w->out->name);
+    for (size_t i = 0; i < n; i++) {
+        i += encode_simple(&w->writer->encode, thread, ops + i, n - i);
+        if (i == n)
+            break;
+        const struct workload_op op = workload_simple_op(&ops[i]);
+        int rc = workload_write_op(w->writer, thread, &op, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
 }
 
 struct workload_summary workload_output_summary(const struct workload_output *w)

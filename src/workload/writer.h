@@ -46,7 +46,6 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
 struct workload_output {
     struct output *out; // borrowed
     struct workload_writer *writer;
-    struct encode *encode; // owned by `writer`
     struct summary_counter counter;
 };
 
@@ -56,12 +55,15 @@ int workload_output_begin(struct workload_output *w, struct output *out, int lev
                           const struct workload_header *h, struct err *e);
 void workload_output_release(struct workload_output *w);
 
-// Append one op (workload_output_op), or several ops with prefetching (workload_output_ops), in
-// total order. The data is borrowed until the call returns.
+// Append one op (workload_output_op), several ops with prefetching (workload_output_ops), or ops of
+// one thread whose stamps do not decrease (workload_output_simple), in total order. The data is
+// borrowed until the call returns.
 int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op,
                        struct err *e);
 int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n,
                         struct err *e);
+int workload_output_simple(struct workload_output *w, uint32_t thread,
+                           const struct workload_simple *ops, size_t n, struct err *e);
 
 // Returns the totals so far, without the members that only a converter sets.
 struct workload_summary workload_output_summary(const struct workload_output *w);

@@ -39,10 +39,10 @@ static void grow(struct filled *f)
 static void all_are_found(const struct filled *f)
 {
     for (uint32_t i = 0; i < f->n; i++) {
-        size_t cell = table_find(&f->table, f->slots, f->slots[i].address);
-        while (cell != TABLE_NONE && table_slot(&f->table, cell) != i)
+        uint32_t *cell = table_find(&f->table, f->slots, f->slots[i].address);
+        while (cell && *cell != i)
             cell = table_find_next(&f->table, f->slots, f->slots[i].address, cell);
-        assert_true(cell != TABLE_NONE);
+        assert_non_null(cell);
     }
 }
 

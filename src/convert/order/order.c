@@ -17,6 +17,7 @@ struct order *order_new(const struct order_options *options, const struct order_
     o->merge.keeps = options->keep_words;
     o->next_deadline = UINT64_MAX;
     o->steps = ORDER_FIRST_STEPS;
+    o->run.limit = 8;
     pool_shared_init(&o->shared);
     o->calls = sink->calls ? calloc(ORDER_BATCH, sizeof *o->calls) : NULL;
     if ((sink->calls && !o->calls) || table_grow(&o->table, NULL) < 0) {
@@ -181,10 +182,7 @@ int order_flush(struct order *o)
     o->n_out = o->n_out_dependencies = 0;
     if (__builtin_expect(o->calls != NULL, 0))
         return n ? o->sink.calls(o->sink.context, o->out, o->calls, n) : 0;
-    int rc = n ? o->sink.ops(o->sink.context, o->out, n) : 0;
-    if (!o->output && rc == 0 && o->sink.output)
-        o->output = o->sink.output(o->sink.context);
-    return rc;
+    return n ? o->sink.ops(o->sink.context, o->out, n) : 0;
 }
 
 // Sets the number, stamp and dependencies of the op.

@@ -26,10 +26,10 @@ struct order_sink {
     void *context;
     // Returns 0, or a negative errno, which ends the order.
     int (*ops)(void *context, const struct workload_thread_op *ops, size_t n);
-    // Returns the output that `ops` writes to, or NULL if it is not open yet. Simple ops are
-    // written to this output directly, bypassing `ops`. May be NULL.
-    struct workload_output *(*output)(void *context);
-    // If not NULL, called instead of `ops`; calls[i] belongs to ops[i]. Slower than `ops`.
+    // Receives simple ops of one thread instead of `ops`, faster. May be NULL.
+    int (*simple)(void *context, uint32_t thread, const struct workload_simple *ops, size_t n);
+    // If not NULL, called instead of `ops`; calls[i] belongs to ops[i]. Requires that `simple` is
+    // NULL. Slower than `ops`.
     int (*calls)(void *context, const struct workload_thread_op *ops,
                  const struct order_call *calls, size_t n);
 };

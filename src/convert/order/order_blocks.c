@@ -90,24 +90,22 @@ static struct order_duplicate *duplicate_first(struct order *o, uint64_t address
 }
 
 // Returns the cell of the address's oldest block, which is not a duplicate.
-static size_t oldest_cell(struct order *o, uint64_t address)
+static uint32_t *oldest_cell(struct order *o, uint64_t address)
 {
-    size_t i = table_find(&o->table, o->slots, address);
-    while (i != TABLE_NONE && duplicate_of(o, table_slot(&o->table, i)))
-        i = table_find_next(&o->table, o->slots, address, i);
-    return i;
+    uint32_t *cell = table_find(&o->table, o->slots, address);
+    while (cell && duplicate_of(o, *cell))
+        cell = table_find_next(&o->table, o->slots, address, cell);
+    return cell;
 }
 
-// Returns the cell of the block at this address that the thread used last, or TABLE_NONE.
-static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
+// Returns the cell of the block at this address that the thread used last, or NULL.
+static uint32_t *own_cell(struct order *o, const struct order_thread *t, uint64_t address)
 {
-    size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);
-    for (; i != TABLE_NONE; i = table_find_next(&o->table, o->slots, address, i)) {
-        const struct table_block *s = &o->slots[table_slot(&o->table, i)];
-        if (last_thread(s) != t->number)
-            continue;
-        if (best == TABLE_NONE || last_op(s) > last_op(&o->slots[table_slot(&o->table, best)]))
-            best = i;
+    uint32_t *best = NULL, *cell = table_find(&o->table, o->slots, address);
+    for (; cell; cell = table_find_next(&o->table, o->slots, address, cell)) {
+        const struct table_block *s = &o->slots[*cell];
+        if (last_thread(s) == t->number && (!best || last_op(s) > last_op(&o->slots[*best])))
+            best = cell;
     }
     return best;
 }
@@ -125,36 +123,35 @@ static bool too_close(const struct order *o, uint32_t slot, const struct order_d
 }
 
 // Returns the duplicate's cell.
-static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
+static uint32_t *duplicate_cell(struct order *o, const struct order_duplicate *d)
 {
-    size_t i = table_find(&o->table, o->slots, d->address);
-    while (table_slot(&o->table, i) != d->slot)
-        i = table_find_next(&o->table, o->slots, d->address, i);
-    return i;
+    uint32_t *cell = table_find(&o->table, o->slots, d->address);
+    while (*cell != d->slot)
+        cell = table_find_next(&o->table, o->slots, d->address, cell);
+    return cell;
 }
 
 // Chooses the block of the address that a free refers to. If the thread allocated one of the
 // blocks, chooses that block, because all earlier blocks were freed before that allocation.
 // Otherwise chooses the oldest block, unless another thread frees it with a later stamp.
-static size_t choose_block(struct order *o, const struct merge_stream *s, uint64_t stamp,
-                           uint64_t address)
+static uint32_t *choose_block(struct order *o, const struct merge_stream *s, uint64_t stamp,
+                              uint64_t address)
 {
     const struct order_thread *t = s->user;
     struct order_duplicate *d = duplicate_first(o, address);
-    size_t own = own_cell(o, t, address);
-    struct order_duplicate *mine =
-        own == TABLE_NONE ? NULL : duplicate_of(o, table_slot(&o->table, own));
+    uint32_t *own = own_cell(o, t, address);
+    struct order_duplicate *mine = own ? duplicate_of(o, *own) : NULL;
     if (mine) {
         duplicate_forget(o, mine);
         return own;
     }
-    size_t oldest = oldest_cell(o, address);
-    if (own == TABLE_NONE && order_overtakes(o, s, stamp, address)) {
-        size_t later = duplicate_cell(o, d);
+    uint32_t *oldest = oldest_cell(o, address);
+    if (!own && order_overtakes(o, s, stamp, address)) {
+        uint32_t *later = duplicate_cell(o, d);
         duplicate_forget(o, d);
         return later;
     }
-    if (own == TABLE_NONE && too_close(o, table_slot(&o->table, oldest), d))
+    if (!own && too_close(o, *oldest, d))
         o->counts.ambiguous++;
     duplicate_forget(o, d);
     return oldest;
@@ -166,8 +163,7 @@ int order_duplicate_lost(struct order *o, size_t i)
 {
     struct order_duplicate d = o->duplicates[i];
     struct order_thread *t = order_numbered(o, d.thread);
-    size_t cell = oldest_cell(o, d.address);
-    uint32_t slot = table_slot(&o->table, cell);
+    uint32_t *cell = oldest_cell(o, d.address), slot = *cell;
     struct workload_op op = {.kind = HT_FREE, .slot = slot, .stamp = d.stamp};
     o->counts.repaired--;
     o->counts.ambiguous++;
@@ -201,7 +197,7 @@ static inline int bind_address(struct order *o, struct order_thread *t, uint64_t
     struct table *table = &o->table;
     if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table, o->slots) < 0)
         return -ENOMEM;
-    *duplicated = table_find(table, o->slots, address) != TABLE_NONE;
+    *duplicated = table_find(table, o->slots, address);
     table_put(table, address, slot);
     o->slots[slot] = (struct table_block){address, order_use(t)};
     return 0;
@@ -261,7 +257,7 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
 
 int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
-    bool duplicated = table_find(&o->table, o->slots, address) != TABLE_NONE;
+    bool duplicated = table_find(&o->table, o->slots, address);
     if (duplicated)
         return 0;
     int rc = slot_new(o, &op->slot);
@@ -287,20 +283,20 @@ static inline int unbind_address(struct order *o, struct merge_stream *s, uint64
                                  uint64_t address, uint32_t *slot)
 {
     struct order_thread *t = s->user;
-    size_t i = table_find(&o->table, o->slots, address);
-    if (__builtin_expect(i == TABLE_NONE, 0)) {
+    uint32_t *cell = table_find(&o->table, o->slots, address);
+    if (__builtin_expect(!cell, 0)) {
         if (s->forced || o->open_threads <= 1 || o->options.no_early_frees)
             return preexisting(o, t, stamp, address, slot);
         order_count_ambiguity(o, t, stamp, address);
         return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
     }
     if (__builtin_expect(o->n_duplicates && duplicate_first(o, address), 0))
-        i = choose_block(o, s, stamp, address);
-    else if (o->open_threads > 1 && last_thread(&o->slots[table_slot(&o->table, i)]) != t->number &&
-             !s->forced && order_overtakes(o, s, stamp, address))
+        cell = choose_block(o, s, stamp, address);
+    else if (o->open_threads > 1 && last_thread(&o->slots[*cell]) != t->number && !s->forced &&
+             order_overtakes(o, s, stamp, address))
         return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
-    *slot = table_slot(&o->table, i);
-    table_remove(&o->table, address, i);
+    *slot = *cell;
+    table_remove(&o->table, address, cell);
     o->counts.ambiguous += o->cut_off && o->open_threads > 1;
     order_note_release(o, t, stamp, address);
     return 0;
@@ -343,11 +339,11 @@ static uint32_t to_kib(uint64_t bytes)
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
     // If the address has two blocks, the owner would be ambiguous.
-    size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
+    const uint32_t *cell = o->n_duplicates ? NULL : table_find(&o->table, o->slots, ptr);
     bool is_step = op->kind != HT_RESIDENCY;
-    if (i == TABLE_NONE || (!is_step && (op->align > op->count || op->value > op->align)))
+    if (!cell || (!is_step && (op->align > op->count || op->value > op->align)))
         return 0;
-    struct table_block b = o->slots[table_slot(&o->table, i)];
+    struct table_block b = o->slots[*cell];
     uint64_t origin = map_get(&o->failed_resizes, b.last);
     b.last = origin ? origin - 1 : b.last;
     if (is_step) {

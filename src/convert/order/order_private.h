@@ -15,6 +15,7 @@ enum {
     ORDER_PENDING = 4, // pending reallocs per thread; they nest when signal handlers call realloc
     ORDER_RECENT = 64, // number of a thread's latest ops whose stamps are stored
     ORDER_BATCH = 64,  // ops passed to the sink at a time
+    ORDER_RUN = 128,   // simple ops passed to the sink at a time
     // Limit on addresses with two blocks; a higher number indicates lost events.
     ORDER_MAX_DUPLICATES = 64,
     // Search steps that are allowed per word of the trace, and for a start. Two threads on two CPUs
@@ -90,11 +91,17 @@ struct order_pools {
     uint32_t unused; // first free entry in `blocks`
 };
 
+// Consecutive simple ops of one thread (order_fast.h).
+struct order_run {
+    size_t limit; // number of records to decode next
+    struct workload_simple ops[ORDER_RUN];
+    uint64_t addresses[ORDER_RUN];
+    struct table_place places[ORDER_RUN];
+};
+
 struct order {
     struct order_options options;
     struct order_sink sink;
-    // The sink's output, or NULL until the first ops are passed to the sink.
-    struct workload_output *output;
     struct order_counts counts;
     struct merge merge;
     struct map by_number; // maps (thread number in the trace + 1) to the index in `threads` plus 1
@@ -145,6 +152,7 @@ struct order {
     struct workload_thread_op out[ORDER_BATCH]; // ops that have not been passed to the sink yet
     struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
     size_t n_out, n_out_dependencies;
+    struct order_run run;
     struct order_call call;   // call of the current op
     struct order_call *calls; // parallel to `out`; NULL if the sink has no `calls` callback
 };

@@ -191,7 +191,7 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
         unsigned words = 1;
         struct event ev = {.stamp = codec_stamp(s->ahead_state.epoch, word),
                            .ptr = order_plain_address(word)};
-        bool release = order_release_tags >> codec_tag_of(word) & 1;
+        bool release = order_plain_tags >> codec_tag_of(word) & 1;
         if (!release && !(order_allocate_tags >> codec_tag_of(word) & 1)) {
             words = codec_get(&s->ahead_state, s->words + s->ahead, s->tail - s->ahead, &ev);
             release = ev.kind && is_release(&ev, ev.ptr);
