@@ -54,6 +54,25 @@ static void block_freed_by_another_thread_waits(void **state)
     (void)state;
 }
 
+// The BASE before thread 0's third record has no stamp. Its bits in the place of the stamp are
+// higher than all stamps.
+static void base_has_no_stamp(void **state)
+{
+    const uint64_t far = 0x7f000001fff0;
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 1, 15, 32, Q);
+    history_malloc(&h, 0, 20, 32, P + 0x100);
+    history_malloc(&h, 0, 30, 32, far);
+    history_malloc(&h, 1, 40, 32, Q + 0x100);
+    check_counts(history_finish(&h), 0, 0, 0);
+    assert_int_equal(h.ops[3].op.stamp, 30);
+    assert_int_equal(h.ops[4].op.stamp, 40);
+    history_release(&h);
+    (void)state;
+}
+
 // Thread 1 allocates P after thread 0's free, but with a stamp that is too early.
 static void inverted_reuse(void **state)
 {
@@ -712,6 +731,7 @@ int main(void)
         cmocka_unit_test(the_time_of_day_costs_no_search),
         cmocka_unit_test(one_thread),
         cmocka_unit_test(bytes_of_a_block_before_its_first_page),
+        cmocka_unit_test(base_has_no_stamp),
         cmocka_unit_test(block_freed_by_another_thread_waits),
         cmocka_unit_test(inverted_reuse),
         cmocka_unit_test(inverted_reuse_of_short_life),
