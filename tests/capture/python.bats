@@ -34,9 +34,11 @@ record_script() {
 # stack SIZE [FILE]: the Python functions of the stack that allocated blocks of SIZE bytes, with
 # their lines, innermost first, up to the script.
 stack() {
-  "$HEAPTAPE" stat -q --by site --top 0 --format json "${2:-t.ht}" | jq -r --argjson size "$1" \
+  local file=${2:-t.ht}
+  [ -e "$file.json" ] || "$HEAPTAPE" stat -q --by site --top 0 --format json "$file" >"$file.json"
+  jq -r --argjson size "$1" \
     '[.sites[] | select(.allocs > 0 and .allocated_bytes / .allocs == $size) | [.frames[] | select(.module == "" and .file != "")
-      | .function + ":" + (.line | tostring)] | join(" ")] | unique | .[]'
+      | .function + ":" + (.line | tostring)] | join(" ")] | unique | .[]' "$file.json"
 }
 
 # has_stack SIZE FUNCTION:LINE...

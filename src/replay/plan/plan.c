@@ -210,7 +210,7 @@ int plan_finish(struct plan *p, struct err *e)
     uint64_t unused;
     struct plan_header h = {.magic = PLAN_MAGIC,
                             .n_threads = (uint32_t)p->n_streams,
-                            .waits_for_exits = 1,
+                            .waits_for_exits = !p->settings.snapshots,
                             .slot_table_entries = p->slot_table.limit};
     p->facts.calls = p->facts.events + p->facts.preexisting;
     if (p->facts.events == 0)
