@@ -12,6 +12,10 @@
 // Defined in slice.c. Parses a point: "1200" (an event), "1.5s" (a time) or "mark:TEXT". If `text`
 // is NULL, sets no limit. *p borrows from `text`. Returns 0 or -EINVAL.
 int command_parse_point(const char *text, struct slice_point *p);
+
+// Defined in slice.c. Parses --from and --to. Returns 0, or EXIT_USAGE after a message.
+int command_parse_part(const struct command *c, const char *from, const char *to,
+                       struct slice_point *first, struct slice_point *last);
 extern const struct command_word command_points[]; // help on the syntax of points
 
 // Defined in diff.c. Prints up to `top` call sites that changed, or all such call sites if `top` is

@@ -83,6 +83,19 @@ int command_parse_point(const char *text, struct slice_point *p)
     return span_parse(text, &p->number) < 0 ? -EINVAL : 0;
 }
 
+int command_parse_part(const struct command *c, const char *from, const char *to,
+                       struct slice_point *first, struct slice_point *last)
+{
+    bool bad_from = command_parse_point(from, first) < 0;
+    if (bad_from || command_parse_point(to, last) < 0)
+        return usage_error(c,
+                           "--%s: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
+                           bad_from ? "from" : "to", bad_from ? from : to);
+    if (first->at == last->at && first->number > last->number)
+        return usage_error(c, "--from: '%s' is after --to: '%s'", from, to);
+    return 0;
+}
+
 static int write_slice(const char *path, const struct slice_cli_options *o,
                        struct slice_file_options *how, struct err *e)
 {
@@ -115,14 +128,8 @@ static int run_slice(const void *fields, char **argv)
     static struct threads threads;
     struct slice_file_options how = {.level = (int)o->level, .part.rebase = o->rebase};
     struct err e = {0};
-    if (command_parse_point(o->from, &how.part.from) < 0)
-        return usage_error(&cmd_slice,
-                           "--from: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
-                           o->from);
-    if (command_parse_point(o->to, &how.part.to) < 0)
-        return usage_error(&cmd_slice,
-                           "--to: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
-                           o->to);
+    if (command_parse_part(&cmd_slice, o->from, o->to, &how.part.from, &how.part.to))
+        return EXIT_USAGE;
     if (o->threads && !parse_threads(&threads, o->threads))
         return usage_error(&cmd_slice, "--threads: '%s' is not a list of threads such as 0,3-5",
                            o->threads);

@@ -448,13 +448,9 @@ static int print_rss(const struct stat_options *o, const char *path)
 // Parses --from and --to and checks the options that depend on them. Returns 0 or EXIT_USAGE.
 static int check_options(const struct stat_options *o, int files, struct file_stat_points *span)
 {
-    const char *bad = command_parse_point(o->from, &span->from) < 0 ? o->from
-                      : command_parse_point(o->to, &span->to) < 0   ? o->to
-                                                                    : NULL;
     bool has_span = o->from || o->to;
-    if (bad)
-        return usage_error(&cmd_stat,
-                           "'%s' is not an event number, a time such as 1.5s, or mark:TEXT", bad);
+    if (command_parse_part(&cmd_stat, o->from, o->to, &span->from, &span->to))
+        return EXIT_USAGE;
     if (o->by != STAT_BY_SITE && has_span)
         return usage_error(&cmd_stat, "--from and --to require --by site");
     if (o->weight == PROFILE_SPAN && !has_span)

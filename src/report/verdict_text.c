@@ -158,7 +158,7 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
            first && first->path[0] ? " of these call paths" : "");
     if (stacks)
         advise(v, " First check whether the threads end: each keeps its blocks and its stack.");
-    if (!has_path(&f->growing))
+    if (!has_path(&f->growing) && !has_path(&f->holding))
         advise(v, " Record with --stacks to see which call path allocates them.");
 }
 
@@ -176,7 +176,7 @@ static void tell_grows_in_steps(struct verdict *v, const struct verdict_facts *f
         set_sure(v, VERDICT_UNSURE,
                  "The process exited: growth is a fault only in a process that runs on.");
     advise(v, "Remove elements that are no longer used, or limit the number of elements.");
-    if (!has_path(&f->growing))
+    if (!has_path(&f->growing) && !has_path(&f->holding))
         advise(v, " Record with --stacks to see which call path allocates the blocks.");
 }
 

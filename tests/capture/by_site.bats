@@ -377,7 +377,7 @@ of_site() {
   heaptape stat --by site --to mark:never g.htw
   fails_with 1 "--to mark:never: no such mark"
   heaptape stat --by site --from x g.htw
-  usage_fails "'x' is not an event number, a time such as 1.5s, or mark:TEXT"
+  usage_fails "--from: 'x' is not an event number, a time such as 1.5s, or mark:TEXT"
   heaptape stat --from 1s g.htw
   usage_fails "--from and --to require --by site"
   heaptape stat --by site --weight span g.htw

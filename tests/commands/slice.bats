@@ -136,6 +136,10 @@ thread.end()' ]
   small_workload
   heaptape slice --from x a.htw
   usage_fails "--from: 'x' is not an event number, a time such as 1.5s, or mark:TEXT"
+  heaptape slice --from 5 --to 3 a.htw
+  usage_fails "--from: '5' is after --to: '3'"
+  heaptape slice --from 2s --to 1500ms a.htw
+  usage_fails "--from: '2s' is after --to: '1500ms'"
   heaptape slice --to 1.s a.htw
   usage_fails "--to: '1.s' is no"
   heaptape slice --threads 3-1 a.htw

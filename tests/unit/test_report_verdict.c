@@ -667,6 +667,11 @@ static void grow_unevenly_live(struct verdict_facts *f)
     f->live.shape = GROWTH_IRREGULAR;
 }
 
+static void hold(struct verdict_facts *f)
+{
+    add_site(&f->holding, "put (a.c:9)", 20, 0.4);
+}
+
 static void fill_caches(struct verdict_facts *f)
 {
     f->of[VERDICT_PINNED] = level(GROWTH_LINEAR, 8);
@@ -680,6 +685,8 @@ static void test_rss_growth(void **unused)
     assert_int_equal(find(yes_grows_in_steps, grow_unevenly_live).kind,
                      VERDICT_KIND_grows_in_steps);
     assert_int_equal(find(yes_grows_in_steps, exit_early).kind, VERDICT_KIND_healthy);
+    assert_non_null(strstr(find(yes_grows_in_steps, run_on).remedy, "Record with --stacks"));
+    assert_null(strstr(find(yes_grows_in_steps, hold).remedy, "Record with --stacks"));
     assert_int_equal(find(yes_rss_grows, exit_early).kind, VERDICT_KIND_healthy);
     struct verdict v = find(yes_rss_grows, fill_caches);
     assert_non_null(
