@@ -132,7 +132,7 @@ static void run_batch(struct top *t)
         read_on(t, tick);
         bool behind = t->follow.state == FOLLOW_READING;
         // If all data has been read, draw the first table after one tick, because the last batch is
-        // counted once no other batch follows. If there is unread data, wait for an interval.
+        // counted only when it is known to be the last. Otherwise, wait for an interval.
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
         // A complete file has only one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {

@@ -234,7 +234,7 @@ static uint64_t frames_of(struct perfetto *p, const struct workload_frame *f, si
     return first;
 }
 
-// Defines the site's stack, the outermost function first. The number of a stack is its site + 1.
+// Defines the stack of a site, beginning with the outermost function. Its number is site + 1.
 static void define_stack(struct perfetto *p, uint32_t site)
 {
     static const struct workload_frame unknown = {0};

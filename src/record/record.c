@@ -725,8 +725,7 @@ static int begin_visit(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Returns true if the process is exiting and waits, inside the library, for the end of the
-// recorder.
+// Returns true if the process is exiting, and the library in it waits until the recorder ends.
 static bool waits_for_end(const struct drain_spool *s)
 {
     return !s->broken && atomic_load(&s->header->finishing) == SPOOL_FINISHING;

@@ -182,7 +182,8 @@ static void find_growth(struct growth *g, const struct doctor *d, const struct g
         work[i].ns = (double)(d->cpu_ns[look] - from) * scale;
     }
     growth_find(&by_cpu, work, n);
-    // The load may also change the CPU time per request, but a line without noise is certain.
+    // CPU time per request changes with the load, so a nearly exact line over time is growth even if
+    // growth over CPU time is not a line.
     if (g->shape == GROWTH_SATURATING ? by_cpu.shape == GROWTH_LINEAR
                                       : by_cpu.shape == GROWTH_SATURATING && g->misfit > EXACT)
         g->shape = GROWTH_IRREGULAR;

@@ -30,7 +30,7 @@ struct doctor_try {
 struct doctor {
     struct look first, last;
     size_t looks;
-    // Number of points[DOCTOR_LIVE], which are the looks that read nearly all memory.
+    // Number of points[DOCTOR_LIVE]: one for each look that could read nearly all memory.
     size_t live_looks;
     // Each array has `looks` points, except the array for DOCTOR_LIVE; owned.
     struct growth_point *points[DOCTOR_LEVELS];

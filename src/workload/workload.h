@@ -120,7 +120,7 @@ struct workload_summary {
     // PREEXISTING as well.
     uint64_t preexisting_blocks;
     uint64_t preexisting_bytes; // total size of the preexisting blocks
-    // Number of events that were moved from the position that their stamps determine.
+    // Number of events whose position differs from the order of their timestamps.
     uint64_t order_repaired;
     uint64_t order_ambiguous; // number of events whose position could not be proved
     uint64_t dependencies;    // number of dependencies in the file

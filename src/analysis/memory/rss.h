@@ -116,8 +116,8 @@ int rss_reading_new(struct rss_reading **reading, struct rss *r, struct trace_fi
 // Returns the number of the process.
 uint32_t rss_reading_process(const struct rss_reading *reading);
 
-// Call at the first frame of the process, for each of its calls, and at its end. Return 0 or
-// -ENOMEM.
+// Call rss_reading_begin at the first frame of the process, rss_reading_calls for each batch of
+// calls, and rss_reading_done after the last batch. They return 0 or -ENOMEM.
 int rss_reading_begin(struct rss_reading *reading, const struct trace_process *p);
 int rss_reading_calls(struct rss_reading *reading, const struct workload_thread_op *ops,
                       const struct order_call *calls, size_t n);

@@ -73,8 +73,8 @@ _Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has m
 bool producer_call_choose(void)
 {
     producer_tls.untimed = MIN_PERIOD;
-    // Do nothing while the thread is busy, like the fast path: the counter may be disabled, or the
-    // caller may not be the program.
+    // Like the fast path, do nothing while the thread is busy: the counter may be disabled, or
+    // heaptape itself may have made the call.
     if (producer_tls.busy)
         return false;
     uint32_t was = producer_enter(PRODUCER_WRITING);

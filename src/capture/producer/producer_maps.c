@@ -247,7 +247,8 @@ void producer_maps_start(struct producer_sites *sites)
 }
 
 // Selects the configuration's generation, so that sites in replaced code differ from sites in the
-// new code. When code is mapped at its old address again, its sites are the old ones.
+// new code. If code is mapped again at the address that it had before, its sites have the same
+// numbers as before.
 static void change_configuration(struct producer_sites *sites, uint64_t change)
 {
     struct producer_configuration *all = sites->configurations;

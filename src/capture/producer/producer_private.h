@@ -208,7 +208,7 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
-// Like producer_map_first, but for a reserve of the user, which needs only memory.
+// Like producer_map_first, but maps a reserve spool, which has no file. Its first
 // PRODUCER_OPEN_CHUNKS chunks are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 

@@ -157,8 +157,8 @@ static uint32_t *choose_block(struct order *o, const struct merge_stream *s, uin
     return oldest;
 }
 
-// Handles an oldest block whose free was lost. To keep the workload valid, the thread that next
-// allocated the address frees the block.
+// The free of the oldest block at this address was lost. To keep the workload valid, makes the
+// thread that next allocated the address free the block.
 int order_duplicate_lost(struct order *o, size_t i)
 {
     struct order_duplicate d = o->duplicates[i];

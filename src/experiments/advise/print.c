@@ -119,7 +119,7 @@ static void print_program(const struct advise *a, const struct advise_row *r)
     }
 }
 
-// Prints the setting and the figures in which it is the best. If the program was run and confirms
+// Prints the best setting, and for which figures it is the best. If runs of the program confirm
 // none of these figures, prints that instead.
 static void print_headline(const struct advise *a, const struct advise_row *r, bool cheap)
 {

@@ -70,14 +70,13 @@ static uint64_t jemalloc_number(const char *name)
 static size_t append_text(char *text, size_t size, size_t at, const char *more);
 static size_t append_number(char *text, size_t size, size_t at, unsigned n);
 
-// Returns a figure of a bin. `before` and `behind` are the parts of the figure's name before and
-// after the bin number.
-static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *behind)
+// Returns a statistic of a bin. Its name is `before`, the number of the bin, and `after`.
+static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *after)
 {
     char name[80];
     size_t at = append_text(name, sizeof name, 0, before);
     at = append_number(name, sizeof name, at, bin);
-    append_text(name, sizeof name, at, behind);
+    append_text(name, sizeof name, at, after);
     return jemalloc_number(name);
 }
 
