@@ -402,12 +402,10 @@ static bool read_freed(struct heap_reading *r, uint64_t at, uint64_t words[3])
         uint64_t from = at & ~(is_near ? WINDOW - 1ull : PAGE - 1ull);
         if (look_resident_end(pages, from) <= at)
             from = at & ~(PAGE - 1ull);
-        uint64_t bytes = look_resident_end(pages, from) - from;
+        uint64_t bytes = look_resident_end(pages, from) - from, most = is_near ? WINDOW : PAGE;
         r->window_at = from;
-        r->window_bytes = bytes < WINDOW ? (size_t)bytes : WINDOW;
-        r->window_bytes = is_near || r->window_bytes < PAGE ? r->window_bytes : PAGE;
-        if (look_resident_end(pages, from) <= from ||
-            !remote_read(r->remote, from, r->window, r->window_bytes))
+        r->window_bytes = (size_t)(bytes < most ? bytes : most);
+        if (!bytes || !remote_read(r->remote, from, r->window, r->window_bytes))
             r->window_bytes = 0;
         if (at - from + 24 > r->window_bytes) // continues on the next page
             return read_resident(r, at, words, 24);
