@@ -26,8 +26,8 @@ void by_site_release(struct by_site *b)
 const uint64_t by_site_lives_ns[] = {10000, 1000000, 100000000, 10000000000};
 const uint64_t by_site_lives_events[] = {16, 1 << 10, 1 << 16, 1 << 22};
 
-// Updates the site's figures at the peak. Call before the site's live blocks change. They have not
-// changed since the last peak, so they are the live blocks at the peak.
+// If live bytes have reached a new peak since the site's last change, saves the site's live blocks,
+// which are the same as at the peak. Call before the site's live blocks change.
 static void note_peak(const struct by_site *b, struct by_site_totals *t)
 {
     if (t->seen_peak == b->peaks)
@@ -174,8 +174,8 @@ int by_site_cut(struct by_site *b)
     return 0;
 }
 
-// Returns true if the figures of the site are estimates. The figures of site 0 are not; see
-// by_site_finish.
+// Returns true if the figures of the site are estimates. Site 0 has no estimates: it counts the
+// calls that were not sampled.
 static bool is_estimated(const struct by_site *b, uint32_t site)
 {
     return b->sample_bytes && site;

@@ -89,9 +89,9 @@ struct by_site_pools {
     size_t n_parts, parts_capacity;
 };
 
-// An all-zero struct is empty. If call sites are sampled, set sample_bytes before the first op. In
-// that case, by_site_finish replaces the figures by estimates, except the figures of site 0, which
-// counts most of the calls.
+// An all-zero struct is empty. If call sites are sampled, set sample_bytes before the first op.
+// by_site_finish then replaces the figures by estimates, and clears site 0, which counts the calls
+// that were not sampled.
 struct by_site {
     uint64_t sample_bytes;
     struct by_site_totals *sites; // indexed by site number; site 0 means unknown
@@ -143,8 +143,8 @@ int by_site_cut(struct by_site *b);
 // Counts a thread's op. Returns 0 or -ENOMEM.
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op);
 
-// Continues a count whose first ops had no call sites. Attributes the live blocks and the peak in
-// *before to site 0. Call once, before the other functions. Returns 0 or -ENOMEM.
+// Continues a count of ops that had no call sites. Attributes the live blocks and the peak in
+// *before to site 0. Call only once, before the other functions. Returns 0 or -ENOMEM.
 int by_site_begin(struct by_site *b, const struct usage *before);
 
 // Returns true if the op has a call site.

@@ -149,7 +149,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
     // Indexed by module number; entry 0 is for addresses outside all modules.
     bool *own = calloc(sites->n_modules + 1, sizeof *own);
     int rc = own ? 0 : -ENOMEM;
-    bool began = false; // sites are numbered in order of appearance
+    bool began = false; // a site has reached the program; later sites have higher numbers
     for (size_t i = 0; own && i < sites->n_modules; i++)
         own[i + 1] = symbols_is_own(&sites->modules[i], exe);
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {

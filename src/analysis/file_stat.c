@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Sets what `b` counts, according to the part. Converts the points of the span to stamps, for which
-// the clock of the file is needed.
+// Sets what `b` counts, according to s->part. Converts the points of the span to stamps of a clock
+// with `hz` and `shift`.
 static void init_by_site(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
                          uint64_t hz, unsigned shift)
 {
@@ -37,7 +37,7 @@ struct file_stat_counter {
     struct by_site by_site; // empty until the first op with a call site
     struct workload_sites sites;
     struct big_blocks big_blocks;
-    bool has_history; // the `reading` of the file reads this process
+    bool has_history; // `reading` of the file reads the history of this process
 };
 
 static void counter_free(struct file_stat_counter *c)
@@ -95,9 +95,9 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
 }
 
 // Counts ops that are `stride` bytes apart. Each op is either a workload_op of `thread` or a
-// workload_thread_op. If `usage` is set, counting starts with the first batch that has a call site,
-// because most files have no call sites. All earlier ops are then counted from `usage`, which must
-// not include this batch yet.
+// workload_thread_op. Most files have no call sites. If `usage` is set, counting therefore starts
+// with the first batch that has a call site, and all earlier ops are counted from `usage`, which
+// must not include this batch yet.
 static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread,
                        const struct workload_op *ops, size_t stride, size_t n)
 {
@@ -296,8 +296,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
-// Names the threads without a name, using names that the recorder stored. These are the threads
-// that were still running and, in old traces, all threads.
+// Sets the missing names of threads. The recorder stored the names of threads that were still
+// running or, in old traces, of all threads.
 static void name_threads(struct file_stat *s)
 {
     const struct trace_process *p =

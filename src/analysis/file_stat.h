@@ -120,9 +120,9 @@ int file_stat_add_process(struct file_stat *s, struct trace_process *facts);
 void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
                          uint64_t clock_hz);
 
-// Finishes the call sites of the process that was added last, whose summary must be set. Counts the
-// coverage of its stacks. If the process has the highest peak so far, moves the call sites to *s
-// and sets *kept. The caller must release *b and *sites.
+// Finishes the call sites of the process that was added last, and counts the coverage of their
+// stacks. The summary of the process must be set. If the process has the highest peak so far, moves
+// the call sites to *s and sets *kept. The caller must release *b and *sites.
 int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites,
                          bool *kept);
 

@@ -14,9 +14,9 @@ struct frequent_entry {
     uint64_t value, count; // a count of 0 means that the entry is empty
 };
 
-// Misra-Gries summary (1982), which is reduced by the median count when it is full (Anderson et al.
-// 2017). An all-zero struct is empty. Counts may be too low by up to `missed`, which is 0 for up to
-// FREQUENT_MAX distinct values.
+// Misra-Gries summary (1982). When the summary is full, all counts are reduced by the median count
+// (Anderson et al. 2017). An all-zero struct is empty. Counts may be too low by up to `missed`,
+// which is 0 for up to FREQUENT_MAX distinct values.
 struct frequent {
     size_t n;
     uint64_t missed;

@@ -10,8 +10,8 @@ enum {
 };
 
 #define MIN_CHANGE_BYTES            (64 << 10)
-#define CHANGE_SHARE                0.002 // smaller changes are ignored, as a share of the level
-#define SWING_SHARE                 0.02  // smaller changes are ignored, as a share of the swing
+#define CHANGE_SHARE                0.002 // changes below this share of the level are ignored
+#define SWING_SHARE                 0.02  // changes below this share of the swing are ignored
 #define MISFIT                      0.1   // limit of a model's residuals, as a share of the growth
 #define SLOWER                      0.88  // rate of the second half over the rate of the first half
 #define MUCH_SLOWER                 0.74  // the same ratio, below which the rate is not constant
@@ -21,7 +21,7 @@ enum {
 #define SAW_SHARE                   0.1   // swing of a saw-tooth, as a share of the highest level
 #define PREDICTED_OFF               0.3   // max. error of the predicted growth, as a share
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
-#define MAX_AHEAD                   1.5   // max. growth up to the limit, over the growth so far
+#define MAX_AHEAD                   1.5   // max. growth left to the limit, over the growth so far
 #define TAU_MIN                     0.05  // shortest time constant, as a share of the duration
 #define TAU_MAX                     4.0   // longest time constant, as a share of the duration
 #define CONFIDENCE_95               1.96

@@ -135,11 +135,11 @@ static void rank_values(const double *a, size_t n_a, const double *b, size_t n_b
 
 enum { EXACT_VALUES = 20, EXACT_SUM = EXACT_VALUES * (EXACT_VALUES + 1) };
 
-// Counts the choices of n_a of the ranks whose sum differs from its mean at least by the same
-// amount as `sum`.
+// Returns the share of all choices of n_a ranks whose sum is at least as far from the mean as
+// `sum`.
 static double exact_p(const size_t *ranks, size_t n, size_t n_a, size_t sum)
 {
-    // Indexed by number of ranks and by their sum.
+    // Number of choices, indexed by number of ranks and by sum.
     static double ways[EXACT_VALUES + 1][EXACT_SUM + 1];
     double all = 0, far = 0, mean = (double)n_a * (double)(n + 1);
     memset(ways, 0, sizeof ways);

@@ -12,10 +12,9 @@ struct site_use {
     uint64_t freed, short_lived,
         // numbers of freed blocks, of short-lived blocks, and of blocks freed by another thread
         remote;
-    uint64_t replaced; // blocks freed right after their thread allocated one at the same site
-    // Replaced blocks whose replacement is larger.
-    // The larger block has at most four times the size. std::vector and std::string grow in this
-    // way. Counts the bytes of the smaller blocks.
+    uint64_t replaced; // blocks freed right after their thread allocated again at the same site
+    // Replaced blocks whose replacement is larger, but at most four times as large, as when
+    // std::vector and std::string grow. Counts the bytes of the smaller blocks.
     struct usage_count regrown;
     // Requests just above a size class (size_classes_above), and the bytes that these requests
     // waste.

@@ -45,8 +45,8 @@ uint64_t size_classes_above(uint64_t size)
     return above <= ABOVE_BYTES && above <= step / 8 ? step - above : 0;
 }
 
-// Adds the counts to the last class. If the class has another `max`, appends a new class. Call with
-// ascending sizes.
+// Adds the counts to the last class. If that class does not end at `max`, first appends a class
+// that does. Call with ascending sizes.
 static void add_class(struct size_classes *c, uint64_t max, struct usage_count count,
                       uint64_t added)
 {
@@ -79,7 +79,7 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     }
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add_class(c, power_above(large_max(i)), s->large[i], 0);
-    // The rounding of large sizes is not part of the classes.
+    // The classes do not include the rounding of large sizes.
     c->internal_fragmentation_bytes += s->large_rounding_bytes;
 }
 

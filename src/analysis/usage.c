@@ -394,7 +394,8 @@ static inline int count_op(struct usage *u, uint32_t thread, const struct worklo
     return rc;
 }
 
-// Number of ops for which blocks are prefetched ahead. The table may not fit in the caches.
+// Number of ops by which blocks are prefetched ahead, because the table can be larger than the
+// caches.
 enum { AHEAD = 8 };
 
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)

@@ -83,7 +83,7 @@ struct usage_pair {
     struct usage_count count;
 };
 
-// Live blocks of a size class. `peak` holds their count at peak number `saved_at`. It is updated
+// Live blocks of a size class. `peak` holds the count at peak number `saved_at`. The count is saved
 // only when the class changes, so a new peak requires no pass over the classes.
 struct usage_class {
     struct usage_count live, peak;

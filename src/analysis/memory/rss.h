@@ -38,7 +38,7 @@ enum rss_part {
 struct rss_counts {
     uint64_t bytes[RSS_PARTS]; // resident bytes of each part
     uint64_t used_pages, sparse_pages, free_pages,
-        own_pages;               // used_pages: at least half of the page belongs to live blocks
+        own_pages;               // live blocks fill at least half of a used page
     uint64_t blocks, live_bytes; // `live_bytes` are requested bytes, whether resident or not
 };
 
@@ -65,7 +65,7 @@ struct rss {
     size_t maps;
     bool is_last; // no map follows the point, so the last map is used
     struct trace_pages pages;
-    bool is_glibc, has_usable; // how the usable sizes for RSS_ROUNDING are known
+    bool is_glibc, has_usable; // if neither is set, RSS_ROUNDING is unknown
     struct rss_counts all;
     // Resident bytes in mappings without blocks. Without page maps, all bytes count as
     // TRACE_MEMORY_OTHER, including free pages and the allocator's own memory.

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// If glibc maps a block individually, offset of the block in its first page.
+// Offset of a block in its first page, if glibc maps the block individually.
 enum { GLIBC_MAPPED_AT = 16 };
 
 void rss_heap_release(struct rss_heap *heap)

@@ -27,7 +27,7 @@ struct rss_granule {
 struct rss_heap {
     uint64_t page_bytes;
     uint64_t events;
-    // Number of blocks from before the start of the recording that the trace lists.
+    // Number of preexisting blocks that the trace lists.
     uint64_t known_before;
     struct rss_block *blocks;
     size_t n_blocks, blocks_capacity;
@@ -47,7 +47,7 @@ struct rss_heap {
 // dynamic threshold never falls below this size.
 #define RSS_GLIBC_MMAP_BYTES (128u << 10)
 
-// To initialize, set page_bytes; the other members start as zero.
+// Initialize by setting page_bytes in a zeroed struct.
 void rss_heap_release(struct rss_heap *heap);
 
 // Applies an op. Returns 0 or -ENOMEM.

@@ -125,7 +125,8 @@ struct row_pages {
     uint64_t first, end;
 };
 
-// A block may extend into the next row. Its page there counts in that row only.
+// Returns true if the page is resident and in the row. A block may extend into the next row, which
+// counts the pages there.
 static bool counts_in_row(const void *context, uint64_t page)
 {
     const struct row_pages *row = context;

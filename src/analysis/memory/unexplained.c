@@ -40,8 +40,9 @@ struct unexplained_search {
     struct progress *progress;
 };
 
-// Returns true for memory that may belong to an allocator. brk is called by libc's malloc. The
-// zeroed data of a library follows the mapping of its file.
+// Returns true for memory that may belong to an allocator whose calls are not recorded. Excludes
+// the brk area, which belongs to libc's malloc, and anonymous memory after the mapping of a file,
+// which is the zeroed data of a library.
 static bool is_counted(const struct trace_mapping *m)
 {
     return m->kind == TRACE_MEMORY_ANONYMOUS && !m->after_file;
@@ -267,14 +268,15 @@ static bool has_gaps(const struct trace_process *p)
            p->lost_records;
 }
 
-// Returns true if the process had executed another program, or may have, when its map was read. On
-// a busy machine, the recorder may read the map before it finds the new program.
+// Returns true if another program may have been running in the process when its map was read. On a
+// busy machine, the recorder may read the map before it notices that the process has executed
+// another program.
 static bool may_be_successor(const struct trace_reader *r, const struct trace_process *p,
                              const struct unexplained_candidate *c)
 {
     bool found = false;
     for (size_t i = 0; i < r->unrecorded.n; i++)
-        found |= r->unrecorded.items[i].pid == p->pid; // the time is unknown
+        found |= r->unrecorded.items[i].pid == p->pid; // the time of the exec is unknown
     for (size_t i = 0; i < r->n_processes && !found; i++) {
         const struct trace_process *other = r->processes[i];
         found = other && other->number > p->number && other->pid == p->pid &&

@@ -151,8 +151,8 @@ static bool is_refused_in(const char *folder, size_t folder_bytes, const char *b
     return n < 0 || (size_t)n >= sizeof text || is_refused(text);
 }
 
-// Returns the next element of libdw's path, or NULL at the end. An element is "" for the directory
-// of the file, relative to that directory, or absolute.
+// Returns the next element of libdw's path, or NULL at the end. An element is "" (the directory of
+// the file), a path relative to that directory, or an absolute path.
 static const char *next_element(const char **at, size_t *n)
 {
     const char *element = *at;
@@ -245,7 +245,7 @@ int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dw
     // Links to shared files have no checksum.
     bool is_shared = link && !crc;
     if (!file || is_any_refused(module, file, link, is_shared)) {
-        // If the link were kept, libdw would open the shared file when needed.
+        // Mark the module, because libdw would open the shared file later.
         if (is_shared)
             *user_data = module;
         errno = 0;

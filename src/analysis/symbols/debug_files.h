@@ -23,9 +23,9 @@ extern char *debug_files_path;
 // The first file refused in this thread, or "".
 extern _Thread_local char debug_files_refused[];
 
-// find_debuginfo callback for a Dwfl whose debuginfo_path is debug_files_path. If libdw must not
-// read anything more of the module, sets the user data of the module: libdw would search for a
-// refused file again.
+// find_debuginfo callback for a Dwfl whose debuginfo_path is debug_files_path. If a shared file is
+// refused, sets the user data of the module. The caller must then read nothing more of the module,
+// because libdw would search for the shared file again.
 int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base,
                      const char *file, const char *link, GElf_Word crc, char **found);
 

@@ -52,9 +52,10 @@ static bool is_script(const struct symbol *s)
     return false;
 }
 
-// If the function is the runtime's and a function of a script has called it, returns the innermost
-// function of the script, or of the user's extension that the script has called. Otherwise, returns
-// the innermost function of a library of scripts.
+// Returns `shown`, unless that function belongs to a runtime and was called by a script. In that
+// case, returns the innermost function of the user's script, or of the user's extension that the
+// script called. If only libraries of scripts made the call, returns the innermost function of
+// these libraries.
 static size_t find_script(const struct symbol *functions, size_t n, size_t shown)
 {
     size_t first = n, library = n;
@@ -154,7 +155,7 @@ bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t 
 {
     const struct workload_site *site = find_site(s, sites, number);
     bool any = false;
-    // Do not look up functions outside the shown function.
+    // Do not look up the functions that called the shown function.
     for (uint32_t i = 0; site && i < site->n; i++) {
         const struct symbol *found;
         size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
@@ -209,8 +210,8 @@ static bool is_start(const struct symbol *s)
     return strcmp(s->function, "_start") == 0 || strncmp(s->function, libc, sizeof libc - 1) == 0;
 }
 
-// Returns the number of functions up to the outermost call of one of the first `period` functions.
-// At least the first `least` functions belong to the recursion.
+// Returns the number of functions in a recursion, which ends with the outermost call of one of the
+// first `period` functions. The first `least` functions are known to belong to the recursion.
 static size_t find_outermost(const struct symbol *functions, size_t n, size_t period, size_t least)
 {
     for (size_t i = least; i < n; i++) {
@@ -246,7 +247,7 @@ void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t 
             if (text[0] && (f[k].library || (scripted && is_runtime(&f[k]))))
                 continue;
             append_function(text, &f[k], count_calls(f + k, length - k));
-            // A recursion does not count, so that the path also contains its caller.
+            // Do not count a recursion, so that the path also contains the caller of the recursion.
             shown += length == period;
         }
     }

@@ -163,8 +163,8 @@ static const char *keep_text(struct symbols *s, char *text)
 
 // Computes the difference between load addresses and addresses in the file. Returns false if no
 // executable segment can have been mapped as recorded, which means that this is a different file.
-// The segments of debug files are empty, and objcopy changes their offsets. Their offsets are
-// therefore derived from their addresses.
+// In debug files, the segments are empty and objcopy has changed their offsets, so the offsets are
+// derived from the addresses.
 static bool find_bias(Elf *elf, const struct workload_module *m, uint64_t *bias)
 {
     size_t n = 0;

@@ -62,9 +62,9 @@ void symbols_free(struct symbols *s);
 // several functions if calls were inlined. Returns 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// Sets the code size and the result type of function number `index` of a frame. If the name of the
-// function is stored in the recording, both are unknown. They are then read from the file of the
-// module, if that file is usable.
+// Sets the code size and the result type of function number `index` of a frame. Names that are
+// stored in the recording have neither, so both are read from the file of the module if the file is
+// usable.
 void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t index,
                       struct symbol *to);
 
