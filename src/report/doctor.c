@@ -162,9 +162,9 @@ static void set_heap(struct verdict_facts *f, const struct look *l)
     f->pinning_bytes = (double)h->pinning_bytes;
 }
 
-// Finds the growth of a level over time. A process on a busy machine grows by the CPU time that it
-// gets: if the level is a line over time but has a limit over CPU time, or the reverse, the growth
-// cannot be judged.
+// Finds the growth of a level over time. On a busy machine, a process grows in proportion to its
+// CPU time. If the level is a line over time but has a limit over CPU time, or the reverse, the
+// growth cannot be judged.
 static void find_growth(struct growth *g, const struct doctor *d, const struct growth_point *points,
                         size_t n)
 {
@@ -254,7 +254,8 @@ static void note_heap(struct doctor *d)
                  human_size(h->read_bytes + l->owners[LOOK_UNREAD]));
 }
 
-// Adds a note about the requirements of the recording that the answer suggests.
+// If the verdict suggests a recording, adds a note on how to record the names of the functions of a
+// language runtime.
 static void note_names(struct doctor *d)
 {
     const struct software_runtime *r = d->last.runtime;
@@ -409,7 +410,7 @@ bool doctor_can_try(const struct doctor *d)
     const struct look_heap *h = &d->last.heap;
     if (!look_purge_text(h->allocator))
         return false;
-    // If the blocks are unknown, only the call itself shows how much memory is free.
+    // If the blocks are unknown, only a trial of the call shows how much memory is free.
     bool is_unknown = !h->is_read && !h->has_statistics && h->allocator != SOFTWARE_GLIBC;
     return kind == VERDICT_KIND_pinned || kind == VERDICT_KIND_arenas ||
            kind == VERDICT_KIND_retained || (is_unknown && kind == VERDICT_KIND_unknown_blocks);

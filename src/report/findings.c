@@ -71,8 +71,8 @@ const char *findings_percent(double share)
 // Value of the figure of `stat` with this name, or NAN if unknown.
 #define FIGURE(in, name) stat_figures_value((in)->stat, STAT_FIGURE_##name)
 
-// Returns true if a recording of at least a second has fewer of these bytes per second. Then their
-// cost does not matter.
+// Returns true if the cost of these bytes does not matter: the recording lasts at least a second
+// and has fewer than `per_s` of them per second.
 static bool is_rare(const struct findings_input *in, double bytes, double per_s)
 {
     double s = FIGURE(in, duration_ns) / 1e9;
@@ -165,7 +165,8 @@ static bool find_peak_of_a_site(const struct findings_input *in, struct findings
 static bool find_copied_growth(const struct findings_input *in, struct findings_item *f)
 {
     struct first_site site;
-    // If the replacements are as often smaller, the elements of a table are replaced.
+    // If the new blocks are as often smaller as larger, the program replaces the elements of a
+    // table instead of growing a block.
     if (!find_first(in, SITES_JSON_by_regrown, FIGURE(in, request_bytes), COPIED_SHARE, &site) ||
         site.use->regrown.blocks < REGROWN_BLOCKS ||
         (double)site.use->regrown.blocks < REGROWN_SHARE * (double)site.use->replaced ||
@@ -188,7 +189,7 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
           bytes >= COPIED_SHARE * FIGURE(in, requested_bytes)) ||
         is_rare(in, bytes, COPIED_PER_S))
         return false;
-    // The first two classes of growth are up to a quarter.
+    // The first two classes are the reallocs that grow a block by up to a quarter.
     const uint64_t *growths = in->file->sums->resizes.growths;
     double quarter = (double)(growths[0] + growths[1]);
     findings_say(
@@ -295,7 +296,7 @@ static bool find_rounding_four(const struct findings_input *in, struct findings_
 static bool find_above_class(const struct findings_input *in, struct findings_item *f)
 {
     struct first_site site;
-    // If the sizes vary, some are just above a class by chance.
+    // If the sizes of a call site vary, some of them are just above a class by chance.
     if (!find_first(in, SITES_JSON_by_above_class, FIGURE(in, request_bytes), ABOVE_SHARE, &site) ||
         (double)site.use->above.blocks < ABOVE_CALLS_SHARE * (double)site.totals->calls ||
         (double)site.totals->peak_bytes < ABOVE_PEAK_SHARE * FIGURE(in, peak_bytes))

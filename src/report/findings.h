@@ -98,7 +98,7 @@ void findings_of_json(struct findings *f, const struct json_value *stat);
 // `compare --json`. A rule has no finding if its figures are missing.
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
 
-// Inserts the findings of `other` in the order of the findings.
+// Inserts the findings of `other`, keeping the order of f->items.
 void findings_merge(struct findings *f, const struct findings *other);
 
 // Writes the member "findings" and, if it is known, the member "verdict".

@@ -51,12 +51,13 @@ void gate_release(struct gate *g);
 uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric);
 
 // Adds the figures of a call site to `a` (side 0) or `b` (side 1) if the pattern matches the shown
-// function, or an allocation wrapper or library function through which it allocates.
+// function, or an allocation wrapper or library function through which the shown function
+// allocates.
 void gate_count(struct gate *g, unsigned side, const struct stack *stack,
                 const struct sites_diff_side *totals);
 
-// Sets `failed`. Without has_sites, also sets `a` and `b`. `totals` describes the whole recordings.
-// Call after all call sites have been counted.
+// Sets `failed`. If has_sites is not set, also sets `a` and `b`. `totals` describes the whole
+// recordings. Call after all call sites have been counted.
 void gate_check(struct gate *g, const struct sites_diff_side totals[2]);
 
 #endif

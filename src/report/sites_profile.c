@@ -143,8 +143,8 @@ static void put_totals(struct json *j, const struct chosen *c)
     }
 }
 
-// If lifetimes are counted, writes the blocks and bytes whose lifetime is in the shortest class,
-// like put_totals. Returns 0 or -ENOMEM.
+// Like put_totals, but writes the blocks and bytes whose lifetime is in the shortest class. Writes
+// nothing if lifetimes are not counted. Returns 0 or -ENOMEM.
 static int put_short_lived(struct json *j, const struct chosen *c)
 {
     const struct by_site *b = c->totals;

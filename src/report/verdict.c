@@ -15,7 +15,7 @@
 #define UNWRITTEN_SHARE 0.75 // share of the live bytes
 #define HARDLY_SHARE    0.1  // growth of RSS as a share of the growth of live bytes
 #define ARENAS          3
-#define PINNED_SHARE    0.5  // share of the free memory that decides whether it is pinned
+#define PINNED_SHARE    0.5  // share of the free memory that must be between live blocks
 #define SAW_FREE        1.25 // free memory that the next rise uses again, over the swing
 
 double verdict_known(double value)

@@ -86,8 +86,8 @@ struct verdict_facts {
     struct growth heap;
     struct growth rss;                // growth of rss_bytes
     struct growth of[VERDICT_OWNERS]; // growth of resident[]
-    // Free memory of the allocator, which is PINNED, FREE and, if knows_blocks is set,
-    // UNKNOWN_HEAP.
+    // The next members describe the free memory of the allocator, which is the memory of the owners
+    // PINNED, FREE and, if knows_blocks is set, UNKNOWN_HEAP.
     double arenas;           // number of arenas with at least 256 KiB of free memory
     double arena_free_bytes; // free memory outside the main arena
     double top_free_bytes;   // glibc: free memory above the last block of the main arena

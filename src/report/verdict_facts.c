@@ -201,8 +201,9 @@ static double last_rss_of(const struct verdict_facts *f, const struct file_stat 
     return s->n_samples ? (double)s->samples[s->n_samples - 1].rss_bytes : f->rss_bytes;
 }
 
-// Subtracts the memory that was released after the last page map, which can be a second old. Free
-// memory is subtracted first. A map from the middle of a burst does not show which memory remains.
+// Subtracts the memory that was released after the last page map, which can be a second old. If the
+// map was read during a burst, it does not show which memory was released, so free memory is
+// subtracted first.
 static void subtract_returned(struct verdict_facts *f, const struct file_stat *s)
 {
     static const enum verdict_owner first[] = {VERDICT_FREE,         VERDICT_LIVE,

@@ -108,7 +108,7 @@ static void set_growth_sure(struct verdict *v, const struct growth *g)
                  human_time(g->span_ns));
 }
 
-// Returns true if the growth of the call path that grows most is a share that is worth naming. The
+// Returns true if the call path that grows most has a share of the growth that is worth naming. The
 // growth of a call path is the median over parts of the recording. The median is low if the growth
 // ended early or moved from one call path to another.
 static bool is_explained(const struct verdict_facts *f)
@@ -126,7 +126,8 @@ static void say_growing(struct verdict *v, const struct verdict_facts *f)
         say_sites(v, &f->holding, " Largest call paths: ");
 }
 
-// Appends that the number of threads grew, because their blocks and stacks grow with it.
+// If the number of threads grew, appends by how much and returns true. The blocks and stacks of
+// threads grow with the number of threads.
 static bool say_stacks(struct verdict *v, const struct verdict_facts *f)
 {
     bool grew = f->stacks >= f->first_stacks + 2 && f->stacks >= MORE_STACKS * f->first_stacks;
@@ -579,8 +580,8 @@ static bool has_grown(const struct growth *g)
            g->shape == GROWTH_IRREGULAR || g->shape == GROWTH_STEP;
 }
 
-// Begins the sentence on a process without a problem. Growth by a tenth may be one, but is below the
-// threshold.
+// Begins the text about a process without a problem. Growth by a tenth may be a problem although it
+// is below the threshold, so the verdict is then unsure.
 static void say_no_problem(struct verdict *v, const struct verdict_facts *f)
 {
     const struct growth *g = &f->live;
@@ -643,7 +644,7 @@ static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
 {
-    // With enough samples, only the unknown blocks keep the growth from being judged.
+    // If there are enough samples, growth cannot be judged only because the blocks are unknown.
     bool is_long = f->is_running && f->rss.shape != GROWTH_UNKNOWN;
     if (f->knows_resident)
         say_resident(v, f);

@@ -7,8 +7,8 @@
 #include "report/stat_figures.h"
 
 // Writes the sums over all processes: calls, sizes, lifetimes, realloc, alignment, and blocks that
-// are never freed. `peak` is a process or NULL. If it is a process, its live bytes at the peak are
-// added to the sizes.
+// are never freed. Unless `peak` is NULL, the sizes include the blocks that were live at the peak
+// of this process.
 void usage_json_sums(struct json *j, const struct usage_sums *s, const union stat_figures *f,
                      const struct usage *peak);
 

@@ -43,7 +43,7 @@ static void add_thread(struct usage_thread *to, const struct usage_thread *t)
     to->live_bytes += t->live_bytes;
 }
 
-// Returns the smallest number of events for which fewer than TOP_THREADS threads have more events.
+// Returns the smallest n such that fewer than TOP_THREADS threads have more than n events.
 static uint64_t min_events(const struct usage *u)
 {
     uint64_t low = 0, high = UINT64_MAX;

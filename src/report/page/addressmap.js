@@ -50,7 +50,7 @@ class AddressMap {
     return element('p.note.mapkey', null, OCCUPANCY.map((text, kind) => element('span', null, element('span.cell.occupied-' + kind), ' ', text)));
   }
 
-  // Makes this cell the cell that Tab reaches. Shows the call sites that pin it.
+  // Makes Tab reach this cell, and shows the call sites that pin the pages of the cell.
   show(row, i, focus) {
     if (this.at) {
       this.cells[this.at[0]][this.at[1]].setAttribute('tabindex', -1);

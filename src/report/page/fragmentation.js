@@ -7,8 +7,8 @@ function rangeText(from, to, text) {
   return !isNumber(to) || to > 2 ** 62 ? `${text(from)} and more` : !from ? `up to ${text(to)}` : from === to ? text(to) : `${text(from)} to ${text(to)}`;
 }
 
-// Returns the name of a call site that is among the heaviest call sites of the workload. The
-// workload must be the workload that was replayed. A JSON file has no profile.
+// Returns the number of a call site and, if the site is one of the heaviest call sites of the
+// replayed workload, its function. A workload from a JSON file has no profile.
 function siteName(workload, number) {
   const c = workload && workload.stat.call_sites;
   const site = workload && workload.profile ? sitesOf(workload.profile).find((x) => x.number === number && x.frames.length)

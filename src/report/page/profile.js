@@ -19,7 +19,7 @@ function sitesOf(profile) {
   return profile.list;
 }
 
-// Returns the running sums of the changes in a flow, whose zeros at the end are omitted.
+// Returns the running sums of the changes in a flow. The zeros at the end of a flow are omitted.
 function flowOf(profile, key) {
   profile.sums = profile.sums || {};
   profile.sums[key] = profile.sums[key] || profile.flow[key].map((changes) => {

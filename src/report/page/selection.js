@@ -57,7 +57,7 @@ function selectionText() {
   return isSelected() ? `${xText(selection.from)} to ${xText(selection.to)}` : 'the whole run';
 }
 
-// Returns the POINT of `stat --from`.
+// Returns `x` as a POINT of `stat --from`.
 function pointOf(x) {
   return selection.axis === 'ns' ? `${(x / 1e9).toPrecision(6)}s` : String(Math.round(x));
 }

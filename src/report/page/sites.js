@@ -86,7 +86,7 @@ function ownFrame(frames) {
 
 const LONGEST_CYCLE = 8; // functions
 
-// Returns how often the group of the first `period` frames from `from` on occurs in succession.
+// Returns how often the `period` frames that start at `from` repeat in succession.
 function repeatsOf(frames, from, period) {
   const key = (f) => f.function + '\n' + f.module;
   let i = from;

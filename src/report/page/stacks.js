@@ -3,7 +3,7 @@
 
 const FUNCTIONS_IN_TABLE = 30;
 const FUNCTIONS_TO_CHOOSE = 500;
-const CHANGES = [0.02, 0.2]; // shares of change from which a function has a shade
+const CHANGES = [0.02, 0.2]; // minimum change of a function for each shade, as a share
 
 const TABS = {
   down: 'Top-down',
@@ -190,7 +190,7 @@ class Stacks {
     icicles.forEach((icicle, i) => icicle.show(this.grown[i]));
     this.trees.replaceChildren(...(this.tab === 'function' ? [element('h3', null, 'Callers'), this.callers.element, element('h3', null, 'Callees'), this.callees.element]
       : [this.main.element]));
-    // The matches of a stack are in one of the two trees, or in both.
+    // A matching stack is in one of the two trees or in both, so the values cannot be added.
     const value = this.word ? Math.max(...icicles.map((i) => i.found())) : 0;
     this.found.textContent = !this.word ? '' : `${this.unit(value)}, ${percentText(share(value, this.all))}`;
     this.describe();

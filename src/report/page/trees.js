@@ -30,7 +30,8 @@ const PATHS = {
 };
 
 // lists: the sites of each recording. A node has one child for each function, regardless of the
-// line of the call. Two builds of a program that are compared may be in different directories.
+// line of the call. If two recordings are compared, the module does not count either, because two
+// builds of a program may be in different directories.
 function treeOf(lists, fold, path, name) {
   const root = node(null, {function: name || 'all', file: '', line: 0, module: '', library: false});
   const leaves = lists.map((sites) => sites.map((site) => {

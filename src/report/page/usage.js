@@ -203,8 +203,8 @@ function freedBlocks(s) {
   return sum(s.lifetimes.by_events.map((l) => l.count));
 }
 
-// Returns the limit of the next smaller class. Empty classes are omitted, but that class is always
-// half as large.
+// Returns the limit of the next smaller class. `classes` omits empty classes, so the limit is
+// computed: each class ends at half the limit of the next class.
 function classBefore(classes, i) {
   const max = classes[i].max_bytes;
   return max === null ? 8 * 2 ** 30 : max > 8 ? max / 2 : 0;

@@ -14,8 +14,8 @@ enum {
     TOP_OBJECTS = 8,
     NOTED_OBJECTS = 3,
     NOTED_PERMILLE = 10, // smaller gaps are not reported
-    // Longer traces are not read again after a recording. An event takes about 0.1 µs of CPU time,
-    // as much as its recording with stacks.
+    // Longer traces are not read again after a recording. Reading an event takes about 0.1 µs of
+    // CPU time, as long as recording it with a stack.
     MAX_NOTED_EVENTS = 5000000,
 };
 

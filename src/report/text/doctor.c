@@ -51,7 +51,7 @@ static const char *largest_name(const struct look *l, enum look_owner o)
     return NULL;
 }
 
-// Returns the number of live blocks and, if it has most of the bytes, the size of the largest.
+// Writes the number of live blocks and, if the largest block has most of the bytes, its size.
 static const char *describe_blocks(const struct look_heap *h, char text[BLOCKS_BYTES])
 {
     bool one = h->blocks > 1 && h->largest_bytes > h->live_bytes / 2;

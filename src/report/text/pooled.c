@@ -317,8 +317,8 @@ static void print_process_rss(const struct pooled *p, const struct document *d)
         printf("The peak RSS of the whole process is not predicted:\n%s.\n", cli_text(missing));
 }
 
-// Counts the comparisons of a figure. The comparisons of one figure with the first allocator are a
-// family.
+// Counts the comparisons of a figure with the first allocator. They are one family of tests for
+// measure_differs.
 static size_t count_comparisons(const struct pooled_table *t)
 {
     return t->workloads * (t->n - 1);

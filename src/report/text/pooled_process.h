@@ -7,8 +7,8 @@
 #include "replay/session.h"
 #include "report/json/document.h"
 
-// Reads the memory outside the heap from the results on the recorded allocator. Leaves *o empty
-// without such a result. The caller must call process_rss_release(). Returns 0 or -ENOMEM.
+// Reads the memory outside the heap from the results on the recorded allocator. Leaves *o empty if
+// there is no such result. The caller must call process_rss_release(). Returns 0 or -ENOMEM.
 int pooled_process_read(struct process_rss_outside *o, const struct document *d);
 
 // Sets *bytes to the peak RSS of the process minus the peak RSS of the heap, for the run whose

@@ -130,8 +130,8 @@ static const char *limit_text(double stall_share)
     return stall_share >= 0.05 ? ": decoding limited the replay; increase --memory" : "";
 }
 
-// A higher peak in the replay is reported if the excess is above this. Only threads that run ahead
-// cause such an excess; sampling causes smaller differences.
+// A peak in the replay that exceeds the recorded peak by more than this share is reported. Only
+// threads that run ahead cause such an excess; sampling causes smaller differences.
 #define PEAK_LIVE_TOLERANCE 0.5
 
 static void print_fidelity_live(const struct fidelity_live *l)
@@ -248,7 +248,7 @@ static uint64_t stats_value(const struct results_stats *s, const struct stats_co
     return value;
 }
 
-// Prints the bins of the last row that have unused bytes.
+// Prints the bins of the last row, except bins without unused bytes.
 static void print_bins(const struct results_stats *s)
 {
     if (!s->bins[0].block_bytes)
@@ -390,8 +390,8 @@ static unsigned main_kind(const struct plan_facts *facts)
     return best;
 }
 
-// Counts the comparisons of a column. The comparisons of one column with the first allocator are a
-// family.
+// Counts the comparisons of a column with the first allocator. They are one family of tests for
+// measure_differs.
 static size_t count_comparisons(const struct replay_session *s)
 {
     return s->n_results - 1;
@@ -684,8 +684,8 @@ void replay_print_table(const struct replay_session *s)
 
 static const struct {
     enum figure_unit unit;
-    // Figure of the replay that predicts this figure, or FIGURES if there is none: a replay
-    // contains only the calls.
+    // Figure of the replay that predicts this figure, or FIGURES if the replay cannot predict it
+    // because a replay contains only the calls.
     size_t replayed;
 } real_figures[REAL_FIGURES] = {
     [REAL_WALL] = {FIGURE_NS, FIGURES},
@@ -722,7 +722,7 @@ static const char *verdict_of(const struct measure_ratio *ratio, double real, do
     return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
 }
 
-// Compares the change from the first allocator in the program with the change in the replay.
+// Compares the program's difference from the first allocator with the replay's difference.
 static void print_prediction(const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_result *first = s->results;

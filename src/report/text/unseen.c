@@ -14,7 +14,8 @@ enum {
     MOST_PROCESSES = 3,
     // Length of the name. Some programs overwrite their arguments with one long text.
     PROGRAM_BYTES = 4 * 72,
-    // Overhead of a block in glibc's malloc: 8 to 24 bytes, and at least 32 bytes with the block.
+    // Assumed overhead of a block in glibc's malloc. The overhead is 8 to 24 bytes, and a block
+    // with its overhead has at least 32 bytes.
     CHUNK_EXTRA_BYTES = 16,
     MAX_NOTED_BYTES = 256 << 20, // larger traces are not read again
 };

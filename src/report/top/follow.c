@@ -42,9 +42,9 @@ static void release_counts(struct follow *f)
     *f = (struct follow){.in = f->in};
 }
 
-// Stores the first bytes of the file. Returns false, without storing them, if the file no longer
-// begins with the bytes that were stored before: the recording was reset, and may already be longer
-// than the part that was read.
+// Stores the first bytes of the file. Returns false, and stores nothing, if the file no longer
+// begins with the bytes that were stored before. The recording was then reset, even if the file is
+// now longer than the part that was read.
 static bool update_head(struct follow *f)
 {
     uint8_t head[FOLLOW_HEAD_BYTES];

@@ -286,8 +286,8 @@ void live_cut(struct live *l, double seconds, bool whole)
 }
 
 // Looks up the names of call sites. The stacks of all call sites determine the allocation wrappers.
-// If the number of call sites has grown, names are looked up again, because a function in a name
-// may have become a wrapper.
+// When the number of call sites has doubled, names are looked up again, because a function in a
+// name may have become a wrapper.
 static int resolve_sites(struct live *l)
 {
     if (l->n_names < 2 * l->sites_resolved)

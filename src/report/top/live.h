@@ -1,8 +1,7 @@
-// Live blocks and allocations of a process, by call site, size and thread. Calls are counted in the
-// order of the recording. Memory use depends only on the number of live blocks, call sites and
-// threads.
+// Live blocks and allocations of a process, by call site, size and thread. Memory use depends only
+// on the number of live blocks, call sites and threads.
 //
-// The order is the order of the timestamps. A few timestamps contradict each other
+// Calls are counted in the order of their timestamps. A few timestamps contradict each other
 // (docs/design/convert.md); these contradictions are not resolved.
 #ifndef HEAPTAPE_TOP_LIVE_H
 #define HEAPTAPE_TOP_LIVE_H

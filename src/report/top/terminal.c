@@ -34,7 +34,7 @@ static void write_text(const char *text, size_t n)
     }
 }
 
-// Calls only functions that are safe in a signal handler, like terminal_end.
+// Like terminal_end, calls only functions that are safe in a signal handler.
 static void set_modes(void)
 {
     struct termios t = before;
@@ -57,7 +57,7 @@ void terminal_end(void)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
-// SA_RESETHAND has restored the default action of the signal, which happens when the handler
+// SA_RESETHAND has restored the default action, which the raised signal has when the handler
 // returns.
 static void handle_end(int signal)
 {
