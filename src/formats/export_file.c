@@ -44,7 +44,7 @@ struct export_job {
     struct err *e;
     const struct input *in;
     uint32_t calls;   // calls since the start, modulo 2^32
-    struct export *x; // export of the last call, or NULL; `of` is the call's process
+    struct export *x; // export of the last call, or NULL; `of` is the process of that call
     uint32_t of;
     struct export_process **processes; // by number
     size_t n_processes, processes_capacity;
@@ -279,7 +279,8 @@ static void release_processes(struct export_job *j)
     free(j->processes);
 }
 
-// Called after each frame. If writing fails, the next call returns the error.
+// Called after each frame. If writing fails, the error is kept in j->failed, and the next event of
+// the trace returns the error.
 static void put_all_due(void *context, uint64_t offset)
 {
     struct export_job *j = context;

@@ -183,7 +183,8 @@ int export_live_start(struct export_live *l, const struct export_settings *s, st
     return rc;
 }
 
-// Gives the writer one second to exit, then kills it. Returns false if it was killed.
+// Waits up to a second for the writer to exit. If the writer is still running, kills the writer and
+// returns false.
 static bool wait_a_second(const struct export_live *l)
 {
     siginfo_t ended = {0};
@@ -224,7 +225,7 @@ static bool wait_for_request(const struct export_live *l, int requests)
     for (int i = 0; i < ALL; i++)
         sigaddset(&ours, signals[i]);
     sigprocmask(SIG_BLOCK, &ours, &mask);
-    // The parent may have blocked these signals.
+    // Unblock the signals while waiting, because the parent may have blocked these signals.
     waiting = mask;
     for (int i = 0; i < ALL; i++) {
         sigdelset(&waiting, signals[i]);

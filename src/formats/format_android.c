@@ -89,7 +89,7 @@ static int put_android(struct export *x, const struct export_call *c)
     struct event ev = export_event(x, &c->ev);
     to = text_put_function(TEXT_PUT(to, ": "), &syntax, &ev);
     if (x->facts.has_stamps) {
-        // The end time of a call is unknown.
+        // The end time of a call is unknown, so the start time is written twice.
         a->last_ns = c->ev.stamp > a->last_ns ? c->ev.stamp : a->last_ns;
         to = put_number(put_number(to, a->last_ns), a->last_ns);
     }

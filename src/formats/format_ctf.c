@@ -334,8 +334,8 @@ static int end_ctf(struct export *x)
 
 static int put_ctf(struct export *x, const struct export_call *c);
 
-// Writes one frame event per stack frame. The number of a call site is a hash of its addresses, and
-// a CTF reader cannot compute that hash.
+// Writes one frame event per stack frame, with the number of the call site. A CTF reader could not
+// compute this number, which is a hash of the addresses.
 static int put_frames(struct export *x, const struct export_call *c)
 {
     struct export_call frame = *c;

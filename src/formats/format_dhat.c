@@ -59,7 +59,7 @@ static void put_head(struct json *j, const struct heap_profile *p)
     json_put_string(j, "mode", "heap");
     json_put_string(j, "verb", "Allocated");
     json_put_bool(j, "bklt", true);   // lifetimes of blocks are known
-    json_put_bool(j, "bkacc", false); // accesses to blocks are not
+    json_put_bool(j, "bkacc", false); // accesses to blocks are unknown
     json_put_string(j, "tu", timed ? "µs" : "events");
     json_put_string(j, "Mtu", timed ? "s" : "Mevents");
     json_put_u64(j, "tuth", timed ? SHORT_LIVED_US : SHORT_LIVED_EVENTS);

@@ -650,7 +650,8 @@ static int find_key(struct import *im, struct json_import *j, struct fields *f, 
 {
     int rc = 0;
     *key = f->tid;
-    // The threads of a workload are numbered from 0, and the first event is thread 0's.
+    // In a workload, threads are numbered from 0, and the first event belongs to thread 0. A tid is
+    // never 0.
     if (!j->begun)
         j->is_raw = f->tid != 0;
     // The events of a workload are in call order.

@@ -57,8 +57,8 @@ static int not_mtrace(struct import *im, const char *what)
     return err_set(im->e, -EPROTO, "%s: expected %s at byte 0", im->source.in->name, what);
 }
 
-// Checks the MAGIC record and sets the record size. The word after an old MAGIC record is a thread
-// id; in a new record, the same word is size2, which is 0.
+// Checks the MAGIC record and sets the record size. After an old MAGIC record, the next word is a
+// thread id. In a new MAGIC record, the word at the same offset is size2, which is 0.
 static int read_magic(struct import *im)
 {
     ssize_t n = import_source_want(&im->source, RECORD_BYTES, im->e);

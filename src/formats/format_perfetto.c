@@ -74,7 +74,7 @@ enum {
     SAMPLE_FREES = 6
 };
 
-// The totals of a site in the last dump that contains it.
+// The totals of a site in the last dump that contains the site.
 struct perfetto_site {
     uint64_t allocated_bytes, freed_bytes, allocations, frees;
     bool defined; // true if the stack was written
@@ -85,13 +85,13 @@ struct perfetto {
     struct intern functions, files;
     struct map frames; // maps a code address to the number of its first frame
     uint64_t n_frames;
-    // Indexed by module, with one more entry for the mapping without a file: true if it was
+    // Indexed by module, with one more entry for code without a file: true if the mapping was
     // written.
     bool *mappings;
     struct perfetto_site *sites;
     size_t n_sites, sites_capacity;
     struct buf interned;    // message that defines new stacks
-    uint64_t n_dumps, from; // time of the last dump
+    uint64_t n_dumps, from; // number of dumps, and time of the last dump
     bool began;             // true if a packet of the sequence was written
     struct buf packet, heap, message;
     int rc; // -ENOMEM, or 0
@@ -139,7 +139,7 @@ static void put_interned_string(struct perfetto *p, unsigned field, uint64_t id,
     put_message(p, &p->interned, field, &p->message);
 }
 
-// Returns the number of the string, and defines it if it is new.
+// Returns the number of the string. If the string is new, writes its definition.
 static uint64_t string_number(struct perfetto *p, struct intern *strings, unsigned field,
                               const char *text)
 {

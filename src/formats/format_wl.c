@@ -52,8 +52,8 @@ static const struct op_info op_infos[] = {
 // A thread's state for placing syncs.
 struct wl_thread {
     uint64_t ops; // number of calls so far, including dropped ones
-    // Maps (other thread + 1) to the number of the other thread's calls before the last sync with
-    // it.
+    // Maps (other thread + 1) to the number of calls that the other thread had made when it posted
+    // its last sync for this thread.
     struct map known;
     // Dependencies of dropped calls, to be attached to the next call that is written.
     struct workload_dependency *dependencies;
@@ -119,7 +119,7 @@ static int put_dependencies(struct export *x, uint32_t thread,
     return rc;
 }
 
-// `kinds` limits exports to kinds of this table.
+// Returns the op of the event's kind. Every kind in `kinds` has an op.
 static enum wl_op choose_op(const struct event *ev)
 {
     enum wl_op op = WL_MALLOC;

@@ -47,9 +47,9 @@ struct format_import {
     void (*release)(struct import *im); // frees what im->state holds, even after an error
     bool several_processes;             // a file may hold several processes
     bool seeks; // `read` seeks, so pipes are first copied to a temporary file
-    // While the converter searches for an event that explains a contradiction, it holds back the
-    // event that contradicts earlier events. This is the longest time that it holds back an event,
-    // in ns. For formats without times, it is a number of events. 1 if the file is in call order.
+    // Longest time for which the converter holds back an event that contradicts earlier events,
+    // while it searches for an event that explains the contradiction. In ns; for formats without
+    // times, a number of events. 1 if the file is in call order.
     uint64_t window;
     bool no_early_frees; // initial value of im->no_early_frees
 };
@@ -63,7 +63,7 @@ struct format_export {
     bool folder;        // the output is the directory x->folder; x->out is unused
     size_t state_bytes; // size of x->state, which is zeroed before `begin`
     int (*begin)(struct export *x);
-    // Both are NULL if the format can only be read.
+    // `put` and `profile` are NULL if the format can only be read.
     int (*put)(struct export *x, const struct export_call *c);
     // For formats that store totals instead of calls: reads the workload, which is seekable, to its
     // end and writes everything. Replaces `put`, `drop` and `end`.

@@ -43,8 +43,8 @@ struct import {
     bool no_early_frees;
     void *state;         // format->import.state_bytes bytes
     size_t record_bytes; // initially from the format; `begin` may change it
-    // Data about the process, owned by this struct. If the format contains it, the importer sets it
-    // before the first event of the process.
+    // Data about the process, owned by this struct. If the format contains these data, the importer
+    // sets them before the first event of the process.
     char *exe, *argv;
     uint32_t argv_bytes;            // size of `argv`, a list of NUL-terminated words
     struct names names;             // names of code addresses, for formats that hold one process
@@ -53,8 +53,8 @@ struct import {
     // Results.
     uint64_t events;
     uint64_t paths[HT_PATHS]; // events by malloc path, if the format has paths
-    // Invalid records skipped under keep_going. `note` is called for the first IMPORT_NAMED of
-    // them.
+    // Invalid records skipped under keep_going. `note` is called for the first IMPORT_NAMED
+    // records.
     uint64_t skipped;
     struct err first_skipped; // message about the first skipped record
 
@@ -110,7 +110,7 @@ int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t t
 // Without the limit, a small compressed file could define any number of objects.
 int import_keep(struct import *im, uint64_t bytes);
 
-// In place of an offset: the last line returned by import_source_line.
+// Offset that means the last line returned by import_source_line.
 #define IMPORT_LINE UINT64_MAX
 
 // Reports invalid input at this offset. Called by importers. With keep_going, counts the error and

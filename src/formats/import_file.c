@@ -163,7 +163,7 @@ static int begin_process(void *context, const struct trace_process *p)
     return j->order ? convert_process_begin(&j->process, j->out, &j->session, &j->of) : -ENOMEM;
 }
 
-// Feeds the batch to the order, then orders all events up to the watermark.
+// Adds the batch to the order, which then orders all events up to the watermark.
 static int order_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct import_job *j = context;

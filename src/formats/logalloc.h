@@ -13,8 +13,8 @@
 // The kinds for which logalloc has a function, terminated by 0.
 extern const uint8_t logalloc_kinds[];
 
-// Raw logs identify blocks by address, munged logs by #slot. NULL is written as 0x0, as by Firefox,
-// because logalloc_munge.py does not understand "(nil)".
+// Raw logs identify blocks by address, munged logs by #slot. NULL is written as 0x0, like Firefox
+// does, because logalloc_munge.py does not understand "(nil)".
 extern const struct text_syntax logalloc_raw, logalloc_munged;
 
 // Parses "<pid> [<tid>] <function>([<args>])[=<result>]". Returns NULL with *call filled in, or a

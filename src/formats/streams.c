@@ -129,8 +129,8 @@ static uint32_t *sort_chunks(const struct streams *s, size_t *first)
         first[s->owners[c] + 1]++;
     for (size_t i = 0; i < s->n; i++)
         first[i + 1] += first[i];
-    // first[i + 1] is the end of stream i. Filling from the back turns it into the start of stream
-    // i.
+    // first[i + 1] is the end of stream i. The loop fills each stream from the back, which moves
+    // first[i + 1] to the start of the stream.
     for (size_t c = s->n_owners; order && c-- > 0;)
         order[--first[s->owners[c] + 1]] = (uint32_t)c;
     return order;
