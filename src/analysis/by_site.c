@@ -58,7 +58,8 @@ static void count_span(struct by_site *b, const struct live_blocks_entry *block,
     t->span_bytes += bytes;
 }
 
-// Starts or ends the span if a point is reached at this op. Call before counting the op.
+// Starts the span if the op reaches `from`, and ends the span if the op reaches `to`. Call before
+// counting the op.
 static void follow_span(struct by_site_span *s, const struct workload_op *op, uint64_t events)
 {
     if (!s->begun)

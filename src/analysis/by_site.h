@@ -18,8 +18,7 @@ enum { BY_SITE_MAX = 1 << 22 };
 // the run.
 enum { BY_SITE_BINS = 64, BY_SITE_PARTS = 8 };
 
-// The growth of a site that frees blocks counts only a quarter in the ranking
-// (by_site_growth_rank).
+// Divisor of the growth of a site that frees blocks, see by_site_growth_rank.
 enum { BY_SITE_FREES_WEIGH = 4 };
 
 struct by_site_totals {
@@ -106,7 +105,7 @@ struct by_site {
     struct site_uses uses;
     uint64_t events, next_cut; // `next_cut` is the end of the current bin
     uint64_t bin_events;       // width of a bin; 0 counts as 1
-    // `events`, next_cut and bin_events count stamps since the start, not events.
+    // If set, `events`, next_cut and bin_events count stamps since the start instead of events.
     bool by_time;
     uint64_t first_event; // number of events before the first event that is counted
     size_t n_bins;

@@ -102,8 +102,8 @@ static enum coverage_runtime runtime_of(const char *path)
     return COVERAGE_RUNTIMES;
 }
 
-// Adds the stack to the interpreter if one of its functions belongs to an interpreter. `runtimes`
-// is indexed by module number.
+// If a function of the stack belongs to an interpreter, adds the stack to that interpreter.
+// `runtimes` is indexed by module number.
 static void add_interpreted(struct coverage *c, const struct workload_sites *sites,
                             const struct workload_site *site, const struct names_index *names,
                             const enum coverage_runtime *runtimes, uint64_t bytes)

@@ -10,8 +10,8 @@ struct coverage_bytes {
     uint64_t allocated, at_peak, at_end;
 };
 
-// An object that contains the outermost address of stacks. These stacks end before they reach the
-// program.
+// An object where stacks end before they reach the program: the object contains the outermost
+// addresses of these stacks.
 struct coverage_object {
     char *path; // owned; a description in brackets if the object has no file
     struct coverage_bytes bytes;

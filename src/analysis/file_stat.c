@@ -432,8 +432,8 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
     return s->samples ? 0 : -ENOMEM;
 }
 
-// Reads all ops. Reads the summary unless *sum has already been read. If the file is truncated, the
-// count of the ops read replaces the summary.
+// Reads all ops. Unless has_summary is set, sets *sum to the summary of the file. If the file is
+// truncated, *sum counts only the ops that were read.
 static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary,
                     struct workload_summary *sum, struct err *e)
 {

@@ -167,8 +167,8 @@ static double slope_between(const struct level *from, const struct level *to)
     return (to->y - from->y) / (to->x - from->x);
 }
 
-// Returns true if the second half alone is long enough for a line. A part of a saturating curve
-// resembles a line, so the growth must not become slower.
+// Returns true if the second half alone is a line, and long enough. A part of a saturating curve
+// resembles a line, so the second half must not become slower.
 static bool is_second_linear(const struct level *l, size_t n, double misfit)
 {
     size_t half = n / 2, quarter = half + (n - half) / 2;
@@ -190,7 +190,8 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
            late_rate = slope_between(&l[half], &l[n - 1]);
     struct growth_line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
                        second = fit_line(l + half, n - half, 0);
-    // A steep rise at the start resembles a saturating curve, unless a slow rise follows.
+    // A steep rise before a slow rise resembles a saturating curve, but then the second half grows
+    // more than the curve predicts.
     double predicted =
         curve.b * (transform(l[n - 1].x, curve.tau) - transform(l[half].x, curve.tau));
     double misfit = misfit_of(&line, n, g->grown_bytes),

@@ -26,9 +26,8 @@ enum growth_shape {
 // Minimum duration for a classification.
 #define GROWTH_MIN_NS 3e9
 
-// Lowest and highest level since the previous point. `ns` is either a time or an event number that
-// is scaled to the duration. A server with a varying load grows linearly over events, but not over
-// time.
+// Lowest and highest level since the previous point. `ns` is a time, or an event number scaled to
+// the duration: a server with a varying load grows linearly over events, but not over time.
 struct growth_point {
     double ns, low_bytes, high_bytes;
 };

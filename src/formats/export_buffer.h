@@ -17,7 +17,7 @@ struct export_buffer {
     struct err *e;
     uint8_t *data; // EXPORT_BUFFER_BYTES bytes
     size_t n;
-    struct export_writer *writer; // NULL until the first buffer is full, and without a thread
+    struct export_writer *writer; // NULL until the first buffer is full, or if there is no thread
     int failed; // negative errno of the first failed write; data after a failure is discarded
 };
 

@@ -25,8 +25,8 @@ enum format_holds {
     FORMAT_HOLDS_NULL = 16,      // free(NULL)
     FORMAT_HOLDS_ADDRESSES = 32, // addresses: raw traces can be written without conversion
     FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
-    // Blocks are identified only by address, so in file order each address is alternately allocated
-    // and freed.
+    // Blocks are identified only by address, so allocations and frees of an address must alternate
+    // in the file.
     FORMAT_ALTERNATES = 128,
     FORMAT_HOLDS_RESIDENCY = 256, // how much of each large block the program used
     FORMAT_HOLDS_EARLIER = 512,   // frees and reallocs of blocks allocated before the recording

@@ -17,8 +17,8 @@ struct figure {
 // Calls that `report --diff` lists for workloads.
 static const enum event_kind diff_kinds[] = {HT_MALLOC, HT_CALLOC, HT_REALLOC, HT_FREE, HT_NEW};
 
-// Latencies of malloc and free. The table of figures does not contain them, because a run has a
-// latency for each call.
+// Latencies of malloc and free. The table of figures does not contain latencies, because a run has
+// a latency for each kind of call.
 static const struct figure latency_figures[] = {
     {"malloc, mean", "calls.malloc.mean_ns", FIGURE_NS, FIGURE_LESS},
     {"malloc, p99", "calls.malloc.p99_ns", FIGURE_NS, FIGURE_LESS},

@@ -76,7 +76,7 @@ struct findings_item {
     char advice[FINDING_ADVICE_BYTES]; // "" if there is no advice
 };
 
-// Findings of a file or of results. The struct has about 100 KiB.
+// Findings of a file or of results. The size of the struct is about 100 KiB.
 struct findings {
     // The verdict comes first, then the findings with `act`, then all others. Each group is in the
     // order of the table.

@@ -132,8 +132,8 @@ static bool is_uneven(const struct growth *g, enum growth_shape shape)
            g->grown_bytes >= UNCLEAR_SHARE * g->last_bytes;
 }
 
-// Returns true if RSS grows at a constant rate and live bytes do not, as in a container that
-// doubles its size whenever it is full.
+// Returns true if RSS grows at a constant rate and live bytes do not, as when a program fills a
+// container that doubles its size whenever it is full.
 static bool is_growing_in_steps(const struct verdict_facts *f)
 {
     return f->knows_resident && !f->exited && verdict_is_growing(&f->rss) &&

@@ -25,7 +25,7 @@ static void append_args(char *text, size_t size, const char *fmt, va_list args)
     vsnprintf(text + n, size - n, fmt, args);
 }
 
-// Appends to the text. The first sentence begins without the space of `fmt`.
+// Appends to the text. Omits the space at the start of `fmt` if the text is empty.
 static void __attribute__((format(printf, 2, 3))) say(struct verdict *v, const char *fmt, ...)
 {
     va_list args;

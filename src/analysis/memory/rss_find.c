@@ -276,7 +276,8 @@ static void add_counts(struct rss_counts *to, const struct rss_counts *c)
     to->own_pages += c->own_pages;
 }
 
-// Makes a map for a process without page maps. In this map, the pages of live blocks are resident.
+// Makes a map for a process without page maps. The map contains the pages of live blocks, as if
+// these pages were resident.
 static int make_map(struct finder *f)
 {
     struct trace_pages *p = &f->to->pages;

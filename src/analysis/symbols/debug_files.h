@@ -15,8 +15,8 @@ int debug_files_open(const char *path);
 // them. Returns 0 or -ENOMEM.
 int debug_files_set_folders(const char *folders);
 
-// debug_files_folders contains these directories as absolute paths. debug_files_path contains all
-// directories to search, in the form of a Dwfl's debuginfo_path.
+// debug_files_folders contains the directories of debug_files_set_folders as absolute paths.
+// debug_files_path contains all directories to search, in the form of a Dwfl's debuginfo_path.
 extern const char *debug_files_folders;
 extern char *debug_files_path;
 

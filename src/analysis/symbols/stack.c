@@ -84,8 +84,8 @@ size_t stack_shown(const struct symbol *functions, size_t n)
     return find_script(functions, n, shown);
 }
 
-// Returns the site, or NULL if it has no stack. The first call finds the allocation wrappers; when
-// out of memory, no function counts as a wrapper.
+// Returns the site, or NULL if the site has no stack. Also finds the allocation wrappers if
+// necessary; when out of memory, no function counts as a wrapper.
 static const struct workload_site *find_site(struct symbols *s, const struct workload_sites *sites,
                                              uint64_t number)
 {

@@ -68,12 +68,13 @@ size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struc
 void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t index,
                       struct symbol *to);
 
-// Finds the allocation wrappers in all stacks of `sites`. Does nothing if the wrappers are known
-// and the number of sites has not doubled since then. The sites' modules must have been known to
-// symbols_new. Returns 0 or -ENOMEM.
+// Finds the allocation wrappers in all stacks of `sites`. Searches again only if the number of
+// sites has doubled since the last search. The sites' modules must have been known to symbols_new.
+// Returns 0 or -ENOMEM.
 int symbols_find_wrappers(struct symbols *s, const struct workload_sites *sites);
 
-// Also folds the wrappers that were found in another recording. Returns 0 or -ENOMEM.
+// Adds the wrappers that were found in another recording, so that these functions are folded here
+// as well. Returns 0 or -ENOMEM.
 int symbols_add_wrappers(struct symbols *s, const struct symbols *from);
 
 // Returns the wrappers that symbols_find_wrappers found.

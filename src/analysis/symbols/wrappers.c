@@ -18,8 +18,8 @@ enum {
     MAIN_SHARE = 2, // at least one in MAIN_SHARE stacks must contain a main wrapper
 };
 
-// A function of the program that calls the allocator, either directly or through functions that are
-// folded, which are libraries and wrappers.
+// A function of the program that calls the allocator, either directly or through folded functions,
+// which are library functions and wrappers.
 struct wrapping {
     uint64_t key;
     struct symbol function;

@@ -61,7 +61,7 @@ function plain(v) {
   return (Array.isArray(v) ? v.map(plain) : Object.entries(v).map(([k, x]) => `${k}: ${plain(x)}`)).join(', ');
 }
 
-// A table of figures. The unit of a figure is the end of its key.
+// A table of figures. Each key ends with the unit of its figure.
 function keyed(object) {
   const rows = Object.entries(object).map(([key, v]) => {
     const unit = key.endsWith('_bytes') ? 'bytes' : key.endsWith('_ns') ? 'ns' : null;

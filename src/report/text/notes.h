@@ -1,5 +1,5 @@
-// Notes about a recording, for which `record` reads the trace again. The trace at `path` must be a
-// regular file.
+// Notes about a recording, which `record` prints after it has read the trace again. The trace at
+// `path` must be a regular file.
 #ifndef HEAPTAPE_TEXT_NOTES_H
 #define HEAPTAPE_TEXT_NOTES_H
 
