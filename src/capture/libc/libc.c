@@ -40,7 +40,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, pthread_key_delete, (pthread_key_t key), (key))                                         \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
-// More functions that are forwarded in this way. A C library may lack them.
+// Functions that are also forwarded, but that a C library may lack: X(result, name, parameters).
 struct dl_find_object;
 #define OPTIONAL_TABLE(X)                                                                          \
     X(int, __register_atfork,                                                                      \
@@ -140,7 +140,7 @@ SYSTEM_CALL(int, nanosleep, (const struct timespec *how_long, struct timespec *l
 SYSTEM_CALL(int, sched_yield, (void), SYS_sched_yield, 0)
 SYSTEM_CALL(uid_t, geteuid, (void), SYS_geteuid, 0)
 
-// Exits the process. Called if dlsym was not found: no call could be forwarded.
+// Exits the process. Called if libc's definition of a function in NEEDED_TABLE was not found.
 static _Noreturn void exit_unsupported(void)
 {
     static const char text[] =
@@ -190,8 +190,8 @@ static bool is_complete(const struct found_objects *in)
             object_find_function(&in->all[OBJECT_C], "dlsym"));
 }
 
-// Finds the objects that are loaded. Objects that other threads load or close concurrently come
-// later in the list.
+// Finds the loader and the loaded objects in object_names. Other threads may load or close objects
+// concurrently, but only objects that come later in the list.
 static bool find_objects(struct found_objects *to)
 {
     const struct r_debug *debug = libc_objects();
@@ -244,12 +244,12 @@ static void find_all(void)
 #undef FIND
     libc.rseq_offset =
         find_rseq(&objects.all[objects.has[OBJECT_LOADER] ? OBJECT_LOADER : OBJECT_C]);
-    // Pairs with the acquire in ensure. The functions are set before this store.
+    // Pairs with the acquire in ensure_found. The functions are set before this store.
     __atomic_store_n(&libc.address, (const void *)libc.__errno_location, __ATOMIC_RELEASE);
 }
 
-// The C identifier differs from the symbol: libc's headers declare the symbol with attributes that
-// are wrong before find_all has run.
+// The C identifier differs from the symbol, because libc's headers give the symbol attributes that
+// do not hold before find_all has run.
 #define DEFINE(result, name, parameters, names)                                                    \
     static result boot_##name parameters                                                           \
     {                                                                                              \

@@ -18,7 +18,7 @@ const void *libc_address(void);
 // does not register struct rseq with the kernel. glibc registers it since 2.35.
 ptrdiff_t libc_rseq_offset(void);
 
-// Calls the C library's dlopen, which the library wraps.
+// Calls the C library's dlopen instead of the wrapper.
 void *libc_open_library(const char *path, int flags);
 
 struct link_map;

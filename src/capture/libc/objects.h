@@ -1,5 +1,5 @@
-// Symbols of the objects loaded into this process, and the slots where the loader stored the
-// addresses of the functions that they call. Reads mapped memory only and does not allocate.
+// Symbols of the objects loaded into this process, and the slots in which the loader stored the
+// addresses of functions of other objects. Reads mapped memory only and does not allocate.
 #ifndef HEAPTAPE_LIBC_OBJECTS_H
 #define HEAPTAPE_LIBC_OBJECTS_H
 
@@ -25,8 +25,8 @@ struct object {
     size_t relocation_bytes[2];
 };
 
-// Fills in *o from the argument of a dl_iterate_phdr callback. object_read_segments sets only the
-// members before `symbols`, object_read all of them.
+// Fills in *o from the argument of a dl_iterate_phdr callback. object_read sets all members;
+// object_read_segments sets only the members before `symbols`.
 void object_read_segments(struct object *o, const struct dl_phdr_info *info);
 void object_read(struct object *o, const struct dl_phdr_info *info);
 

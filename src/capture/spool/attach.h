@@ -4,20 +4,21 @@
 //
 //       int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
 // Prepares the functions of the loaded object at `base` for redirection (entries.h) and sets *area
-// to the address of the plan's area. Returns 0 or a positive errno (redirect_map). Then the caller
-// writes the code of the area. While all threads are stopped and no thread is among the replaced
-// bytes, the caller writes the jumps into the object.
+// to the address of the plan's area. Returns 0 or a positive errno (redirect_map). Afterwards, the
+// caller writes the code of the area. The caller then stops all threads, makes sure that no thread
+// is executing the replaced bytes, and writes the jumps into the object.
 //
 //       int heaptape_attach(const char *session_dir, const struct spool_wrap *names, int tables)
-// Starts recording the process, in the session of that directory, through the redirected functions.
-// `tables` (enum spool_tables) selects functions that are recorded through the loader's tables.
-// `names` are the names of --wrap, or NULL. Returns 0 or a positive errno. After an error nothing
-// is recorded. ENOLINK: no object calls a function of `names` through the tables.
+// Starts recording the process through the redirected functions. `session_dir` is the directory of
+// the session. `tables` (enum spool_tables) selects functions that are recorded through the
+// loader's tables. `names` are the names of --wrap, or NULL. Returns 0 or a positive errno. After
+// an error, nothing is recorded. ENOLINK: no object calls a function of `names` through the tables.
 //
 //       int heaptape_end(uint32_t by)
 // Stops recording, for the heaptape with PID `by`. Calls that begin afterwards bypass the library.
 // The other threads keep running, and may still use the memory of the recording. Returns 0,
-// EALREADY if there is no such memory, or ENOTSUP if the program was started with the library.
+// EALREADY if there is neither a recording nor memory of an ended recording, or ENOTSUP if the
+// program was started with the library.
 //
 //       uint32_t heaptape_recorder(void)
 // Returns the PID of the process's live recorder, or 0.
@@ -36,18 +37,18 @@
 // if the process is not being recorded.
 //
 //       const struct entries_redirected *heaptape_entries(uint64_t *n)
-// Returns the redirected functions, and sets *n to their number. The caller may replace their jumps
-// by the original bytes and back, while all threads are stopped.
+// Returns the redirected functions, and sets *n to their number. While all threads are stopped, the
+// caller may replace the jumps of these functions with the original bytes, or restore the jumps.
 #ifndef HEAPTAPE_SPOOL_ATTACH_H
 #define HEAPTAPE_SPOOL_ATTACH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// heaptape loads the library into a running process through a descriptor's path, because the
-// process's file system does not always contain the library. If that is forbidden, heaptape loads
-// the library from a file with this name in the session directory. The library recognizes both
-// cases from its own path.
+// heaptape loads the library into a running process through the path of a descriptor
+// (SPOOL_ATTACHED_FD), because the process's file system does not always contain the library. If
+// that is forbidden, heaptape loads the file SPOOL_ATTACHED_FILE in the session directory. The
+// library recognizes both cases from its own path.
 #define SPOOL_ATTACHED_FD   "/proc/self/fd/"
 #define SPOOL_ATTACHED_FILE "libheaptape-attached.so"
 
@@ -70,7 +71,7 @@ enum {
     SPOOL_WRAP_BYTES = 64,
 };
 
-// Names of --wrap for each function, or "".
+// For each function, its name in --wrap, or "".
 struct spool_wrap {
     char names[SPOOL_WRAPPED][SPOOL_WRAP_BYTES];
 };
@@ -92,7 +93,7 @@ struct spool_block {
     uint64_t address, size;
 };
 
-// State of a thread. Its offset from the thread pointer is the same in all threads.
+// State of a thread. The struct has the same offset from the thread pointer in all threads.
 struct spool_thread {
     void *state;
     uint32_t busy; // SPOOL_THREAD_WRITING is set while the thread is writing a record

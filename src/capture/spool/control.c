@@ -74,9 +74,9 @@ bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes)
 {
-    // Pairs with the recorder's read of the counts before the recorder sleeps. A wake-up between
-    // the read and the sleep is lost. Then the recorder wakes at the next wake-up or when its short
-    // sleep times out.
+    // Pairs with the recorder's read of `wakeups` before it sleeps. A wake-up between the read and
+    // the sleep is lost: the recorder then sleeps until the next wake-up or the end of its short
+    // timeout.
     atomic_fetch_add(&h->wakeups, SPOOL_CHUNKS_A_WAKE);
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
@@ -131,8 +131,8 @@ static bool try_set_state(const struct control *c, enum spool_recording to)
     return same || room;
 }
 
-// Sets the state. If the ring of changes is full, waits until the recorder makes space, which it
-// does in each batch.
+// Sets the state. If the ring of changes is full, waits for the recorder, which frees entries of
+// the ring in each batch.
 static int set_state(const struct control *c, enum spool_recording to)
 {
     while (!try_set_state(c, to)) {
@@ -175,7 +175,7 @@ static int reset_trace(const struct control *c)
     return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
 }
 
-// Without a recorder, the spool itself is the recording.
+// If there is no recorder, does not wait, because the spool itself is the recording.
 static int sync_all(const struct control *c)
 {
     return c->session->flags & SPOOL_NO_RECORDER ? 0 : send_request(c, SPOOL_SYNC);

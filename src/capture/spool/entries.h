@@ -86,7 +86,7 @@ struct entries_entry {
     // jemalloc's mallocx), x (passed on). A plan contains functions with letters only on request
     // (`reordered` in struct entries_names).
     char arguments[6];
-    bool named; // function of --wrap; usable sizes come from another function of --wrap
+    bool named; // function of --wrap; only --wrap's malloc_usable_size knows its blocks
     uint8_t was[ENTRIES_MAX_BYTES]; // original contents of the replaced bytes, padded with 0
     // For each replaced byte, the offset of the moved instruction from `trampoline`, or
     // ENTRIES_NO_INSTRUCTION. A thread that is stopped at the replaced byte continues at the moved
@@ -111,7 +111,7 @@ struct entries_plan {
     int64_t place;       // relative to the object's base, a multiple of the page size
     uint64_t span;       // size of the object in memory: its end, relative to base
     uint32_t code_bytes; // a multiple of the page size, at most ENTRIES_MAX_CODE
-    // a multiple of the page size: code_bytes and at least one page for the slots
+    // code_bytes plus at least one page for the slots; a multiple of the page size
     uint32_t area_bytes;
     uint32_t n_entries, n_fixups;
     struct entries_entry entries[ENTRIES_MAX];
@@ -119,34 +119,36 @@ struct entries_plan {
     uint8_t code[ENTRIES_MAX_CODE];
 };
 
-// Name, in the session directory, of the plan of an object's file. An empty file means that the
-// object has no plan. Only the recorder creates these files.
+// Sets `name` to the name of the file in the session directory that contains the plan of an object.
+// `file` is the status of the object's file. If the named file is empty, the object has no plan.
+// Only the recorder creates these files.
 enum { ENTRIES_FILE_BYTES = 24 };
 void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES]);
 
 extern const uint8_t entries_endbr64[ENTRIES_ENDBR_BYTES];
 
-// Returns true for a library of the distribution, whose only symbols are the dynamic ones. In other
-// libraries, an allocator with a prefix may be hidden.
+// Returns true if `path` is in a library directory of the distribution. The libraries there have
+// dynamic symbols only, so they do not hide an allocator with a prefix.
 bool entries_is_system_library(const char *path);
 
 // Returns HT_CLASS_ALLOC, HT_CLASS_FREE or HT_CLASS_RESIZE, or HT_CLASS_NONE if the function is not
 // an allocator function.
 unsigned entries_class(unsigned function);
 
-// Returns the letters for the arguments of an event's allocator function, in the format of
-// entries_entry.arguments. Returns "" for other functions.
+// Returns the arguments of an allocator function, in the format of entries_entry.arguments, or ""
+// for other functions.
 const char *entries_letters(unsigned function);
 
-// Returns the name, in family 0, of a function that the library wraps, or NULL.
+// Returns the name of a wrapped function in family 0, or NULL if the library does not wrap the
+// function.
 const char *entries_symbol(unsigned function);
 
 // Returns true if all offsets and counts of the plan are within their limits, no entries overlap,
 // and every slot and stub belongs to one entry. Does not read the object.
 bool entries_are_valid(const struct entries_plan *plan);
 
-// Adapts the code of a valid plan to an area at base + place + distance. Returns false if a
-// displacement cannot span the distance. The code is undefined then.
+// Adapts the code of a valid plan to an area at base + place + distance. If a displacement cannot
+// span the distance, returns false and leaves the code undefined.
 bool entries_relocate(struct entries_plan *plan, int64_t distance);
 
 // Writes the new contents of the entry's replaced bytes, for an object at `base` and an area at

@@ -173,8 +173,8 @@ struct spool_control {
     // requests, so that a stray write in the program does not delete the trace.
     _Atomic uint32_t reset_proof;
     _Atomic uint64_t events; // events recorded so far, counted by the recorder
-    // Ring of state changes. Each change is `stamp << 2 | state`, where the state applies from the
-    // stamp on. The writer counts changes_made, the recorder changes_taken.
+    // Ring of state changes. Each change is `stamp << 2 | state`; the state applies from the stamp
+    // on. The writer increments changes_made, and the recorder increments changes_taken.
     _Atomic uint64_t changes_made, changes_taken;
     _Atomic uint64_t changes[SPOOL_STATE_CHANGES];
 };
@@ -195,15 +195,15 @@ enum spool_status {
 
 enum { SPOOL_COST_EVENTS = 64, SPOOL_FAST_EVENTS = 256 };
 
-// Number of calls that were made but not recorded. Each counter has its own cache line. The thread
-// number selects the counter.
+// Number of calls that were made but not recorded. The thread number selects one of SPOOL_COUNTS
+// such counters, each in its own cache line.
 enum { SPOOL_COUNTS = 16 };
 struct spool_count {
     _Alignas(64) _Atomic uint64_t calls;
 };
 
-// A process does not read the counter at every event. These members request readings, and count the
-// events that did not read the counter.
+// A process does not read the time-stamp counter at every event. These members request readings,
+// and count the events that were stamped without a reading.
 enum {
     SPOOL_READ_ALL = 1,          // bit of `sequence`: read the counter at every event
     SPOOL_THREADS = 2,           // bit of `sequence`: the process has had several threads
@@ -215,10 +215,10 @@ struct spool_readings {
     // it gets a second thread or forks. All threads read it at each event, so no frequently written
     // member shares its cache line.
     _Alignas(64) _Atomic uint32_t sequence;
-    // Numbers of words since the start of the process whose event did not read the counter and has
-    // the stamp of the previous reading. unread_words counts all of them. early_words counts those
-    // for which the next reading was more than usual_ticks later than the previous one. Both are
-    // updated at a later reading.
+    // Number of words, since the start of the process, whose events did not read the counter and
+    // have the stamp of the previous reading. unread_words counts all such words. early_words
+    // counts only the words for which the next reading was usual_ticks or more after the previous
+    // one. A later reading updates both.
     _Alignas(64) _Atomic uint64_t unread_words, early_words;
     uint64_t usual_ticks;
 };
@@ -247,8 +247,8 @@ struct spool_header {
     _Atomic uint32_t refused;
     _Atomic uint32_t adopted;  // 1 if the recorder has found this spool
     _Atomic uint32_t ended_by; // PID of the heaptape that detached from the process, or 0
-    // While the process waits for a plan: 1 + the process's descriptor of the object's file
-    // (entries_name_file). The recorder sets it to 0.
+    // While the process waits for the plan of an object: 1 + the process's descriptor of the
+    // object's file (entries_name_file). The recorder resets this member to 0.
     _Atomic uint32_t plan_wanted;
     // Number of trace resets so far. After a reset, the process must repeat its definitions.
     _Atomic uint32_t restarts;
@@ -326,7 +326,7 @@ enum spool_refusal {
 
 // A robust futex that the recorder holds while it is alive. When the recorder dies for any reason,
 // the kernel sets FUTEX_OWNER_DIED in `owner` (set_robust_list(2)). The check of `owner` works
-// without /proc, in every namespace, and if the pid of the recorder was reused. A recorder that
+// without /proc, in every namespace, and even if the recorder's pid was reused. A recorder that
 // stops draining sets SPOOL_RECORDER_STOPPED, a bit that the kernel does not change.
 #define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
 struct spool_recorder {
@@ -334,8 +334,8 @@ struct spool_recorder {
     _Atomic uint32_t owner;
 };
 
-// magic and flags have the same offsets in all versions, so that each version keeps the uncollected
-// sessions of the others.
+// magic and flags have the same offsets in all versions, so that no version deletes the uncollected
+// sessions of another version.
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;
@@ -351,8 +351,8 @@ struct spool_session {
     uint64_t sample_bytes;
     struct spool_wrap wrap; // functions of --wrap
     uint32_t owner;         // value of recorder.owner while the recorder lives
-    // Number of the recorder's own system call filters. A process with the same number may measure
-    // residency.
+    // Number of the recorder's own system call filters. A process with the same number of filters
+    // may measure residency.
     uint32_t filters;
     // Futex that the recorder sleeps on. Processes wake the recorder, but do not write to this
     // word. They increment spool_header.wakeups instead.
@@ -398,7 +398,7 @@ struct spool_stacks {
 // 0, -EINVAL or -ERANGE.
 int spool_parse_stacks(const char *text, struct spool_stacks *to);
 
-// Returns the number of calls that are not recorded.
+// Returns the sum of the counters.
 static inline uint64_t spool_sum(const struct spool_count counts[SPOOL_COUNTS])
 {
     uint64_t calls = 0;
