@@ -1,4 +1,4 @@
-// Symbols of the objects loaded into this process, and the slots in which the loader stored the
+// Symbols of the objects loaded into this process, and the slots where the loader stored the
 // addresses of functions of other objects. Reads mapped memory only and does not allocate.
 #ifndef HEAPTAPE_LIBC_OBJECTS_H
 #define HEAPTAPE_LIBC_OBJECTS_H

@@ -61,8 +61,8 @@ static bool is_nested(uint32_t busy, const void *caller)
 }
 
 // While recording is paused, every event uses the slow path and is discarded here. A realloc is
-// recorded completely or not at all. Therefore a state change does not take effect between its
-// halves, inside a real function, or while stream 0 is being written.
+// recorded completely or not at all. Therefore a state change does not take effect between the
+// halves of a realloc, inside a real function, or while stream 0 is being written.
 static bool is_muted(const struct producer_process *p, struct producer_thread *t,
                      const struct event *ev, uint32_t busy)
 {
@@ -143,8 +143,8 @@ static void update_freed(const struct spool_header *h, const struct event *ev, b
         producer_freed_remove(h, ev->result);
 }
 
-// Returns the process that a ready thread belongs to. `p` was loaded before the thread became
-// ready. It is NULL if the process was created after that. A later load could return the state that
+// Returns the process of a thread that has become ready. `p` was loaded before that, and is NULL if
+// the process did not exist then. Prefers `p`, because a later load may return the state that
 // replaces the process when heaptape detaches.
 static struct producer_process *process_of(struct producer_process *p)
 {
@@ -185,7 +185,7 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
         producer_residency_follow(p, t, stream);
     if (!muted)
         put_event(p, t, stream, ev, caller);
-    // There was no chunk, so the event was lost.
+    // If there is no chunk, the event was lost.
     update_freed(p->header, ev, !muted && stream->chunk);
     if (p->measures && !muted)
         producer_residency_after(p, t, ev);

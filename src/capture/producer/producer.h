@@ -7,9 +7,9 @@
 // epoch, an address outside the window, an event of a signal handler.
 //
 // The state of the threads and of the process image is in mappings with MADV_WIPEONFORK. A fork
-// child therefore reads zeros, even after a raw clone(2). It has neither a chunk nor space. Its
-// first event takes the slow path, which creates a spool for the child. A vfork child shares its
-// parent's memory and records as its parent.
+// child therefore reads zeros, even after a raw clone(2). The child has neither a chunk nor space,
+// so its first event takes the slow path, which creates a spool for the child. A vfork child shares
+// its parent's memory and records as its parent.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_H
 #define HEAPTAPE_CAPTURE_PRODUCER_H
 
@@ -32,7 +32,7 @@
 #define producer_unlikely(x) __builtin_expect(!!(x), 0)
 
 // A thread's stream of words. If a signal handler interrupts the writing of a record in stream 0,
-// its events go to stream 1.
+// the handler's events go to stream 1.
 //
 // Within a stream, the order of the records is the order of the events. Therefore most events get
 // the ticks of the last reading of the counter (docs/design/capture.md, "Sparse readings").
@@ -44,21 +44,21 @@ struct producer_stream {
     // Equals state.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
-    // The last reading of the counter, the process's words that request readings, and the value of
-    // readings->sequence before the last reading. If `readings` is NULL, every event reads the
-    // counter.
+    // Ticks of the last reading of the counter, requests for readings by the process and the
+    // recorder, and the value of readings->sequence before the last reading. If `readings` is NULL,
+    // every event reads the counter.
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
     // If `pos & mask` is 0, the event reads the counter, or there may be no space. Therefore no
     // event uses the fast path while `mask` is 0.
     uint32_t mask;
-    // The slow path and readings of the counter use the following members.
+    // The following members are used only on the slow path and when the counter is read.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
     uint64_t lost;       // calls dropped since the last record (--lossy)
     uint64_t last_stamp; // stamp of the last event on the slow path
     uint64_t *read_at;   // `pos` at the last reading
-    uint64_t unread;     // words without a reading that are not in readings->unread_words yet
+    uint64_t unread;     // words without a reading, not yet added to readings->unread_words
 };
 _Static_assert(offsetof(struct producer_stream, first_word) == 64,
                "the fast path touches a single cache line of the thread");
@@ -124,8 +124,9 @@ struct producer_tls {
     int64_t stack_left;
     uint64_t random;  // state of the random generator for stack_left; 0 before it is seeded
     uint32_t decided; // enum producer_decided, for an event on the slow path
-    // The thread's number in the units of addresses (producer_regions), PRODUCER_UNNUMBERED, or 0
-    // while the process is known to have one thread. Without the bit PRODUCER_BLOCK_BYTES.
+    // The number that identifies the thread in the units (see producer_regions),
+    // PRODUCER_UNNUMBERED, or 0 while the process is known to have one thread. The bit
+    // PRODUCER_BLOCK_BYTES is never set.
     uint32_t owner;
     int32_t untimed;  // calls to real functions until the next one is timed
     uint64_t section; // replaces rseq_cs in a thread without rseq
@@ -179,17 +180,18 @@ static inline volatile uint64_t *producer_section_word(void)
     return (volatile uint64_t *)(void *)(producer_thread_pointer() + producer_section_at);
 }
 
-// The thread of the last event at each address. A unit is a byte for PRODUCER_UNIT_BYTES of address
-// space, where two blocks may start, at multiples of PRODUCER_BLOCK_BYTES. The unit contains the
-// number of the thread of the last event in the unit, and PRODUCER_BLOCK_BYTES if that event was at
-// the second of the two addresses; or 0 if the thread is unknown. The units of a region are mapped
-// together, at the first event in the region after the second thread has started.
+// Each unit records which thread recorded the last event at an address. A unit is one byte. It
+// covers PRODUCER_UNIT_BYTES of address space, where blocks may start at two addresses, the
+// multiples of PRODUCER_BLOCK_BYTES. The unit contains the number of the thread that recorded the
+// last event at either address. If that event was at the second address, the bit
+// PRODUCER_BLOCK_BYTES is also set. A unit of 0 means that the thread is unknown. The units of a
+// region are mapped together, at the first event in the region after the second thread has started.
 //
-// If the same thread recorded the last event at the address, the stream orders the two events, so
-// the new event needs no reading of the counter. Otherwise the thread reads the counter after it
-// has read the unit. Its stamp is then later than the stamp of the other thread's event
-// (docs/design/convert.md). Between two events at an address, the program or the allocator
-// synchronizes their threads. Therefore a unit needs no atomic operations.
+// If the same thread recorded the last event at the address, the order of its stream is the order
+// of the two events, so the new event needs no reading of the counter. Otherwise the thread first
+// reads the unit and then the counter, so that the new event has a later stamp than the other
+// thread's event (docs/design/convert.md). Between two events at an address, the program or the
+// allocator synchronizes their threads. Therefore relaxed accesses to a unit suffice.
 enum {
     PRODUCER_BLOCK_BYTES = 16,
     PRODUCER_UNIT_SHIFT = 5,
@@ -208,13 +210,13 @@ _Static_assert(PRODUCER_UNIT_BYTES == 2 * PRODUCER_BLOCK_BYTES,
 // Units of a region. If another region occupies the region's place in the table, the region has no
 // units.
 struct producer_region {
-    _Atomic uint64_t number;          // 1 + the address of the region in regions, or 0
-    _Atomic(_Atomic uint8_t *) units; // of address 0; set before `number`
+    _Atomic uint64_t number;          // 1 + (address >> PRODUCER_REGION_SHIFT), or 0
+    _Atomic(_Atomic uint8_t *) units; // where the unit of address 0 would be; set before `number`
 };
 extern struct producer_region producer_regions[PRODUCER_REGIONS]
     __attribute__((visibility("hidden")));
 
-// Returns the place of the address's region.
+// Returns the place in producer_regions for the region of the address.
 static inline struct producer_region *producer_region_at(uint64_t address)
 {
     uint64_t number = address >> PRODUCER_REGION_SHIFT;
@@ -231,9 +233,9 @@ static inline _Atomic uint8_t *producer_unit_at(uint64_t address)
     return atomic_load_explicit(&r->units, memory_order_relaxed) + (address >> PRODUCER_UNIT_SHIFT);
 }
 
-// Returns 0 if the last event in the address's unit was at this address and in the thread `owner`.
-// Otherwise, and for an address that is not a multiple of PRODUCER_BLOCK_BYTES, returns another
-// value.
+// Returns 0 if the last event in the address's unit was at this address and the thread `owner`
+// recorded it. Otherwise, and for an address that is not a multiple of PRODUCER_BLOCK_BYTES,
+// returns another value.
 static inline __attribute__((always_inline)) uint64_t producer_is_foreign(uint64_t address,
                                                                           uint32_t owner)
 {
@@ -270,8 +272,8 @@ producer_is_disturbed(const struct producer_stream *stream)
     return switched | asked;
 }
 
-// Returns the ticks for the stream's next event, which is at the address, on the fast path. Sets
-// *due to 0 if the ticks are valid, or to another value if producer_ticks must be called.
+// For the fast path: returns the ticks of the stream's next event, which is at `address`. Sets *due
+// to 0 if the ticks are valid. If *due is not 0, call producer_ticks instead.
 static inline __attribute__((always_inline)) uint64_t
 producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint64_t *due)
 {
@@ -287,8 +289,8 @@ producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint
 uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
     __attribute__((visibility("hidden")));
 
-// Returns true at the end of a piece, and for NULL. The alignment of `pos` shows the end, so the
-// fast path needs no end pointer.
+// Returns true if `pos` is NULL or at the end of a piece. The alignment of `pos` shows the end, so
+// the fast path needs no end pointer.
 static inline bool producer_no_room(const uint64_t *pos)
 {
     return ((uintptr_t)pos & PRODUCER_PIECE_MASK) == 0;
@@ -310,15 +312,15 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
     stream->pos = end;
 }
 
-// Starts a record. Returns the stream to write to. Returns NULL if the caller must use
-// producer_record instead, or if `pos & mask` is 0; nothing has changed then. The mask is the
-// stream's if `fast` is true, else PRODUCER_PIECE_MASK. Determine the ticks after this call, so
-// that a signal handler cannot record an event between a stamp and its record. This keeps the
-// stamps of a stream monotonic.
+// Starts a record and returns the stream to write to. Returns NULL, and changes nothing, if the
+// thread is busy, if `obstacles` is not 0, or if `pos & mask` is 0. The mask is stream->mask if
+// `fast` is true, else PRODUCER_PIECE_MASK. Determine the ticks after this call: a signal handler
+// then cannot record an event between a stamp and its record, so that the stamps of a stream are
+// monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
 producer_begin(uint32_t obstacles, bool fast)
 {
-    // If a handler runs before the flag is set, it restores all state that it changes.
+    // A signal handler that runs before the flag is set restores all state that it changes.
     if (producer_unlikely(producer_tls.busy | obstacles))
         return NULL;
     producer_tls.busy = PRODUCER_WRITING;
@@ -416,7 +418,7 @@ static inline __attribute__((always_inline)) bool producer_end_plain(struct prod
 static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind,
                                                                      uint64_t address)
 {
-    // 0 unless the block may be big, or heaptape has attached to the process.
+    // The hint is 0 unless the block may be big or heaptape has attached to the process.
     struct producer_stream *stream = producer_begin(producer_residency_hint(address), true);
     if (!stream)
         return false;
@@ -426,8 +428,8 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 
 // Call after producer_put_plain has returned false. Writes the record if only a reading of the
 // counter was due. Also writes the record if heaptape has attached to the process and the block was
-// certainly allocated since. Returns false if the caller must use producer_record; in that case
-// nothing has changed.
+// certainly allocated after that. Returns false if the caller must use producer_record; in that
+// case nothing has changed.
 bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
 
 // Stamps any event (ev->stamp is ignored) and records it in the shortest form that can represent
@@ -554,7 +556,7 @@ int producer_attach(const char *dir);
 
 // Ends the recording of this process: calls that begin afterwards are not recorded. The other
 // threads keep running and may use the memory of the recording until producer_clear. Returns false
-// if there is no such memory.
+// if there is neither a recording nor memory of an ended recording.
 bool producer_detach(void);
 
 // Records blocks that were allocated before the recording. No other thread may run. Returns 0, or
@@ -587,7 +589,7 @@ void producer_set_bypass(const char *path);
 void producer_add_deepbound(const char *path);
 
 // Returns the spool's header if some objects' malloc calls bypass this library and a child process
-// may be created to query their malloc. Otherwise returns NULL, and always in a sandbox or a vfork
+// may be created to query their malloc. Otherwise returns NULL, for example in a sandbox or a vfork
 // child.
 struct spool_header *producer_malloc_query_header(void);
 
@@ -599,12 +601,12 @@ bool producer_loader_may_be_locked(void);
 // false in a sandbox, and in an attached process with a seccomp filter.
 bool producer_may_open_files(void);
 
-// Call if another C library may create threads. The destructors of keys do not run at the end of
-// such a thread.
+// Call if another C library may create threads. When such a thread ends, the destructors of this
+// library's keys do not run.
 void producer_watch_threads(void);
 
-// Sets the path of libheaptape.so (copied), and the path of the heaptape executable relative to its
-// directory (borrowed).
+// Sets the path of libheaptape.so (copied), and the path of the heaptape executable relative to the
+// directory of libheaptape.so (borrowed).
 void producer_set_library(const char *path, const char *heaptape);
 
 // Call in the parent right before a fork. The child inherits the blocks live at this point and the

@@ -110,8 +110,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     s->arguments[n++] = s->path;
     s->arguments[n++] = "record";
     s->arguments[n++] = "-q";
-    // Parse the variable as a session without a recorder does. A --stacks option in HEAPTAPE_RECORD
-    // follows it and takes precedence.
+    // Interpret HEAPTAPE_STACKS as a session without a recorder does. A --stacks option in
+    // HEAPTAPE_RECORD comes later on the command line and takes precedence.
     struct spool_stacks ignored = {0};
     const char *stacks = find_variable(SPOOL_ENV_STACKS);
     if (stacks && spool_parse_stacks(stacks, &ignored) == 0 &&

@@ -9,7 +9,8 @@
 enum {
     WAIT_MS = 100,   // between two checks that the recorder is alive
     LOOK_EACH = 256, // number of dropped events between checks that the recorder is alive
-    // Maximum number of chunks for a sandboxed process. Without a recorder it has no other limit.
+    // Maximum number of chunks for a sandboxed process. If the process has no recorder, there is no
+    // other limit.
     MOST_FETCHED = 256,
 };
 
@@ -54,8 +55,9 @@ static struct spool_chunk *pop_free(struct producer_process *p)
     return NULL;
 }
 
-// Returns the number of chunks that the process may use now. The limit is so high that the recorder
-// can free some chunks even when all of them are in use.
+// Returns the number of chunks that the process may use now. Unless the spool is too small, the
+// limit exceeds the number of chunks that live threads can own. If all chunks are in use, the
+// recorder can therefore free some of them.
 static uint32_t chunk_limit(const struct producer_process *p)
 {
     uint32_t max = p->max_chunks, fetched = producer_sandbox_chunks(p);
@@ -113,7 +115,8 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     return fetch_pages(chunk, 0, whole ? SPOOL_CHUNK_BYTES : SPOOL_PIECE_BYTES);
 }
 
-// Opens all chunks that the threads may ever use, because no chunk can be opened afterwards.
+// Opens all chunks that the threads may ever use, because a sandboxed process cannot open chunks
+// later.
 static void populate_all(struct producer_process *p)
 {
     uint32_t n = 0, limit = chunk_limit(p);
@@ -157,8 +160,8 @@ void producer_sandbox_refused(unsigned changes)
         producer_inherited.sandbox = false;
 }
 
-// If the limit permits more chunks but the spool cannot grow, sets *scarce: other threads may own
-// all chunks.
+// Returns a chunk that was never used, or NULL. Sets *scarce to true if the spool cannot grow: the
+// other threads may then own all chunks.
 static struct spool_chunk *acquire_fresh(struct producer_process *p, bool *scarce)
 {
     _Atomic uint32_t *fresh_chunks = &p->header->fresh_chunks;

@@ -93,10 +93,11 @@ void producer_thread_arm_key(void)
         pthread_setspecific(producer_inherited.end_key, &producer_inherited);
 }
 
-// A C library that dlmopen has loaded has its own keys, but uses the same array of values in each
-// thread. glibc ignores a value if its key was not created as often as the key of this number.
-// Therefore the key has a number that few programs reach, and was created several times. The values
-// of the first 32 keys need no memory.
+// A C library loaded by dlmopen numbers its keys independently, but stores their values in the same
+// array of each thread. The key must not be confused with a key of that library. Therefore the key
+// has a number that few programs reach. The number is also created several times: glibc ignores a
+// value that was stored when its number had been created a different number of times. The number is
+// below 32, because the values of the first 32 keys need no memory.
 void producer_thread_make_key(void)
 {
     enum { LAST = 31, TIMES = 8 };

@@ -56,7 +56,7 @@ find_place(const struct spool_header *h, uint64_t address, struct freed_place *t
     if (!table || unit >> UNIT_BITS)
         return false;
     generation = read_generation(h);
-    // Blocks rarely start at odd multiples of 8. The bits of these blocks are in separate entries.
+    // Blocks rarely start at odd multiples of 8, so these addresses have separate entries.
     unit = unit >> 1 | (unit & 1) << (UNIT_BITS - 1);
     uint64_t region = unit >> PLACE_BITS, high = region >> PRODUCER_FREED_INDEX_BITS;
     // Heaps of threads start at multiples of a large power of two, so the index depends on all
@@ -84,7 +84,7 @@ void producer_freed_add(const struct spool_header *h, uint64_t address)
 void producer_freed_remove(const struct spool_header *h, uint64_t address)
 {
     struct freed_place at;
-    // If another thread replaces the entry at this point, the address that the thread added is
+    // If another thread replaces the entry after the comparison, the address that it added may be
     // lost.
     if (find_place(h, address, &at) &&
         atomic_load_explicit(at.entry, memory_order_relaxed) >> PRODUCER_FREED_PLACES == at.key)

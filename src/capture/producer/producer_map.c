@@ -23,7 +23,8 @@ bool producer_memory_is_scarce(size_t bytes)
     return is_below(RLIMIT_DATA, LIMIT_TIMES * bytes) || is_below(RLIMIT_AS, LIMIT_TIMES * bytes);
 }
 
-// Private mappings. Further mappings are not counted.
+// Private mappings, for producer_private_bytes. If the table is full, further mappings are not
+// counted.
 static struct {
     _Atomic uintptr_t start; // 0 if unused
     _Atomic size_t bytes;
@@ -142,8 +143,8 @@ static struct spool_header *set_spool(struct producer_inherited *in, char *at)
     return in->spool;
 }
 
-// Only part of the mapping is accessible at first. If the program calls mlockall, the kernel then
-// does not allocate all pages of the file.
+// Only part of the mapping is accessible at first. Otherwise, mlockall(2) in the program would
+// allocate all pages of the file.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks)
 {
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)open_chunks * SPOOL_CHUNK_BYTES;
@@ -218,8 +219,8 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
     if (!from)
         return false;
     struct spool_chunk *unmapped = NULL;
-    // After a failure, the kernel may already have dropped the reservation, and the program may
-    // have mapped other memory there.
+    // Do not unmap the address range after a failure: the kernel may already have dropped the
+    // reservation, and the program may have mapped other memory there.
     if (remap(before, SPOOL_CHUNK_BYTES + STEP_BYTES, from) == MAP_FAILED)
         return false;
     if (mprotect(from, SPOOL_CHUNK_BYTES + STEP_BYTES, PROT_NONE)) {

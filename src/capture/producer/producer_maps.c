@@ -209,7 +209,7 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
-// Publishes the bounds of the files that the last scan no longer found.
+// Publishes the bounds of the addresses of all files that the last scan did not find.
 static void publish_gone(const struct producer_sites *sites)
 {
     uint64_t start = 0, end = 0;

@@ -1,4 +1,4 @@
-// The thread of the last event at each address (producer.h).
+// The thread of the last event at each address (see producer_regions in producer.h).
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -90,8 +90,8 @@ void producer_own(uint64_t address)
         atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : value, memory_order_relaxed);
 }
 
-// A thread reuses the number of a thread that has ended. This is correct, because all of its
-// readings are later than the events of the ended thread.
+// A new thread may get the number of a thread that has ended. This is correct, because all readings
+// of the new thread are later than the events of the ended thread.
 void producer_set_owner(const struct producer_thread *t, uint32_t sequence)
 {
     uint32_t number = t->index + 1,

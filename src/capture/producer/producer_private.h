@@ -78,7 +78,7 @@ struct producer_process {
 // Thread without space, so all its events take the slow path. Never written to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
 
-// Data that a fork child needs from its parent, and which is therefore in ordinary memory.
+// Data that a fork child needs from its parent. The data is in ordinary memory, which fork copies.
 struct producer_inherited {
     _Atomic(struct producer_process *) process; // a wiped mapping
     // Pool of threads, in wiped mappings. NULL if not mapped.
@@ -101,8 +101,8 @@ struct producer_inherited {
     // not mapped. A fork child drops the mapping.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
-    // Address of the parent's spool (header and first step), or NULL. The spool is still mapped,
-    // and the child's spool will replace it.
+    // In a fork child, the address of the parent's spool (header and first step), which stays
+    // mapped until the child's spool replaces it. Otherwise NULL.
     char *place;
     bool forked;   // forked by a process that had, or may have had, several threads
     bool filtered; // system calls are filtered: a fork child cannot start a recording
@@ -141,8 +141,9 @@ static inline uint32_t producer_sandbox_chunks(const struct producer_process *p)
 
 // producer_state.c
 
-// Block all signals, and restore the mask. They use the system call, because pthread_sigmask leaves
-// the C library's internal signals unblocked.
+// producer_signals_block blocks all signals and returns the previous mask for
+// producer_signals_restore. Both functions use the system call, because pthread_sigmask leaves the
+// C library's internal signals unblocked.
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 
@@ -156,8 +157,8 @@ static inline void producer_request_reading(struct producer_stream *stream)
     stream->sequence = PRODUCER_NO_SEQUENCE;
 }
 
-// Like producer_request_reading, for all threads of the process. A thread that sees the request
-// gets a later stamp than all stamps before this call.
+// Like producer_request_reading, for all threads of the process. If a thread sees the request, its
+// next event gets a later stamp than all stamps before this call.
 static inline void producer_request_readings(struct spool_header *h)
 {
     atomic_fetch_add(&h->readings.sequence, SPOOL_READ_STEP);
@@ -196,7 +197,8 @@ bool producer_memory_is_scarce(size_t bytes);
 void *producer_map_private(size_t bytes);
 void producer_unmap_private(void *at, size_t bytes);
 
-// Returns the resident bytes of these mappings and of the library's variables, or 0 if unknown.
+// Returns the resident bytes of all private mappings and of the library's variables, or 0 if
+// unknown.
 uint64_t producer_private_bytes(void);
 
 // Maps zeroed memory and stores its address in *to, unless *to is already set. The memory is zero
@@ -244,8 +246,8 @@ void producer_process_off(struct producer_process *p, const char *reason);
 
 // producer_cost.c
 
-// Counts an event that does not use the fast path. Returns true if its cost is measured. Then call
-// producer_cost_add.
+// Counts an event that does not use the fast path. If the result is true, measure the cost of the
+// event and pass its ticks to producer_cost_add.
 static inline bool producer_cost_is_due(struct producer_thread *t)
 {
     return producer_unlikely(++t->slow_events % SPOOL_COST_EVENTS == 0);
@@ -272,11 +274,12 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
 // producer_stream.c
 
-// Returns the maximum distance in ticks (about 8 us) of two readings of the counter at which the
-// events in between do not count as early.
+// Returns a time in ticks (about 8 us). If two consecutive readings of the counter are that far
+// apart or farther, the events in between count as early.
 uint64_t producer_usual_ticks(void);
 
-// Stamps an event and writes it to a stream while no other record is being written to the stream.
+// Stamps an event and writes it to a stream. Call only while no other record is being written to
+// the stream.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct event *ev);
 
@@ -303,9 +306,9 @@ enum {
 };
 
 // The set of addresses at which a block was freed since heaptape attached to the process. A block
-// at such an address was allocated later, so its allocation is in the trace. Addresses may be
-// missing from the set, but every address in it was added. The set is empty after the recording was
-// paused, resumed or reset, and in a fork child.
+// that is live at such an address was allocated after that free, so its allocation is in the trace.
+// The set may lack addresses, but never contains an address that was not added. The set is empty
+// after the recording was paused, resumed or reset, and in a fork child.
 
 // Makes the set usable, unless memory is scarce.
 void producer_freed_start(void);
@@ -340,8 +343,8 @@ bool producer_thread_pool_is_full(const struct producer_process *p);
 // Returns true if a thread was created with the start function of this library but has not run yet.
 bool producer_thread_any_unstarted(const struct producer_process *p);
 
-// Drops the states of all threads and their caches for stack walks. The first states share a
-// mapping with the process.
+// Drops the states of all threads and their caches for stack walks. Does not unmap the first
+// states, because they share a mapping with the process.
 void producer_thread_drop_all(struct producer_process *p);
 
 // producer_exit.c
@@ -361,14 +364,14 @@ void producer_thread_reap(struct producer_process *p);
 
 // producer_follow.c
 
-// Returns true if this process belongs to the processes that the session records.
+// Returns true if the session records this process.
 bool producer_is_followed(const struct spool_session *session);
 
 // producer_refused.c
 
-// Counts this process as unrecorded in its user's reserves. For the first SPOOL_UNTRACED processes,
-// also stores `why` (enum spool_refusal), and counts their calls from then on. `shared` may be
-// NULL. Returns false.
+// Counts this process as unrecorded in its user's reserves, unless `shared` is NULL. For the first
+// SPOOL_UNTRACED processes, also stores `why` (enum spool_refusal), and counts their calls from
+// then on. Always returns false.
 bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared,
                             uint32_t why);
 

@@ -23,7 +23,7 @@ enum {
 
 #define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
 
-// Makes a system call: libc's open is a cancellation point, which malloc must not be.
+// Uses the system call, because libc's open is a cancellation point, and malloc must not be one.
 static int open_raw(const char *path, int flags)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
@@ -286,7 +286,8 @@ static uint32_t chunks_to_open(uint32_t n_chunks)
 }
 
 // Allocates the header's pages now, because a full file system would raise SIGBUS later. Skips the
-// pages of argv: only the kernel writes them, in read(2). Returns 0 or a positive errno.
+// pages of argv: only read(2) writes to them, and it returns an error instead of raising SIGBUS.
+// Returns 0 or a positive errno.
 static uint32_t fetch_header(struct spool_header *header, int fd)
 {
     const size_t bytes = offsetof(struct spool_header, argv);
@@ -476,7 +477,7 @@ static bool create_spool(struct producer_process *p)
         return false;
     if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
         return false;
-    // Once an attached recording has ended, events do not count as lost.
+    // After an attached recording has ended, events do not count as lost.
     if (!producer_has_recorder(p))
         return !in->attached && producer_count_refused(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
@@ -516,7 +517,7 @@ static bool create_spool(struct producer_process *p)
     return true;
 }
 
-// From now on, counts calls that cannot be recorded as missing.
+// Starts to count the calls that cannot be recorded.
 static void enable_counts(struct producer_process *p)
 {
     p->unrecorded = p->header->unrecorded;
@@ -831,7 +832,7 @@ void producer_add_deepbound(const char *path)
     static _Atomic bool adding;
     struct spool_header *h = recorded_header();
     size_t n = strlen(path) + 1;
-    // A thread that adds paths at the same time finds the same paths.
+    // If another thread is adding paths, do nothing, because that thread finds the same paths.
     if (!h || atomic_exchange(&adding, true))
         return;
     uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);

@@ -1,10 +1,10 @@
-// Call sites with Python functions. In such a stack, the functions that Python executes replace the
-// frames of the evaluator of the interpreter.
+// Call sites with Python functions. In the stack of such a site, Python functions replace the
+// frames of the interpreter's evaluator.
 #include "capture/producer/producer_private.h"
 #include "capture/producer/producer_site.h"
 #include "capture/unwind/unwind_python.h"
 
-// A stack whose evaluators are being replaced.
+// A stack whose evaluator frames are being replaced.
 struct splice {
     struct producer_process *p;
     struct producer_thread *t;
@@ -12,7 +12,8 @@ struct splice {
     struct unwind_stack *to;
 };
 
-// Returns the number of the name in the table of defined sites. No stack has this number.
+// Returns the number under which the table of defined sites lists the name of the function at this
+// address. The number differs from the IDs of all sites.
 static uint64_t name_id(uint64_t address)
 {
     return ~address & codec_mask(CODEC_NOTE_BITS);
@@ -32,9 +33,10 @@ static uint64_t hash_text(const char *text, uint32_t n, uint64_t seed)
     return x ^ x >> 29;
 }
 
-// Records the name of the function that the frame executes, unless the name is in the trace. Returns
-// the address of the function, or 0 if the frame is invalid. The address is a hash of name, file and
-// line, so that equal functions have equal addresses and the address of a code object may be reused.
+// Records the name of the function that the frame executes, unless the name is in the trace.
+// Returns the address of the function, or 0 if the frame is invalid. The address is a hash of name,
+// file and line. Equal functions therefore have equal addresses, and Python may reuse the address
+// of a code object for another function.
 static uint64_t name_function(const struct splice *s, uint64_t frame)
 {
     char *text = s->t->unwind->text;

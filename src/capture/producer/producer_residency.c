@@ -310,8 +310,8 @@ static bool exclude_zeros(struct producer_process *p, uint64_t start, uint64_t p
     return true;
 }
 
-// Returns the number of pages that lie completely inside the block, and sets *start to the first of
-// them.
+// Returns the number of pages that lie completely inside the block, and sets *start to the address
+// of the first such page.
 static uint64_t inner_pages(uint64_t address, uint64_t size, uint64_t *start)
 {
     uint64_t bytes = page_bytes(), end = (address + size) & ~(bytes - 1);
@@ -324,7 +324,7 @@ static unsigned size_class(uint64_t size)
     return 63 - (unsigned)__builtin_clzll(size | 1);
 }
 
-// Returns true if the cost so far permits measuring the block. Counts the block.
+// Returns true, and counts the block as measured, if the cost so far permits measuring it.
 static bool can_afford(struct producer_process *p, uint64_t size, uint64_t now)
 {
     uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
@@ -400,7 +400,8 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
     return !b->zeroed || exclude_zeros(p, start, pages, m);
 }
 
-// Records how long the previous value was valid. Call before writing a record of the used bytes.
+// Records how long the block kept its previous number of used bytes. Call before writing a record
+// with the new number.
 static void put_unchanged(struct producer_process *p, struct producer_thread *t,
                           struct producer_stream *stream, uint64_t address, uint64_t used,
                           uint64_t unchanged_at)
@@ -512,7 +513,7 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
     }
 }
 
-// Returns true if live blocks like this block are measured.
+// Returns true if the block is measured repeatedly while it is live.
 static bool is_followed(const struct producer_process *p, uint64_t address, const struct block *b)
 {
     return address > RESERVED && b->pid == p->pid && b->chosen && b->size >= FOLLOWED_BYTES &&

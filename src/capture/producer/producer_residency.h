@@ -1,7 +1,7 @@
 // Measures how much a program uses its big blocks: how many pages of a block are resident, and how
 // many of these pages are not all zeros. A block is measured when it is freed or resized, or at
 // exit if it is still live. An HT_RESIDENCY record before the release contains the result. Some
-// blocks have further records in between.
+// blocks are also measured while they are live, and have further records.
 //
 // Blocks of HT_BIG_BYTES or more are kept in a table. A free reads one byte of a filter to check
 // whether the table may contain the block. This check adds no branch to the fast path. All
@@ -72,8 +72,7 @@ struct producer_stream;
 // if the program's resource limits are too low.
 bool producer_residency_start(void);
 
-// Returns true if this process may be measured. `filters` is the number of system call filters,
-// from the session, that are known to allow measuring.
+// Returns true if this process may be measured. `filters` is the member of struct spool_session.
 bool producer_residency_allowed(uint32_t filters);
 
 // Call these functions before and after the record of `ev` is written. `recorded` is false if the

@@ -423,8 +423,8 @@ static void put_frames(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &ev);
 }
 
-// Defines the sites of the innermost `n` frames by their IDs. `outer` is the site of their caller, or
-// 0 if the stack is cut there, although the IDs are hashes of the whole stack.
+// Defines the sites of the innermost `n` frames by their IDs, which are hashes of the whole stack.
+// `outer` is the site of the caller of these frames, or 0 if the stack is cut there.
 static void put_sites(struct producer_process *p, struct producer_thread *t,
                       struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n,
                       uint64_t outer)
@@ -445,8 +445,8 @@ static void define_stack(struct producer_process *p, struct producer_thread *t,
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
-    // In most stacks, all frames except a few innermost frames are known. Fetch the entries of
-    // these frames in parallel.
+    // In most stacks, only a few innermost frames are new. Fetch the entries of the innermost
+    // frames in parallel.
     for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
         __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
     // The mappings of the stack must be in the trace before its definition.

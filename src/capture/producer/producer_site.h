@@ -23,7 +23,7 @@ struct producer_thread;
 struct producer_stream;
 
 // Maximum number of frames per site, at most SPOOL_MAX_DEPTH, or 0 if sites are not recorded.
-// Constant once the process has joined its session.
+// Constant after the process has joined its session.
 extern uint32_t producer_depth __attribute__((visibility("hidden")));
 
 // Mean number of bytes allocated between recorded stacks, or 0 if every stack is recorded.
@@ -66,7 +66,7 @@ enum {
 struct producer_sites {
     // 1 while a thread is scanning the mappings. That thread owns the members below, except `seen`.
     _Atomic uint32_t scanning;
-    // Value of spool_header.restarts when the definitions known here were written.
+    // Value of spool_header.restarts when the sites in `seen` were defined.
     _Atomic uint32_t restarts;
     uint32_t n_ranges;
     uint32_t scans, misses; // number of scans, and of addresses found in no mapping
@@ -100,7 +100,7 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
                             struct producer_stream *stream, const void *caller, const void *frame);
 
 // Replaces the frames of Python's evaluator with the Python functions that the thread executes, and
-// records the names of these functions. The stack is that of the cursor, from unwind_walk with a
+// records the names of these functions. `stack` must be the result of unwind_walk for `c`, with a
 // cache and without a window.
 struct unwind_cursor;
 struct unwind_stack;
@@ -111,7 +111,7 @@ void producer_python_splice(struct producer_process *p, struct producer_thread *
 // Marks the site `id` as defined.
 void producer_site_add(struct producer_sites *sites, uint64_t id);
 
-// Returns true if the ID is in another entry of the same cache line.
+// Returns true if the ID is in another entry of the cache line that contains entry `place`.
 bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, uint64_t id)
     __attribute__((visibility("hidden")));
 

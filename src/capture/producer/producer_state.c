@@ -66,7 +66,8 @@ void producer_signals_restore(uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-// Appends the text, as far as it fits before `end`. Returns false if it does not fit.
+// Appends the text, or the part of it that fits before `end`. Returns false if the text was
+// truncated.
 static bool append_text(char **to, const char *end, const char *text)
 {
     while (*text && *to < end)

@@ -67,9 +67,9 @@ static void count_unread(struct producer_stream *stream, bool early)
     stream->unread = 0;
 }
 
-// Returns the new mask. The distance between readings doubles if it takes less than a quarter of
-// the usual ticks, and halves if it takes more than half. Ordinary variation therefore does not
-// make events early.
+// Returns the new mask, given the ticks since the last reading. Doubles the number of words between
+// readings if the ticks are less than a quarter of the usual ticks, and halves the number if they
+// are half or more. Ordinary variation therefore does not make events early.
 static uint32_t next_mask(uint32_t mask, uint64_t ticks)
 {
     uint64_t usual = producer_usual_ticks();
@@ -80,8 +80,8 @@ static uint32_t next_mask(uint32_t mask, uint64_t ticks)
     return ticks >= usual / 2 ? mask / 2 | PRODUCER_EACH_WORD : mask;
 }
 
-// Reads the counter. If there are other threads, reads it after the last event of another thread at
-// the address.
+// Reads the counter. If there are other threads (`threads`), reads the counter after all earlier
+// loads, so that the reading follows another thread's last event at the address.
 static uint64_t read_now(bool threads)
 {
     return threads ? clock_counter_ordered() : clock_counter();
@@ -148,7 +148,7 @@ static uint64_t event_stamp(struct producer_process *p, struct producer_stream *
         p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : producer_read_counter(stream);
     producer_own(ordered_address(ev));
     // Later events of other threads must have later stamps than a mark. If another thread frees the
-    // block of a residency, the stamp of the free must be later, too.
+    // block of a residency record, the stamp of the free must be later, too.
     bool is_edge = event_has_residency(ev->kind) || event_infos[ev->kind].class == HT_CLASS_MARK;
     if (is_edge && producer_tls.owner)
         producer_request_readings(p->header);
@@ -165,7 +165,8 @@ static void put_record(struct producer_stream *stream, const struct event *ev, u
     producer_publish(stream, end);
 }
 
-// Returns true if the event counts as a call when it is lost. A call may consist of two records.
+// Returns true if the event counts as a call when it is lost. If a call has two records, only one
+// of them counts.
 static bool is_call(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;

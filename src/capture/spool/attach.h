@@ -5,8 +5,8 @@
 //       int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
 // Prepares the functions of the loaded object at `base` for redirection (entries.h) and sets *area
 // to the address of the plan's area. Returns 0 or a positive errno (redirect_map). Afterwards, the
-// caller writes the code of the area. The caller then stops all threads, makes sure that no thread
-// is executing the replaced bytes, and writes the jumps into the object.
+// caller writes the code of the area. The caller then stops all threads outside the replaced bytes,
+// and writes the jumps into the object.
 //
 //       int heaptape_attach(const char *session_dir, const struct spool_wrap *names, int tables)
 // Starts recording the process through the redirected functions. `session_dir` is the directory of
