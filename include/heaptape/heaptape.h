@@ -120,8 +120,8 @@ HEAPTAPE_POOL(reset, (const void *pool), (const void *), (pool))
 // that begins after heaptape_pause has returned is not recorded; a call or mark that begins after
 // heaptape_resume has returned is recorded. A call in progress at either time may or may not be
 // recorded, but a realloc is recorded completely or not at all. Thread starts and exits are always
-// recorded. For blocks that are allocated during a pause and freed later, the trace does not
-// contain the allocation.
+// recorded. If a block is allocated during a pause and freed later, the trace contains the free but
+// not the allocation.
 HEAPTAPE_CONTROL(int, pause, 0)
 
 // Resumes recording after heaptape_pause. Returns EPERM after heaptape_stop.
@@ -134,7 +134,7 @@ HEAPTAPE_CONTROL(int, unpause, 0)
 // --start=paused`.
 HEAPTAPE_CONTROL(int, start, 0)
 
-// Pauses recording, then syncs.
+// Pauses recording, then waits like heaptape_sync.
 HEAPTAPE_CONTROL(int, stop, 0)
 
 // Waits until the trace file contains all events that the threads of the process have recorded so

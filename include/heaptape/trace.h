@@ -40,9 +40,9 @@ enum { HEAPTAPE_TRACE_FILE = 1, HEAPTAPE_WORKLOAD_FILE = 2 };
 #define HEAPTAPE_NONE32 UINT32_MAX
 
 // Bits of heaptape_event.known, and columns of heaptape_trace_read_columns with the width of their
-// items. The table "events" (docs/reference/tables.md) has the same columns, which are described
-// there; "operation" is called "kind". The values are also the same: values of 2^63 or more, which
-// occur only in invalid calls, are stored as 2^63 - 1.
+// items. docs/reference/tables.md describes the same columns in the table "events", where
+// "operation" is called "kind". As in that table, values of 2^63 or more, which occur only in
+// invalid calls, are stored as 2^63 - 1.
 enum heaptape_column_id {
     HEAPTAPE_COLUMN_PROCESS = 0,        // uint32_t
     HEAPTAPE_COLUMN_EVENT = 1,          // uint64_t
@@ -204,9 +204,9 @@ int64_t heaptape_trace_read_columns(heaptape_trace *t, const heaptape_column *co
 // of its processes into a workload.
 int heaptape_trace_next_op(heaptape_trace *t, const heaptape_op **op);
 
-// Returns the number of processes. Facts are known after all events have been read. Before that,
-// the functions below read the file in a separate pass, or return -EAGAIN for a pipe. Results are
-// borrowed until the handle is closed or rewound.
+// Returns the number of processes. Processes and threads are known after all events have been read.
+// Before that, this function and the functions below read the file in a separate pass, or return
+// -EAGAIN for a pipe. Results are borrowed until the handle is closed or rewound.
 int64_t heaptape_trace_processes(heaptape_trace *t);
 // Sets *process to process `i`, from 0, in file order. Returns 0, or -EINVAL if there is no such
 // process.

@@ -84,9 +84,9 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 
 #endif
 
-// An entry consists of 37 bits of the address and the low bits of the rule. The other bits of the
-// address select the set. A rule is never 0. The first entry of a set is the most recently found
-// entry.
+// An entry of the rule cache contains 37 bits of the address, the tag, and the low bits of the
+// rule. The other bits of the address select the set. A rule is never 0. The first entry of a set
+// is the most recently used entry.
 enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
 _Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS),
                "set and tag make up the address");
@@ -128,7 +128,7 @@ static inline uint32_t find_rule(struct unwind_memory *m, uint64_t pc)
         return unwind_make_rule(WAY_NOTHING, 0, 0);
     if (!m || pc >> ADDRESS_BITS)
         return unwind_find_rule(pc - 1);
-    // Multiplication by an odd number is a bijection.
+    // Multiplication by an odd number is a bijection, so no two addresses have the same key.
     uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1),
              tag = key & ((1ull << TAG_BITS) - 1);
     uint64_t *set = &m->rules[(key >> TAG_BITS) * RULES_A_SET];
@@ -232,7 +232,7 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
 {
     struct unwind_frame *f = &frame_set(m, pc, sp)[++m->made % 2];
     struct unwind_step step = unwind_unpack_rule(find_rule(m, pc));
-    // Words saved in the frame itself can be read.
+    // A plain frame contains the words that its rule reads, so they are readable.
     bool plain =
         step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
     *f = (struct unwind_frame){.pc = pc,
@@ -292,8 +292,8 @@ static bool is_above(uint64_t cfa, const struct unwind_frame *f)
     return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
 }
 
-// Returns the caller of `f` if it is not the cached caller. Returns NULL if there is no caller or
-// the caller cannot be found.
+// Finds the caller of `f` if the cached caller is wrong. Returns NULL if there is no caller or the
+// caller cannot be found.
 static __attribute__((noinline)) struct unwind_frame *
 find_other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
 {
@@ -355,7 +355,8 @@ static __attribute__((noinline)) void replace_path(struct unwind_memory *m,
         bool own = f->pc == w->pc && f->sp == w->sp;
         struct unwind_step step = own ? (struct unwind_step){f->number, f->slot, f->way}
                                       : unwind_unpack_rule(find_rule(m, w->pc));
-        // The caller of this frame depends on other words of the stack.
+        // This frame cannot be on the path: its caller depends on words that the path does not
+        // check.
         if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
             break;
         struct unwind_place *outer = at++;

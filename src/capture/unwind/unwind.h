@@ -78,7 +78,7 @@ struct unwind_place {
     struct unwind_frame *frame; // NULL if unused
     uint64_t pc, sp, fp, site;
     uint32_t n_frames, n_words;
-    bool needs_fp; // if set, the frame pointer must also be `fp`
+    bool needs_fp; // the frame is unchanged only if the frame pointer also equals `fp`
 };
 
 // A word of the stack, as it was when cached.
@@ -104,9 +104,10 @@ struct unwind_memory {
     struct unwind_word words[1 + 2 * UNWIND_DEPTH];
     struct unwind_walked walked[UNWIND_DEPTH];
     struct unwind_window window; // for stacks of coroutines and signal handlers
-    // Stack pointers of the frames that unwind_walk found with the cache, and space for its caller.
+    // `sps`: stack pointers of the frames that unwind_walk found with the cache. `codes`: space for
+    // the caller of unwind_walk.
     uint64_t sps[UNWIND_DEPTH], codes[UNWIND_DEPTH];
-    // Addresses of functions of scripts by the key of their frame (unwind_python_key).
+    // Cache of the addresses of script functions. The key is the frame's unwind_python_key.
     struct {
         uint64_t key, address;
     } scripts[UNWIND_SCRIPTS];

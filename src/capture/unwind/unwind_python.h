@@ -1,9 +1,9 @@
 // Python functions of the calling thread, read from the frames of the CPython interpreter. Does not
 // allocate and is async-signal-safe.
 //
-// The thread itself executes the frames, so the frames and their code objects exist until the
-// allocation returns. The thread state is that of the calling thread, so that a thread without the
-// GIL is as safe as a thread with the GIL. Supports CPython 3.11 to 3.13 with the GIL.
+// Reads only the state of the calling thread. The thread itself executes the frames, so the frames
+// and their code objects exist until the allocation returns, even if the thread does not hold the
+// GIL. Supports CPython 3.11 to 3.13, except builds without a GIL.
 #ifndef HEAPTAPE_CAPTURE_UNWIND_PYTHON_H
 #define HEAPTAPE_CAPTURE_UNWIND_PYTHON_H
 
@@ -42,8 +42,8 @@ struct unwind_python_group {
     uint64_t cframe; // the evaluator's _PyCFrame, before Python 3.13
 };
 
-// unwind_python_first stores the innermost group, unwind_python_outer the group outwards of *g.
-// Both functions return false if there is no such group.
+// unwind_python_first stores the innermost group, and unwind_python_outer replaces *g with the next
+// outer group. Both functions return false if there is no such group.
 bool unwind_python_first(struct unwind_python_group *g, const struct unwind_cursor *c);
 bool unwind_python_outer(struct unwind_python_group *g, const struct unwind_cursor *c);
 

@@ -28,8 +28,8 @@ static _Atomic uint32_t resolving, resolved;
 // The real functions. `next` may contain wrappers instead, which recognize blocks of the arena.
 static struct next real;
 
-// Looked up together with the other functions, because a fork child must not wait for the loader's
-// lock.
+// The C library. next_resolve finds it together with the functions, because a fork child must not
+// wait for the loader's lock later.
 static struct next_object libc_object;
 
 // The real functions, or their trampolines if they are redirected.
@@ -315,8 +315,8 @@ static void look_up_functions(void)
     dl_iterate_phdr(count_object, NULL);
 }
 
-// The functions of a redirected allocator, for callers that have not set PRODUCER_IN_ALLOCATOR.
-// They set the bit, so that a call from one redirected function to another is not an event.
+// Forward to a redirected allocator, for callers that have not set PRODUCER_IN_ALLOCATOR. Setting
+// the bit prevents events for the calls from one redirected function to another.
 static void *marked_malloc(size_t size)
 {
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
@@ -516,7 +516,8 @@ next_mallinfo2_function next_mallinfo2(void)
     return is_of_glibc ? (next_mallinfo2_function)found : NULL;
 }
 
-// Returns if the holder of the loader's lock may no longer exist: the lock would never be released.
+// Does nothing if the holder of the loader's lock may no longer exist, because the lock would then
+// never be released.
 void next_report_deepbound(void)
 {
     struct deepbound_search s = {0};

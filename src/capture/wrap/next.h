@@ -68,7 +68,7 @@ extern struct next next __attribute__((visibility("hidden")));
 // order, and nothing is recorded until heaptape_attach.
 bool next_is_injected(void);
 
-// Looks up all functions, once.
+// Looks up all functions at the first call. Returns when all functions are known.
 void next_resolve(void);
 
 // Makes `next` call the trampolines of functions that have been redirected since next_resolve. Call
@@ -105,10 +105,10 @@ extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden
 // operators are looked up (wrap_cxx.c).
 extern _Atomic bool next_operators_are_malloc __attribute__((visibility("hidden")));
 
-// Reports objects that were opened with RTLD_DEEPBIND to producer_add_deepbound, because they call
-// the malloc functions of the C library or the allocator directly. Reports opened objects whose own
-// allocator is not recorded to producer_set_bypass. Call at exit and before an
-// object is closed. Cheap if no object was loaded after startup.
+// Passes objects that were opened with RTLD_DEEPBIND to producer_add_deepbound, because they call
+// the malloc functions of the C library or the allocator directly. Passes opened objects to
+// producer_set_bypass if they have their own allocator and it is not recorded. Call at exit and
+// before an object is closed. Cheap if no object was loaded after startup.
 void next_report_deepbound(void);
 
 // Returns glibc's mallinfo2, or NULL if glibc's malloc is not the allocator, or before glibc 2.33.

@@ -43,7 +43,7 @@ static _Atomic bool patching;
 static _Atomic uint64_t checked_ns;
 static _Atomic bool patched;
 
-// Returns the function that the objects called by this name before the patch, or NULL.
+// Returns the function that this name referred to before the patch, or NULL.
 static void *find_real(void *wrapper, const char *name)
 {
     for (size_t i = 0; i < patch.n_wrappers; i++) {
@@ -102,8 +102,8 @@ static bool is_own(const struct object *o)
     return (uintptr_t)&patch >= o->start && (uintptr_t)&patch < o->end;
 }
 
-// Returns true for the loader, which calls only its own functions, and uses their blocks only
-// internally.
+// Returns true for the loader. The loader calls only its own malloc functions, and passes their
+// blocks to no other object.
 static bool is_loader(const struct object *o)
 {
     return o->base == getauxval(AT_BASE);
@@ -125,7 +125,7 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *own)
     return 0;
 }
 
-// A function for each slot of the objects whose calls are patched.
+// A function to call for each slot of the objects whose calls are patched.
 struct slot_visit {
     void (*visit)(const struct object *o, const char *name, uintptr_t *slot, void *context);
     void *context;

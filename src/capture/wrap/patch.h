@@ -19,8 +19,8 @@ void patch_start_checks(void);
 // Restores all slots and stops the checks.
 void patch_remove(void);
 
-// Patches newly loaded objects, whose calls must reach the wrappers too. Call often: checks for new
-// objects at intervals only.
+// Patches newly loaded objects, whose calls must reach the wrappers too. Call often: the function
+// checks for new objects at intervals only.
 void patch_check_objects(void);
 
 #endif

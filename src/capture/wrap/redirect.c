@@ -214,8 +214,9 @@ static bool is_used(uintptr_t area)
     return i < n;
 }
 
-// Returns the index of functions that were redirected by this plan in an object that was unloaded,
-// or the number of all functions. Their area is used again.
+// Returns the index of the first function that this plan redirected in an object that has been
+// unloaded. The area of these functions is then reused. If there are no such functions, returns the
+// number of all functions.
 static size_t find_unloaded(const struct entries_plan *plan)
 {
     size_t n = count_functions(), found = 0;

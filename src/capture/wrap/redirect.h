@@ -53,8 +53,9 @@ void redirect_forget(bool (*is_loaded)(uintptr_t base));
 // Returns true if a function of the object is redirected.
 bool redirect_has(const struct object *o);
 
-// redirect_start sends the calls of the functions in the plans added since redirect_stop to the
-// wrappers. redirect_stop sends the calls of all redirected functions to the real functions.
+// After redirect_start, calls of the functions in the plans that were added since redirect_stop
+// reach the wrappers. After redirect_stop, calls of all redirected functions reach the real
+// functions.
 void redirect_start(void);
 void redirect_stop(void);
 

@@ -74,14 +74,15 @@ uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *con
 // allocator's functions by a plan of the recorder. Call at startup, after producer_start.
 void wrap_own_allocator(void);
 
-// Redirects the allocator's functions in objects that the program opens from now on.
-// wrap_own_watch_first also redirects the function of the loader; call it before a started program
-// opens an object. wrap_own_watch is for a process in which heaptape has redirected this function.
+// Redirect the allocator's functions in objects that the program opens from now on.
+// wrap_own_watch_first also redirects _dl_debug_state, which the loader calls when its list of
+// objects changes. Call wrap_own_watch_first before a started program opens an object. Call
+// wrap_own_watch in a process where heaptape has redirected _dl_debug_state.
 void wrap_own_watch_first(void);
 void wrap_own_watch(void);
 
-// Returns true if the functions with prefixes that the object exports are not redirected, although
-// the malloc in use is libc's.
+// Returns true if the malloc in use is libc's, but the object exports functions with prefixes that
+// are not redirected.
 struct object;
 bool wrap_own_misses(const struct object *o);
 
@@ -89,7 +90,8 @@ bool wrap_own_misses(const struct object *o);
 // object.
 bool wrap_own_find(uintptr_t base, struct object *o);
 
-// Examines the objects that were opened. The loader calls it before the objects' code runs.
+// Examines the objects that were opened. The loader calls this function before the objects' code
+// runs.
 void wrap_own_loads(void);
 
 enum { WRAP_BUILD_ID_BYTES = 20 };

@@ -96,7 +96,7 @@ static void record_new(const struct call *c, const void *p)
                              .align = c->align,
                              .result = (uintptr_t)p,
                              .error = p ? 0 : wrap_error(NULL, 1)};
-    operators_known(); // the producer reads next_operators_are_malloc
+    operators_known(); // sets next_operators_are_malloc for the producer
     producer_record(&ev, c->caller);
 }
 
@@ -268,7 +268,7 @@ static void record_delete(enum event_kind kind, void *p, size_t size, size_t ali
                           const void *caller)
 {
     const struct event ev = {.kind = kind, .ptr = (uintptr_t)p, .size = size, .align = align};
-    operators_known(); // the producer reads next_operators_are_malloc
+    operators_known(); // sets next_operators_are_malloc for the producer
     producer_record(&ev, caller);
 }
 

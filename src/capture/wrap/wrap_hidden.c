@@ -120,9 +120,9 @@ static unsigned read_sections(int fd, ElfW(Ehdr) * h)
     return good ? h->e_shnum : 0;
 }
 
-// Copies the file name in .gnu_debuglink. The section headers are in `piece`. Reads the names of
-// the sections without flags only, because the section has no flags and such sections are rare.
-// Copies "" if there is no valid name.
+// Copies the file name in .gnu_debuglink, or "" if there is no valid name. The section headers are
+// in `piece`. Compares only the names of sections without flags: .gnu_debuglink has no flags, and
+// such sections are rare.
 static void read_debug_link(int fd, const ElfW(Ehdr) * h, char to[static NAME_MAX + 1])
 {
     static const char section[] = ".gnu_debuglink";

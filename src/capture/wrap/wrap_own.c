@@ -153,7 +153,8 @@ static bool has_one_thread(void)
 }
 
 // Redirects the functions of an object by a plan of the recorder. Other threads must not execute
-// the object's code. At the start of the program, this function checks that there are none.
+// the object's code. At the start of the program, this function checks that there are no other
+// threads.
 static void redirect_object(const struct object *o, enum own_role role, const struct own_search *s)
 {
     static struct entries_plan plan;
@@ -179,7 +180,8 @@ static void redirect_object(const struct object *o, enum own_role role, const st
 
 static struct own_search begin_search(void)
 {
-    // An allocator other than libc's may call functions with prefixes. These calls are not events.
+    // If the malloc in use is not libc's, it may call functions with prefixes. These calls are not
+    // events.
     return (struct own_search){.names = producer_wrap(),
                                .in_libraries = producer_is_allocator(libc_address())};
 }
