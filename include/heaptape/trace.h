@@ -35,7 +35,8 @@ typedef struct heaptape_trace heaptape_trace;
 // Kinds of files.
 enum { HEAPTAPE_TRACE_FILE = 1, HEAPTAPE_WORKLOAD_FILE = 2 };
 
-// Used where 0 is a valid value, for a number that is unknown or that the operation does not have.
+// Where 0 is a valid value, these values mark a number that is unknown or that the operation does
+// not have.
 #define HEAPTAPE_NONE64 UINT64_MAX
 #define HEAPTAPE_NONE32 UINT32_MAX
 
@@ -65,8 +66,8 @@ enum heaptape_column_id {
     HEAPTAPE_COLUMN_KNOWN = 16
 };
 
-// An event in the valid total order of its process. Members whose bit in `known` (1u <<
-// HEAPTAPE_COLUMN_…) is not set are 0; freed_block is HEAPTAPE_NONE64.
+// An event in the valid total order of its process. If the bit of a member in `known` (1u <<
+// HEAPTAPE_COLUMN_…) is not set, the member is 0, except freed_block, which is HEAPTAPE_NONE64.
 typedef struct heaptape_event {
     // Nanoseconds since the start of the recording or, in a workload, of the process.
     uint64_t time_ns;
@@ -96,8 +97,8 @@ enum {
     HEAPTAPE_OP_SIZE_UNKNOWN = 16 // a preexisting block whose size was not recorded
 };
 
-// Operation number `op` of the thread, counted from 0. Must finish before the operation that lists
-// this dependency.
+// The operation with number `op`, from 0, in the thread. It must finish before the operation that
+// lists this dependency.
 typedef struct heaptape_dependency {
     uint64_t op;
     uint32_t thread;
@@ -147,7 +148,7 @@ typedef struct heaptape_thread {
 
 // A stack frame. Strings are borrowed until the handle is closed or rewound.
 typedef struct heaptape_frame {
-    // Demangled name, OBJECT+0xOFFSET if that is unknown, or the address if it is outside all
+    // Demangled name; OBJECT+0xOFFSET if the name is unknown; the address if it is outside all
     // objects.
     const char *function;
     const char *file;   // source file, or NULL if unknown

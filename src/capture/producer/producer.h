@@ -484,7 +484,7 @@ enum producer_object {
     PRODUCER_OBJECT_ALLOCATOR, // defines the real malloc
     PRODUCER_OBJECT_OPERATOR,  // defines the real operator new
     PRODUCER_OBJECT_RUNTIME,   // the C++ runtime, whose operators call each other
-    // This library. A call seems to come from it if a real function makes the call as a tail call.
+    // This library. If a real function makes a tail call, the call seems to come from this library.
     PRODUCER_OBJECT_OWN,
     PRODUCER_OBJECTS
 };

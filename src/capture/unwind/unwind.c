@@ -286,7 +286,7 @@ static bool uses_fp(unsigned way)
     return way == WAY_FP || way == WAY_UNKNOWN;
 }
 
-// Returns true if the CFA satisfies the condition in find_caller.
+// Returns true if the CFA is far enough above the frame, as find_caller requires.
 static bool is_above(uint64_t cfa, const struct unwind_frame *f)
 {
     return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
@@ -429,8 +429,8 @@ walk_frames(struct unwind_cursor *c, uint32_t max, bool notes, struct path_walk 
             break;
         } else {
             follow_fp(m, &fp, f);
-            // The word below p->sp is readable: either the guess was right before, or another frame
-            // has replaced the entry.
+            // The word below p->sp is readable, even if another frame has replaced the cached
+            // caller.
             uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)
                 p = find_other_caller(c, f, &fp);

@@ -25,7 +25,8 @@ static _Atomic uint32_t arena_live; // number of blocks not freed yet
 
 static _Atomic uint32_t resolving, resolved;
 
-// The real functions. `next` may contain wrappers instead, which recognize blocks of the arena.
+// The real functions. `next` may contain guarded functions instead, which recognize blocks of the
+// arena.
 static struct next real;
 
 // The C library. next_resolve finds it together with the functions, because a fork child must not
@@ -85,7 +86,7 @@ static void *guarded_realloc(void *old, size_t size)
     return p;
 }
 
-// Returns true if this thread is inside next_resolve, so that dlsym made the call.
+// Returns true if this thread is inside next_resolve, which means that dlsym made the call.
 static bool in_resolve(void)
 {
     return producer_tls.busy & PRODUCER_MUTED;
@@ -272,8 +273,8 @@ static size_t block_usable_size(unsigned kind, void *block)
     return size;
 }
 
-// Objects that were loaded at startup. They stay loaded, and RTLD_DEEPBIND applies to opened
-// objects only.
+// Objects that were loaded at startup. They need no check: they stay loaded, and RTLD_DEEPBIND
+// applies to opened objects only.
 static struct {
     size_t objects;
     unsigned long long loads; // the loader's count of loaded objects at that time
@@ -340,8 +341,9 @@ static void marked_free(void *p)
     producer_leave(was);
 }
 
-// Replaces redirected functions with their trampolines. The functions of glibc do not call each
-// other through their entries.
+// Replaces redirected functions with their trampolines. If the allocator is not libc's, its
+// functions may call each other through their entries, so malloc, aligned_alloc and free are
+// replaced with marked functions.
 static void choose_trampolines(struct next *chosen)
 {
     struct next_object allocator;
@@ -412,7 +414,8 @@ uintptr_t next_call_target(const void *caller)
     return displacement[-1] == CALL ? (uintptr_t)caller + (uintptr_t)(intptr_t)distance : 0;
 }
 
-// Other functions of the C library call free through the loader's tables.
+// Only the C library's allocator calls free directly. Other functions of the C library call free
+// through the loader's tables.
 bool next_is_cache_free(const void *caller)
 {
     return redirected.free != real.free && next_is_libc(caller) &&

@@ -62,7 +62,7 @@ bool redirect_has(const struct object *o)
     return i < n;
 }
 
-// Objects to compare with a plan.
+// Results of the search for the object of a plan.
 struct redirect_objects {
     const struct entries_plan *plan;
     uintptr_t base;
@@ -96,7 +96,8 @@ static bool is_expected(const struct object *o, const struct entries_plan *plan)
     return true;
 }
 
-// Visits the objects of the first namespace. The object of the plan may be in another.
+// Visits the objects of the first namespace. The object of the plan may be in another namespace, so
+// wrap_own_find searches for that object first.
 static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct redirect_objects *objects = data;
@@ -149,7 +150,8 @@ static uintptr_t map_in_reach(const struct entries_plan *plan, uintptr_t base)
     return area;
 }
 
-// Returns true if the symbols of a running program lead to the function.
+// Returns true if heaptape has attached to the program, and the program's symbols lead to the
+// function.
 static bool is_first(const struct redirect_function *f, const struct entries_entry *e)
 {
     return next_is_injected() && !e->family && !e->arguments[0] &&
@@ -226,7 +228,7 @@ static size_t find_unloaded(const struct entries_plan *plan)
         bool fits = !is_used(f->area) && f->trampoline == f->area + e->trampoline &&
                     (uintptr_t)f->slot == f->area + e->slot &&
                     (!found || f->area == redirected.all[i - 1].area);
-        i -= !fits && found; // this function may be the first
+        i -= !fits && found; // examine this function again, as the first one
         found = fits ? found + 1 : 0;
         if (found == plan->n_entries)
             return i + 1 - found;
@@ -301,8 +303,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 }
 
 // Writes through /proc/self/mem, so that the code never becomes writable in the address space. The
-// first byte of a jump is written last: a thread may execute the loader's function, which only
-// returns.
+// first byte of a jump is written last, because a thread may be executing the loader's function,
+// which only returns.
 static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
