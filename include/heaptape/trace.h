@@ -78,7 +78,7 @@ typedef struct heaptape_event {
     uint64_t usable_size;   // malloc_usable_size of the block, if recorded
     uint64_t address;       // allocated address, the result; traces only
     uint64_t freed_address; // address that was freed or resized; traces only
-    uint64_t freed_block;   // `event` of the allocation of the block that was freed or resized
+    uint64_t freed_block;   // `event` of the call that allocated the freed or resized block
     const char *text;       // text of a mark or name of a thread, or NULL; borrowed like the event
     uint32_t known;
     uint32_t process;  // number in the file, from 0

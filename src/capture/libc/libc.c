@@ -115,8 +115,8 @@ HIDDEN long syscall(long number, ...)
 #define raw_of(number, a, b, c, d, ...)                                                            \
     syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), 0l, 0l)
 
-// Functions that are a system call: SYSTEM_CALL(result, name, parameters, number, arguments). `open`
-// opens existing files only, so it has no mode argument.
+// Functions that only make a system call: SYSTEM_CALL(result, name, parameters, number, arguments).
+// `open` opens existing files only, so it has no mode argument.
 #define SYSTEM_CALL(result, name, parameters, ...)                                                 \
     HIDDEN result name parameters                                                                  \
     {                                                                                              \

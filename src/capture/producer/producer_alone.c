@@ -131,7 +131,7 @@ static void set_arguments(struct alone_start *s, const char *options)
     }
 }
 
-// Copies the environment of the program without LD_PRELOAD. Returns false if the environment is too
+// Copies the environment of the program, except LD_PRELOAD. Returns false if the environment is too
 // large.
 static bool set_environment(struct alone_start *s)
 {
@@ -304,8 +304,8 @@ void producer_alone_finish(void)
         return;
     atomic_store(&p->header->finishing, SPOOL_FINISHING);
     producer_wake_recorder(p);
-    // The trace is complete once the recorder has ended. If the recorder continues for other
-    // processes, it sends an answer.
+    // The trace is complete when the recorder has ended. If the recorder continues for other
+    // processes, it changes `finishing`.
     for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
         uint32_t owner = in->session.owner;
         bool ended = !control_recorder_lives(in->futexes, owner) &&

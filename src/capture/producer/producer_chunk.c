@@ -44,8 +44,8 @@ static struct spool_chunk *pop_free(struct producer_process *p)
         if (index >= atomic_load_explicit(&p->open_chunks, memory_order_relaxed))
             return NULL;
         struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
-        // `next` may be stale if another thread was faster. Then the tag differs and the exchange
-        // fails.
+        // `next` may be stale if another thread has popped the chunk. Then the tag differs and the
+        // exchange fails.
         uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1)
                                                                                    << 32;
         if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire,

@@ -210,7 +210,8 @@ void producer_map_forget(struct producer_inherited *in)
     in->spool = NULL;
 }
 
-// Maps the next step together with the chunk before it, and then unmaps that chunk again.
+// Maps the next step. The new mapping must start at a chunk that is already mapped, so it begins
+// with the chunk before the step. That chunk is then unmapped again.
 static bool map_next(struct producer_inherited *in, uint32_t step)
 {
     struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);

@@ -7,8 +7,8 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_acquire);
     while ((uint32_t)top) {
         struct producer_thread *t = producer_thread_at((uint32_t)top - 1);
-        // `next` may be stale if another thread was faster. Then the tag differs and the exchange
-        // fails.
+        // `next` may be stale if another thread has popped the state. Then the tag differs and the
+        // exchange fails.
         uint64_t next = __atomic_load_n(&t->next, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
         if (atomic_compare_exchange_weak_explicit(&p->free_thread, &top, next, memory_order_acquire,
                                                   memory_order_acquire))

@@ -212,7 +212,8 @@ static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes
     return used;
 }
 
-// Consecutive pages with one byte per page. Bit 0 of the byte is set if the page is resident.
+// Consecutive pages. `resident` has one byte per page; bit 0 of the byte is set if the page is
+// resident.
 struct residency_part {
     uint64_t first, n;
     const unsigned char *resident;

@@ -383,7 +383,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
         atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
         atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
         return;
-    // In the meantime, other threads may lose or miss IDs, and then define their sites again.
+    // While the entries move, other threads may lose or miss IDs. They then define the sites again.
     atomic_store_explicit(&sites->seen_mask, size * 4 - 1, memory_order_relaxed);
     for (uint32_t i = 0; i < size; i++) {
         uint64_t there = atomic_load_explicit(&sites->seen[i], memory_order_relaxed);

@@ -30,7 +30,7 @@ extern uint32_t producer_depth __attribute__((visibility("hidden")));
 extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
 
 // Call if an allocation of `size` bytes has used up producer_tls.stack_left. Returns true if the
-// allocation's stack is recorded. Then draws the number of bytes until the next recorded stack.
+// allocation's stack is recorded. Also draws the number of bytes until the next recorded stack.
 bool producer_site_choose(uint64_t size) __attribute__((visibility("hidden")));
 
 enum {

@@ -169,8 +169,9 @@ struct spool_control {
     _Atomic uint32_t reset_error;           // errno of the last reset; 0 if it succeeded
     _Atomic uint32_t asked[SPOOL_REQUESTS]; // number of requests made
     _Atomic uint32_t done[SPOOL_REQUESTS];  // number of requests acknowledged; a futex
-    // Incremented by SPOOL_RESET_STEP before each reset request. The recorder ignores other reset
-    // requests, so that a stray write in the program does not delete the trace.
+    // Incremented by SPOOL_RESET_STEP before each reset request. The recorder ignores reset
+    // requests without this increment, so that a stray write in the program does not delete the
+    // trace.
     _Atomic uint32_t reset_proof;
     _Atomic uint64_t events; // events recorded so far, counted by the recorder
     // Ring of state changes. Each change is `stamp << 2 | state`; the state applies from the stamp

@@ -175,13 +175,13 @@ WRAPPER int posix_memalign(void **to, size_t align, size_t size)
     return error;
 }
 
-// C23 functions. Calls free if both libc and the allocator lack the function.
+// A C23 function. If both libc and the allocator lack the function, free is called instead.
 struct sized_free {
     void *real;
     _Atomic bool is_known; // `real` has been looked up
 };
 
-// Records and makes the call. Passes three arguments, as the C++ operators do (wrap_cxx.c).
+// Records the call and makes it. Passes three arguments, as the C++ operators do (wrap_cxx.c).
 static void free_recorded(struct sized_free *f, const struct event *ev, size_t second, size_t third,
                           const void *caller)
 {

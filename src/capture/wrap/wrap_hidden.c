@@ -1,5 +1,5 @@
-// Symbols of the executable that the loader does not know: a function called malloc in the symbol
-// table of the executable or of its debug file.
+// Searches symbol tables that the loader does not read for malloc functions: the tables of the
+// executable, of its debug file, and of libraries.
 #include "capture/producer/producer_private.h"
 #include "capture/spool/entries.h"
 #include "capture/wrap/wrap.h"

@@ -18,7 +18,7 @@ static void record_unless_allocator(const struct event *ev, const void *caller)
         producer_record(ev, caller);
 }
 
-// Records a call that returned `p`. MAP_FAILED is also the error of sbrk.
+// Records a call that returned `p`. On errors, sbrk also returns the value of MAP_FAILED.
 static void record_mapped(struct event ev, const void *p, const void *caller)
 {
     bool failed = p == MAP_FAILED;
