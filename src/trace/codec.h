@@ -24,7 +24,8 @@ enum codec_tag {
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,
-    // 4 to 27: one-word records of the kind with this wire number. From HT_FIRST_NOTE: notes.
+    // Tags 4 to 27 are one-word records: the tag is the wire number of the event kind. Tags from
+    // HT_FIRST_NOTE are notes.
 };
 
 enum {
@@ -68,7 +69,7 @@ static inline uint64_t codec_mask(unsigned bits)
 }
 
 // Returns the address as a 29-bit field. The result is 2^29 or more if the address is below the
-// base, too far above it, or not a multiple of 8: the rotation moves the low bits to the top.
+// base, too far above the base, or not a multiple of 8: the rotation moves the low bits to the top.
 static inline uint64_t codec_relative(uint64_t address, uint64_t base)
 {
     uint64_t d = address - base;
@@ -164,9 +165,10 @@ static inline uint64_t codec_site(uint64_t outer, uint64_t address)
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
 }
 
-// Addresses of functions of a script, which have no code. No program maps code here, and the address
-// of each function and line is a hash of their names. An HT_MODULE of one byte contains the names:
-// its value is the line, and its text is CODEC_SCRIPT_TEXT, the function, NUL, the source file.
+// Addresses of script functions, which have no machine code. No program maps code here. The address
+// of a function is a hash of its name, source file and line. An HT_MODULE of one byte at the
+// address contains them: `value` is the line, and `text` is CODEC_SCRIPT_TEXT, the function, NUL,
+// the source file.
 #define CODEC_SCRIPT_START (1ull << 46)
 #define CODEC_SCRIPT_BYTES (1ull << 44)
 #define CODEC_SCRIPT_TEXT  "python "
@@ -191,8 +193,8 @@ static inline uint64_t codec_base_for(uint64_t address)
     return address > half + CODEC_LOWEST_BASE ? (address - half) & ~7ull : CODEC_LOWEST_BASE;
 }
 
-// Moves the base if the address is outside its window. Returns false if a SIZED record cannot hold
-// the address.
+// Moves the base if the address is outside the window of the base. Returns false if a SIZED record
+// cannot hold the address.
 static inline bool codec_put_base(struct codec_state *st, uint64_t **w, uint64_t address)
 {
     if (address && codec_relative(address, st->base) >> CODEC_REL_BITS == 0)

@@ -254,7 +254,7 @@ static inline uint64_t exchange_site(bool is_site, uint64_t value, uint64_t defi
     return __builtin_expect(is_either, 0) ? value ^ defined : value;
 }
 
-// Like scan_rare, but also appends the words that have no place in the block.
+// Like scan_rare, but also appends the record to COLUMN_WORDS.
 static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                            struct columns_records *r)
 {
@@ -262,7 +262,7 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     uint32_t words = scan_rare(c, w, left, r);
     if (words == 0)
         return 0;
-    // Differences between epochs are nearly always the same small numbers.
+    // Store the difference of the epochs, which is nearly always one of a few small numbers.
     if (form == COLUMNS_EPOCH)
         put_word(c, (r->state.epoch - before.epoch) & codec_mask(64 - CODEC_TAG_BITS));
     else if (form == COLUMNS_LONG)
@@ -282,8 +282,8 @@ static uint32_t keep_changes(const uint8_t *tags, uint16_t *changes, uint32_t n)
     uint32_t kept = 0, i = 0;
     for (; n - i >= GROUP; i += GROUP) {
         uint64_t changed = get_u64(tags + i) & TAG_CHANGED * BYTES_OF_1;
-        // Usually, at most one of eight records has read the counter. So the first record of a
-        // group is copied without a branch.
+        // Usually, at most one stamp of a group has changed, so the first change is copied without
+        // a branch.
         do {
             changes[kept] = changes[i + (unsigned)__builtin_ctzll(changed | 1ull << 63) / 8];
             kept += changed != 0;
@@ -316,8 +316,8 @@ static void get_heads(const uint64_t *w, uint32_t n, uint8_t *restrict tags,
         tags[i] = w[i] & codec_mask(CODEC_TAG_BITS);
 }
 
-// Appends the changes of the stamps of hot records, whose tags are behind the end of their column.
-// stamps[0] is the stamp before the first record.
+// Appends the tags and stamp changes of hot records. The caller has already stored the tags after
+// the end of COLUMN_TAG. stamps[0] is the stamp before the first record.
 static void put_hot_heads(struct columns *c, struct columns_block *b, const uint16_t *stamps,
                           uint32_t n)
 {
@@ -333,8 +333,8 @@ static void put_hot_heads(struct columns *c, struct columns_block *b, const uint
     b->n_changes += keep_changes(tags, changes, n);
 }
 
-// Appends the tags of any records, and the changes of their stamps. `stamped` has the tags with stamps as a bit
-// set.
+// Appends the tags and stamp changes of records of any form. `stamped` is a bit set of the tags
+// whose records have a stamp.
 static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
                         uint32_t stamped)
 {
@@ -466,9 +466,9 @@ static uint8_t *extend_column(struct columns *c, unsigned column, uint32_t n)
     return at;
 }
 
-// Interleaves the bytes of both halves of 128 bytes, which rotates the 7-bit position of each byte
-// by one. For 16 words of 8 bytes, four calls sort the bytes into planes, and three more restore
-// the words.
+// Interleaves the bytes of the two halves of `a`, which has 128 bytes. This rotates the 7-bit index
+// of each byte by one bit. If `a` holds 16 words of 8 bytes, four calls sort the bytes into planes,
+// and three more calls restore the words.
 static inline void interleave_halves(BYTES16 *a)
 {
     BYTES16 b[8];
@@ -481,8 +481,8 @@ static inline void interleave_halves(BYTES16 *a)
     memcpy(a, b, sizeof b);
 }
 
-// Moves the lowest bit of the address, which begins at bit `at` of a body, to the highest bit. In
-// most programs, the lowest bit of all addresses is 0, because blocks are aligned to 16 bytes.
+// Moves the lowest bit of the address in a body to the top. The address begins at bit `at`. In most
+// programs, this bit is 0 in all addresses, because blocks are aligned to 16 bytes.
 static inline uint64_t rotate_address(uint64_t body, unsigned at)
 {
     return (body & codec_mask(at)) | body >> (at + 1) << at | (body >> at & 1) << (BODY_BITS - 1);
@@ -500,7 +500,7 @@ static inline unsigned address_at(unsigned column)
     return column == COLUMN_SIZE ? CODEC_SIZE_BITS : 0;
 }
 
-// Appends the words without tag and stamp, one column per byte.
+// Appends the bodies of the words (without tag and stamp), one column per byte of a body.
 static inline void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n)
 {
     const unsigned at = address_at(column);
@@ -772,14 +772,14 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     return scan_rare(c, to, words, r);
 }
 
-// Next bodies of the records by form, and what to add to them.
+// By form: the bodies of the next records, and a base that is added to each body.
 struct bodies {
     const uint64_t *at[2];
     uint64_t base[2];
 };
 
-// Merges a group of hot records into words and advances the bodies. Reads both bodies of each record,
-// which is cheaper than mispredicted branches.
+// Merges a group of hot records into words and advances the bodies. Reads a body of each form for
+// every record, which is cheaper than mispredicted branches.
 static inline void merge_group(const struct columns *c, const uint8_t *tags, const uint16_t *stamps,
                                struct bodies *b, uint64_t *to)
 {

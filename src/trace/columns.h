@@ -30,7 +30,7 @@ enum {
 // Columns in wire order.
 enum column {
     COLUMN_TAG,   // all records; a flag is set if the stamp differs from the previous stamp
-    COLUMN_STAMP, // 2 columns: low and high byte of this difference
+    COLUMN_STAMP, // 2 columns: low and high byte of the difference of the stamps
     COLUMN_SIZE = COLUMN_STAMP + 2, // 2 columns: SIZED
     COLUMN_REL = COLUMN_SIZE + 2,   // 4 columns: SIZED
     COLUMN_PTR = COLUMN_REL + 4,    // 6 columns: PLAIN
@@ -59,7 +59,8 @@ struct columns_class {
 
 struct columns {
     uint8_t forms[1 << CODEC_TAG_BITS]; // enum columns_form by tag
-    // Bits by tag: SIZED or PLAIN; SIZED; one-word records that count as events.
+    // Bit sets of tags. `hot` has the tags of SIZED and PLAIN records; `counted` has the tags of
+    // one-word records that count as events.
     uint32_t hot, sized, counted;
     bool wide;                          // the processor supports trace/wide.h
     uint32_t sums[1 << CODEC_TAG_BITS]; // by tag: what a record adds to the counts of a group
@@ -97,13 +98,14 @@ void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
 
 // Appends the table of lengths to the payload. Sets `parts` to the COLUMN_COUNT columns, packed if
-// possible, which are valid until the columns change. `fast` selects the hints (struct frame_hint).
-// Returns 0 or -ENOMEM.
+// possible. The parts are valid until the columns change. `fast` selects the hints (struct
+// frame_hint). Returns 0 or -ENOMEM.
 int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts);
 
 // Decoder of columns. `at` points to the table of lengths. columns_open unpacks packed columns into
-// `c`, for which columns_reserve has reserved space. columns_get restores the words of one segment. *r contains the counts of the segment, and `words` has space for its words. The
-// functions return false if the columns are invalid.
+// `c`, for which columns_reserve has reserved space. columns_get restores the words of one segment.
+// On entry, *r contains the number of words and records of the segment, and `words` has space for
+// the words. Both functions return false if the columns are invalid.
 struct columns_source {
     enum columns_transform transform;
     const uint8_t *column[COLUMN_COUNT];

@@ -205,7 +205,8 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
     int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number);
     if (rc == 0)
         rc = tlv_put_rows(b, end_rows, p);
-    // The PROCESS frame may precede the plan that redirects a malloc of the executable.
+    // If the executable defines malloc, its calls may have been redirected only after the PROCESS
+    // frame was written, so write the allocator again.
     return rc || !p->exe || !p->allocator || strcmp(p->exe, p->allocator) != 0
                ? rc
                : tlv_put_rows(b, allocator_rows, p);

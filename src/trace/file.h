@@ -11,8 +11,8 @@ struct trace_file {
     struct input in;
     struct trace_reader reader;
     bool open; // `reader` is open
-    // The end of the file, if it has been read. The reader's session then contains the clock rate
-    // measured over the whole recording.
+    // The end of the file. After trace_file_read_tail has read the end, the reader's session
+    // contains the clock rate measured over the whole recording.
     struct trace_tail tail;
     bool tail_read;
 };
@@ -28,14 +28,14 @@ void trace_file_close(struct trace_file *t);
 int trace_file_rewind(struct trace_file *t, struct err *e);
 
 // Calls `take` with each page map and its number in the file, until `take` returns a positive
-// number or -ENOMEM, and restarts. To keep a map, `take` replaces it by an empty map. A corrupt
-// frame counts as the end of the file. Returns 0, or a negative errno.
+// number or -ENOMEM. Then restarts at the first frame. To keep a map, `take` replaces it by an
+// empty map. A corrupt frame counts as the end of the file. Returns 0, or a negative errno.
 int trace_file_each_map(struct trace_file *t,
                         int (*take)(void *context, struct trace_pages *p, uint32_t number),
                         void *context, struct err *e);
 
-// Reads the end of a regular file and restarts. Does nothing for a pipe. Returns 0, or a negative
-// errno.
+// Reads the end of a regular file, and restarts at the first frame. Does nothing for a pipe.
+// Returns 0, or a negative errno.
 int trace_file_read_tail(struct trace_file *t, struct err *e);
 
 #endif

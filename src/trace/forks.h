@@ -10,8 +10,8 @@
 struct trace_fork {
     uint32_t parent, child; // process image numbers; the parent's number is lower
     uint64_t stamp;         // the child inherits the parent's blocks that are live at this stamp
-    // True if the recorder saw the fork. Otherwise, `stamp` is the start of the child, which is
-    // later.
+    // True if the recorder saw the fork. Otherwise, `stamp` is the time when the child started,
+    // some time after the fork.
     bool seen;
 };
 

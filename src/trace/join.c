@@ -127,8 +127,8 @@ static int find_pieces(struct join *j)
     return 0;
 }
 
-// Omits the list of inherited blocks, which the next batch contains, if the joined trace contains
-// the fork that created the process.
+// If the joined trace contains the fork that created the process, restores the parent, and omits
+// the next batch, which lists the inherited blocks.
 static void restore_parent(struct join *j, struct trace_process *p)
 {
     uint64_t stamp = p->listed_fork_stamp ? p->listed_fork_stamp : p->start_stamp;
@@ -165,8 +165,8 @@ static int put_process(struct join *j, const struct trace_process *p)
     return trace_write_process(&j->writer, &of, j->e);
 }
 
-// Counts the words of the segment that the previous segment already contained, but does not write
-// them.
+// Skips words that the joined trace already contains. Sets the offset of their stream so that the
+// next words of the stream continue the words in the joined trace.
 static int skip_segment(struct join *j, const struct trace_segment *s)
 {
     uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
@@ -316,8 +316,8 @@ static int put_piece(struct join *j, size_t i)
     return rc;
 }
 
-// Writes the end of the trace. Omits it if the recording is still running, so that the trace looks
-// truncated.
+// Writes the end of the trace. If the recording is still running, omits the end, so that the trace
+// looks truncated.
 static int put_end(struct join *j)
 {
     int rc = 0;

@@ -1,4 +1,5 @@
-// Missing data. A trace stores it for each process; this struct collects it over all processes.
+// Missing data. A trace stores the losses of each process; struct trace_losses collects them over
+// all processes.
 #ifndef HEAPTAPE_TRACE_LOSSES_H
 #define HEAPTAPE_TRACE_LOSSES_H
 

@@ -67,8 +67,8 @@ int names_index_init(struct names_index *x, const struct names *n); // returns 0
 void names_index_release(struct names_index *x);
 
 // Returns the entry that contains the address in the module, or NULL. If several entries contain
-// it, chooses the entry with the highest start address, and among equal ones the entry that was
-// appended last.
+// the address, chooses the entry with the highest start address; if there is a tie, the entry that
+// was appended last.
 const struct names_entry *names_find(const struct names_index *x, uint32_t module,
                                      uint64_t address);
 

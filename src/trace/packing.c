@@ -26,7 +26,7 @@ static bool add_value(struct values *v, uint8_t value)
 }
 
 // Writes the indices of BLOCK items. Returns false if the list lacks a value. The compiler
-// vectorizes the loops, so a few values take less time than the table.
+// vectorizes the loops, so for a few values they are faster than a lookup in v->index.
 static bool find_indices(const struct values *v, const uint8_t *restrict items,
                          uint8_t *restrict to)
 {
@@ -56,14 +56,14 @@ static bool put_indices(struct values *v, const uint8_t *items, size_t n, uint8_
     return true;
 }
 
-// Joins pairs of n items of 4 bits. The item after the last item is 0.
+// Packs n 4-bit items, two per byte. If n is odd, items[n] must be 0.
 static void join_pairs(const uint8_t *restrict items, size_t n, uint8_t *restrict to)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++)
         to[i] = (uint8_t)(items[2 * i] | items[2 * i + 1] << 4);
 }
 
-// Halves the number of bits of packed items, whose upper bits are 0.
+// Halves the bits per packed item. The upper half of each item must be 0.
 static void halve(unsigned packing, uint8_t *bytes, size_t n)
 {
     for (size_t at = 0; at < n; at += BLOCK) {

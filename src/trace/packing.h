@@ -9,12 +9,12 @@
 enum {
     PACKING_MAX = 3,     // an item has 8 >> packing bits; a packing of 0 stores bytes
     PACKING_VALUES = 16, // maximum number of different values
-    // Bytes after the packed bytes that packing_put needs, and after the items that packing_get
-    // needs.
+    // Bytes of extra space that packing_put needs after the packed bytes, and packing_get after the
+    // items.
     PACKING_SLACK = 1024,
 };
 
-// Returns the number of bytes that n items take, with the list of their values.
+// Returns the size of n packed items and the list of values in bytes.
 static inline size_t packing_bytes(unsigned packing, size_t n)
 {
     unsigned items = 1u << packing;
@@ -22,7 +22,7 @@ static inline size_t packing_bytes(unsigned packing, size_t n)
 }
 
 // Packs n items into `to`, which has space for packing_bytes(1, n) + PACKING_SLACK bytes. Returns
-// the packing, or 0 if the items are too few, are all equal, or have too many values.
+// the packing, or 0 if there are too few items, only one value, or too many values.
 unsigned packing_put(const uint8_t *items, size_t n, uint8_t *to);
 
 // Restores n items from packing_bytes(packing, n) bytes.

@@ -128,7 +128,8 @@ static int keep_item(struct salvage *s, const struct trace_item *item, struct er
         return keep_events(s, item, e);
     case TRACE_PROCESS_END:
         note_stamp(s, item->process->end_stamp);
-        // The end of the last batch may be lost. It must precede the end of the process.
+        // If the frame that ends the last batch was lost, end the batch here: a batch must end
+        // before the process does.
         if (s->in_batch && end_batch(s, s->watermark, e) < 0)
             return -EIO;
         return trace_write_process_end(&s->writer, item->process, e);
@@ -176,8 +177,8 @@ static int skip_to_header(struct salvage *s, uint64_t at, uint64_t due, uint64_t
 {
     struct frame_reader *frames = &s->reader.frames;
     uint64_t skipped = 0;
-    // An intact frame with an unexpected number is found at `at`. If decoding fails there again,
-    // continue after it.
+    // frame_resync also finds an intact frame with an unexpected number at `at` itself. If the last
+    // search ended there, the frame could not be decoded, so search after `at`.
     uint64_t from = at == *last ? at + 1 : at;
     int rc = input_seek(frames->in, from, e);
     if (rc == 0)

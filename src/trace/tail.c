@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Longest END frame that is found. It has space for the counts of a few thousand processes.
+// An END frame larger than this is not found. The size suffices for the counts of a few thousand
+// processes.
 enum { TAIL_BYTES = 65536 };
 
 static bool get_count(const uint8_t **at, const uint8_t *end, struct trace_count *c)

@@ -102,7 +102,7 @@ enum trace_field {
     TRACE_F_MISSED_PID = 44,
     TRACE_F_MISSED_NAME = 45, // name in the kernel
     TRACE_F_MISSED_WHY = 46,  // reason, as text
-    // Number of processes that were forked from it and ran the same program.
+    // Number of processes that were forked from this process and ran the same program.
     TRACE_F_MISSED_FORKS = 47,
     TRACE_F_MISSED_CALLS = 48, // number of missing calls; absent if unknown
     TRACE_F_MISSED_NS = 49,    // run time; absent if unknown
@@ -113,8 +113,8 @@ enum trace_field {
     TRACE_F_CPU_NS = 52, // CPU time of the process while recorded; absent if unknown (PROCESS_END)
     // Estimated part of CPU_NS that was spent on recording, in ticks (PROCESS_END).
     TRACE_F_RECORDING_TICKS = 53,
-    // For a process with DEEPBOUND: the bytes in use in glibc's malloc at the end, and the bytes
-    // that it has obtained from the system (PROCESS_END).
+    // At the end of a process with DEEPBOUND: the bytes in use in glibc's malloc, and the bytes
+    // that glibc's malloc has obtained from the system (PROCESS_END).
     TRACE_F_MALLOC_IN_USE_BYTES = 54,
     TRACE_F_MALLOC_SYSTEM_BYTES = 55,
     // Bounds of the ticks spent in the real functions. Absent if too few calls were timed
@@ -122,7 +122,7 @@ enum trace_field {
     TRACE_F_CALL_MIN_TICKS = 56,
     TRACE_F_CALL_MAX_TICKS = 57,
     TRACE_F_CONTINUES = 58, // 1: another segment follows (END)
-    // Fields of the PROCESS_END frame of the whole recording (in a PROCESS_END frame of a segment).
+    // Only in a segment: the fields of PROCESS_END as they would be without segments (PROCESS_END).
     TRACE_F_WHOLE = 59,
     // PAGES frames.
     TRACE_F_PAGES_STAMP = 60,     // stamp when reading of the maps started
@@ -140,8 +140,8 @@ enum trace_field {
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
     TRACE_F_UNLISTED = 72, // varints: enum trace_memory, and resident bytes in unlisted mappings
     TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
-    // For a process whose inherited blocks are listed in the next batch of the segment. Contains
-    // varints with FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
+    // Only if the next batch of the segment lists the blocks that the process inherited: varints
+    // with the FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
     TRACE_F_LISTED = 91,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
     TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)
@@ -155,8 +155,8 @@ enum trace_field {
     // first page map (PROCESS_END).
     TRACE_F_CXX_BYTES = 100,
     TRACE_F_PEAK_RSS_BYTES = 101, // highest RSS since the start; absent if unknown (PROCESS_END)
-    // Growth of the resident spool from the last page map to that RSS, plus heaptape's private
-    // memory at exit (PROCESS_END).
+    // Growth of the resident spool between the last page map and PEAK_RSS_BYTES, plus heaptape's
+    // private memory at exit (PROCESS_END).
     TRACE_F_RECORDING_GROWTH_BYTES = 102,
 // Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
@@ -212,7 +212,7 @@ struct trace_process {
     uint32_t number, pid, ppid, forked_from;
     uint64_t start_stamp;
     uint64_t forked_from_start; // 0 if unknown
-    // 0 if the recorder did not see the fork, which happened before start_stamp.
+    // 0 if the recorder did not see the fork. The fork always precedes start_stamp.
     uint64_t fork_stamp;
     char *exe, *argv, *allocator, *allocator_build_id;
     uint32_t argv_bytes;
@@ -295,7 +295,7 @@ void trace_process_release(struct trace_process *p);
 // Returns peak_rss_bytes, or 0 if the peak may have been before or after the recorded part.
 uint64_t trace_process_peak_rss(const struct trace_process *p);
 
-// Returns the resident bytes of heaptape's own mappings at that peak, or 0 if unknown.
+// Returns the resident bytes of heaptape's own mappings at the peak RSS, or 0 if unknown.
 uint64_t trace_process_recording_rss(const struct trace_process *p);
 
 // Frees the strings of a process, but keeps its number, pid and stamps.

@@ -87,7 +87,7 @@ WIDE uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, uns
         }
         for (unsigned k = 0; k < 4; k++)
             interleave_halves(a);
-        // Vector p has byte p of all words, but 16 bytes of it are those of every fourth pair.
+        // Vector p has byte p of all words, but each 16-byte lane has every fourth pair of bytes.
         for (unsigned p = 0; p < PLANES; p++)
             _mm512_storeu_si512(to[p] + i, _mm512_permutexvar_epi16(order, a[p]));
     }

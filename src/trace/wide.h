@@ -1,5 +1,5 @@
-// Loops of columns.c and packing.c with vectors of 64 bytes (AVX-512). Each function handles the first items, and
-// the caller handles the rest.
+// Loops of columns.c and packing.c with vectors of 64 bytes (AVX-512). Each function handles the
+// first items, and the caller handles the rest.
 #ifndef HEAPTAPE_TRACE_WIDE_H
 #define HEAPTAPE_TRACE_WIDE_H
 
@@ -14,7 +14,7 @@
 // Returns true if the processor supports the other functions.
 bool wide_is_supported(void);
 
-// Records that are split by form. The words of both arrays are followed by space for a group.
+// Destinations of wide_split. `sized` and `plain` need space for a further group of words.
 struct wide_split {
     uint8_t *tags;
     uint16_t *stamps;

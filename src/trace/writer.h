@@ -17,7 +17,7 @@ struct trace_writer {
     struct buf table;             // segments of the current frame
     uint64_t row_epoch, row_base; // codec state after the last segment of the table
     struct buf words;             // words of the frame, if stored as words
-    const uint64_t *scanned;      // further words, which are not copied
+    const uint64_t *scanned;      // words of the frame after `words`, not copied
     uint32_t scanned_words;
     struct columns *columns;
     uint32_t frame_words; // limit per frame
@@ -57,8 +57,8 @@ int trace_batch_begin(struct trace_writer *w, struct err *e);
 
 // Appends a segment. Segments of the same stream must follow each other without a gap. Sets
 // n_records, epoch_end and base_end. A traced program that overwrites its spool can produce invalid
-// words. The segment ends before the first of them, and n_words is reduced. The words are not used
-// after the call returns.
+// words: the segment then ends before the first invalid word, and n_words is reduced. The words are
+// not used after trace_batch_add returns.
 int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err *e);
 
 // Like trace_batch_add, but for a segment that columns_scan has accepted completely. n_records,

@@ -17,7 +17,7 @@ enum event_class {
     HT_CLASS_ALLOC,    // kinds that allocate a block
     HT_CLASS_FREE,     // kinds that free a block
     HT_CLASS_RESIZE,   // kinds that free a block and allocate another block
-    // Free half of a RESIZE, which is a separate record but never counts as an event.
+    // First half of a RESIZE, which frees the old block: a record that never counts as an event.
     HT_CLASS_HALF,
     HT_CLASS_MAP,    // mappings made by the program
     HT_CLASS_THREAD, // thread starts and exits
@@ -31,7 +31,7 @@ enum event_form { HT_FORM_NONE, HT_FORM_SIZED, HT_FORM_PLAIN };
 
 // Name of an argument in dump, JSON and the documentation.
 struct event_argument {
-    const char *name; // NULL for the name of the field
+    const char *name; // NULL if the argument has the name of its field
     bool is_signed;
 };
 
@@ -96,10 +96,11 @@ extern const char *const event_path_names[HT_PATHS];
 // Facts about the kinds, indexed by kind. Rows of unused kinds are zero.
 extern const struct event_info event_infos[HT_KIND_LIMIT];
 
-// Names and signs of arguments, indexed by kind.
+// Arguments, indexed by kind.
 extern const struct event_arguments event_arguments[HT_KIND_LIMIT];
 
-// Returns the name and sign of a kind's HT_F_SIZE, HT_F_COUNT, HT_F_ALIGN or HT_F_VALUE.
+// Returns the argument of a kind that is stored in `field`: HT_F_SIZE, HT_F_COUNT, HT_F_ALIGN or
+// HT_F_VALUE.
 struct event_argument event_argument(unsigned kind, unsigned field);
 
 // Returns the kind with this name, or -1.
@@ -156,8 +157,8 @@ struct event {
     uint8_t error; // errno, or the result of posix_memalign; 0 on success
 };
 
-// Returns the requested bytes: size, or size times count, limited to UINT64_MAX, for kinds with a
-// count.
+// Returns the requested bytes: `size` or, if the kind has a count, `size` times `count`, limited to
+// UINT64_MAX.
 static inline uint64_t event_requested(unsigned kind, uint64_t size, uint64_t count)
 {
     uint64_t product;

@@ -5,7 +5,8 @@
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
 //   wire    number in files, never reused. 4 to 27 can have a one-word form with this tag;
 //           0 to 3 are tags of the codec (src/trace/codec.h), 28 to 31 tags of the notes below.
-//           Calls made by the player are below 64, its other ops above (src/replay/plan/ops.h)
+//           Kinds of calls that the player makes are below 64, other ops of the player above
+//           (src/replay/plan/ops.h)
 //   SYMBOL  name in enum event_kind after HT_
 //   name    name in dump, JSON and import
 //   symbol  function wrapped by the capture library, as the linker names it, or ""
@@ -13,8 +14,8 @@
 //   stamp   BEFORE, AFTER or BOTH: when the timestamp is taken. A free is stamped before the real
 //           call, an allocation after it
 //   form    one-word record: SIZED (16-bit size, 29-bit address relative to the base), PLAIN
-//           (45-bit address) or NONE. In a one-word calloc, size is that of one element; count is 1
-//           or in the note count
+//           (45-bit address) or NONE. A one-word calloc has the size of one element; the count is 1
+//           unless the note `count` precedes the record
 //   fields  HT_F_* of a record
 //   ...     names of arguments that differ from the names of their fields, and signed arguments:
 //           .size, .count, .align or .value = HT_NAMED or HT_SIGNED
@@ -23,7 +24,7 @@
 
 // Fields in the order of a LONG record.
 #define HT_F_PTR                                                                                   \
-    0x01u // address released or named: free's pointer, realloc's old one, munmap's address
+    0x01u // address released or named: free's pointer, realloc's old pointer, munmap's address
 #define HT_F_SIZE            0x02u // requested bytes; calloc, reallocarray: bytes of one element
 #define HT_F_COUNT           0x04u // number of elements
 #define HT_F_ALIGN           0x08u // requested alignment
@@ -110,7 +111,7 @@
 // Notes: optional numbers of a record, each in a word before the record. HT_NOTE_TABLE(X) calls
 // X(tag, SYMBOL, name): tag of the word, 28 to 31 and never reused, symbol after HT_NOTE_, name in
 // dump and JSON.
-//   count   elements of a SIZED calloc if not 1; decoded into event.count, so without a name
+//   count   elements of a SIZED calloc if not 1; decoded into event.count, so it has no name
 //   site    call site of an allocation or pool allocation: a number defined by a heaptape.frames,
 //           heaptape.frame or heaptape.stack
 //   usable  malloc_usable_size of the block: after an allocation, before a free
