@@ -204,8 +204,8 @@ static void chain_join(struct addressed *a, uint32_t *to, uint32_t chain)
     }
 }
 
-// Marks the address as free. If the first op in the address's queue is waiting for it, schedules
-// that op's thread.
+// Marks the address as free. If the first op in the address's queue is waiting for the address,
+// schedules the thread of this op.
 static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready)
 {
     map_remove(&a->live, address);
@@ -218,8 +218,8 @@ static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready
     *ready = first->thread;
 }
 
-// If another block has the same address by now, drops a free, and turns a realloc into a malloc.
-// Returns 1 if the op must be dropped, else 0.
+// If the address that the op frees no longer belongs to the op's block, removes the free, so that a
+// realloc becomes a malloc. Returns 1 if nothing is left of the op, else 0.
 static int drop_lost(const struct addressed *a, struct op *op)
 {
     uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;

@@ -24,7 +24,7 @@ struct process {
     bool emptied;            // true if the process has ended and all its events have been emitted
     uint64_t end_watermark;  // watermark when the process ended
     bool may_fork;           // true if forks may follow that are not in `children`
-    struct fork *fork;       // NULL if the heap starts empty or has been received
+    struct fork *fork;       // NULL if no heap is inherited, or the heap has been restored
     struct fork **children;  // sorted by stamp; forks before next_fork have been passed
     size_t next_fork, forks, children_capacity;
     struct heap_notes notes;
@@ -129,7 +129,7 @@ static int find_fork(struct converter *c, struct process *to, const struct trace
     return add_child(parent, to->fork);
 }
 
-// Releases the child's fork. Call once the child has received its heap or does not need it.
+// Releases the child's fork. Call when the child has received its heap, or needs no heap.
 static void fork_release(const struct converter *c, struct process *child)
 {
     struct fork *f = child->fork;
@@ -349,7 +349,7 @@ static int call_so_far(struct converter *c)
     return rc;
 }
 
-// Advances a process that may fork. Such a process is kept for a while after its end.
+// Advances a process that may fork. After the process has ended, it is kept for fork_ns.
 static int advance_parent(struct converter *c, uint32_t process)
 {
     struct process *p = c->processes[process];
@@ -379,7 +379,7 @@ static int advance_all(struct converter *c)
 }
 
 // Ends a batch. An event up to the previous watermark depends only on events that were published
-// before it. These events are in the previous batch or, if their stream was read earlier, in this
+// before the event. They are in the previous batch or, if their stream was read earlier, in this
 // batch (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {

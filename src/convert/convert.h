@@ -41,9 +41,9 @@ struct convert_options {
     // the child lacks all inherited blocks.
     uint64_t fork_ns;
     bool keep_words; // keep the words of emitted events (see merge_stream.kept)
-    // Called repeatedly when a batch is complete. Returns the stamp where this step ends, which is
-    // above the previously returned stamp and at most `until`. If NULL, the conversion advances to
-    // `until`.
+    // If not NULL, the conversion advances in steps when a batch is complete, and calls `limit`
+    // before each step. Returns the stamp at which the step ends: above the stamp returned before,
+    // and at most `until`. The step that ends at `until` is the last.
     uint64_t (*limit)(void *context, uint64_t until);
     // With find_forks: called when a process has ended and all of its events have been emitted.
     // Returns 0, or a negative errno. May be NULL.
@@ -81,9 +81,9 @@ int convert_run(struct trace_reader *r, const struct convert_options *options,
 struct converter *convert_new(struct trace_reader *r, const struct convert_options *options);
 void convert_free(struct converter *c);
 
-// Converts an item returned by trace_next. The caller may pass frames that announce a process
-// earlier than the preceding frames. Returns 0, or a negative errno without a message; the error
-// may come from a sink.
+// Converts an item returned by trace_next. The caller may pass a TRACE_PROCESS item before items
+// that precede it in the trace. Returns 0, or a negative errno without a message; the error may
+// come from a sink.
 int convert_feed(struct converter *c, const struct trace_item *item);
 
 // Advances to the watermark of the last complete batch. Call at the end of the trace.

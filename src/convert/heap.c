@@ -213,6 +213,6 @@ int heap_restore(const struct heap *h, struct order *child)
         rc = copy_sites_to(h, child);
     for (size_t i = 0; rc == 0 && i < h->n_blocks; i++)
         rc = emit_block(h, child, t, &h->blocks[i]);
-    // The notes of the blocks must be complete when the caller lists them.
+    // Flush, because the sink fills in the notes, which the caller needs to list the blocks.
     return rc < 0 ? rc : order_flush(child);
 }

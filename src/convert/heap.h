@@ -66,10 +66,10 @@ struct heap {
 
 void heap_release(struct heap *h);
 
-// Emits the parent's ops up to the fork and copies its live blocks into the empty heap. Requires
-// that all events up to `stamp` plus the skid have been fed. If the parent freed a block in an op
-// that is already emitted, the block is missing unless the notes still contain it. Returns 0, or a
-// negative errno; the error may come from the sink.
+// Emits the parent's ops up to the fork and copies the parent's live blocks into the empty heap.
+// Requires that all events up to `stamp` plus the skid have been fed. If the order has already
+// emitted a free after the fork, the freed block is only copied if the notes still contain it.
+// Returns 0, or a negative errno; the error may come from the sink.
 int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
 // Visits the blocks that are live after the emitted ops, including blocks with a pending realloc.

@@ -41,7 +41,7 @@ struct merge {
     size_t n_streams, streams_capacity;
     struct map by_place; // maps process, thread and stream to the index in `streams` plus 1
     uint64_t lost_words; // number of words missing between segments
-    bool keeps;          // the words from merge_stream.kept on are kept after they were consumed
+    bool keeps;          // keep consumed words, from merge_stream.kept on
 };
 
 void merge_release(struct merge *m);
@@ -68,19 +68,19 @@ static inline uint64_t merge_second(const struct merge *m)
 // Removes the stream from the heap.
 void merge_put_aside(struct merge *m, struct merge_stream *s);
 
-// Restores the stream's position in the heap, which depends on its next record. Call after
-// consuming records or after setting the stream aside. Removes an empty stream from the heap.
+// Moves the stream to its position in the heap, according to the stamp of its next record. Call
+// after consuming records or after setting the stream aside. Removes an empty stream from the heap.
 void merge_put_back(struct merge *m, struct merge_stream *s);
 
 // Like merge_put_back, but for a stream in the heap whose `stamp` has been updated and has
 // increased.
 void merge_sift_down(struct merge *m, struct merge_stream *s);
 
-// Frees the stream's queue, which must be empty. Keeps the queue if the caller still needs some of
-// its words. The stream can be fed again.
+// Frees the memory of the stream's queue, unless it contains consumed words that the caller still
+// needs (merge_stream.kept). All records must have been consumed. The stream can be fed again.
 void merge_forget(struct merge_stream *s);
 
-// Returns the first word of the next record after any notes.
+// Returns the first word of the next record, skipping its notes.
 static inline uint64_t merge_behind_notes(const struct merge_stream *s)
 {
     size_t at = s->head;

@@ -37,7 +37,7 @@ struct count {
     struct map blocks;
     uint64_t step, seed;
     uint32_t pid;       // 0 selects all
-    uint32_t only, but; // number of the only image to count and of an image to skip, or ANY
+    uint32_t only, but; // number of the only image to count, and of an image to skip; ANY if unset
     uint64_t enough;    // the walk stops at a peak of this size
     struct trace_file *trace;
     struct progress *progress;
@@ -52,8 +52,8 @@ static bool is_known(const struct count *c, uint64_t key, uint64_t size)
 {
     if (size >= c->step)
         return true;
-    // A hash, since a product with a random factor is not random enough for addresses at equal
-    // distances.
+    // Use a hash: if addresses have equal distances, their products with a random factor are not
+    // random enough.
     uint64_t random = XXH3_64bits_withSeed(&key, sizeof key, c->seed);
     return (unsigned __int128)random * c->step >> 64 < size;
 }
@@ -347,8 +347,8 @@ static int walk_others_first(struct count *c, const struct trace_count *most, st
     return rc;
 }
 
-// Chooses the first process with this pid, or the first process if `pid` is 0. Returns false unless
-// the trace is a segment: the last segment may contain no events.
+// Chooses the first process with this pid, or the first process if `pid` is 0. Only for segments,
+// because the last segment may contain no events; returns false for other traces.
 static bool choose_idle(const struct trace_file *t, uint32_t pid, uint32_t *process)
 {
     const struct trace_reader *r = &t->reader;

@@ -13,14 +13,13 @@ enum { POOL_MAX_SLOTS = 4096, POOL_KEPT_SLOTS = POOL_MAX_SLOTS / 2 };
 struct pool {
     uint32_t *slots;
     size_t n, capacity;
-    // An op of the thread, at or after the last op that pushed a slot to the lowest POOL_KEPT_SLOTS
-    // slots.
+    // The op that pushed the last of the lowest POOL_KEPT_SLOTS slots, or a later op of the thread.
     uint64_t lower_op;
 };
 
 struct pool_batch {
     struct pool_batch *next;
-    uint32_t thread; // the thread that freed the slots; its op `op` freed the last of them
+    uint32_t thread; // thread that freed the slots, no later than in its op `op`
     uint64_t op;
     size_t n;
     uint32_t slots[];

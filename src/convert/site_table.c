@@ -61,7 +61,7 @@ static int define_frames(struct site_table *t, const struct site_table_record *r
 int site_table_define(struct site_table *t, const struct site_table_record *r)
 {
     if (r->kind == HT_MODULE && codec_is_script(r->ptr))
-        return 0; // the recorder has written the names
+        return 0; // the names are in a NAMES frame
     if (r->kind == HT_MODULE) {
         const struct workload_module m = {.start = r->ptr, .bytes = r->size, .offset = r->value};
         return workload_sites_module(&t->all, &m, r->text, r->text_bytes);

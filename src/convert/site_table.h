@@ -8,7 +8,7 @@
 
 // A frame in the prefix tree of stacks.
 struct site_table_frame {
-    uint64_t parent; // trace id of the caller's frame, which may not be defined yet
+    uint64_t parent; // trace id of the caller's frame, even if that frame is not defined yet
     struct workload_frame frame;
 };
 

@@ -21,9 +21,9 @@ void table_release(struct table *t)
     *t = (struct table){0};
 }
 
-// Inserts the slot's address, using only buckets from `first` on, which have already been rebuilt.
-// If the home bucket is before `first`, or no bucket up to the last has room, returns false and
-// changes nothing.
+// Inserts the slot's address into the buckets from `first` on, which have already been rebuilt. If
+// the home bucket is before `first`, or all buckets from the home bucket on are full, returns false
+// and changes nothing.
 static bool put_from(struct table *t, const struct table_block *slots, uint32_t slot, size_t first)
 {
     uint64_t hash = table_hash(t, slots[slot].address);

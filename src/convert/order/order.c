@@ -346,8 +346,8 @@ void order_wake(struct order *o, enum order_hold why, uint64_t address)
     order_deadline(o);
 }
 
-// Releases a stream whose awaited record did not arrive. The next record of the stream is processed
-// without it.
+// Releases a stream whose awaited record did not arrive. The stream's next record is then processed
+// without the awaited record.
 static int expire_held(struct order *o, size_t i)
 {
     o->held[i].stream->forced = true;
@@ -376,8 +376,9 @@ int order_expire(struct order *o, uint64_t now)
     return 0;
 }
 
-// Returns the index of a held stream, with a stamp up to `stamp`, whose own record is the reason
-// for holding it. Returns n_held if there is no such stream.
+// Finds a stream with a stamp up to `stamp` that is held because of its own next record, not
+// because of another stream of its thread. Returns the index in o->held, or n_held if no stream is
+// found.
 static size_t held_up_to(const struct order *o, uint64_t stamp)
 {
     size_t i = 0;

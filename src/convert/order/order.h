@@ -24,7 +24,7 @@ struct order_call {
 // Receives the ops in a valid total order. Ops are borrowed until the callback returns.
 struct order_sink {
     void *context;
-    // Returns 0, or a negative errno, which ends the order.
+    // Returns 0, or a negative errno, which ends the conversion.
     int (*ops)(void *context, const struct workload_thread_op *ops, size_t n);
     // Receives simple ops of one thread instead of `ops`, faster. May be NULL.
     int (*simple)(void *context, uint32_t thread, const struct workload_simple *ops, size_t n);
@@ -49,7 +49,7 @@ struct order_options {
 };
 
 struct order_counts {
-    uint64_t repaired; // number of allocations and frees whose stamps violated the alternation
+    uint64_t repaired; // number of allocations and frees that are not in the order of their stamps
     // Number of block events that were published after later events had been emitted.
     uint64_t late;
     // Number of guesses: a free may be lost, or may have freed either of two blocks.

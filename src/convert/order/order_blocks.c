@@ -184,8 +184,8 @@ static int duplicate_begin(struct order *o, const struct order_thread *t, uint64
         address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
     o->counts.repaired++;
     order_deadline(o);
-    // This must follow the insertion, because the new duplicate may have the same address as the
-    // duplicate that is dropped here.
+    // Drop the oldest duplicate only after the insertion, because the new duplicate may have the
+    // same address.
     return o->n_duplicates > ORDER_MAX_DUPLICATES ? order_duplicate_lost(o, 0) : 0;
 }
 
@@ -208,7 +208,7 @@ static int after_allocation(struct order *o, struct order_thread *t, uint64_t st
                             uint64_t address, uint32_t slot, bool duplicated)
 {
     int rc = duplicated ? duplicate_begin(o, t, stamp, address, slot) : 0;
-    // No other thread could have freed the block.
+    // With one thread, no later record can free the first block, so its free was lost.
     if (rc == 0 && duplicated && o->open_threads <= 1)
         rc = order_duplicate_lost(o, o->n_duplicates - 1);
     if (o->n_held)
@@ -273,7 +273,7 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     int rc = address ? order_thread_name(o, t) : 0;
-    op->value = HT_MALLOC | op->value << 8; // the function is unknown; value << 8 is the site
+    op->value = HT_MALLOC | op->value << 8; // malloc, because the function is unknown; and the site
     return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
 }
 
@@ -338,7 +338,7 @@ static uint32_t to_kib(uint64_t bytes)
 
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
-    // If the address has two blocks, the owner would be ambiguous.
+    // While there are duplicates, the address may have two blocks, so ignore the record.
     const uint32_t *cell = o->n_duplicates ? NULL : table_find(&o->table, o->slots, ptr);
     bool is_step = op->kind != HT_RESIDENCY;
     if (!cell || (!is_step && (op->align > op->count || op->value > op->align)))
@@ -379,7 +379,8 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
     return order_emit(o, t, op);
 }
 
-// Keeps the residency assigned to the op that allocated the block, because the block stays live.
+// Residency belongs to the op that allocated the block. A failed realloc is a later use of the
+// block, so stores the last use before any failed reallocs.
 static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
 {
     uint64_t origin = map_get(&o->failed_resizes, last);

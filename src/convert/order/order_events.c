@@ -35,7 +35,7 @@ static int begin_stream(struct order *o, struct merge_stream *s)
 }
 
 // Counts the segment's records that should have preceded ops that are already emitted. Such a
-// record is late because its thread was preempted between taking the stamp and storing the record.
+// record is late because its thread was preempted between reading the stamp and storing the record.
 // Ops that depend on these records have later stamps and have not been emitted yet. The only damage
 // is therefore that these records are not in the order of their stamps.
 static uint64_t count_late(const struct order *o, const struct trace_segment *s)
@@ -94,7 +94,7 @@ static int thread_start(struct order *o, struct merge_stream *s, struct workload
 {
     struct order_thread *t = s->user;
     bool created = t->creator != ORDER_NO_THREAD;
-    // If the thread's creation was recorded, the start record names the creating thread.
+    // If the start record names a creating thread, the creation was recorded, so wait for it.
     if (!created && t->next_op == 0 && op->value != ORDER_NO_THREAD && !s->forced &&
         o->open_threads > 1)
         return order_hold(o, s, ORDER_HOLD_START, op->stamp, s->thread);
@@ -286,7 +286,7 @@ int order_advance(struct order *o, uint64_t limit)
         uint64_t now = due ? s->stamp : limit, bound = merge_second(&o->merge);
         int rc = 0;
         bound = bound < limit ? bound : limit;
-        // Handle one deadline at a time: the streams that it releases come before the next
+        // Handle one deadline at a time, and then the streams that were released, before the next
         // deadline.
         if (o->next_deadline < now)
             rc = order_expire(o, o->next_deadline);

@@ -41,9 +41,9 @@ static inline bool order_is_calm(const struct order *o, const struct merge_strea
     return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
-// Decodes the stream's next records into the run, up to the first record that the fast path cannot
-// handle or whose stamp is above `bound`, and prefetches their buckets. In the latter case, sets
-// s->stamp to this stamp and *beyond. Returns the number of records.
+// Decodes the stream's next records into the run and prefetches their buckets. Stops before a
+// record that the fast path cannot handle, or whose stamp is above `bound`. If the stamp is above
+// `bound`, sets *beyond, and sets s->stamp to the stamp. Returns the number of records.
 static inline size_t order_decode_run(struct order *o, struct merge_stream *s, uint64_t bound,
                                       bool *beyond)
 {
@@ -52,7 +52,7 @@ static inline size_t order_decode_run(struct order *o, struct merge_stream *s, u
     const struct table table = o->table;
     const uint64_t *words = s->words + s->head, epoch = s->state.epoch, base = s->state.base;
     const size_t left = s->tail - s->head, n = left < run->limit ? left : run->limit;
-    // A realloc without its first half allocates.
+    // If no first half is pending, a realloc allocates.
     const uint32_t others = t->n_pending ? 1u << HT_REALLOC : 0,
                    tags = (order_plain_tags | order_sized_tags) & ~others;
     uint64_t last = t->last_stamp;

@@ -18,9 +18,9 @@ enum {
     ORDER_RUN = 128,   // simple ops passed to the sink at a time
     // Limit on addresses with two blocks; a higher number indicates lost events.
     ORDER_MAX_DUPLICATES = 64,
-    // Search steps that are allowed per word of the trace, and for a start. Two threads on two CPUs
-    // that free each other's blocks as fast as possible need 0.4 steps per word. The need is
-    // proportional to the number of CPUs.
+    // Budget of search steps: ORDER_FIRST_STEPS, plus ORDER_STEPS_PER_WORD for each word of the
+    // trace. Two threads on two CPUs that free each other's blocks as fast as possible need 0.4
+    // steps per word. The need is proportional to the number of CPUs.
     ORDER_STEPS_PER_WORD = 128,
     ORDER_FIRST_STEPS = 1 << 20,
     // Cells for upcoming frees. Two addresses rarely share a cell within a few skids.
@@ -183,7 +183,7 @@ static inline struct order_thread *order_numbered(const struct order *o, uint32_
 struct order_thread *order_thread_get(struct order *o, uint32_t trace_number);
 
 // Assigns the next thread number of the workload. Call this immediately before the op that
-// introduces the thread, once that op is certain to be emitted. Returns 0, -ENOMEM or -EOVERFLOW.
+// introduces the thread, when that op is certain to be emitted. Returns 0, -ENOMEM or -EOVERFLOW.
 int order_thread_number(struct order *o, struct order_thread *t);
 
 static inline int order_thread_name(struct order *o, struct order_thread *t)
@@ -220,7 +220,7 @@ int order_release(struct order *o, struct merge_stream *s, struct workload_op *o
 // address already has a block.
 int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op,
                   uint64_t address);
-// Emits a block that the recorder found live when it started.
+// Emits a block that was live when the recorder started.
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op,
@@ -261,7 +261,7 @@ void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
                uint64_t address);
 
-// Releases the stream with the earliest stamp among those held for this reason and address.
+// Releases the stream that has the earliest stamp of all streams held for this reason and address.
 void order_wake(struct order *o, enum order_hold why, uint64_t address);
 
 // Handles all deadlines up to `now`.
@@ -270,7 +270,7 @@ int order_expire(struct order *o, uint64_t now);
 // Recomputes next_deadline.
 void order_deadline(struct order *o);
 
-// Frees the oldest block at the duplicate's address, whose own free was lost.
+// Frees the oldest block at the address of duplicate `i`. Call if the recorded free was lost.
 int order_duplicate_lost(struct order *o, size_t i);
 
 #endif

@@ -42,7 +42,8 @@ static bool is_release(const struct event *ev, uint64_t address)
     return ev->ptr == address && (class == HT_CLASS_FREE || class == HT_CLASS_HALF);
 }
 
-// A failed realloc keeps its block.
+// Returns true if the event allocates the address. A failed realloc counts, because its first half
+// released the address.
 static bool is_allocation(const struct event *ev, uint64_t address)
 {
     unsigned class = event_infos[ev->kind].class;
@@ -50,8 +51,8 @@ static bool is_allocation(const struct event *ev, uint64_t address)
     return taken == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// Stores the streams that have records up to the limit in o->due. Returns the number of streams, or
-// 0 if the steps are exhausted.
+// Stores in o->due all held streams, and the streams whose next record has a stamp up to the limit.
+// Returns the number of streams, or 0 if the steps are exhausted.
 static size_t due_streams(struct order *o, uint64_t limit)
 {
     const struct merge *m = &o->merge;
@@ -83,9 +84,9 @@ struct pair {
     uint64_t for_b, for_a;
 };
 
-// Finds the other thread whose next record on the address is a free, not an allocation. If there
-// are several, finds the free with the lowest stamp. Such a free refers to a block that is live now
-// or that a third thread allocated.
+// Finds another thread whose next record at the address is a free, not an allocation. If there are
+// several such threads, chooses the free with the lowest stamp. This free refers to a block that is
+// live now or that a third thread allocates.
 static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
 {
     size_t n = due_streams(o, limit);
@@ -139,7 +140,8 @@ static bool see_duplicates(const struct order *o, struct pair *p, uint64_t addre
     return true;
 }
 
-// Returns the minimum error of the stamps if the records happened in this order.
+// Returns the smallest total error of the stamps if the order was: the first free at `give`, the
+// next allocation at `take`, and the second free.
 static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
 {
     uint64_t taken = take > give ? take : give;
@@ -204,13 +206,13 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
     }
 }
 
-// Returns false if no other free of the address has a stamp from `stamp` up to the skid later. Each
-// record is read ahead only once.
+// Returns false if no other free of the address has a stamp between `stamp` and `stamp` plus the
+// skid. Each record is read ahead only once.
 static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address)
 {
     enum { SKIDS_AHEAD = 1 }; // how far to read beyond the limit, in skids
     uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
-    // Held records are older than the current one.
+    // Records of held streams are older than the current record.
     if (o->n_held || to < stamp)
         return true;
     if (limit > o->seen_ahead) {
