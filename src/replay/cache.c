@@ -163,7 +163,7 @@ static int list_kept(DIR *folder, struct kept **kept, size_t *n, uint64_t *bytes
     size_t capacity = 0;
     for (struct dirent *d; (d = readdir(folder));) {
         struct stat st;
-        // This includes unfinished files left by processes that were killed.
+        // Unfinished files of processes that were killed also have the suffix.
         if (!strstr(d->d_name, suffix) ||
             fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;

@@ -13,8 +13,8 @@ enum {
     // Smaller workloads are not cached, because planning takes less than 0.1 s.
     CACHE_MIN_EVENTS = 1 << 20,
 };
-// Limit on the total size of all plans. They also use at most a quarter of the file system's free
-// space.
+// Limit on the total size of all plans. In addition, plans use at most a quarter of the free space
+// of the file system.
 #define CACHE_MAX_BYTES (8ull << 30)
 
 struct cache {

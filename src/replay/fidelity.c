@@ -72,7 +72,8 @@ double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_
     return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes);
 }
 
-// Returns the program's heap size, which is negative if most of its own mappings are unused.
+// Returns the size of the program's heap. The result is negative if the program hardly used the
+// mappings that it made itself.
 static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
 {
     return (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
@@ -91,7 +92,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
-    size_t first = 0, end = 0; // samples first to end - 1 were taken after one call
+    size_t first = 0, end = 0; // samples first to end - 1 were all taken after the same call
     if (n) {
         f.baseline_bytes = find_baseline(r);
         f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;
@@ -137,7 +138,8 @@ static int by_place(const void *a, const void *b)
     return x->step - y->step; // ends sort first
 }
 
-// Returns the time with at least two running threads as a share of the time with at least one.
+// Returns the time with at least two running threads, divided by the time with at least one running
+// thread.
 static double shared_part(struct boundary *boundaries, size_t n)
 {
     double any = 0, several = 0;

@@ -18,8 +18,8 @@ struct fidelity_live {
 // The replay's heap compared with the program's heap. The replay's heap is RSS above the RSS at
 // load. The program's heap is private memory minus memory outside the heap. Memory outside the heap
 // is the private memory in excess of live bytes at the first sample, plus the program's own
-// mappings if they were recorded. Other mappings and stacks that are first used later count as
-// heap.
+// mappings if they were recorded. Other mappings and stacks count as heap if they are first used
+// after that sample.
 struct fidelity_memory {
     uint64_t samples; // number of samples compared, possibly 0
     uint64_t baseline_bytes, mapped_bytes;

@@ -62,7 +62,7 @@ static void find_cpus(struct machine *m)
         m->cpus[0] = 0;
 }
 
-// Reads one of two files, depending on the driver. In the second, 0 means enabled.
+// Reads one of two files, depending on the driver. In the second file, 0 means enabled.
 static int find_boost(void)
 {
     char text[8];

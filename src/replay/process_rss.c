@@ -13,7 +13,7 @@ enum { JOINED_BYTES = 256 << 10 };
 // If a peak exceeds all samples by this factor, it lies between two samples.
 #define HIDDEN_PEAK 1.02
 
-// Requires the default settings of the allocator, because the settings in the recorded program are
+// Ignores results with tunables, because the allocator's settings in the recorded program are
 // unknown.
 const struct replay_result *process_rss_recorded(const struct replay_session *s)
 {
@@ -59,7 +59,7 @@ static double library_bytes(const struct replay_run *run)
 static void each_sample(const struct process_rss_outside *o, const struct replay_run *run,
                         void (*use)(void *context, size_t i, double rss), void *context)
 {
-    size_t first = 0, end = 0; // samples first to end - 1 were taken after one call
+    size_t first = 0, end = 0; // samples first to end - 1 were all taken after the same call
     for (size_t i = 0; i < o->n; i++) {
         uint64_t event = o->points[i].event;
         if (i == end) {
@@ -71,8 +71,8 @@ static void each_sample(const struct process_rss_outside *o, const struct replay
     }
 }
 
-// Returns the first sample within 2 % of the highest sample, or NULL. An allocator that retains its
-// memory reaches its peak there.
+// Returns the first sample within 2 % of the highest sample, or NULL. If the allocator retains its
+// memory, this sample is near the peak, and the later samples only stay as high.
 static const struct results_sample *find_highest(const struct replay_run *run)
 {
     uint64_t most = 0;
@@ -109,8 +109,8 @@ static const struct results_sample *find_sample(const struct replay_run *run, ui
 // Returns bounds on the heap of the replay at a recorded sample. If the replay was not sampled
 // after the same call, the heap is between the values of the two nearest samples. If the program
 // wrote to a block earlier than the replay, or if the recorded sample is in the middle of a call
-// that clears or copies a block, the heap is at most that of the replay's next sample. If no sample
-// of the replay shows the peak, the heap is at most the peak.
+// that clears or copies a block, the heap is at most the heap at the replay's next sample. If no
+// sample of the replay shows the peak, the heap is at most the peak.
 static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;
@@ -131,8 +131,8 @@ static struct heap_range find_range(const struct outside_input *in, size_t i, do
     return range;
 }
 
-// Returns the memory outside the heap at a recorded sample, for a heap in this range. Assumes that
-// this memory has changed as little as possible since the previous sample.
+// Returns the memory outside the heap at a recorded sample, if the heap is in the range `heap`.
+// Assumes that this memory has changed as little as possible since the previous sample.
 static double outside_at(const struct outside_input *in, size_t i, double recorded,
                          struct heap_range heap)
 {
@@ -141,7 +141,8 @@ static double outside_at(const struct outside_input *in, size_t i, double record
     return i ? fmax(least, fmin(most, in->points[i - 1].bytes)) : most;
 }
 
-// Shared pages are never part of the heap, even if the replay uses more memory than the program.
+// Sets the memory outside the heap at a recorded sample. This memory includes at least the shared
+// pages, even if the replay uses more memory than the program.
 static void set_point(void *context, size_t i, double rss)
 {
     const struct outside_input *in = context;
@@ -153,9 +154,9 @@ static void set_point(void *context, size_t i, double rss)
     in->points[i].bytes = fmax(outside_at(in, i, recorded, find_range(in, i, rss)), least);
 }
 
-// Between two calls, the heap grows only as the program writes to its blocks. The samples of the
-// replay cannot be assigned to the samples of the recording there. In this case the memory outside
-// the heap is the difference of the peaks.
+// Corrects the points between two calls if the heap grows there, because the program writes to its
+// blocks. Samples of the replay cannot be assigned to such samples of the recording. Therefore sets
+// all these points to the difference between the peaks of the recording and of the replay.
 static void join_points(struct outside_input *in)
 {
     const struct plan_recorded_sample *r = in->recorded;

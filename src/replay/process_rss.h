@@ -1,4 +1,4 @@
-// Predicts the resident memory of the whole process on each allocator. It is the sum of the heap in
+// Predicts the resident memory of the whole process on each allocator: the sum of the heap in
 // the replay and the memory outside the heap at the recorded samples. The memory outside the heap
 // is the sampled RSS minus the heap of the recorded allocator. The recorded allocator must be among
 // the allocators replayed.
@@ -13,7 +13,7 @@ struct replay_result;
 struct replay_run;
 struct replay_session;
 
-// Memory outside the heap at a recorded sample, without the files of the allocator.
+// Memory outside the heap at a recorded sample, not counting the files of the allocator.
 struct process_rss_point {
     uint64_t event; // number of calls before the sample
     double bytes;
@@ -22,7 +22,7 @@ struct process_rss_point {
 struct process_rss_outside {
     struct process_rss_point *points; // ordered by event
     size_t n;
-    // Part of the recorded process's peak that its samples do not show, or 0 if its peak is unknown.
+    // Part of the recorded process's peak that no sample shows, or 0 if the peak is unknown.
     double hidden_bytes;
 };
 

@@ -33,8 +33,8 @@ static double value_of(const struct replay_result *r, unsigned figure, size_t ru
     return r->n_runs ? measure_median(values, r->n_runs) : NAN;
 }
 
-// Returns a figure minus the null allocator's figure. The null allocator uses the same pages
-// repeatedly.
+// Returns a figure minus the null allocator's figure. The null allocator reuses the same pages, so
+// its figure includes hardly any page faults.
 static double more_than_null(const struct replay_session *s, const struct replay_result *r,
                              unsigned figure, size_t run)
 {
@@ -116,14 +116,15 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
     return load_ns(s, r, ALL_RUNS);
 }
 
-// Returns the time of the calls in the program, `ns`, divided by their time in the replay; at most
-// MAX_SLOWER.
+// Returns `ns`, the time of the calls in the program, divided by the time of the calls in the
+// replay. Returns at most MAX_SLOWER.
 static double slower_by(const struct program_time *t, double ns)
 {
     return t->replayed_calls_ns > 0 ? fmin(ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
 }
 
-// Returns the program's CPU time plus the difference of one run, or of the medians.
+// Predicts the program's CPU time on an allocator: the recorded CPU time, plus the difference
+// between this allocator and the recorded allocator in one run, or in the medians.
 static double predicted_run_ns(const struct replay_session *s, const struct program_time *t,
                                const struct replay_result *r, double slower, size_t run)
 {

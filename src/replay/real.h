@@ -4,7 +4,7 @@
 
 #include "replay/session.h"
 
-// Names of the figures of a run: in tables, in JSON, and of their ratio in JSON.
+// Names of a figure: in tables, in JSON, and of its ratio in JSON.
 struct replay_real_info {
     const char *label, *key, *ratio_key;
 };

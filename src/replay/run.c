@@ -106,7 +106,8 @@ static int check_end(const struct run_explained *w, const struct allocator *a,
     return 0;
 }
 
-// Call first, because an error of the decoder may cause the other errors.
+// Returns any error of the decoder. Call before other checks, because such an error may be the
+// cause of other errors.
 static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
 {
     if (!streaming)

@@ -105,7 +105,8 @@ static int set_pace(struct replay_session *s, const struct workload_file *w, str
     return 0;
 }
 
-// Samples always have timestamps. If the ops have none, samples cannot be placed between them.
+// Passes the samples to the plan. If the ops have no timestamps, does nothing, because the samples
+// cannot be placed between the ops.
 static int set_samples(struct replay_session *s, struct err *e)
 {
     const struct workload_sample *samples;
@@ -187,7 +188,7 @@ static void note_recording(struct replay_session *s, const struct workload_heade
         s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
 
-// Finds bounds on the memory of the workload. This needs another pass over the workload's ops.
+// Finds bounds on the memory of the workload. Makes another pass over the workload's ops.
 static int find_placement(struct replay_session *s, uint64_t events, struct err *e)
 {
     uint64_t max = s->settings.placement_events;
@@ -294,7 +295,7 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
 {
     const struct replay_settings *set = &s->settings;
     bool is_null = r == &s->null, apart = replay_session_memory_apart(s) && purpose == RUN_MEASURED;
-    // Neither block sizes nor the replay overhead depend on the pace.
+    // Neither the null allocator's runs nor usable sizes depend on the pace, so do not pace them.
     struct replay_run_settings settings = {
         .player = set->player,
         .timeout_ns = set->timeout_ns,
@@ -348,7 +349,8 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s,
     return measure_ratio(of, n, to, n_to);
 }
 
-// A run's replay overhead comes from the null allocator's run in the same round.
+// Finds the typical runs. Sets each run's replay overhead to the null allocator's time per event in
+// the same round.
 static void find_typical(struct replay_result *r, const struct replay_result *null)
 {
     double walls[MEASURE_MAX_RUNS], peaks[MEASURE_MAX_RUNS];

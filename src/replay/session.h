@@ -98,7 +98,8 @@ struct replay_session {
     const char *placement_missing_reason;
     uint64_t recorded_cpu_ns; // CPU time of the recorded process, or 0 if unknown
     uint64_t recording_ns;    // estimated part of recorded_cpu_ns that was spent recording
-    // Bounds on the part spent in allocator functions, as timed. calls_max_ns is 0 if unknown.
+    // Bounds on the part of recorded_cpu_ns that was spent in allocator functions, as timed in the
+    // program. calls_max_ns is 0 if unknown.
     uint64_t calls_min_ns, calls_max_ns;
     struct plan *plan;
     struct plan_settings plan_settings;
@@ -161,8 +162,8 @@ struct replay_best_placement {
     const struct replay_result *result;
 };
 
-// Returns the lower value of two: the placement that was found, and the lowest peak RSS of the
-// allocators.
+// Returns the lower of two values: the memory of the placement that was found, and the lowest peak
+// RSS of the allocators.
 struct replay_best_placement replay_session_best_placement(const struct replay_session *s);
 
 // Returns the ratio of a figure to the same figure of the first allocator.

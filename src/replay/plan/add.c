@@ -130,8 +130,8 @@ static int put_sample(struct pending_op *a)
     return plan_note_point(p, a->e);
 }
 
-// Appends a PACE unless the stream has a recent PACE. A sleep is accurate to about 10 µs.
-// Allocators that return memory after a delay do so 10 ms or more after its last use.
+// Appends a PACE unless the stream has a recent PACE. More frequent PACEs would not help: a sleep
+// is accurate to about 10 µs, and allocators that delay the return of memory wait at least 10 ms.
 static int put_pace(struct pending_op *a, uint64_t stamp)
 {
     enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
@@ -186,7 +186,7 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
     return rc;
 }
 
-// Offers surplus entries to other threads. They may be used after this thread's last op.
+// Offers surplus entries to other threads, which may use the entries after this thread's latest op.
 static int share_entries(struct pending_op *a)
 {
     uint64_t position;
@@ -469,7 +469,8 @@ static unsigned preexisting_kind(const struct plan_slot *slot)
     return kind;
 }
 
-// In a slice, a preexisting block names the call that allocated it.
+// Records which kind of call can free a preexisting block. In a slice, the op names the call that
+// allocated the block.
 static void note_preexisting_family(struct plan_slot *slot, const struct workload_op *op)
 {
     struct workload_op allocated_by = {.align = op->align, .kind = (uint8_t)op->value};
@@ -530,7 +531,7 @@ static int add_thread_create(struct pending_op *a)
     return plan_put_call(a->plan, a->stream, &start, a->e);
 }
 
-// When a thread exits, its entries pass to other threads.
+// Adds a thread's exit. Offers all entries of the thread to other threads.
 static int add_thread_exit(struct pending_op *a)
 {
     struct slot_table_pool *pool = &a->stream->pool;
@@ -577,8 +578,8 @@ static int add_by_class(struct pending_op *a)
     return refuse_op(a, "has kind %u, which cannot occur in a workload", a->op->kind);
 }
 
-// If one thread plays all ops, appends a SWITCH when the recorded thread changes. The order of the
-// ops satisfies all dependencies.
+// If one thread plays all ops, appends a SWITCH when the recorded thread changes. WAITs are not
+// needed, because the order of the ops satisfies all dependencies.
 static int put_switch(struct pending_op *a, uint32_t thread)
 {
     struct plan *p = a->plan;
@@ -679,7 +680,7 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
     return rc;
 }
 
-// Sets *first to the number of the first of the thread's next `n` ops.
+// Numbers the thread's next `n` ops if residency was recorded. Sets *first to the first number.
 static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first, struct err *e)
 {
     if (!p->residency)
@@ -735,7 +736,7 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
     return rc;
 }
 
-// Handles blocks that the program still used after its last call.
+// Adds the samples and touches that follow the program's last call.
 int plan_put_end(struct plan *p, struct err *e)
 {
     const struct workload_sample *sample;

@@ -87,7 +87,7 @@ struct plan_member {
 struct plan_section {
     struct plan_member *members; // the first member contains the section's first op
     size_t n, capacity;
-    uint64_t first_op; // number of that op in the first member's stream
+    uint64_t first_op; // number of the section's first op in the first member's stream
 };
 
 enum {
@@ -137,7 +137,7 @@ struct plan {
     struct plan_snapshot snapshots[PLAN_SNAPSHOTS];
     bool has_snapshot;        // the op at snapshot_after_ops has been added
     uint32_t snapshot_thread; // thread of that op
-    uint64_t snapshot_op;     // number of that op; threads that start later depend on it
+    uint64_t snapshot_op;     // number of that op, on which threads that start later depend
     uint64_t added;           // number of ops added
     uint64_t n_exited;        // number of threads that have exited, excluding the main thread
     struct slot_table slot_table;
@@ -162,10 +162,10 @@ struct plan {
     uint64_t mapped_bytes;
     struct plan_late *lates; // in order of allocation
     size_t n_lates, lates_capacity;
-    // Contains the live blocks with a TOUCH_LATE: the number of the thread that touched the block
-    // last, and 1 + the number of that thread's next op.
+    // Maps the entry of a live block to its last TOUCH_LATE: the number of the thread, and 1 + the
+    // number of the op that follows the TOUCH_LATE.
     struct map late_uses;
-    uint64_t next_step; // timestamp of the next step of these blocks, or UINT64_MAX
+    uint64_t next_step; // timestamp of the next step of the blocks in `lates`, or UINT64_MAX
     // In live big blocks: bytes that the program did not use, and bytes that it used later.
     uint64_t unused, late_bytes;
     bool whole;          // the workload extends to the end of the process
@@ -252,7 +252,7 @@ bool plan_check(const struct plan *p);
 bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
                        const struct plan_window_segment *segments);
 
-// snapshot.c: records the op that allocated or resized its slot's block.
+// snapshot.c: records that `op` allocated or resized the block in its slot.
 int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op,
                          struct err *e);
 
@@ -277,7 +277,7 @@ static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, ui
            calls >= PLAN_SECTION_CALLS;
 }
 
-// late.c: records a big block that an op of the slot allocates, and the use of the block. Returns
+// late.c: records a big block that an op allocates in the slot, and the use of the block. Returns
 // 0, or -1 when out of memory.
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late);
 
@@ -298,8 +298,8 @@ int plan_late_exit(struct plan *p, struct plan_stream *s, uint32_t thread, struc
 // Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// Call when no later sample can show the time at which blocks are used. Assumes that the blocks are
-// used soon, up to the next step.
+// Call when no further sample can show when blocks are used. Assumes that the program is about to
+// use all pages that it uses before the block's next step.
 void plan_late_use_all(struct plan *p);
 
 // Returns a stream that touches blocks after the last op and whose thread has not exited, or NULL

@@ -15,8 +15,8 @@
 
 enum { PLAN_WINDOWS = 8 }; // number of windows in the ring
 
-// Number of the first word in a window. It exceeds the numbers of all words in the plan's own file,
-// so a position identifies a location without further data. Every thread has reached position 0.
+// Number of the first word of window 0. It exceeds the numbers of all words in the plan's own file,
+// so a word number identifies a word in either file.
 #define PLAN_FIRST_WINDOW ((uint64_t)1 << 40)
 
 struct plan_header {
@@ -26,8 +26,8 @@ struct plan_header {
     uint32_t n_threads;
     // 1 if the player also writes to all pages of blocks from calloc.
     uint32_t touch_zeroed;
-    // 1 if a START_THREAD waits for the exits of earlier threads. Otherwise the wait may never end: a
-    // thread has calls after its exit, or threads wait for each other at a snapshot.
+    // 1 if a START_THREAD waits for the exits of earlier threads. 0 if the wait might never end,
+    // because a thread has calls after its exit, or threads wait for each other at a snapshot.
     uint64_t waits_for_exits;
     uint64_t preexisting_at; // stream that allocates preexisting blocks
     uint64_t slot_table_entries;
@@ -48,7 +48,7 @@ struct plan_header {
 struct plan_thread {
     // 0 if the thread has no ops; in a streamed plan, the word of a NEXT_SEGMENT
     uint64_t first_word;
-    // 1 if the thread runs from the start, without being started by another thread
+    // 1 if the thread runs from the start; 0 if another thread starts it
     uint32_t at_start;
     // 1 if the thread outlives the recording, and therefore exits after the measured part
     uint32_t outlives;
@@ -64,12 +64,12 @@ struct plan_streaming_thread {
     uint64_t events, live_change;         // since the last segment, as in a COUNT
 };
 
-// Head of the ring's file. Coordinates the decoder, which fills windows, with the threads, which
+// Head of the ring's file. Synchronizes the decoder, which fills windows, with the threads that
 // play the windows.
 struct plan_streaming {
     _Atomic uint32_t freed;          // futex: incremented when the last thread leaves a window
     _Atomic uint32_t decoder_sleeps; // 1 while the decoder is waiting on `freed`
-    // Futex. Set to 1 once the ring is first full or contains the whole workload.
+    // Futex. Set to 1 when the ring is full for the first time, or contains the whole workload.
     _Atomic uint32_t ready;
     _Atomic uint32_t failed; // 1 if the decoder has failed, so that no further segment will follow
     // Number of threads that have not yet left window w, at index w % PLAN_WINDOWS.

@@ -1,7 +1,7 @@
 // Late use of big blocks. The player touches a block when it is allocated, but the program may have
 // used the block later, or piece by piece. The samples of the program's memory show such use. If a
-// sample has less private memory than the live and used blocks would need, the newest big blocks
-// were not yet used that much. If a later sample has more private memory, the oldest of these
+// sample has less private memory than the live and used blocks would need, parts of the newest big
+// blocks were not used yet. If a later sample has more private memory, the oldest of these
 // blocks were used between the two samples. A block that was measured several times while it was
 // live has steps. For such a block, samples only decide the use between two steps. Any remaining
 // pages are touched right before the block is freed or resized, or before its thread exits.
@@ -15,8 +15,9 @@
 
 enum {
     MAX_LATE = 1024, // further blocks are touched when they are allocated
-    // A block counts as late if a sample has less memory by at least this much. The kernel counts
-    // resident pages per thread or CPU, and adds several dozen to the total at a time.
+    // Blocks count as late only if a sample has less memory than expected by more than this limit.
+    // The kernel counts resident pages per thread or CPU, and adds several dozen pages to the total
+    // at a time.
     SLACK_BYTES = 512 << 10,
     SLACK_PART = 32, // plus 1/SLACK_PART of the used bytes
 };

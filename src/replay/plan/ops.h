@@ -136,8 +136,8 @@ enum plan_op { PLAN_OPS(HT_X) PLAN_OP_LIMIT = 128 };
 enum { PLAN_OPS(HT_X) };
 #undef HT_X
 
-// For each kind of call that allocates: the kind of call that can free the block. C++ allocators may
-// have a separate heap for each family of calls. Reallocation belongs to FREE.
+// For each kind of call that allocates: the kind of call that can free the block. C++ allocators
+// may have a separate heap for each family of calls. Calls that reallocate belong to FREE's family.
 #define PLAN_FAMILIES(X)                                                                           \
     X(MALLOC, FREE)                                                                                \
     X(CALLOC, FREE)                                                                                \
@@ -159,8 +159,8 @@ enum { PLAN_OPS(HT_X) };
 enum { PLAN_FAMILIES(HT_X) };
 #undef HT_X
 
-// Expand to the parts for a class: for all kinds that are replayed, for those that allocate, and for
-// those that resize.
+// Select the assertions for an event class: `call` if its kinds are replayed, `alloc` if they
+// allocate, and the variable arguments if they resize.
 #define PLAN_FOR_ALLOC(call, alloc, ...)  call alloc
 #define PLAN_FOR_FREE(call, alloc, ...)   call
 #define PLAN_FOR_RESIZE(call, alloc, ...) call __VA_ARGS__
@@ -170,8 +170,7 @@ enum { PLAN_FAMILIES(HT_X) };
 #define PLAN_FOR_MARK(call, alloc, ...)
 #define PLAN_FOR_POOL(call, alloc, ...)
 #define PLAN_FOR_META(call, alloc, ...)
-// Every event kind of a class that is replayed must have a row, and every kind that allocates also a
-// family.
+// Checks that every replayed kind has a row, and that every kind that allocates has a family.
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                          \
     PLAN_FOR_##class(                                                                              \
         _Static_assert((int)PLAN_##SYMBOL == (wire) && (wire) < (int)PLAN_OP_LIMIT,                \

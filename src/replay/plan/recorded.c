@@ -98,7 +98,8 @@ static bool used_zeroed(const struct plan *p)
     return bytes ? used >= bytes / 2 : used_its_blocks(p);
 }
 
-// Preexisting blocks are live from the start, but the ops of these blocks may come late.
+// Adds the preexisting blocks to the live bytes at all points: the blocks are live from the start,
+// but their ops may come late.
 void plan_finish_recorded(struct plan *p)
 {
     size_t step = plan_sample_step(p), n = 0;

@@ -37,7 +37,7 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
         (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
                                  .site = format_op_site(op),
                                  .thread = thread};
-    // The block was live at the snapshot, although its op comes later.
+    // The preexisting block was already live at the snapshot, although its op comes later.
     return before && p->has_snapshot
                ? append_block(p, &p->snapshots[PLAN_SNAPSHOT_PEAK], op->slot, e)
                : 0;

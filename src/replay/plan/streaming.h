@@ -2,9 +2,9 @@
 //
 // The ops of such a plan are stored in a file, in windows. Each window contains the ops of all
 // threads for part of the total order. The decoder, a thread of heaptape, copies the windows in
-// order to a ring. A window may be overwritten once all threads have left it. No thread waits
-// forever: the first op in the ring, by total order, depends only on ops that have already been
-// played. Therefore the thread of that op makes progress, and the window of that op eventually
+// order to a ring. A window may be overwritten when all threads have left the window. No thread
+// waits forever: the first op in the ring, by total order, depends only on ops that have already
+// been played. Therefore the thread of this op makes progress, and the window of this op eventually
 // becomes free.
 #ifndef HEAPTAPE_PLAN_STREAMING_H
 #define HEAPTAPE_PLAN_STREAMING_H

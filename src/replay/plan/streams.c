@@ -200,7 +200,7 @@ static uint64_t leaves_at(const struct plan_stream *s, uint64_t op)
         const struct plan_segment *g = &s->segments[i % PLAN_WINDOWS];
         if (op < g->first_op)
             continue;
-        // A window is filled only after all threads have left the window PLAN_WINDOWS before it.
+        // Window w is filled only after all threads have left window w - PLAN_WINDOWS.
         return g->window + PLAN_WINDOWS <= s->memory->window ? 0 : g->end;
     }
     return 0;

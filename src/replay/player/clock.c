@@ -32,8 +32,8 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *t)
     return of_libc ? of_libc(id, t) : (int)syscall(SYS_clock_gettime, id, t);
 }
 
-// clock_monotonic_ns() cannot be used, because --wrap has no effect in the file that defines the
-// function.
+// Returns libc's CLOCK_MONOTONIC. clock_monotonic_ns() cannot be used here, because --wrap has no
+// effect in the file that defines clock_gettime().
 static uint64_t now_ns(void)
 {
     struct timespec t;

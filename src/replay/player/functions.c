@@ -163,7 +163,8 @@ static bool is_requested(void)
            st.st_ino == r->library_ino;
 }
 
-// `direct` is the function that the loader has bound calls to.
+// Sets the function for a kind to `direct`, the function to which the loader has bound the calls.
+// Ends the process if `direct` does not belong to the allocator.
 static void check_core(unsigned kind, void *direct)
 {
     player_functions[kind] = direct;
@@ -178,9 +179,9 @@ static bool is_from_libc(void *function)
     return base_of(function) == base_of((void *)gnu_get_libc_version);
 }
 
-// Finds the function for a kind. Uses libc's functions only with libc's malloc. The exception is
-// reallocarray, which calls the realloc in use. Functions of the C++ library likewise call the
-// malloc and free in use.
+// Finds the function for a kind. Unless malloc is libc's, ignores libc's functions, except
+// reallocarray, which calls the allocator's realloc. Functions of the C++ library are not ignored,
+// because they call the allocator's malloc and free.
 static void find_function(unsigned kind)
 {
     void *function = dlsym(RTLD_DEFAULT, event_infos[kind].symbol);

@@ -54,7 +54,7 @@ double histogram_trimmed_mean(const struct histogram *h, double share);
 uint64_t histogram_outlier_limit(const struct histogram *h, uint64_t min);
 
 // Returns the mean of the values up to `limit`, and sets *outliers to the number of values above
-// `limit`. Both are accurate to a bucket. The mean is exact if there are no outliers. Returns 0 for
+// `limit`, which is rounded to a bucket. The mean is exact if there are no outliers. Returns 0 for
 // an empty histogram.
 double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers);
 

@@ -69,15 +69,16 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
         *(volatile char *)page = 1;
 }
 
-// Touches a large block that has grown. The old part is in use. For the new part, half is an
-// estimate: a buffer that doubles whenever it is full is on average three quarters full.
+// Touches the second half of the old part and the first half of the new part of a large block that
+// has grown. The new part's half is an estimate: a buffer that doubles whenever it is full is on
+// average three quarters full.
 ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 {
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// The pages of a block that the program used, among the pages that belong only to the block:
-// `front` pages at the start, and the other pages spread evenly.
+// Pages that the program used, not counting pages that the block shares with other blocks: `front`
+// pages at the start, and the other pages spread evenly. Used pages `from` to `to` - 1 are touched.
 struct player_use {
     uint64_t used, front, from, to;
     bool zeroed; // from calloc: the program reads these pages before it writes to them
@@ -144,8 +145,8 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
 }
 
 // Writes to the block in the way that the program may have done. `had` bytes of the block have
-// already been written. Programs may never use most of their memory from calloc. This applies to
-// gcc's tables, for example, but not to redis's.
+// already been written. Some programs never use most of their memory from calloc: gcc's tables stay
+// mostly unused, for example, but redis's tables do not.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had,
                                size_t size)
 {
@@ -246,8 +247,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         time_end(timed, t, kind, begin_, NULL);                                                    \
     } while (0)
 
-// Allocates a block of `bytes` for the entry. It replaces any old block, of which `had` bytes have
-// been written.
+// Allocates a block of `bytes` for the entry. The new block replaces any old block of the entry.
+// The first `had` bytes of the new block have already been written.
 #define ALLOCATE(kind, bytes, had, call)                                                           \
     do {                                                                                           \
         size_t bytes_ = (bytes), had_ = (had);                                                     \
@@ -302,7 +303,7 @@ typedef void delete_sized_aligned_function(void *, size_t, size_t);
 typedef void delete_nothrow_function(void *, const void *);
 typedef void delete_aligned_nothrow_function(void *, size_t, const void *);
 
-// C++ passes std::nothrow by reference and never reads it.
+// Passed as std::nothrow, which C++ passes by reference and never reads.
 static const char nothrow;
 
 ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
@@ -355,7 +356,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_ALLOCATE_NOTHROW(SYMBOL)                                                              \
     ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow))
 
-// player_refused() reads errno.
+// Clears errno before the call, because player_refused() reads errno.
 #define ALLOCATE_ALIGNED(SYMBOL, call)                                                             \
     do {                                                                                           \
         errno = 0;                                                                                 \
@@ -391,7 +392,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
                                 slots[entry], size, EXTRA(0)))
 
-// The recording does not contain the call that the program made.
+// Allocates a preexisting block. The program's call was not recorded.
 #define PLAY_PREEXISTING(SYMBOL)                                                                   \
     do {                                                                                           \
         errno = 0;                                                                                 \
@@ -462,7 +463,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
     } while (0)
 
 // Count a thread's calls, at no cost for calls of one word. All words between count_from() and
-// count_to() count as calls. Ops with more words subtract the other words.
+// count_to() count as calls. The loop subtracts extra words, and ops that are not calls.
 ALWAYS_INLINE void count_from(struct player_thread *t, const uint64_t *pc)
 {
     t->calls -= (uint64_t)(pc - player.words);

@@ -80,8 +80,8 @@ void player_reset_peak(void)
 
 // Returns a lower bound on the peak of private memory that includes peaks between samples. The
 // kernel's high-water mark covers all resident memory. Shared memory grows during a replay, unless
-// the kernel drops pages of a saved plan. The function subtracts the shared memory at the end, or
-// at the start if that was more. Therefore the result never exceeds the true peak.
+// the kernel drops pages of a saved plan. The function subtracts the shared memory at the end or at
+// the start, whichever is more. Therefore the result never exceeds the true peak.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];
@@ -124,8 +124,8 @@ static bool is_own_object(const struct dl_phdr_info *info)
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
-// Writes to each page of the segment without changing it, except pages that the loader has made
-// read-only.
+// Writes to each page of the segment without changing the contents. Skips pages that the loader has
+// made read-only.
 static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
                           uintptr_t readonly_to)
 {
@@ -178,7 +178,7 @@ void player_touch_own_pages(void)
     dl_iterate_phdr(touch_object, NULL);
 }
 
-// Libraries that a C++ program has loaded with every allocator.
+// Returns true for a library that C++ programs load regardless of the allocator.
 static bool is_cxx_library(const char *path)
 {
     static const char *const names[] = {"libstdc++.so", "libc++.so", "libc++abi.so", "libgcc_s.so",

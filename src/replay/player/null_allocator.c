@@ -22,8 +22,8 @@ enum {
     REGIONS = 1024,          // further threads share regions
 };
 
-// Amount of real memory. libc needs this memory for threads. It is never reused. The amount is
-// smaller if address space is limited.
+// Size of the real memory, which libc needs for threads, and which is never reused. The size is
+// REAL_BYTES_LIMITED if address space is limited.
 #define REAL_BYTES         ((uint64_t)4 << 30)
 #define REAL_BYTES_LIMITED ((uint64_t)64 << 20)
 

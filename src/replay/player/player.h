@@ -87,7 +87,7 @@ struct player {
     size_t (*usable_size)(void *); // NULL if the allocator lacks malloc_usable_size
     bool can_membarrier;
     int (*null_init)(uint64_t); // exported by the null allocator; NULL under other allocators
-    void (*null_real)(bool);    // likewise
+    void (*null_real)(bool);    // like null_init
     // Sums over the SAMPLE and COUNT ops of all threads.
     _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t events, live_bytes, peak_live_bytes;
 };
@@ -244,8 +244,8 @@ void player_release_threads(void);
 void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits);
 void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds the thread's figures to the results
-// Joins all threads except those that outlive the recording, which have made all their calls at
-// this point.
+// Joins all threads, except threads that outlive the recording. When the function returns, the
+// excepted threads have made all their calls.
 void player_join_all(void);
 void player_end_threads(void); // joins the threads that outlive the recording
 

@@ -145,8 +145,8 @@ struct results {
     uint64_t plan_at, plan_bytes; // location of the plan in its file
     uint32_t paced;               // 1 to execute PACE ops
     uint32_t coupled;             // 1 to execute COUPLE ops
-    // After freeing all blocks, the player sleeps this long and measures RSS again. If 0, it does
-    // not.
+    // Time that the player sleeps after freeing all blocks, before it measures RSS again. If 0, RSS
+    // is not measured again.
     uint64_t idle_wait_ns;
     uint64_t spin_ticks;               // time for which a blocked wait spins before sleeping
     uint64_t library_dev, library_ino; // identify the allocator's library; both are 0 for libc

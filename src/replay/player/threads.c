@@ -149,8 +149,8 @@ void player_thread_exited(struct player_thread *t)
     pthread_mutex_unlock(&lock);
 }
 
-// Creates a thread. pthread_create() allocates memory. For this, the null allocator must return
-// real memory.
+// Creates a thread. pthread_create() allocates memory, so the null allocator must return real
+// memory here.
 static int create_thread(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *),
                          void *arg)
 {
@@ -305,8 +305,8 @@ static void start_worker(const struct player_thread *parent, uint32_t number, bo
     pthread_attr_destroy(&attributes);
 }
 
-// When a thread exits, allocators pass its memory on to other threads: glibc reuses its arena, and
-// mimalloc its pages. The program had joined the earlier threads before it started this thread.
+// Allocators reuse the memory of exited threads for new threads: glibc the arena, mimalloc the
+// pages. The program joined the earlier threads before it started this thread, so wait for them.
 void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits_before)
 {
     if (exits_before && player.plan->waits_for_exits)

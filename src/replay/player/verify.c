@@ -114,8 +114,8 @@ static struct leaf *leaf_of(uint64_t granule)
     return none;
 }
 
-// Marks the block's memory as live or free. Returns false if part of the memory is already marked
-// so.
+// Marks the block's memory as live or free. Returns false if part of the memory already has that
+// mark.
 static bool mark(const char *block, uint64_t size, bool live)
 {
     uint64_t first = (uintptr_t)block >> GRANULE_BITS;
@@ -192,7 +192,7 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
-// Finds the live block that overlaps. This slow search runs just before the process ends. Other
+// Finds a live block that overlaps `c`. This slow search runs just before the process ends. Other
 // threads are still running, so the search may fail.
 static void find_other(const struct verified_block *c)
 {
