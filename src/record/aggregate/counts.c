@@ -103,7 +103,8 @@ static int add_block(struct aggregate_counts *c, const struct workload_op *op, u
                                 op->kind == HT_PREEXISTING);
 }
 
-// Counts an op on a slot. The summary processes the op as an op on slot 0.
+// Counts an op on a slot. The summary has only slot 0, so the slot's block is copied to slot 0 and
+// back.
 static int count_block(struct aggregate_counts *c, uint32_t thread, const struct workload_op *op)
 {
     struct workload_op first = *op;

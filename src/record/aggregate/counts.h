@@ -34,7 +34,7 @@ void aggregate_counts_release(struct aggregate_counts *c);
 int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_thread_op *ops,
                          size_t n);
 
-// Ends the periods before `stamp`. All later ops must have at least this stamp. Returns 0, or
+// Ends the periods before `stamp`. The stamps of later ops must not be lower. Returns 0, or
 // -ENOMEM.
 int aggregate_counts_reach(struct aggregate_counts *c, uint64_t stamp);
 

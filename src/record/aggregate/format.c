@@ -9,8 +9,8 @@
 
 enum {
     HEAD_BYTES = 5,          // type and length, which precede a payload
-    TOTALS_BYTES = 4 << 20,  // maximum bytes of a frame before its last row
-    ROW_NUMBERS = 7 + 3 * 5, // maximum number of varints in a row, without the levels
+    TOTALS_BYTES = 4 << 20,  // a frame ends with the row that exceeds this size
+    ROW_NUMBERS = 7 + 3 * 5, // maximum number of varints in a row, not counting the levels
 };
 
 int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n)
@@ -42,7 +42,7 @@ static int put_periods(struct buf *b, struct buf *payload, const struct aggregat
     return put_buf(b, AGGREGATE_PERIODS, payload);
 }
 
-// Rounding can make a sum of 0 negative.
+// Stores a negative sum as 0, because only rounding errors can make a sum negative.
 static void put_double(struct buf *b, double v)
 {
     uint64_t bits;

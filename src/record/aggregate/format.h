@@ -51,7 +51,8 @@ struct aggregate_process {
     const struct workload_sites *sites;
 };
 
-// Append payloads to a buffer. The frame type precedes each payload. Return 0, or -ENOMEM.
+// Append one or more payloads to a buffer, each after its frame type and length. Return 0, or
+// -ENOMEM.
 int aggregate_put_process(struct buf *b, const struct aggregate_process *p);
 int aggregate_put(struct buf *b, enum aggregate_frame type, const void *payload, size_t n);
 int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
@@ -59,8 +60,8 @@ int aggregate_put_end(struct buf *b, const struct aggregate_end *end);
 // Writes the buffered payloads as frames. Returns 0, or a negative errno with `e` set.
 int aggregate_write_frames(struct frame_writer *w, const struct buf *b, struct err *e);
 
-// Decode a payload. aggregate_get_totals appends the sites and levels to `to`, which must initially
-// be empty, with sample_bytes set. Return 0, -EBADMSG, or -ENOMEM.
+// Decode a payload. aggregate_get_totals appends the sites and levels to `to`. Before the first
+// payload, `to` must be empty except for sample_bytes. Return 0, -EBADMSG, or -ENOMEM.
 int aggregate_get_periods(const uint8_t *at, size_t n, struct by_site *to,
                           uint64_t levels[BY_SITE_BINS]);
 int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);

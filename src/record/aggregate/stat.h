@@ -4,8 +4,8 @@
 
 #include "analysis/file_stat.h"
 
-// Like file_stat_input, but reads `path`, and also accepts an aggregate. For an aggregate, reads totals, call sites
-// and periods for any `part`, and returns -EINVAL if a span is requested.
+// Like file_stat_input, but opens `path`, which may also be an aggregate. For an aggregate, reads
+// totals, call sites and periods, whatever `part` is, and returns -EINVAL if a span is requested.
 int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
                         const struct file_stat_points *span, const struct convert_watch *watch,
                         struct err *e);

@@ -41,7 +41,7 @@ struct job {
     uint64_t n_others;
     uint64_t stamp;  // events up to this stamp are counted
     uint64_t due_ns; // time of the next rewrite
-    // Buffer of the payloads to write. Used during a rewrite.
+    // A rewrite is in progress, and `frames` contains its payloads.
     bool writing;
     struct buf frames;
     bool noted; // a write error has been reported
@@ -70,7 +70,7 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     return aggregate_counts_ops(&p->counts, ops, n);
 }
 
-// Appends the process's frames to `b`. *counts is provisional before the end of the recording.
+// Appends the process's frames to `b`. Before the end of the recording, *counts is provisional.
 static int put_process(struct counting *p, struct buf *b, const struct order_counts *counts,
                        const struct workload_sites *sites, struct workload_summary *summary)
 {
@@ -90,7 +90,7 @@ static int put_so_far(void *context, const struct order_counts *counts,
     return put_process(p, &p->job->frames, counts, sites, &summary);
 }
 
-// Adds the ended process with the lowest peak to the sum of the others and removes it.
+// Removes the ended process with the lowest peak, and adds its summary to `others`.
 static void add_to_others(struct job *j)
 {
     struct finished *low = &j->ended[0], *last = &j->ended[j->n_ended - 1];
@@ -204,8 +204,8 @@ static int write_file(const struct job *j, struct err *e)
     return rc < 0 ? rc : closed;
 }
 
-// Writes the file, after all processes have been added to the frames. Returns 0, -ENOMEM, or a
-// negative errno with `e` set if writing failed.
+// Adds the last frames and writes the file. Call after adding the frames of all processes. Returns
+// 0, -ENOMEM, or a negative errno with `e` set if writing failed.
 static int end_frames(struct job *j, const struct aggregate_end *end, struct err *e)
 {
     int rc = j->n_others ? put_others(j) : 0;

@@ -50,7 +50,7 @@ enum {
 #define LEAVE_NS      MS(500)  // time for all threads to leave the library while they are stopped
 #define LIST_NS       MS(3000) // for threads to leave malloc
 #define CLEAR_NS      MS(2000) // for threads to leave the memory of an ended recording
-#define HOLD_NS       MS(10)   // duration of a call after which the other threads are resumed
+#define HOLD_NS       MS(10)   // if a call takes longer, the other threads are resumed
 
 static const uint64_t no_arguments[6];
 
@@ -61,7 +61,7 @@ struct caller {
     struct iovec xstate;
     char xstate_bytes[XSTATE_BYTES];
     uint64_t mask;
-    uint64_t stack; // 0 if it is not mapped; the signal frame is above
+    uint64_t stack; // separate stack, or 0 if it is not mapped; the signal frame follows it
     uint64_t text;  // buffer for strings
     uint64_t errno_at;
     int saved_errno;
@@ -111,9 +111,9 @@ static void let_run(const struct caller *c, uint64_t ms)
     nanosleep(&(struct timespec){(time_t)(ms / 1000), (long)MS(ms % 1000)}, NULL);
 }
 
-// Stops the other threads for a call: if they compete for the CPUs, the calls of this thread take
-// seconds. If a thread does not stop soon, for example because it waits for a vfork child, all run
-// during this call and later ones.
+// Stops the other threads for a call, because competing with them for the CPUs could delay the call
+// by seconds. If a thread does not stop soon, for example because it waits for a vfork child, lets
+// all threads run during this call and later ones.
 static void hold_others(struct caller *c)
 {
     struct tracees *t = c->tracees;
@@ -123,8 +123,8 @@ static void hold_others(struct caller *c)
     tracees_continue_all(t, find_index(t, c->tid));
 }
 
-// Waits briefly for an event of the thread, and resumes other threads. Returns false if the thread
-// has ended.
+// Waits briefly for an event of the thread. If another thread stops, resumes that thread. Returns
+// false if the thread has ended.
 static bool poll_caller(struct caller *c, enum tracees_event *event)
 {
     struct tracees *t = c->tracees;
@@ -139,10 +139,11 @@ static bool poll_caller(struct caller *c, enum tracees_event *event)
     return true;
 }
 
-// Waits until the thread begins the system call before `pc`. Resumes the other threads after
-// HOLD_NS, because one of them may own a lock, unless `holds` is set. If the thread waits too long
-// for a lock, leaves it stopped, because the owner of the lock may be waiting for this thread.
-// While the thread runs, it is not stopped in the function, because it may hold locks.
+// Waits until the thread enters the system call whose instruction ends at `pc`. After HOLD_NS,
+// resumes the other threads, because one of them may own a lock, unless `holds` is set. Each time
+// call_ns has passed, checks whether the thread waits for a lock. If so, leaves the thread stopped,
+// because the owner of the lock may be waiting for this thread. Otherwise lets the thread continue,
+// because it may own locks.
 static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct *r, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -175,8 +176,8 @@ static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct 
                    (long)t->remote->pid);
 }
 
-// Blocks all signals except faults and breakpoints while the thread executes code of heaptape. If
-// this process is killed, the code unblocks them.
+// Blocks all signals except faults and breakpoints while the thread makes calls. If this process is
+// killed, the code of sigframe.h restores the mask.
 static void mask_signals(const struct caller *c)
 {
     uint64_t most = ~0ull;
@@ -186,7 +187,8 @@ static void mask_signals(const struct caller *c)
     ptrace(PTRACE_SETSIGMASK, c->tid, sizeof most, &most);
 }
 
-// Makes the thread continue with these registers until it begins the system call before `pc`.
+// Makes the thread run with these registers until it enters the system call whose instruction ends
+// at `pc`.
 static int run_caller(struct caller *c, struct user_regs_struct *r, uint64_t pc, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -201,7 +203,8 @@ static int run_caller(struct caller *c, struct user_regs_struct *r, uint64_t pc,
     return await_syscall(c, pc, r, e);
 }
 
-// Waits until the thread has finished the system call that it begins, and is stopped after it.
+// Lets the thread finish the system call that it has entered, and waits until the thread stops
+// after the system call.
 static int finish_syscall(struct caller *c, struct user_regs_struct *r, struct err *e)
 {
     enum tracees_event event = TRACEES_NOTHING;
@@ -234,7 +237,7 @@ static int call_function(struct caller *c, uint64_t function, const uint64_t arg
         return rc;
     *result = r.rbx;
     // Makes a system call without effect instead of sigreturn, and then begins sigreturn again.
-    // Otherwise the kernel would forget how to restart the call that the stop interrupted.
+    // Otherwise the kernel would forget how to restart the system call that the stop interrupted.
     r.rip = c->sigframe.back;
     r.orig_rax = SYS_mmap;
     r.rsi = 0, r.rdx = PROT_NONE;
@@ -298,8 +301,8 @@ static int map_stack(struct caller *c, struct err *e)
     return rc;
 }
 
-// Changes the address at which the thread continues. The address of a system call that the thread
-// restarts does not change, because the call is not among the replaced bytes.
+// Changes the address at which the thread continues. A thread that restarts a system call keeps its
+// address, because the replaced bytes contain no system call.
 static void set_pc(struct caller *c, uint64_t pc)
 {
     if (pc == c->registers.rip)
@@ -322,7 +325,8 @@ static void restore_caller(struct caller *c, struct attach_result *result)
         call_kernel(c, SYS_munmap, (const uint64_t[6]){c->stack, STACK_BYTES + SIGFRAME_BYTES},
                     &ignored, NULL);
     c->stack = 0;
-    // Until the last of these calls, the code at sigframe.call restores the mask and the registers.
+    // If this process is killed before it sets the registers, the code at sigframe.call restores
+    // the mask and the registers.
     ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
     ptrace(PTRACE_SETREGS, c->tid, 0, &c->registers);
     sigframe_end(&c->sigframe, r);
@@ -363,10 +367,10 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 }
 
 // Returns true if the thread is in a blocking system call that the kernel restarts after an
-// interruption. Returns false for a thread that waits in the library, because it uses the memory
-// that a detach unmaps. A thread that waits on a futex may own a lock of the allocator, except if
-// libc waits for a condition variable or another thread: then the operation is FUTEX_WAIT_BITSET,
-// but FUTEX_WAIT for a mutex.
+// interruption. Returns false if the thread waits in the library, because a detach unmaps memory
+// that the thread uses there. A thread that waits on a futex may own a lock of the allocator,
+// unless libc waits for a condition variable or another thread. In these cases libc uses
+// FUTEX_WAIT_BITSET; for a mutex it uses FUTEX_WAIT.
 static bool is_waiting(const struct tracees *t, pid_t tid, struct remote_range library)
 {
     static const long calls[] = {
@@ -453,12 +457,12 @@ static bool find_waiting(struct tracees *t, struct remote_range library, size_t 
     return false;
 }
 
-// Finds a thread that enters malloc, by a breakpoint.
+// Finds a thread that enters malloc, with a breakpoint at the entry.
 static int find_allocating(struct tracees *t, bool *found, size_t *who, struct err *e)
 {
     uint64_t entry = remote_function(t->remote, "malloc");
-    // Otherwise a fork that began before its thread was traced would not be noticed, and the child
-    // would inherit the breakpoint.
+    // Wait until earlier system calls have ended. Otherwise a fork that began before its thread was
+    // traced would not be noticed, and the child would inherit the breakpoint.
     if (!tracees_pass_all(t, CALL_NS))
         return err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)t->remote->pid);
     t->wanted = true;
@@ -470,8 +474,9 @@ static int find_allocating(struct tracees *t, bool *found, size_t *who, struct e
     return 0;
 }
 
-// Finds a thread that can make calls, because it does not own a lock of libc or of the allocator.
-// Prefers a waiting thread: a breakpoint would kill the process if this process were killed.
+// Finds a thread that owns no lock of libc or of the allocator, and therefore can make calls.
+// Prefers a waiting thread, because finding any other thread takes a breakpoint, which would kill
+// the process if this process were killed.
 static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
                        struct err *e)
 {
@@ -600,9 +605,9 @@ static struct leave_what describe_library(const struct caller *c, uint64_t state
                                    remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
-// Resets the recording's state of each thread once all threads have left the library. All threads
-// must be stopped, and the recording must have ended, so that no thread uses its memory again.
-// Returns false if a thread does not leave.
+// Waits until all threads have left the library, and then resets the state of the recording in each
+// thread. Call while all threads are stopped and after the recording has ended, so that no thread
+// uses its memory again. Returns false if a thread does not leave.
 static bool release_threads(const struct caller *c, const struct leave_what *in, uint64_t most_ns)
 {
     struct tracees *t = c->tracees;
@@ -634,11 +639,11 @@ static int read_redirected(struct caller *c, struct plans *p, struct err *e)
     return rc;
 }
 
-// Frees the memory of the ended recording, if all threads leave it in time. All threads are stopped
-// during each attempt: if they competed for the CPUs, one of them might be inside the library
-// whenever it is interrupted. A thread may be slow to stop because it has no CPU or waits for a
-// vfork child, and it may wait inside the library. The time to stop (up to STOP_NS) and the time
-// that all threads run between two attempts therefore double each time.
+// Frees the memory of the ended recording, if all threads leave it in time. Each attempt stops all
+// threads: if they competed for the CPUs, one of them might be inside the library at every check.
+// Both the time to stop (up to STOP_NS) and the time that the threads run between two attempts
+// double each time, because a thread may lack a CPU, wait for a vfork child, or wait inside the
+// library.
 static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -692,8 +697,8 @@ static int end_recording(struct caller *c, bool *cleared, struct err *e)
     return failed || *cleared ? failed : clear_recording(c, cleared, e);
 }
 
-// Prepares the functions of an object in the process, and writes the code of their stubs. Does not
-// change functions that the plan of an earlier recording redirects.
+// Makes the library prepare the redirection of an object's functions, and writes the code of their
+// stubs. Does not change functions that an earlier recording has redirected.
 static int redirect_object(struct caller *c, struct plans *p, size_t i, struct err *e)
 {
     struct plans_object *o = &p->objects[i];
@@ -744,7 +749,7 @@ static int store_jumps(struct caller *c, struct plans *p, struct err *e)
                                       (long)t->remote->pid);
 }
 
-// Stores the jumps that the last detach has removed.
+// Stores again the jumps that the last detach removed.
 static int store_jumps_again(struct caller *c, struct err *e)
 {
     struct plans redirected;
@@ -821,7 +826,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
     return rc < 0 ? rc : join_session(c, how, p, e);
 }
 
-// Passes the blocks in pieces, through the free part of the caller's stack.
+// Passes the blocks to the library in pieces, in the free part of the separate stack.
 static int pass_blocks(struct caller *c, const struct blocks *b, struct err *e)
 {
     const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
@@ -875,7 +880,7 @@ static void list_blocks(struct caller *c, const struct plans *p, struct attach_r
         rc = blocks_check(t->remote, version, &e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
-    // No thread may be between a change of the heap and the recording of the call.
+    // A thread must not be between changing the heap and recording the call.
     struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;
@@ -904,8 +909,8 @@ static void find_functions(struct remote *r)
         remote_function(r, names[i]);
 }
 
-// Checks that objects export the functions of --wrap. Call if not all of these functions are
-// redirected.
+// Checks that each function of --wrap is defined by some object. Call only if some of these
+// functions are not redirected.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
@@ -946,7 +951,7 @@ static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
     return rc < 0 ? rc : end_recording(c, &cleared, e);
 }
 
-// Runs in the child. If `how` is NULL, ends the recording of `owner`.
+// Runs in the child. Starts a recording or, if `how` is NULL, ends the recording of `owner`.
 static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
 {
     struct remote r;
@@ -957,7 +962,8 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
     if (rc < 0)
         return rc;
     rc = remote_open(&r, pid, &s->error);
-    // If the process cannot be attached to, it has called exec and does not contain the library.
+    // While ending a recording, -ENOTSUP means that the process has called exec and no longer
+    // contains the library.
     if (rc < 0)
         return rc == -ENOTSUP && !how ? -ENOENT : rc;
     if (!how && !remote_last_function(&r, "heaptape_end")) {
@@ -1005,13 +1011,14 @@ static int check_calls(struct remote *r, const struct attach_shared *s, struct e
             return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)r->pid,
                            s->calls[i].function);
     }
-    // The filter may kill the process for a system call that the process itself never makes.
+    // The function may make a system call that the program never makes, and for which the filter
+    // kills the process.
     if (status_number(r->pid, r->pid, "Seccomp", 10))
         return err_set(e, -ENOTSUP, "%ld: its seccomp filter may forbid the call", (long)r->pid);
     return 0;
 }
 
-// Calls a function. The value and its size are above the text, on the separate stack.
+// Calls a function. On the separate stack, the value and its size follow the text.
 static int make_call(struct caller *c, struct attach_call *call, struct err *e)
 {
     uint64_t words[2] = {call->form == ATTACH_WRITE ? call->number : 0, sizeof call->value},
@@ -1050,7 +1057,7 @@ static int run_calls(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
-    // The duration of the calls is unknown.
+    // Let the other threads run, because the calls may take long.
     struct caller caller = {.lets_run = true}, *c = &caller;
     int rc = check_patiently(pid, false, &s->error);
     if (rc == 0)
@@ -1099,7 +1106,7 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
     return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-// Makes a child of the recorder a tracer.
+// Prepares the child of the recorder for tracing.
 static void become_tracer(void)
 {
     sigset_t all;

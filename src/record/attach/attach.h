@@ -31,7 +31,7 @@ struct attach_result {
     // Why the executable's allocator is not recorded, or "". Set only if the program calls this
     // allocator directly, not through dynamic symbols.
     char not_recorded[200];
-}; // Initialize to zero. Several calls accumulate their maxima.
+}; // Initialize to zero. paused_ns is the maximum over all calls with this result.
 
 struct attach_how {
     const char *library;            // path of libheaptape.so in the recorder's file system

@@ -289,8 +289,8 @@ static int add_caches(struct heap_walk *w, const struct user_regs_struct *thread
     bool twice = false;
     if (!w->parameters.cached_count)
         return 0;
-    // A thread's stack follows its variables and may contain a copy of the pointer, but not in all
-    // threads.
+    // The searched range may reach into a thread's stack, which may contain a copy of the pointer,
+    // but not at the same distance in all threads.
     for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
         size_t caches = count_caches(w, threads, n, distance, false);
         if (!caches || caches < most)

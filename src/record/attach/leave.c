@@ -8,8 +8,8 @@
 #include <time.h>
 
 enum {
-    RUN_NS = 30000,        // duration of the first try: a few hundred calls of malloc
-    MOST_RUN_NS = 1000000, // duration of the longest try
+    RUN_NS = 30000,        // run time in the first try: a few hundred calls of malloc
+    MOST_RUN_NS = 1000000, // run time in the longest try
     TRIES = 16,            // tries of each duration
     WAITS = 4, // tries after which a thread in a system call is considered to be waiting
 };
@@ -45,7 +45,7 @@ static bool run_briefly(struct tracees *t, size_t who, long run_ns, uint64_t unt
 }
 
 // Runs the thread until it is outside of the code. All other threads stay stopped. Does not use
-// single steps: after one, the thread would get SIGTRAP if this process were killed.
+// single steps: if this process were killed after a step, the thread would get SIGTRAP.
 static bool run_outside(struct tracees *t, const struct leave_what *in, size_t who,
                         uint64_t until_ns, struct user_regs_struct *r)
 {

@@ -8,8 +8,8 @@
 
 struct leave_what {
     uint64_t state_offset; // offset of struct spool_thread from the thread pointer
-    // Bits of spool_thread.busy: SPOOL_THREAD_WRITING, or UINT32_MAX for the whole time in a
-    // wrapper.
+    // A thread must leave while spool_thread.busy has any of these bits: SPOOL_THREAD_WRITING, or
+    // UINT32_MAX, which covers the whole time in a wrapper.
     uint32_t busy;
     struct remote_range library; // code of libheaptape.so
     bool malloc;                 // also leave the code of glibc's malloc
@@ -17,9 +17,9 @@ struct leave_what {
 };
 
 // Moves all threads, which must be stopped, out of the code described by `in`. Returns the
-// registers of the threads, in order; the caller must free them. Returns NULL if out of memory, or
-// if a thread could not leave in time or is waiting in the kernel. In that case, some threads may
-// be running.
+// registers of the threads in the order of t->all; the caller must free them. Returns NULL if out
+// of memory, or if a thread could not leave in time or is waiting in the kernel. In these cases,
+// some threads may be running.
 struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in,
                                    uint64_t most_ns);
 

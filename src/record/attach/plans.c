@@ -24,7 +24,8 @@ enum {
 // Address in the process of each function that the library wraps, or 0.
 struct plans_wanted {
     uint64_t at[ENTRIES_FUNCTION_LIMIT];
-    // If the function consists of a jump, its target, which a plan may redirect instead; or 0.
+    // If the function consists of a jump: the target of the jump, which a plan may redirect
+    // instead. Otherwise 0.
     uint64_t target[ENTRIES_FUNCTION_LIMIT];
     const struct spool_wrap *wrap; // names of other functions, or NULL
 };
@@ -68,9 +69,9 @@ static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
 }
 
 // Returns true if the entry is an own function: an allocator function that is recorded although no
-// symbol of the program leads to it. In the executable, each function is an own function. In other
-// objects, each function with a prefix or special arguments is. For the other functions of
-// libraries, the program uses the definition in another object.
+// symbol of the program leads to it. In the executable, all functions are own functions. In other
+// objects, only functions with a prefix or special arguments are own functions: the program uses
+// the definitions of the others in another object.
 static bool is_own(const struct entries_entry *e, bool is_executable)
 {
     return (is_executable || e->family != ENTRIES_FAMILY_LIBC || e->arguments[0]) &&
@@ -179,8 +180,8 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
     return false;
 }
 
-// Returns true if the object exports a malloc with a known prefix, or a function that the user
-// named, or if an allocator may be hidden in the object.
+// Returns true if the object exports a malloc with a known prefix or a function that the user
+// named, or if it may contain an allocator that it does not export.
 static bool has_other_names(const struct remote *r, const struct remote_object *o,
                             const struct spool_wrap *wrap)
 {
@@ -311,8 +312,8 @@ int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t ar
     return 0;
 }
 
-// Returns the plan of an object, which is added if it is new. Returns NULL if there is no memory or
-// no room.
+// Returns the plan of an object. Adds the object if it is new. Returns NULL if out of memory, or if
+// there are already PLANS_MAX objects.
 static struct plans_object *find_object(struct plans *p, uint64_t base, uint64_t area)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -451,7 +452,8 @@ bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t ti
     return good;
 }
 
-// Writes each jump by one call, so that a jump is stored completely even if this process is killed.
+// Writes each jump with a single write, so that the jump is complete even if this process is
+// killed.
 static bool store_object(const struct plans_object *o, const struct remote *r)
 {
     for (uint32_t i = 0; i < o->plan->n_entries; i++) {

@@ -55,9 +55,9 @@ void plans_miss_object(struct plans *p, struct plans_object *o, const char *why)
 // are already stored. Returns 0, -ERANGE, or -EACCES if the process's memory cannot be written.
 int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area);
 
-// Adds the functions that are redirected already, from the library's table of `n` functions at
-// `at`. Their jumps are pending if a detach has restored their bytes. Omits objects for which there
-// is no room. Returns false if the table cannot be read.
+// Adds the functions that the library has already redirected. The library lists them in a table of
+// `n` functions at `at`. If a detach has restored the bytes of a function, its jump is pending.
+// Omits objects beyond PLANS_MAX. Returns false if the table cannot be read.
 bool plans_add_redirected(struct plans *p, const struct remote *r, uint64_t at, uint64_t n);
 
 // Replaces the jumps of all objects by the original bytes. Call while all threads are stopped.
@@ -73,10 +73,10 @@ bool plans_drop_redirected(struct plans_object *o, const struct remote *r);
 bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t tid,
                         uint64_t *caller);
 
-// Returns the address where a thread at `pc` must continue so that its call is not recorded. If
-// `pc` is the entry of a redirected function, this is an address in the trampoline. Otherwise it is
-// `pc`. The thread may be in another function of the allocator, whose call began before the
-// recording.
+// Returns the address where a thread at `pc` must continue so that its current call is not
+// recorded. If `pc` is the entry of a redirected function, this is an address in the trampoline.
+// Otherwise it is `pc`. The call may come from another function of the allocator that was called
+// before the recording began.
 uint64_t plans_skip_entry(const struct plans *p, uint64_t pc);
 
 // Returns true if the address lies in a stub or trampoline.

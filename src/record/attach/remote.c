@@ -39,7 +39,7 @@ bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t 
 }
 
 // After exit or exec, the kernel returns 0 for every transfer. Before that, reading address 0
-// fails, because it is unmapped.
+// fails, because nothing is mapped there.
 bool remote_is_over(const struct remote *r)
 {
     uint8_t byte;
@@ -111,7 +111,7 @@ static bool is_same_machine(const struct remote *r)
            own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
 }
 
-// Reads the dynamic section. Pads it with zeros, because it may be at the end of its segment.
+// Reads the dynamic section. If its segment ends before that, fills the rest with zeros.
 static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
 {
     ssize_t n = pread(r->memory, to, DYNAMIC_AT_ONCE * sizeof *to, (off_t)at);
@@ -201,7 +201,7 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
         return false;
     for (size_t i = 0; i < r->n_objects; i++) {
         *o = r->objects[i];
-        // An object may have been unloaded, and another object loaded at the same addresses.
+        // Compare the names too, because another object may have been loaded at the same addresses.
         if (o->map == at && o->base == map->l_addr && strcmp(o->name, name) == 0)
             return true;
     }
@@ -501,7 +501,7 @@ static uint64_t find_padding(const struct remote *r, uint64_t base, size_t bytes
 uint64_t remote_find_padding(const struct remote *r, size_t bytes)
 {
     uint64_t at = 0;
-    // All processes share the pages of the kernel's object, linux-vdso.so.1.
+    // Skip linux-vdso.so.1, because all processes share its pages.
     for (size_t i = 0; i < r->n_objects && !at; i++)
         at = strncmp(r->objects[i].name, "linux-", 6) ? find_padding(r, r->objects[i].base, bytes)
                                                       : 0;

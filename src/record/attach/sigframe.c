@@ -60,7 +60,8 @@ struct code {
     _Alignas(16) struct back_code back;
 };
 
-// Returns the registers without the system call that the kernel would restart.
+// If the kernel would restart a system call, returns registers with which the thread makes this
+// system call again. Otherwise returns the registers unchanged.
 static struct user_regs_struct restart(struct user_regs_struct r)
 {
     long error = -(long)r.rax;
@@ -113,7 +114,8 @@ static void fill_fpstate(uint8_t *to, const struct iovec *xstate)
     memcpy(to, xstate->iov_base, bytes);
     memcpy(&used, to + FX_BYTES, sizeof used);
     memcpy(&sw.features, to + SW_BYTES, sizeof sw.features);
-    // The kernel rejects a state that is larger than the space reserved for the thread.
+    // The kernel rejects a state that is larger than the space reserved for the thread, so omit
+    // tiles that the thread has not used.
     if (sw.features >> TILES & 1 && !(used >> TILES & 1) &&
         __get_cpuid_count(0xd, TILES, &size, &begin, &c, &d) && begin > FX_BYTES && begin < bytes) {
         bytes = begin;

@@ -1,6 +1,6 @@
-// Code and a signal frame in a process. With them, a thread that makes calls for heaptape resumes
-// the work of the program without a tracer: if heaptape is killed, the kernel lets the thread
-// continue with the registers of the call.
+// Code and a signal frame in a process. A thread that makes calls for heaptape returns to the
+// program through them, without a tracer. If heaptape is killed, the thread finishes its current
+// call and then restores its registers.
 #ifndef HEAPTAPE_ATTACH_SIGFRAME_H
 #define HEAPTAPE_ATTACH_SIGFRAME_H
 

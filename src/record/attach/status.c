@@ -120,8 +120,8 @@ int status_denied(pid_t pid, struct err *e)
                    (long)pid);
 }
 
-// Returns true if the process ignores SIGTRAP, or handles it while a thread blocks it. A breakpoint
-// would change that.
+// Returns true if the process ignores SIGTRAP, or has a handler for SIGTRAP while a thread blocks
+// the signal. At a breakpoint, the kernel would reset the action of SIGTRAP.
 static bool needs_trap(pid_t pid)
 {
     char path[64];
@@ -169,7 +169,7 @@ int status_check(pid_t pid, struct err *e)
         return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
     if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
         return err_set(e, -ESRCH, "%ld: is a thread, not a process", (long)pid);
-    // A process cannot ignore SIGKILL.
+    // Only kernel threads ignore SIGKILL.
     if (status_number(pid, pid, "SigIgn", 16) >> (SIGKILL - 1) & 1)
         return err_set(e, -ENOTSUP, "%ld: is a kernel thread, which has no memory", (long)pid);
     if (needs_trap(pid))

@@ -61,8 +61,8 @@ static void drop_tracee(struct tracees *t, struct tracee *who)
     memmove(who, who + 1, (t->n - i) * sizeof *who);
 }
 
-// Returns 0 if PTRACE_SEIZE failed harmlessly. The kernel returns EPERM for an exiting thread. It
-// also returns EPERM for a thread that is already traced because a traced thread created it.
+// Returns 0 if PTRACE_SEIZE failed harmlessly: the kernel returns EPERM for an exiting thread, and
+// for a thread that is already traced because a traced thread created it.
 static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
 {
     pid_t pid = t->remote->pid;
@@ -265,8 +265,8 @@ static void block_trap_again(pid_t tid)
     }
 }
 
-// Returns true if the stop was caused by a single step. The program's own breakpoints have
-// SI_KERNEL.
+// Returns true if the stop was caused by a single step. Stops at the program's own breakpoints have
+// the code SI_KERNEL.
 static bool consume_trap(struct tracee *who)
 {
     siginfo_t info;
@@ -383,7 +383,8 @@ void tracees_finish_syscall(struct tracees *t, size_t who)
     struct tracee *it = &t->all[who];
     it->calls = false;
     it->state = TRACEE_RUNS;
-    // A stop that is requested before the thread continues precedes its first instruction.
+    // If a stop is requested before the thread continues, the thread stops before its first
+    // instruction.
     it->interrupted = ptrace(PTRACE_INTERRUPT, it->tid, 0, 0) == 0;
     ptrace(PTRACE_CONT, it->tid, 0, 0);
 }
@@ -471,8 +472,9 @@ void tracees_continue_all(struct tracees *t, size_t except)
     }
 }
 
-// If each thread were resumed at once, the resumed threads would compete for the CPUs with the
-// threads that have not stopped yet. But a thread that waits for a vfork child stops late.
+// First tries to stop all threads together, because threads that are resumed early would compete
+// for the CPUs with the threads that have not stopped yet. After TOGETHER_NS, resumes each thread
+// as soon as it stops, because a thread that waits for a vfork child stops late.
 bool tracees_pass_all(struct tracees *t, uint64_t most_ns)
 {
     uint64_t start = clock_monotonic_ns();

@@ -27,7 +27,7 @@ enum bundle_kind {
 
 struct bundle_piece {
     enum bundle_kind kind;
-    uint64_t events; // number of events in a segment that are counted
+    uint64_t events; // in a segment: number of events for which event_counts is true
     union {
         struct trace_process process;
         struct trace_segment segment; // the words of the segment are in the bundle
@@ -51,8 +51,8 @@ struct bundle {
     uint32_t n_samples;
     bool begins, ends; // the batch begins or ends in this bundle
     bool fast;         // as in trace_writer; the compressors also set it while bundles wait
-    // Number of the batch, and watermark of the previous batch. `watermark` is the watermark of
-    // this batch, if `ends` is set.
+    // Number of the batch, and watermark of the previous batch. If `ends` is set, `watermark` is
+    // the watermark of this batch.
     uint64_t batch, before, watermark;
     // The compressors set the following members.
     bool encoded;

@@ -20,7 +20,7 @@ enum {
     SLACK = 64, // in units of 10 ns: the processor may reorder stamps by this amount
 };
 
-// Opens the inner directory. It contains the session if the recorder ran as root.
+// Opens the inner directory, which contains the session if the recorder ran as root.
 static void enter_inner_session(struct drain *c)
 {
     DIR *d =
@@ -252,8 +252,7 @@ static int write_ends(struct collector *c, struct err *e)
         struct trace_process p;
         if (facts_process(&p, c->drain.spools[i]) < 0)
             return err_no_memory(e, NULL);
-        // The exit of the process was not observed. Its last epoch ends at this stamp at the
-        // latest.
+        // The exit of the process was not observed, so use the end of its last epoch.
         if (!p.end_stamp)
             p.end_stamp =
                 c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;

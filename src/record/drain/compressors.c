@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 enum {
-    // Number of waiting bundles from which on a helper encodes. A helper leaves the last waiting
+    // A helper encodes only if at least this many bundles are waiting. It leaves the last waiting
     // bundle to the writing thread, which has a higher priority.
     HELP_BUNDLES = 2,
     HELP_WORDS = 1 << 12, // size of a bundle that is worth a wake-up
     HELPER_NICE = 5, // relative to the main thread, so that other programs and the drain run first
 };
-// Limit of a wait for a helper. The writing thread must also drain and forward signals.
+// Maximum wait for a helper, because the writing thread must also drain and forward signals.
 #define WAIT_NS 10000000u
 
 struct compressors {
@@ -94,8 +94,8 @@ struct bundle *compressors_empty_bundle(struct compressors *l)
     return p;
 }
 
-// Encodes the bundle for the writing thread. The frames replace the words, which are not needed
-// afterwards. If the frames do not fit, compression does not help.
+// Encodes the bundle before the writing thread needs it. The frames replace the words, which are no
+// longer needed. If the frames do not fit, compression does not help, so sets `raw`.
 static void encode_ahead(struct bundle *p, struct trace_writer *w)
 {
     struct buf *frames = &w->frames.stored;

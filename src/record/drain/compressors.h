@@ -44,8 +44,9 @@ void compressors_put(struct compressors *l, struct bundle *p);
 // false if the queue was empty. Call in the writing thread only.
 bool compressors_work(struct compressors *l, struct bundle **oldest);
 
-// If the backlog is full, encodes a waiting bundle and returns true. Called by the backup thread
-// only, whose priority is not lower than the programs': they wait for space in the backlog.
+// If the backlog is full, encodes a waiting bundle and returns true. Call in the backup thread
+// only. The programs wait for space in the backlog, and the priority of this thread is not lower
+// than the programs' priority.
 bool compressors_help(struct compressors *l);
 
 // Recycles a bundle that was written.

@@ -56,7 +56,7 @@ static int streams_grow(struct drain_spool *s)
     return 0;
 }
 
-// Returns the stream's state, or NULL with *rc set. The state of a new stream starts at `next`.
+// Returns the stream's state, or NULL with *rc set. A new stream starts at word `next`.
 static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream,
                                         uint64_t next, int *rc)
 {
@@ -118,7 +118,7 @@ static void chunk_free(struct drain_spool *s, uint32_t index)
         next = ((top >> 32) + 1) << 32 | (index + 1);
     } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) &&
              ++tries < MAX_TRIES);
-    // One chunk is enough for one thread. More threads would compete for it, and wait again.
+    // Wake only one thread, because one chunk is enough for one thread. Others would wait again.
     drain_wake_waiters(s->header, 1);
 }
 
@@ -208,7 +208,7 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
     memcpy(copy, s->chunks[k->index].words + at.drained, whole * sizeof *copy);
     if (k->done && !c->attached) {
         chunk_free(s, k->index);
-        // A producer may already have reused the chunk.
+        // A producer may already have reused the chunk, so do not change its mark.
         mark = &at;
     }
     s->words += n;
@@ -223,9 +223,9 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
     return rc;
 }
 
-// Returns true if `place` is the stream's next word. If words are missing, they may have been
-// published after the scan passed their chunk, so the stream waits for the next batch. The next
-// batch sees every earlier chunk. Words that are still missing then are lost.
+// Returns true if the words at `place` can be drained. If words before `place` are missing, they
+// may have been published after the scan passed their chunk, so the stream waits for the next
+// batch. The next batch sees every earlier chunk, so words that are still missing then are lost.
 static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {
     if (place == l->next) {

@@ -93,13 +93,13 @@ struct drain_spool {
     uint64_t sampled_ns, named_ns; // when memory and thread names were last read
     // Number of words, and CPU time of the process, at sampled_ns.
     uint64_t sampled_words, sampled_cpu_ns;
-    // CPU time when it was last read, when it should be read next, and when it last changed.
+    // CPU time at the last reading, time of the next reading, and time of the last change.
     uint64_t seen_cpu_ns, cpu_due_ns, active_ns;
     uint64_t peak_rss_bytes; // highest RSS up to sampled_ns, or 0 if unknown
-    // drain_resident_bytes() at peak_rss_bytes, when the last page map began, and when the last
-    // complete page map began, or 0.
+    // drain_resident_bytes() at the time of peak_rss_bytes, at the start of the last page map, and
+    // at the start of the last complete page map. 0 before these times.
     uint64_t peak_spool_bytes, begun_spool_bytes, mapped_spool_bytes;
-    uint64_t cxx_bytes;      // mapped bytes of the C++ library, or 0 if there is none or a page map
+    uint64_t cxx_bytes;      // mapped bytes of the C++ library; 0 if unmapped, or after a page map
     struct buf thread_names; // payload of TRACE_F_THREAD_NAMES
     struct proc_due pages_due;
     struct code_names code; // names of JIT-compiled code
@@ -157,7 +157,7 @@ struct drain {
     uint32_t refused_pids[DRAIN_REFUSED];
     uint64_t refused_lost; // number of calls in refused spools
     bool refused_unknown;  // the calls in some refused spools could not be counted completely
-    uint32_t n_unreadable; // number of unused, invalid files with the name of a spool
+    uint32_t n_unreadable; // number of invalid, unused files that are named like a spool
     int spare_fds[DRAIN_SPARE_FDS]; // closed when descriptors run out, to open another file
     // Number of streams with unread data; the watermark must not pass them.
     uint32_t streams_waiting;
@@ -210,11 +210,11 @@ void drain_answer(struct drain *c, enum spool_request what, int error);
 // Starts the trace over. Process numbers, words and losses restart at 0.
 void drain_restart(struct drain *c);
 
-// Drains published words, except words recorded while recording was paused. `segment` is called for
-// each run of words, in order within a stream. It sets n_words (the number of words accepted),
-// epoch_end and base_end like trace_batch_add. It returns 0, or a negative errno, which ends the
-// drain. The words are a private copy. If `room` is set, they are in the buffer that `room` has
-// just returned (NULL if out of memory). Otherwise they are in a buffer that is valid during the
+// Drains published words, except words that were recorded during a pause. Calls `segment` for each
+// run of words, in order within a stream. `segment` sets n_words (the number of words accepted),
+// epoch_end and base_end like trace_batch_add. If `segment` returns a negative errno instead of 0,
+// the drain ends. The words are a private copy. If `room` is set, the copy is in the buffer that
+// `room` has just returned (NULL if out of memory). Otherwise the copy is valid only during the
 // call.
 struct drain_sink {
     void *ctx;
@@ -223,7 +223,7 @@ struct drain_sink {
 };
 int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 
-// Ends the measurement of early_ticks at `now`.
+// Raises early_ticks to the time from the last request to `now`, if that time is longer.
 void drain_count_early(struct drain_spool *s, uint64_t now);
 
 // Opens a session that was recorded without a recorder, and all spools of the session. Returns 0,

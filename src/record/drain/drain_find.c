@@ -279,8 +279,8 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// Ends older images of the process of `found`, or ends `found` if it is the older image. Only a
-// process that has the new spool mapped can have left the old spool.
+// Ends the older images of the process that uses `found`, or `found` itself if it is older. Does
+// this only if the process is known to have `found` mapped: only then it has left its other spool.
 static void end_older_images(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -401,7 +401,7 @@ static void number_found(struct drain *c, size_t n)
         found[i]->number = c->n_made++;
 }
 
-// Rewrites a truncated session file, which also repairs the mappings of processes.
+// Rewrites a truncated session file. This also repairs the mappings in processes.
 static void restore_session(struct drain *c)
 {
     struct spool_session s = c->kept;
@@ -565,8 +565,8 @@ void drain_drop(struct drain *c, size_t i)
     memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
 }
 
-// The functions below count undrained events. These are in the rest of a dropped spool, and in
-// chunks that could not be mapped and are read from the file.
+// The functions below count undrained events in the rest of a dropped spool, and in chunks that
+// could not be mapped. Such chunks are read from the file.
 
 static uint64_t count_events(const uint64_t *words, uint32_t at, uint32_t used,
                              struct codec_state state)
@@ -672,7 +672,7 @@ static bool count_refused(struct drain *c, const struct drain_refused *r, bool a
         c->refused_unknown = true;
         return true;
     }
-    // All of a user's processes have the reserves file open. Therefore only the file of a spool
+    // A reserves file is open in all processes of the user, so only a spool in a separate file
     // shows that its process has ended.
     bool over = !r->reserve && lifetime_is_unused(fd);
     c->refused_unknown |= at_end && !over;

@@ -11,7 +11,7 @@ struct drain_candidate {
     uint64_t first_word, epoch0, base0;
 };
 
-// Collects the chunks in use in c->candidates, sorted by stream and first word. Returns their
+// Fills c->candidates with the chunks in use, sorted by stream and first word. Returns their
 // number, or -ENOMEM.
 int64_t drain_scan(struct drain *c, struct drain_spool *s);
 
@@ -50,16 +50,16 @@ void drain_keep_refused(struct drain *c, const char *name, unsigned reserve);
 bool drain_is_refused(const struct drain *c, const char *name);
 
 // Reads the state changes from the ring. Call after drain_scan and before passing on segments, so
-// that a call that starts after a pause has returned counts as paused. Returns 0, -ENOMEM, or
-// -EBADMSG if the ring is corrupt.
+// that a call counts as paused if it starts after the request to pause has returned. Returns 0,
+// -ENOMEM, or -EBADMSG if the ring is corrupt.
 int drain_read_changes(struct drain_spool *s);
 
 // If there are many changes, drops the older half of them. If all_seen is true, no stream has
 // unread events, so later events do not need the dropped changes. Otherwise the limit is higher.
 void drain_forget_changes(struct drain_spool *s, bool all_seen);
 
-// Passes the records from recorded times to the sink. Sets n_words, epoch_end and base_end like a
-// sink.
+// Passes the records that were made while recording was on to the sink. Sets n_words, epoch_end and
+// base_end like drain_sink.segment.
 int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
                         const struct drain_sink *sink, struct err *e);
 
@@ -73,7 +73,7 @@ bool lifetime_is_over(const struct drain_spool *s);
 bool lifetime_sees_processes(void);
 
 // Returns true if no other process has the file open or mapped. Returns false if another process
-// has, or if this is unknown.
+// uses the file, or if this is unknown.
 bool lifetime_is_unused(int fd);
 
 bool lifetime_has_session(pid_t pid, const char *dir);

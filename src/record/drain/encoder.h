@@ -57,8 +57,8 @@ int encoder_begin_batch(struct encoder *n, struct err *e);
 // Returns a buffer for up to `words` words of the next segments, or NULL with `e` set.
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e);
 
-// Adds a segment like trace_batch_add. The words must be in the buffer that encoder_room returned
-// last. Several segments may share that buffer, in order.
+// encoder_put_segment adds a segment like trace_batch_add. The words must be in the buffer that
+// encoder_room returned last. Several segments may share that buffer, in order.
 struct encoder_seen {
     const uint64_t *words; // where the words are after the call
     uint64_t events;       // number of events for which event_counts is true

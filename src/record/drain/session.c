@@ -198,8 +198,8 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
     return rc;
 }
 
-// Renames the directory before removing it. Otherwise a program that is starting could create a
-// session without a recorder in it.
+// Renames the directory before removing it. Otherwise a program that starts at this moment could
+// begin a session that has no recorder.
 static void remove_session(const char *dir)
 {
     char *gone = NULL;

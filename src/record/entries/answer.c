@@ -15,8 +15,9 @@
 
 #define UNNAMED_PLAN "plan.new" // name until the file is complete
 
-// Size of executables whose plan is made before a process asks. A process waits at most 100 ms, and
-// the plan of an executable of 300 MB takes longer on a busy machine.
+// The plan of an executable of at least this size is made before a process asks for the plan. A
+// process waits at most 100 ms, and planning an executable of 300 MB takes longer on a busy
+// machine.
 enum { LARGE_BYTES = 16 << 20 };
 
 // Removes the families in which a function cannot be redirected. Returns the number of entries that
@@ -44,9 +45,9 @@ static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
     return found;
 }
 
-// Reports which functions of --wrap exist, and one function that cannot be redirected. In
-// libraries, functions with libc's names are not redirected. If an executable exports such
-// functions, it bypasses the library, which is reported elsewhere.
+// Reports which functions of --wrap exist, and the first function that cannot be redirected.
+// Ignores functions with libc's names if they are in a library, where such functions are not
+// redirected, or exported by an executable, which is reported elsewhere.
 static void report_functions(struct entries_report *to, const struct entries_result *r,
                              const char *path, bool is_executable)
 {
@@ -85,7 +86,7 @@ static bool is_executable_of(pid_t pid, const struct stat *file)
     return stat(path, &exe) == 0 && exe.st_dev == file->st_dev && exe.st_ino == file->st_ino;
 }
 
-// Writes the plan of an open file, unless it exists.
+// Writes the plan of an open file, unless the plan exists.
 static void plan_file(struct entries_answers *a, int fd, const char *path, const struct stat *file,
                       bool is_executable)
 {
@@ -137,7 +138,8 @@ void entries_answer(struct entries_answers *a, struct entries_request request)
     close(fd);
 }
 
-// Opens a file of at least this size whose plan does not exist. Returns the descriptor, or -1.
+// Opens the file if it has at least `bytes` bytes and its plan does not exist. Returns the
+// descriptor, or -1.
 static int open_large(const struct entries_answers *a, const char *path, off_t bytes)
 {
     char name[ENTRIES_FILE_BYTES];

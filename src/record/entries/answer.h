@@ -54,8 +54,8 @@ void entries_answer(struct entries_answers *a, struct entries_request request);
 // functions, writes its plan before a process asks.
 void entries_answer_program(struct entries_answers *a, const char *path);
 
-// Writes the plan of a large executable of a process in another thread, unless the thread is busy.
-// Call from one thread only.
+// If the process runs a large executable, writes its plan in another thread, unless that thread is
+// busy. Call from one thread only.
 void entries_answer_exec(struct entries_answers *a, pid_t pid);
 
 #endif

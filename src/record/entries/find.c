@@ -102,10 +102,10 @@ static bool is_known(const struct find_list *l, const struct find_function *f, u
     return false;
 }
 
-// Adds the code of functions that consist of a jump, because, for example, an allocator's strdup
-// may enter the code of malloc without the jump. Skips code that is itself a function in the list.
-// Also skips code that several functions with different names jump to, because the event of such
-// code is not known.
+// If a function consists of a jump, adds the code that it jumps to. Other code may enter there
+// without the jump: for example, an allocator's strdup may enter the code of malloc. Skips code
+// that is already in the list. Also skips code to which functions with different names jump,
+// because the event of such code is not known.
 static void add_targets(const struct entries_image *i, struct find_list *l)
 {
     size_t n = l->n;
@@ -135,7 +135,7 @@ static int compare_functions(const void *a, const void *b)
         return x->at < y->at ? -1 : 1;
     if (x->family != y->family)
         return x->family < y->family ? -1 : 1;
-    // malloc_usable_size has no event kind.
+    // malloc_usable_size has no event kind, so it is sorted last.
     int of_x = x->row->function ? x->row->function : INT16_MAX;
     int of_y = y->row->function ? y->row->function : INT16_MAX;
     return of_x - of_y;
@@ -147,8 +147,8 @@ static size_t count_below(const struct find_list *l, uint64_t at)
     return HT_SEARCH(i, l->n, l->functions[i].at >= at);
 }
 
-// Sets `next` of the functions. The list must be sorted. If several functions have one address,
-// sets `next` of the last one only.
+// Sets `next` of the functions. The list must be sorted. If several functions have the same
+// address, sets only `next` of the last of them.
 static void find_next(const struct image_symbols *table, struct find_list *to)
 {
     const Elf64_Sym *s;
@@ -178,9 +178,9 @@ static void copy_next_to_aliases(struct find_list *l)
     }
 }
 
-// Returns the families that the object implements. The object must define a function of the family
-// that allocates and a function that frees. A dynamic symbol with a name of libc, or a function
-// that the user named, is sufficient.
+// Returns the families that the object implements: those with both a function that allocates and a
+// function that frees, those with a function that the user named, and libc's family if a dynamic
+// symbol has a name of libc.
 static uint32_t find_families(const struct find_list *l)
 {
     uint32_t allocate = 0, release = 0, dynamic = 0, named = 0;
@@ -195,7 +195,7 @@ static uint32_t find_families(const struct find_list *l)
     return (allocate & release) | (dynamic & 1u << ENTRIES_FAMILY_LIBC) | named;
 }
 
-// Returns the families whose blocks come from the same heap as blocks of libc's names in this
+// Returns the families that allocate from the same heap as the functions with libc's names in this
 // object. These are families with a function at the address of a function with a libc name, and
 // families that always share the heap (functions_share_heap).
 static uint32_t find_shared(const struct find_list *l, uint32_t present)
@@ -214,7 +214,7 @@ static uint32_t find_shared(const struct find_list *l, uint32_t present)
 }
 
 // Returns true if the function does nothing but return, and is not an allocator function. A linker
-// that folds equal code (--icf) gives such functions and unrelated functions one address.
+// that folds equal code (--icf) may give such a function the same address as unrelated functions.
 static bool may_be_folded(const struct entries_image *i, const struct find_function *f)
 {
     enum { FOLDED_BYTES = 12, RET = 0xc3 };

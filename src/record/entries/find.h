@@ -36,8 +36,8 @@ struct find_list {
     size_t n;
 };
 
-// Returns the target of a function at `at` that consists of a direct jump, or 0. `code` holds the
-// first bytes of the function, and zeros after its end.
+// If the function at `at` consists of a direct jump, returns the target of the jump, else 0. `code`
+// holds the first bytes of the function, and zeros after its end.
 uint64_t find_jump_target(const uint8_t code[FIND_JUMP_BYTES], uint64_t at);
 
 // Finds the functions. Returns 0, or -ENOMEM.

@@ -207,8 +207,8 @@ static uint64_t count_hash(const struct entries_image *i, uint64_t at)
     return image_read(i, at, header, sizeof header) == sizeof header ? header[1] : 0;
 }
 
-// Reads a table from the object's memory, up to the end of the segment. Appends a 0 byte, which the
-// size does not include.
+// Reads a table from the object's memory, up to the end of the segment. Appends a 0 byte that
+// to->size does not count.
 static int read_table(const struct entries_image *i, uint64_t at, uint64_t bytes, struct buf *to)
 {
     if (bytes > IMAGE_MAX_TABLE)
@@ -234,8 +234,8 @@ int image_read_dynamic(const struct entries_image *i, struct image_symbols *to)
     return rc < 0 ? rc : read_table(i, t.names, t.name_bytes, &to->names);
 }
 
-// Reads the contents of a section. Appends a 0 byte, which the size does not include. Leaves *to
-// empty if the section is invalid.
+// Reads the contents of a section. Appends a 0 byte that to->size does not count. Leaves *to empty
+// if the section is invalid.
 static int read_section(int file, uint64_t file_bytes, const Elf64_Shdr *s, struct buf *to)
 {
     if (s->sh_type == SHT_NOBITS || s->sh_flags & SHF_COMPRESSED || s->sh_size > IMAGE_MAX_TABLE ||
@@ -337,7 +337,7 @@ static int open_linked(const struct entries_image *i, const char *id)
         const char *above, *below;
     } directories[] = {{"", ""}, {"", "/.debug"}, {"/usr/lib/debug", ""}};
     char path[PATH_MAX], link[64], file[PATH_MAX], name[NAME_MAX + 1];
-    // The path of the object may lead through /proc/PID.
+    // Resolve the path of the object, because it may lead through /proc/PID.
     snprintf(link, sizeof link, "/proc/self/fd/%d", i->object->file);
     ssize_t bytes = i->object->file < 0 ? -1 : readlink(link, file, sizeof file - 1);
     int fd = -1;

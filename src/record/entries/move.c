@@ -62,8 +62,8 @@ static bool is_rip_relative(const instruction *in)
            in->raw.modrm.rm == 5 && in->raw.disp.size == 32;
 }
 
-// Returns true if the trampoline does not continue after this instruction. This includes a call,
-// which returns to the object.
+// Returns true if execution does not continue in the trampoline after this instruction. After a
+// call, execution continues in the object.
 static bool ends_flow(const instruction *in)
 {
     return in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
@@ -122,10 +122,10 @@ static enum entries_reason move_branch(struct move *m, const instruction *in, ui
     return ENTRIES_REASON_UNMOVABLE;
 }
 
-// Appends a call that returns to the object, after the replaced bytes, so that unwinders find the
-// function there. The processor predicts returns by pairs of call and ret. Therefore the sequence
-// executes a call, and then replaces the return address. The sequence keeps all registers and
-// flags.
+// Appends a call whose return address is in the object, after the replaced bytes, so that unwinders
+// find the function there. The processor predicts returns by pairs of call and ret. Therefore the
+// sequence executes a call, and then replaces the return address. The sequence keeps all registers
+// and flags.
 static enum entries_reason move_call(struct move *m, const uint8_t *code, const instruction *in,
                                      uint64_t at)
 {
@@ -197,7 +197,7 @@ static bool is_padding(const struct body *b, unsigned from, unsigned to)
     return true;
 }
 
-// Moves the instructions until a jump fits into their bytes.
+// Moves instructions until a jump fits into the space that they occupied.
 static enum entries_reason move_instructions(struct move *m, struct body *b)
 {
     struct entries_entry *e = m->entry;
@@ -232,8 +232,7 @@ static enum entries_reason move_instructions(struct move *m, struct body *b)
                  : put_jump(m, &(const uint8_t){ENTRIES_JMP_REL32}, 1, b->function->at + e->bytes);
 }
 
-// Returns true if a moved instruction refers to the replaced bytes, whose instructions have been
-// moved.
+// Returns true if a moved instruction refers to bytes that the jump replaces.
 static bool refers_to_replaced(const struct move *m)
 {
     for (unsigned k = 0; k < m->n_fixups; k++) {
@@ -243,8 +242,8 @@ static bool refers_to_replaced(const struct move *m)
     return false;
 }
 
-// Examines the instructions of the function that follow the moved instructions and can reach them
-// with a short jump.
+// Checks that no instruction after the moved instructions jumps into the replaced bytes. Examines
+// only the window, because a short jump from code after the window cannot reach these bytes.
 static enum entries_reason check_rest(const struct move *m, const struct body *b)
 {
     const struct entries_entry *e = m->entry;
@@ -307,8 +306,8 @@ enum entries_reason move_function(struct move *m, const struct entries_image *i,
 }
 
 // Returns true if a branch may end at this address. Returns false if the bytes before the address
-// are parts of other instructions. Instruction streams that begin at different bytes soon agree on
-// the boundaries, so most of these streams contain a real branch.
+// are parts of other instructions. Decodes the code from different start bytes: the streams of
+// instructions soon agree on the boundaries, so most streams contain a real branch.
 static bool is_branch_end(const struct entries_image *i, uint64_t end)
 {
     enum { BACK = 64, STREAMS = 32, MIN_STREAMS = 8 };
@@ -385,8 +384,8 @@ static inline void examine(const struct jump_scan *s, const uint8_t *code, uint6
         check_jump(s, at, to, is_call);
 }
 
-// Vectors of 32-bit numbers. They compare the span of the entries with eight distances at once. A
-// distance is from the first entry to the target of a displacement.
+// The AVX2 functions compare eight distances at once with the span of the entries. A distance is
+// measured from the first entry to the target of a displacement.
 #define AVX2 __attribute__((target("avx2")))
 
 // Returns the lanes of the displacements at code, code + 4, … that may lead to an entry. `ends` are
@@ -461,7 +460,7 @@ static int scan_pieces(const struct jump_scan *s, size_t number, size_t of)
 {
     enum { OVERLAP = 8 }; // pieces overlap, so that instructions between them are examined
     const struct entries_image *i = s->image;
-    // Segments may overlap.
+    // Limit the total, because segments may overlap.
     uint64_t left = i->end - i->start;
     uint8_t *piece = malloc(PIECE_BYTES);
     if (!piece)

@@ -33,7 +33,7 @@ struct draft {
     struct find_list list;
     struct entries_plan *plan;
     bool shadow_stack;
-    // For each entry of the plan. Set before the entries with a reason are removed.
+    // Indexed by the entries of the plan before refused entries are removed.
     const struct find_function *functions[ENTRIES_MAX];
     struct move moves[ENTRIES_MAX];
     enum entries_reason reasons[ENTRIES_MAX];
@@ -50,8 +50,9 @@ static void add_refusal(struct draft *d, const struct find_function *f, enum ent
     strcpy(r->name, f->row->name);
 }
 
-// Reports the aliases of a function that record another event. If the function is redirected,
-// reports them as recorded under another name; otherwise as refused like the function.
+// Reports the aliases whose event differs from the event of the function. If the function is
+// redirected, reports that the aliases are recorded under another name. Otherwise reports them as
+// refused for the same reason as the function.
 static void add_aliases(struct draft *d, const struct find_function *f, enum entries_reason reason)
 {
     const struct find_function *end = d->list.functions + d->list.n;

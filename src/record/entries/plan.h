@@ -71,8 +71,8 @@ struct entries_object {
     uint64_t header; // address of the object's ELF header in the process, or 0
 };
 
-// Reasons of a refusal: X(SYMBOL, text). The text completes the sentence "NAME cannot be redirected
-// at its entry: ".
+// Reasons for a refusal: X(SYMBOL, text). The text completes the sentence "NAME cannot be
+// redirected at its entry: ".
 #define ENTRIES_REASON_TABLE(X)                                                                    \
     X(OUTSIDE, "the address is not in an executable segment")                                      \
     X(INDIRECT, "the loader chooses the function at run time (ifunc)")                             \
@@ -125,8 +125,8 @@ void entries_result_release(struct entries_result *r);
 int entries_plan_object(const struct entries_object *object, const struct entries_names *names,
                         struct entries_result *to, struct err *e);
 
-// Returns false if the file is an ELF object without symbols, except dynamic ones, and has no
-// separate debug file with symbols.
+// Returns false if the file is an ELF object with only dynamic symbols, and has no separate debug
+// file with symbols.
 bool entries_have_symbols(const char *path);
 
 #endif
