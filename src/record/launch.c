@@ -87,7 +87,7 @@ static void on_termination(int sig)
     errno = saved_errno;
 }
 
-// Handles SIGINT and SIGQUIT, which are meant for the program. Once the program has ended and only
+// Handles SIGINT and SIGQUIT, which are meant for the program. If the program has ended and only
 // its descendants are running, these signals end the recording.
 static void on_interrupt(int sig)
 {
@@ -330,8 +330,8 @@ static bool has_ended(struct record_launch *l)
     return l->reaped;
 }
 
-// Returns true if an ended process has waited for child processes. Their page faults are field 11
-// of the file, which is the ninth field after the name.
+// Returns true if an ended process has waited for child processes. Reads the page faults of these
+// children, which are field 11 of the file and the ninth field after the name.
 static bool had_children(pid_t pid)
 {
     char text[512];

@@ -15,8 +15,8 @@ struct record_launch {
     bool reaped;
     int attached; // pidfd of a running program, or 0 if the recorder started the program
     int wait_status;
-    // Highest RSS of the process, by the kernel's count at its end. 0 if unknown, if the process had
-    // child processes, or if the value may be that of heaptape before the exec.
+    // Highest RSS of the process, as the kernel counted it. 0 if unknown, if the process had child
+    // processes, or if the value may be the RSS of heaptape before the exec.
     uint64_t peak_rss_bytes;
     int terminations; // number of termination requests received
     int signals; // number of signals that requested termination; SIGINT may count as two requests
@@ -24,9 +24,9 @@ struct record_launch {
     struct rlimit files; // original limit on file descriptors
 };
 
-// Installs signal handlers. The program handles SIGINT and SIGQUIT. SIGTERM and SIGHUP count as
-// termination requests. After the program has ended, SIGINT counts as well. After the second
-// request, a write that takes longer than a second is cancelled (base/fio.h).
+// Installs signal handlers. SIGINT and SIGQUIT are left to the program, and SIGTERM and SIGHUP
+// count as termination requests. After the program has ended, SIGINT and SIGQUIT count too. After
+// the second request, a write that takes longer than a second is cancelled (base/fio.h).
 void record_launch_signals(void);
 
 // Blocks these signals until record_unblock_signals.
@@ -50,8 +50,8 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
 // has the same root directory, or if `pid` is 0.
 void record_launch_find_root(pid_t pid, char *path);
 
-// Reaps the program if it has ended. With `wait`, waits until it has ended. Returns true once it
-// has ended.
+// Reaps the program if it has ended. With `wait`, first waits for its end. Returns true if the
+// program has ended.
 bool record_launch_reap(struct record_launch *l, bool wait);
 
 // Updates the number of termination requests and forwards the first request to the program.

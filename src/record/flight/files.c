@@ -43,8 +43,8 @@ static void release_file(struct flight_file *file)
     free(file->trigger);
 }
 
-// Removes the oldest files whose command has ended. If all files are kept, removes only their
-// entries.
+// Removes the oldest files whose command has ended. If `keep` is 0, keeps the files and removes
+// only their entries.
 static void remove_old_files(struct flight_files *f)
 {
     while (f->commanded && (!f->keep || f->n > f->keep)) {

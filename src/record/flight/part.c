@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 enum {
-    // A record is written shortly after it is stamped. The listed blocks are stamped this much
-    // earlier than the pending records. A record delayed by preemption then still follows the block
-    // that it frees.
+    // The stamp of the listed blocks precedes the pending records by this time. A thread may be
+    // preempted between reading the clock and writing its record. The record then still follows the
+    // block that it frees.
     LATE_NS = 100000000,
 };
 
@@ -63,7 +63,7 @@ static int settle_process(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// Sets the watermark of a segment. All events up to the watermark have been written.
+// Sets the watermark of a segment, up to which all events have been written.
 static int settle(struct part *part)
 {
     uint64_t before = part->watermark;
@@ -113,8 +113,8 @@ static int write_session(struct part *part)
     return rc;
 }
 
-// Writes the PROCESS frame. If a child already contains the blocks of its parent, omits the parent;
-// otherwise readers would copy the blocks a second time.
+// Writes the PROCESS frame. If the blocks of a child already include the blocks of its parent,
+// omits the parent from the frame. Otherwise readers would copy the blocks a second time.
 static int write_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
@@ -230,8 +230,8 @@ static int put_events(struct part *part, const struct trace_item *item)
     return rc == 0 && item->batch_ends ? end_batch(part, item->watermark) : rc;
 }
 
-// Writes the PROCESS_END frame. Clears the totals of the whole process. A segment keeps these
-// totals in `whole`, so that segments can be joined.
+// Writes the PROCESS_END frame without the totals, which count the whole process. A segment keeps
+// the totals in `whole`, so that segments can be joined.
 static int write_process_end(struct part *part, const struct trace_process *p, bool ended)
 {
     struct trace_process of = *p;
@@ -307,8 +307,8 @@ int part_put_passed(struct part *part)
 {
     uint64_t before = part->watermark, late = part->late;
     int rc = settle(part);
-    // An empty batch advances readers to the previous watermark. They then classify the same events
-    // as late as a reader of the whole recording.
+    // An empty batch first moves readers to the previous watermark. The events that are late for a
+    // reader of the whole recording are then late for them, too.
     if (rc == 0 && late != part->late)
         rc = trace_write_batch(&part->writer, before, NULL, 0, part->e);
     return rc < 0 ? rc : write_batch(part);

@@ -19,14 +19,15 @@ enum { PART_FORK_NS = 500000000 };
 struct part_start {
     struct trace_reader *reader; // positioned after the frames that precede the part
     struct converter *converter; // has converted all of these frames
-    const char *dumped;          // reason of the dump, or NULL for a segment
+    const char *dumped;          // reason for the dump, or NULL for a segment
     uint64_t segment;            // number of the segment, or 0 for a dump
     enum frame_codec codec;
     int level; // zstd level
 };
 
 // Callers may read `start`, `watermark`, snapshot.blocks and snapshot.words. `start` is the stamp
-// of the start, and `watermark` the stamp of the last batch. The other members are private.
+// at which the part begins, and `watermark` the stamp of the last batch. The other members are
+// private.
 struct part {
     const struct part_start *from;
     struct trace_writer writer;
@@ -54,8 +55,8 @@ struct part {
 int part_begin(struct part *p, const struct part_start *from, struct output *out, struct err *e);
 
 // Writes an item. The process numbers in the item are the numbers in the recording. In a segment,
-// EVENTS and PROCESS_END frames are not written by this function, but by the functions below. In a
-// segment, call it for a PROCESS frame only after the converter has read the frame.
+// omits EVENTS and PROCESS_END frames, which the functions below write. In a segment, call
+// part_item for a PROCESS frame only after the converter has read the frame.
 int part_item(struct part *p, const struct trace_item *item);
 
 // Writes, as a batch, the events of a segment that the converter has emitted since the last call.

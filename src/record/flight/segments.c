@@ -89,9 +89,9 @@ static uint64_t expected_list(const struct segments *s)
 }
 
 // Returns the size at which the segment ends, or UINT64_MAX if there is no limit. If lists of live
-// blocks use more than half of that size, segments are larger: a segment then ends only when all
-// lists, including the next list, are at most as large as the new data. Otherwise small segments
-// would multiply the size of a recording.
+// blocks use more than half of the limit, segments are larger: a segment then ends only when all
+// lists, including the next list, are at most as large as the new data. Without this rule, small
+// segments would multiply the size of a recording.
 static uint64_t full_bytes(const struct segments *s)
 {
     uint64_t bytes = s->settings->window.bytes, list = bytes ? expected_list(s) : 0;
@@ -183,7 +183,7 @@ static int count_pending(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// Returns a stamp, at most `until`, up to which about `words` words are pending.
+// Returns a stamp that is at most `until` and has about `words` pending words before it.
 static uint64_t split_pending(struct segments *s, uint64_t until, uint64_t words)
 {
     struct snapshot_histogram h = {.from = convert_passed(s->converter), .to = until};

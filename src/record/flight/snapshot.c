@@ -107,7 +107,7 @@ static int flush_words(struct lane *l)
 {
     uint32_t n = l->n;
     l->n = 0;
-    // Each buffer starts with an initial codec state, which its records then change.
+    // The records of each buffer start from the initial codec state.
     return write_words(l, l->words, n, &(struct codec_state){0});
 }
 
@@ -221,8 +221,8 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     return rc;
 }
 
-// Returns the stream that lists the blocks, or NULL if all threads have exited. The stream belongs
-// to a live thread.
+// Returns the stream that will list the blocks, which belongs to a live thread. Returns NULL if all
+// threads have exited.
 static const struct merge_stream *first_stream(const struct order *o)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++) {
@@ -286,7 +286,7 @@ static int write_passed(struct snapshot *to, struct lane *l, uint32_t number,
         l->next.thread = s->thread;
         l->next.tid = s->tid;
         l->next.stream = s->stream;
-        // A gap is written before the words that follow it. It may be written up to two batches too
+        // A gap of lost words is written before the next words of the stream, up to two batches too
         // early.
         l->next.first_word = map_get(&to->shifts, key) + s->lost_words;
         int rc = write_words(l, s->words + s->kept, end - s->kept, &s->kept_state);

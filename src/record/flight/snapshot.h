@@ -11,8 +11,8 @@ struct snapshot_facts {
     uint64_t pending_words; // number of words in the queues
     uint64_t late;          // number of events that were published late
     uint64_t live_blocks;
-    // Modules that the process inherited. They precede the process's own modules, and the recorder
-    // refers to code by module number.
+    // Number of modules that the process inherited. Their numbers precede those of its own modules,
+    // and the recorder refers to code by module number.
     uint32_t inherited_modules;
     bool is_clear; // no address has two blocks, so the list of blocks is complete
     bool is_empty; // the process has had no blocks
@@ -27,8 +27,8 @@ struct snapshot {
     uint32_t process, pid; // current process: its number in the new trace, and its pid
     bool in_order;         // pending records are written by snapshot_write_passed
     uint64_t words;        // number of words written by snapshot_write_passed
-    // For each stream, the offset that snapshot_first_word adds to later word numbers. With
-    // in_order, the number of the next word.
+    // With in_order, the number of the next word of each stream. Otherwise the offset that
+    // snapshot_first_word adds to later word numbers of the stream.
     struct map shifts;
 };
 
@@ -63,7 +63,7 @@ int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
 int snapshot_write_passed(struct snapshot *s, uint32_t number, const struct order *o, bool all,
                           struct err *e);
 
-// Returns the position, in the new trace, of a later segment of the old trace.
+// Returns the first word number that a later segment of the old trace has in the new trace.
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old);
 
 #endif

@@ -9,7 +9,7 @@
 // MALLCTL_ARENAS_ALL of jemalloc: the sum of all arenas.
 #define ALL_ARENAS "4096"
 
-// Bytes of the allocator, resident or not.
+// Bytes of the allocator's memory, resident or not.
 struct statistics {
     uint64_t live, metadata, is_free, cached, pinned;
 };

@@ -1,6 +1,7 @@
 // Reads the arenas of glibc's malloc in a running process. Threads allocate and free during the
-// walk, so a contradiction is checked again with fresh memory. If it persists, the walk continues
-// at the next sequence of valid chunks, and the memory before that sequence counts as lost.
+// walk, so after a contradiction the memory is read again. If the contradiction persists, the walk
+// continues at the next sequence of valid chunks, and the memory before that sequence counts as
+// lost.
 #include "base/buf.h"
 #include "base/clock.h"
 #include "record/attach/arena.h"
@@ -187,9 +188,10 @@ static bool is_chain(struct heap_reading *r, const struct segment *s, uint64_t a
     return true;
 }
 
-// Remembers the first invalid chunk. This is the chunk at the address or, if only its size is
-// valid, the next chunk. Ignores headers in swapped pages. Also ignores chunks of 16 bytes, which
-// malloc writes at the end of its memory when the program itself has called sbrk.
+// Remembers the first invalid chunk. If the chunk at the address has a valid size but the next
+// chunk has not, the next chunk is invalid, else the chunk at the address. Ignores headers in
+// swapped pages. Also ignores chunks of 16 bytes, which malloc writes at the end of its memory when
+// the program itself has called sbrk.
 static void keep_bad(struct heap_reading *r, const struct segment *s, uint64_t at, uint64_t bytes)
 {
     struct look_heap *h = &r->l->heap;
@@ -392,8 +394,9 @@ static int walk_heaps(struct heap_reading *r, uint64_t arena, const struct arena
     return at ? -EBADMSG : 0;
 }
 
-// Reads the head of a freed chunk and its link. Successive chunks of a list are often near each
-// other, in any order. Then a window is read, otherwise a page.
+// Reads the head of a freed chunk and its link. If the chunk is near the last one, reads a window,
+// because successive chunks of a list are often near each other, in any order. Otherwise reads a
+// page.
 static bool read_freed(struct heap_reading *r, uint64_t at, uint64_t words[3])
 {
     const struct look_resident *pages = &r->maps->resident;
@@ -591,7 +594,7 @@ static int walk_mapped(struct heap_reading *r)
     return rc;
 }
 
-// Freed blocks in caches have the flags of blocks in use.
+// Subtracts cached blocks from the live blocks, because they have the flags of blocks in use.
 static void subtract_cached(struct heap_reading *r)
 {
     struct look_heap *h = &r->l->heap;
@@ -604,7 +607,7 @@ static void subtract_cached(struct heap_reading *r)
     h->blocks -= r->cached_blocks < h->blocks ? r->cached_blocks : h->blocks;
     if (!r->has_long_lists)
         return;
-    // Any of these blocks may be in the rest of the lists.
+    // Any block that seems live may be in the part of the lists that was not read.
     owners[LOOK_UNREAD] += owners[LOOK_LIVE];
     owners[LOOK_LIVE] = 0;
 }

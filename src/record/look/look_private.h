@@ -60,7 +60,7 @@ bool look_resident_has(const struct look_resident *r, uint64_t address);
 // page is not resident.
 uint64_t look_resident_end(const struct look_resident *r, uint64_t address);
 
-// Returns the first address from `address` on whose page is resident, or UINT64_MAX.
+// Returns the first address at or after `address` whose page is resident, or UINT64_MAX.
 uint64_t look_resident_next(const struct look_resident *r, uint64_t address);
 
 // Returns the resident bytes of the whole pages between two addresses.
@@ -72,8 +72,8 @@ int look_heap_read(struct look *l, struct look_maps *m, uint64_t until_ns, struc
 
 struct remote;
 
-// Reads the segments of mimalloc. Unless no segment was recognized, sets l->heap and the owners
-// that belong to mimalloc. Returns 0 or -ENOMEM.
+// Reads the segments of mimalloc. If a segment was recognized, sets l->heap and the owners that
+// belong to mimalloc. Returns 0 or -ENOMEM.
 int look_mimalloc_read(struct look *l, struct look_maps *m, const struct remote *remote,
                        uint64_t until_ns);
 

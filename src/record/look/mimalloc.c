@@ -1,7 +1,6 @@
 // Reads the segments of mimalloc 2.0 in a running process. A segment is an aligned area that begins
 // with a table of its slices. A page of mimalloc is a sequence of slices with blocks of one size.
-// The offset of the table differs between versions. It is found by reading the table at each
-// possible offset.
+// The offset of the table differs between versions, so each possible offset is tried.
 #include "base/clock.h"
 #include "record/attach/remote.h"
 #include "record/look/look_private.h"
