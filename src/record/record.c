@@ -43,8 +43,8 @@ enum {
 #define CHECK_NS       MS(2)   // interval between checks for ended processes
 #define BACKUP_NAP     400000u // ns
 #define CALM_NS        MS(50)  // interval between drains while no chunks fill up
-#define IDLE_NS        MS(20) // sleep while few chunks fill up; it limits the delay of published events
-// Sleep after QUIET_NS during which all processes used little CPU time and wrote few words.
+#define IDLE_NS        MS(20) // sleep while few chunks fill up; limits the delay of published events
+// Sleep if all processes have used little CPU time and written few words for QUIET_NS.
 #define QUIET_NS       MS(500)
 #define QUIET_SLEEP_NS MS(100)
 // Sleep while many chunks fill up, because some processes cannot make the system call that wakes
@@ -180,8 +180,9 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
     return rc;
 }
 
-// Adds the facts that the kernel reports when the recorder's child ends. The library reads the
-// highest RSS before the destructors of other libraries run.
+// Adds the facts that the kernel reports when the recorder's child ends. The highest RSS may be
+// higher than the library reported, because destructors of other libraries run after the library
+// has read it.
 static void add_exit(struct recorder *r, const struct drain_spool *s, struct trace_process *p)
 {
     // The program may have ended since the last check.
@@ -470,9 +471,9 @@ static bool is_batch_due(const struct recorder *r, uint64_t now)
                            now >= r->batch_began_ns + (small ? SMALL_BATCH_NS : BATCH_NS));
 }
 
-// Returns true if all processes are quiet, so that passes may be rare. A process that uses the CPU
-// needs frequent passes, which request readings of the counter. So does a process that cannot wake
-// the recorder.
+// Returns true if all processes are quiet, so that passes may be rare. Passes request readings of
+// the counter, so they must be frequent while a process uses the CPU. They must also be frequent
+// for a process that cannot wake the recorder.
 static bool is_quiet(const struct recorder *r, uint64_t now)
 {
     bool quiet = !r->settings->live;

@@ -28,8 +28,8 @@ struct record_attach {
     // The pipe on which to report the session, if the program has started the recorder. Otherwise
     // -1.
     int report;
-    // If `pid` is set and `report` is -1, the duration of the recording. If it is 0, the recording
-    // ends on request.
+    // If `pid` is set and `report` is -1: the duration of the recording, or 0 if the recording ends
+    // on request.
     uint64_t duration_ns;
     bool list_blocks; // record the program's live blocks at the start
 };
@@ -47,7 +47,7 @@ struct record_settings {
     uint64_t max_bytes; // recording ends at this output size; 0 if there is no limit
     // Children to record: "all", "none", or a glob for the names of their executables.
     const char *follow;
-    const struct spool_wrap *wrap; // functions with other names, or NULL
+    const struct spool_wrap *wrap; // names of additional functions to wrap, or NULL
     bool paused;                   // recording starts on request (ctl start)
     struct spool_stacks stacks;
     bool usable;    // record the usable size of each block

@@ -497,8 +497,8 @@ static int walk_arenas(struct heap_reading *r)
     return 0;
 }
 
-// If the address is the start of a block's mapping, returns the size of the mapping, else 0. realloc
-// may have enlarged the block since the mappings were read.
+// If a block's mapping starts at the address, returns the size of the mapping, else 0. realloc may
+// have enlarged the block since the mappings were read.
 static uint64_t read_mapped(const struct heap_reading *r, uint64_t at, uint64_t end)
 {
     uint64_t head[2] = {0};
@@ -560,8 +560,8 @@ static bool may_have_blocks(const struct look_map *m)
     return m->owner == LOOK_ANONYMOUS && m->is_writable && !m->is_brk && m->rss_bytes;
 }
 
-// Counts a block that realloc has moved since the mappings were read: a mapping of about the missing
-// size that no longer exists.
+// Counts a block that realloc has moved since the mappings were read. Such a block is a mapping of
+// about the missing size that no longer exists.
 static int add_moved(struct heap_reading *r, uint64_t missing)
 {
     uint64_t word;

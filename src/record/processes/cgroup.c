@@ -69,8 +69,9 @@ static bool move_to_parent(char *folder, size_t root_bytes)
     return slash != NULL;
 }
 
-// Reads the counters of a cgroup's directory and its ancestors. Also reads the page cache, unless
-// c->files is 0. The first root_bytes of `folder` are the mount point.
+// Reads the counters in the directory of a cgroup, and the limits of its ancestors. Unless c->files
+// is 0, also reads the size of the page cache. The first root_bytes of `folder` are the mount
+// point.
 static bool read_memory(char *folder, size_t root_bytes, bool v2, void *to)
 {
     struct proc_cgroup *c = to;
@@ -89,7 +90,8 @@ static bool read_memory(char *folder, size_t root_bytes, bool v2, void *to)
     return true;
 }
 
-// Lowers *to to the lowest quota of a cgroup and its ancestors. A quota is in CPUs, rounded down.
+// If the lowest quota of a cgroup and its ancestors is below *to, sets *to to that quota, in CPUs,
+// rounded down.
 static bool read_cpus(char *folder, size_t root_bytes, bool v2, void *to)
 {
     uint64_t *cpus = to;
@@ -105,8 +107,7 @@ static bool read_cpus(char *folder, size_t root_bytes, bool v2, void *to)
     return found;
 }
 
-// A controller: the controller's name and mount points in version 1, and the function that reads a
-// directory.
+// A controller: its name and mount points in version 1, and the function that reads a directory.
 struct controller {
     const char *name, *mounts[2];
     bool (*read)(char *folder, size_t root_bytes, bool v2, void *to);

@@ -25,8 +25,8 @@ struct proc_cgroup {
 // cgroups. `host` is the directory of the host's pressure files (/proc/pressure), or NULL.
 void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c);
 
-// Like proc_cgroup_read without pressure, but also reads memory.stat. For memory.stat, the kernel
-// must add up counters of all CPUs.
+// Like proc_cgroup_read without pressure, but also reads memory.stat. This is slower, because the
+// kernel must add up the counters of all CPUs.
 void proc_cgroup_read_files(const char *lines, const char *root, struct proc_cgroup *c);
 
 // Returns the number of CPUs whose time the cgroup and its visible ancestors may use, rounded down

@@ -182,7 +182,7 @@ static bool get_number(char **at, uint64_t *v)
     return has_digits && errno == 0 && *(*at)++ == ' ';
 }
 
-// Adds a line, which is terminated.
+// Adds the function in a line of the map file. The line ends with a 0 byte.
 static int put_line(struct code_names *c, char *line)
 {
     uint64_t start, bytes;
@@ -253,8 +253,8 @@ enum {
     DUMP_LINE_BYTES = 16, // size of an entry per line; the path follows
 };
 
-// Adds the line table if the previous record belongs to this function. An entry extends to the end
-// of the function, and later entries override it.
+// If the previous record is the line table of this function, adds the table. An entry applies up to
+// the end of the function, except where a later entry overrides it.
 static int put_source(struct code_names *c, uint64_t start, uint64_t bytes, const char *name,
                       size_t name_bytes)
 {

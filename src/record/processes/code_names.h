@@ -33,8 +33,8 @@ struct code_names {
 };
 
 enum {
-    CODE_NAMES_BYTES = 64 << 20, // most bytes read of a process; node writes a few MiB
-    CODE_NAMES_PASS = 1 << 20,   // most bytes read in a call while the process runs
+    CODE_NAMES_BYTES = 64 << 20, // maximum bytes read for a process; node writes a few MiB
+    CODE_NAMES_PASS = 1 << 20,   // maximum bytes read in a call while the process runs
 };
 
 void code_names_init(struct code_names *c);

@@ -252,7 +252,8 @@ static bool has_environment(pid_t pid)
     return proc_file_stat(text, PROC_FILE_ENV_END) != 0;
 }
 
-// Checks the environment. Sets *seen if the environment was read, so the process had not ended yet.
+// Checks the environment. Sets *seen if the environment was read, which shows that the process had
+// not ended.
 static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // exec accepts 2 MiB by default

@@ -28,8 +28,8 @@
 #define NAMES_NS 500000000u  // between reads of thread names
 #define QUIET_NS 100000000u  // between memory samples of a process with few events
 #define IDLE_NS  1000000000u // between memory samples of an idle process
-// If the process used no CPU time for IDLE_NS * IDLE_PART or longer, the time between two samples
-// is that time divided by IDLE_PART, at most ASLEEP_NS.
+// The interval for a process that uses no CPU time is the time since it last used any, divided by
+// IDLE_PART, but at least IDLE_NS and at most ASLEEP_NS.
 #define IDLE_PART  4
 #define ASLEEP_NS  5000000000u
 #define YOUNG_NS   2000000u   // minimum interval between samples
@@ -146,15 +146,15 @@ static void add_early_times(struct trace_process *p, const struct drain_spool *s
     p->early_usual_ticks = usual < s->early_ticks ? usual : s->early_ticks;
 }
 
-// Returns a value in KiB of the text of /proc/PID/status in bytes, or 0 if the value is missing.
-// `name` has a newline before it and a colon after it.
+// Returns in bytes a field that is in KiB in the text of /proc/PID/status, or 0 if the field is
+// missing. `name` begins with a newline and ends with a colon.
 static uint64_t status_bytes(const char *text, const char *name)
 {
     const char *line = strstr(text, name);
     return line ? 1024 * strtoull(line + strlen(name), NULL, 10) : 0;
 }
 
-// Copies the process's status at its exit. The text is "" if it is unknown.
+// Copies the process's status at its exit, or "" if the status is unknown.
 static void copy_end_status(const struct drain_spool *s,
                             char text[sizeof s->header->end_status + 1])
 {
@@ -199,7 +199,7 @@ static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
     }
     if (s->mapped_spool_bytes && spool > s->mapped_spool_bytes)
         p->recording_growth_bytes = spool - s->mapped_spool_bytes;
-    // The maps count private mappings as memory of the program.
+    // Page maps count the private mappings of the recording as memory of the program.
     if (s->mapped_spool_bytes && !s->broken)
         p->recording_growth_bytes += atomic_load(&s->header->end_private_bytes);
 }

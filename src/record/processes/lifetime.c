@@ -1,10 +1,10 @@
 // Tests whether the process of a spool is alive.
 //
 // A pid is weak evidence: namespaces renumber processes, pids are reused, and a process can write
-// any number to its header. A process owns a spool if it has the spool mapped. Its pidfd then
-// reports its exit. If the mapping cannot be checked (no /proc, another namespace, no permission),
-// a write lease (fcntl(2), F_SETLEASE) shows whether any process has the file open or mapped. In
-// that case the kernel refuses the lease.
+// any number to its header. A process owns a spool if it has the spool mapped. The pidfd of this
+// process then reports its exit. If the mapping cannot be checked (no /proc, another namespace, no
+// permission), a write lease (fcntl(2), F_SETLEASE) shows whether any process has the file open or
+// mapped: the kernel then refuses the lease.
 #include "record/drain/drain_private.h"
 #include "record/processes/proc_file.h"
 
@@ -54,8 +54,8 @@ bool lifetime_has_pid(pid_t pid, uint32_t own_pid)
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;
 }
 
-// Returns 1 if the maps of a thread list the spool, else 0. Returns -1 if the maps are empty, because
-// memory is not visible through a thread that has exited.
+// Returns 1 if the maps of a thread list the spool, else 0. Returns -1 if the maps are empty,
+// because memory is not visible through a thread that has exited.
 static int is_in_maps(pid_t pid, pid_t tid, uint64_t inode, uint64_t offset)
 {
     struct proc_file_lines maps;
@@ -136,7 +136,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
     return true;
 }
 
-// Searches /proc for a process whose pid differs from the pid in the header.
+// Searches /proc for a process that has the pid in the header only in its own pid namespace.
 static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 {
     DIR *proc = opendir("/proc");
@@ -186,8 +186,8 @@ static uint64_t start_ticks(const char *process)
 }
 
 // Returns true if the process may be a recorded process whose mappings cannot be read. Excludes
-// kernel threads, and processes older than the recorder, because their pids also occur in other
-// namespaces.
+// kernel threads and processes older than the recorder, because processes in other namespaces often
+// have the same pids.
 static bool is_hidden(pid_t pid)
 {
     char process[32];
@@ -228,8 +228,8 @@ bool lifetime_is_unused(int fd)
     return true;
 }
 
-// Returns true if the process has ended. A reserve is in a file that other processes share, so a
-// lease shows nothing about a reserve.
+// Returns true if the process has ended. Returns false for a reserve, because other processes share
+// its file, so a lease would show nothing.
 static bool has_ended(const struct drain_spool *s, int fd)
 {
     return !s->reserve && lifetime_is_unused(fd);

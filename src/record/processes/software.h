@@ -31,7 +31,7 @@ struct software_runtime {
     const char *name;
     const char *program; // start of the executable's name
     const char *library; // start of the name of a library of the runtime, or NULL
-    bool collects;       // the objects are freed by a garbage collector alone
+    bool collects;       // objects are freed only by a garbage collector
     const char *remedy;  // how to examine or limit the heap of the runtime
     // How to make call stacks contain the functions of the program; NULL if unknown.
     const char *names;

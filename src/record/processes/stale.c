@@ -2,9 +2,9 @@
 //
 // A recorder locks its session file before it renames the file to its final name, and keeps the
 // lock. The next recorder of the same user removes a directory if its session file is unlocked and
-// its spools are unused. A directory without a session file is removed after BEGINNING_S, because a
-// recorder may be starting in a newer one. Sessions recorded without a recorder are kept for
-// --collect.
+// its spools are unused. A directory without a session file is removed only if it is older than
+// BEGINNING_S, because a recorder may be starting in a newer directory. Sessions recorded without a
+// recorder are kept for --collect.
 #include "record/drain/drain_private.h"
 
 #include <dirent.h>

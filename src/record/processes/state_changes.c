@@ -54,7 +54,8 @@ static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
     return HT_SEARCH(i, s->n_changes, s->changes[i] >> 2 > stamp);
 }
 
-// Returns true if recording was on at `stamp`. Starts at the stream's last position in the changes.
+// Returns true if recording was on at `stamp`. First tries the position in the changes that the
+// stream reached last.
 static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
     size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
@@ -116,8 +117,8 @@ static int pass_runs(struct drain_spool *s, struct drain_stream *l, struct trace
         used = codec_get(&state, g->words + at, g->n_words - at, &ev);
         if (!used)
             break;
-        // Words that only change the codec state belong to the preceding record, because a run
-        // starts with its own state.
+        // Words that only change the codec state are kept or dropped with the preceding record,
+        // because a run starts with its own state.
         bool drop = ev.kind ? !is_kept(s, l, &ev) : l->dropping;
         if (drop != l->dropping) {
             whole = drop ? pass_run(s, l, g, &run, sink, e) : 1;

@@ -286,7 +286,7 @@ static void handle_event(struct tree *t, const struct proc_event *event)
         pid = event->event_data.exit.process_tgid == event->event_data.exit.process_pid
                   ? event->event_data.exit.process_pid
                   : 0;
-    // The kernel reports all processes and threads on the machine.
+    // Skip other events, because the kernel reports all processes and threads on the machine.
     if (!pid || (is_exec && !is_member(t, pid)))
         return;
     uint64_t stamp = to_stamp(t, event->timestamp_ns);
@@ -404,7 +404,7 @@ void tree_spool(struct tree *t, const struct drain_spool *s)
         .device = s->exe_device,
         .inode = s->exe_inode,
     };
-    // A time namespace has another CLOCK_MONOTONIC.
+    // A process in a time namespace has another CLOCK_MONOTONIC.
     spool.other_clock = spool.stamp > clock_ticks(t->clock) >> CODEC_STAMP_SHIFT ||
                         (!t->is_attached && spool.stamp < t->started.ticks >> CODEC_STAMP_SHIFT);
     pthread_mutex_lock(&t->mutex);

@@ -39,8 +39,8 @@ struct tree_image *tree_next_missed(struct tree *t, size_t *at);
 // `t` may be NULL.
 void tree_free(struct tree *t);
 
-// A program image. It exists from an exec on, in the process that called exec and in the forks of
-// that process.
+// A program image. An exec starts it, and the process that called exec and the forks of that
+// process run it.
 struct tree_image {
     pid_t pid;         // pid of the process that called exec
     uint64_t from, to; // stamps of start and end; `to` is 0 while the image is running

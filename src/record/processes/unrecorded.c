@@ -263,8 +263,8 @@ static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_u
                  strerror((int)error));
 }
 
-// Adds the processes that registered themselves. The data is not trusted: any program of the user
-// can write to it.
+// Adds the processes that registered themselves as not recorded. The data is not trusted: any
+// program of the user can write to it.
 static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *to)
 {
     uint32_t refused = drain_untraced(r);
@@ -298,8 +298,8 @@ void unrecorded_count(const struct drain_reserves *n, struct trace_balance *b)
     b->overwritten_session |= broken;
 }
 
-// Returns true if the image registered itself. Compares names too, because pids differ between
-// namespaces.
+// Returns true if the image registered itself as not recorded. Compares names too, because pids
+// differ between namespaces.
 static bool has_reported(const struct drain_reserves *r, const struct tree_image *image)
 {
     uint32_t refused = drain_untraced(r);

@@ -18,11 +18,11 @@
 #define CHANGED_AGE 1024
 #define SAME_AGE    128
 // After a map, the process pauses for PAUSE_CPU times the CPU time of the map, so that maps use at
-// most 0.5 % of a CPU. The minimum is PAUSE_WALL times the duration of the map, but at most WAIT_NS
-// after the map: on a busy machine, a short map can take long. The pause is multiplied by the
-// number of competing processes. If the process is older than YOUNG_NS, its RSS has not changed,
-// and it has written few words, the pause is multiplied by CALM_PAUSE. Maps then use at most 0.05 %
-// of a CPU.
+// most 0.5 % of a CPU. The pause is at least PAUSE_WALL times the duration of the map, but this
+// minimum ends WAIT_NS after the map, because a short map can take long on a busy machine. The
+// pause is multiplied by the number of competing processes. If the process is older than YOUNG_NS,
+// its RSS has not changed, and it has written few words, the pause is multiplied by CALM_PAUSE.
+// Maps then use at most 0.05 % of a CPU.
 #define PAUSE_CPU  200
 #define PAUSE_WALL 20
 #define WAIT_NS    MS(1000)
@@ -45,7 +45,7 @@ struct proc_watch {
     _Atomic enum watch_state state; // written under the mutex
     struct proc_turns turns;        // the requester owns the turns
     // The requester owns the following members while IDLE, the thread while REQUESTED, and the
-    // collector once DONE.
+    // collector while DONE.
     uint32_t number;
     pid_t pid;
     struct buf payload;       // empty if the map could not be read
@@ -151,8 +151,8 @@ static bool is_due(const struct proc_due *due, uint64_t now, uint64_t rss_bytes)
                                                  : max(SAME_NS, age / SAME_AGE));
 }
 
-// Returns the pause after the process's last map if no other process competes. The first maps of a
-// process follow each other faster, because a short recording has no time for others.
+// Returns the pause after the process's last map if no other process competes. Does not extend the
+// pause of a young process, because a short recording has no time for later maps.
 static uint64_t pause_ns(const struct proc_due *due, uint64_t now, uint64_t rss_bytes)
 {
     bool calm = now - due->first_ns >= YOUNG_NS && !has_changed(due, rss_bytes) &&

@@ -37,9 +37,9 @@ struct proc_turns {
 void proc_turns_add(struct proc_turns *t, struct proc_due *due, uint64_t now, uint32_t number,
                     pid_t pid, uint64_t rss_bytes);
 
-// proc_turns_end ends the pass. It returns true if a map of the process t->number begins now. The
-// next map begins after proc_turns_charge, which returns the pause of the process for a map that
-// used this time.
+// proc_turns_end ends the pass, and returns true if a map of the process t->number begins now. The
+// next map cannot begin before proc_turns_charge is called with the CPU time and the duration of
+// this map. proc_turns_charge returns how long the process must pause.
 bool proc_turns_end(struct proc_turns *t, uint64_t now);
 uint64_t proc_turns_charge(struct proc_turns *t, uint64_t now, uint64_t cpu_ns, uint64_t wall_ns);
 
