@@ -43,7 +43,7 @@ enum {
 #define CHECK_NS       MS(2)   // interval between checks for ended processes
 #define BACKUP_NAP     400000u // ns
 #define CALM_NS        MS(50)  // interval between drains while no chunks fill up
-#define IDLE_NS        MS(20) // sleep while few chunks fill up; limits the delay of published events
+#define IDLE_NS        MS(20)  // sleep while few chunks fill up; limits the delay of events
 // Sleep if all processes have used little CPU time and written few words for QUIET_NS.
 #define QUIET_NS       MS(500)
 #define QUIET_SLEEP_NS MS(100)

@@ -475,8 +475,8 @@ static int find_allocating(struct tracees *t, bool *found, size_t *who, struct e
 }
 
 // Finds a thread that owns no lock of libc or of the allocator, and therefore can make calls.
-// Prefers a waiting thread, because finding any other thread takes a breakpoint, which would kill
-// the process if this process were killed.
+// Prefers a waiting thread, because finding any other thread requires a breakpoint, which would
+// kill the process if this process were killed.
 static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
                        struct err *e)
 {
@@ -607,7 +607,7 @@ static struct leave_what describe_library(const struct caller *c, uint64_t state
 
 // Waits until all threads have left the library, and then resets the state of the recording in each
 // thread. Call while all threads are stopped and after the recording has ended, so that no thread
-// uses its memory again. Returns false if a thread does not leave.
+// uses the memory of the recording again. Returns false if a thread does not leave.
 static bool release_threads(const struct caller *c, const struct leave_what *in, uint64_t most_ns)
 {
     struct tracees *t = c->tracees;

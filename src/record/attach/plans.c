@@ -70,8 +70,8 @@ static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
 
 // Returns true if the entry is an own function: an allocator function that is recorded although no
 // symbol of the program leads to it. In the executable, all functions are own functions. In other
-// objects, only functions with a prefix or special arguments are own functions: the program uses
-// the definitions of the others in another object.
+// objects, only functions with a prefix or special arguments are own functions. For the others, the
+// program uses the definition in another object.
 static bool is_own(const struct entries_entry *e, bool is_executable)
 {
     return (is_executable || e->family != ENTRIES_FAMILY_LIBC || e->arguments[0]) &&
@@ -96,9 +96,8 @@ static uint32_t find_partial(struct plans *p, const struct entries_result *resul
     return partial;
 }
 
-// Keeps only the entries of own functions, and of functions that the program's symbols resolve to,
-// because the wrappers call the functions that the loader finds. Returns the number of entries that
-// remain.
+// Keeps only the entries of own functions, and of the functions that the program's symbols resolve
+// to, which are the functions that the wrappers call. Returns the number of entries that remain.
 static uint32_t filter_plan(struct plans *p, const struct entries_result *result,
                             const struct plans_wanted *wanted, bool is_executable)
 {
@@ -130,8 +129,8 @@ static void note_refusals(struct plans *p, const struct entries_result *result,
     }
 }
 
-// Adds the plan of an object, if the process calls one of its functions. `uses_all` is true for the
-// executable, and for the C library of another namespace.
+// Adds the plan of an object, if the process calls any of the object's functions. `uses_all` is
+// true for the executable, and for the C library of another namespace.
 static int plan_object(struct plans *p, const struct remote *r, const struct remote_object *o,
                        const struct plans_wanted *wanted, bool uses_all)
 {

@@ -111,7 +111,7 @@ static bool is_same_machine(const struct remote *r)
            own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
 }
 
-// Reads the dynamic section. If its segment ends before that, fills the rest with zeros.
+// Reads the dynamic section. If its segment ends early, fills the rest of *to with zeros.
 static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
 {
     ssize_t n = pread(r->memory, to, DYNAMIC_AT_ONCE * sizeof *to, (off_t)at);

@@ -75,9 +75,10 @@ size_t remote_count(const struct remote *r, const char *name);
 
 bool remote_is_libc(const struct remote *r, uint64_t address);
 
-// Finds the object that defines malloc in the next namespace of dlmopen. `list` is r_debug at
-// first, and then the previous result. Returns 0 if there are no more namespaces. glibc lists them
-// since version 2.35. o->base is 0 if no object of the namespace defines malloc.
+// Finds the object that defines malloc in the next namespace of dlmopen. `list` is r_debug in the
+// first call, and the previous result in later calls. Returns 0 if there are no more namespaces.
+// glibc lists namespaces since version 2.35. o->base is 0 if no object of the namespace defines
+// malloc.
 uint64_t remote_next_space(const struct remote *r, uint64_t list, struct remote_object *o);
 
 // Returns true if the object defines the function.
@@ -90,7 +91,7 @@ struct remote_range remote_range_of(const struct remote *r, const struct remote_
 // contains it.
 struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
-// Returns the address of unused bytes after the code of an object, or 0. They are zero and
+// Returns the address of unused bytes after the code of an object, or 0. The bytes are zero and
 // executable, because the kernel maps whole pages.
 uint64_t remote_find_padding(const struct remote *r, size_t bytes);
 

@@ -36,7 +36,7 @@ struct tracees {
     struct tracee *all;
     size_t n, capacity;
     struct attach_breakpoint *entry; // at the entry of malloc
-    bool wanted;                     // re-insert `entry` once no vfork child shares the memory
+    bool wanted;                     // re-insert `entry` when no vfork child shares the memory
     unsigned vforks;                 // number of children that share the memory
     bool gone;                       // the process has ended or called exec
 };

@@ -1,4 +1,4 @@
-// Converts a session that was recorded without a recorder into a trace.
+// Writes the trace of a session that was recorded without a recorder.
 #include "base/buf.h"
 #include "record/drain/drain.h"
 #include "record/drain/drain_private.h"

@@ -25,7 +25,7 @@ struct encoder {
     uint64_t batches, left_out;
     _Atomic bool ended; // max_bytes has been reached
     _Atomic int failed; // 0, or a negative errno
-    struct err error;   // constant once `failed` is set
+    struct err error;   // constant after `failed` is set
 };
 
 // Writes the first frame. Call as late as possible, so that the measured clock rate is exact.

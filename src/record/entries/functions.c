@@ -182,7 +182,7 @@ static uint64_t hash_name(const char *name)
     return h;
 }
 
-// Returns the bit of a name's first four characters.
+// Returns the bit that represents the first four characters of a name.
 static unsigned bit_of(const char *name)
 {
     uint32_t text = 0;

@@ -22,8 +22,8 @@ struct functions {
     struct functions_row *rows;
     size_t n, capacity;
     struct map by_name; // maps the hash of a name to its index + 1
-    // Bit set of the first characters of the names. Symbols whose bit is not set are skipped
-    // without computing their hash.
+    // Set of bits that represent the first characters of the names. If the bit of a symbol is not
+    // set, the symbol is skipped before its hash is computed.
     uint64_t beginnings[FUNCTIONS_BEGINNINGS / 64];
 };
 

@@ -7,7 +7,7 @@
 
 // A frame; `stored` is owned.
 struct ring_frame {
-    struct frame frame; // without data
+    struct frame frame; // its data is in `stored`
     uint64_t came_ns;   // time of arrival, CLOCK_MONOTONIC
     struct buf stored;
 };

@@ -11,8 +11,8 @@ struct snapshot_facts {
     uint64_t pending_words; // number of words in the queues
     uint64_t late;          // number of events that were published late
     uint64_t live_blocks;
-    // Number of modules that the process inherited. Their numbers precede those of its own modules,
-    // and the recorder refers to code by module number.
+    // Number of modules that the process inherited. These modules precede the modules that it
+    // mapped later, and the recorder refers to code by module number.
     uint32_t inherited_modules;
     bool is_clear; // no address has two blocks, so the list of blocks is complete
     bool is_empty; // the process has had no blocks

@@ -164,7 +164,7 @@ static enum chunk read_chunk(struct heap_reading *r, const struct segment *s, ui
     uint64_t size = head[1] & ~ARENA_SIZE_FLAGS, flags = head[1] & (ARENA_MMAPPED | ARENA_NON_MAIN);
     *bytes = size;
     // The top chunk ends at the end of the heap, which may have grown. Other heaps end with two
-    // chunks without space.
+    // small chunks (fenceposts).
     if (s->is_last ? size >= s->end - at && size - (s->end - at) < ARENA_HEAP_BYTES &&
                          size % 16 == 0 && head[1] & ARENA_PREV_INUSE
                    : s->end - at <= 64 && size < s->end - at)

@@ -13,7 +13,7 @@
 
 enum {
     MAX_DESCENDANTS = 1024,
-    GO_BYTES = 64 << 10, // bytes of the data that contain the mark of the Go linker
+    GO_BYTES = 64 << 10, // first bytes of the data, which contain the mark of the Go linker
     MAX_SEGMENTS = 64,
     MAX_THREADS = 256,
 };
@@ -44,7 +44,7 @@ uint64_t look_image(pid_t pid)
     return hash;
 }
 
-// Returns true if the data of the file begin with the mark of the Go linker.
+// Returns true if the first bytes of a writable segment contain the mark of the Go linker.
 static bool is_go(pid_t pid)
 {
     static const char mark[] = "\xff Go buildinf:";

@@ -147,7 +147,7 @@ static void add_early_times(struct trace_process *p, const struct drain_spool *s
 }
 
 // Returns in bytes a field that is in KiB in the text of /proc/PID/status, or 0 if the field is
-// missing. `name` begins with a newline and ends with a colon.
+// missing. `name` includes the newline before the name and the colon.
 static uint64_t status_bytes(const char *text, const char *name)
 {
     const char *line = strstr(text, name);

@@ -16,8 +16,9 @@ struct limit {
     const char *unit;
 };
 
-// Returns the lowest limit of the process that causes `error` or, if `error` is 0, prevents
-// recording. A `pid` of 0 means the caller. `what` is NULL if no limit applies.
+// If `error` is not 0, returns the lowest limit of the process that causes `error`. Otherwise
+// returns the lowest limit that prevents recording. A `pid` of 0 means the caller. The result's
+// `what` is NULL if no limit applies.
 struct limit limit_find(pid_t pid, int error);
 
 // Describes a limit of `value` bytes or files on a resource (RLIMIT_*).

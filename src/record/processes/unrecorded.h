@@ -40,7 +40,7 @@ void unrecorded_inspect(struct unrecorded_image *to, pid_t pid, const struct unr
 
 struct unrecorded {
     struct unrecorded_how how;
-    struct tree *tree; // NULL if there are no kernel events, so that /proc is searched
+    struct tree *tree; // NULL if the kernel sends no events; /proc is then searched
     uint64_t next_ns;  // earliest time of the next search
     struct unrecorded_process *items;
     size_t n, capacity;
