@@ -214,7 +214,8 @@ is_verdict() {
 @test "doctor: --watch finds a leak" {
   watched leak
   [ "$(json .verdict.kind)" = grows ]
-  holds '.growth.rss == "linear" and .growth.samples > 6'
+  # On a busy machine, RSS, which grows in steps, may not fit the line.
+  holds '(.growth.rss | IN("linear", "irregular")) and .growth.samples > 6'
   has "$(json .next)" "heaptape record --pid $watched --stacks"
   # With --help, the options are checked, but nothing is recorded.
   read -ra words <<<"$(json .next)"
