@@ -36,7 +36,7 @@ static int reserve_arrays(struct decode *d, size_t n_ops, size_t n_blocks,
     return 0;
 }
 
-// A frame may define no more new threads and slots than its ops can use. Allocations therefore stay
+// Refuses a frame that adds more threads or slots than its ops can use, so that allocations stay
 // proportional to the file size.
 static int read_limits(struct decode *d, const uint8_t *p, const char **what)
 {
@@ -232,8 +232,8 @@ static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
     return !(fields & HT_F_TEXT) || get_text(d, op);
 }
 
-// Decodes an op's dependencies. Once all stamps are decoded, dependencies_point_back checks the
-// dependencies.
+// Decodes an op's dependencies. dependencies_point_back checks the dependencies after all stamps
+// are decoded.
 static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t thread)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_DEPENDENCY];
@@ -311,13 +311,13 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
     return NULL;
 }
 
-// Without stamps, the column holds the order of the threads. The stamp of an op is then its number
-// in the total order.
+// Sets the stamps of a workload without timestamps: the stamp of an op is its number in the total
+// order. The column lists pairs in this order: a run, and a number of ops of the run.
 static const char *number_ops(struct decode *d)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
     uint64_t at = d->ops_before, end = at + d->n_ops;
-    // Indexed by run. d->freed is no longer needed once the runs are decoded.
+    // Number of ops that have a stamp, by run. Reuses d->freed, because all runs are decoded.
     uint32_t *allocated = d->freed;
     memset(allocated, 0, d->n_runs * sizeof *allocated);
     while (at < end) {

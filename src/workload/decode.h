@@ -48,9 +48,9 @@ struct decode {
 
 void decode_release(struct decode *d);
 
-// Decodes ops and runs, which point into the payload. Returns 0, -ENOMEM, -EBADMSG, or -EPROTO if a
-// newer version wrote the frame. With -EBADMSG, *what describes the fault. With -EPROTO, either
-// `unknown_kind` or *what is set.
+// Decodes the ops and runs of a frame. They point into the payload. Returns 0, -ENOMEM, -EBADMSG,
+// or -EPROTO if a newer version wrote the frame. With -EBADMSG, *what describes the fault. With
+// -EPROTO, either `unknown_kind` or *what is set.
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
 
 #endif

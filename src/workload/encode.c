@@ -221,8 +221,8 @@ static int add_slot(struct encode *x, uint32_t slot)
     return 0;
 }
 
-// Returns true if the dependency is valid: its op must have been appended. If both ops are in this
-// frame, the dependency's op must also have a lower stamp.
+// Returns true if the dependency `wait` of `op` is valid: the op that it names has been appended
+// and, if it is in this frame, has a lower stamp than `op`.
 static bool dependency_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
                              const struct workload_dependency *wait)
 {
@@ -293,9 +293,9 @@ static inline uint64_t allocated_code(struct encode_cursor *at, uint32_t slot)
     return code;
 }
 
-// Appends the code of a known slot. *last is the number of the slot's last use in the block. The
-// code of a used slot is the age of that use, or the slot with ENCODE_BY_NUMBER if `recent` no
-// longer contains that use.
+// Appends the code of a known slot. *last is the number of the slot's last use in the block. If the
+// op frees or resizes the slot, the code is the age of the last use, or ENCODE_BY_NUMBER | slot if
+// `recent` no longer contains the last use.
 static inline __attribute__((always_inline)) void
 code_slot(struct encode_cursor *at, uint32_t *recent, uint16_t *last, uint32_t slot, unsigned use)
 {
@@ -424,7 +424,8 @@ static size_t put_shapes(const struct encode *x, uint8_t *to, const struct workl
     return i;
 }
 
-// Appends the stamps of the ops. In the columns, only stamps that differ are not 0.
+// Appends the stamps of the ops. A column holds the difference from the previous stamp, which is
+// usually 0.
 static void put_times(struct encode_block *b, uint64_t stamp, const struct workload_simple *ops,
                       size_t n)
 {

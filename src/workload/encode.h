@@ -26,8 +26,8 @@ _Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX,
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, strings
 
-// Flag in encode_block.used: the slot has no short age. The code of such a slot is chosen once the
-// whole frame is known.
+// Flag in encode_block.used: the last use of the slot is not recent, so the slot is coded by
+// number. pack.c chooses the form of the number when the frame is complete.
 #define ENCODE_BY_NUMBER (1ull << 63)
 
 // A block's column in two planes, with space for one value per op.
@@ -47,7 +47,7 @@ struct encode_words {
     size_t n, capacity;
 };
 
-// Position in the columns of a block that most ops change.
+// The write positions in a block that most ops change.
 struct encode_cursor {
     struct encode_column allocated, sizes, allocated_times, times;
     uint64_t *used;  // codes of freed or resized slots
@@ -81,7 +81,7 @@ struct encode_block {
 
 struct encode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // op of this thread that the last dependency on this thread names
+    uint64_t dependency_op; // op that the last dependency on this thread names
     uint32_t wait_serial;   // serial of the block that contains that dependency
     uint32_t block;         // index of the thread's block in the frame, or ENCODE_NO_BLOCK
 };
@@ -94,7 +94,8 @@ struct encode_shape {
     bool simple;    // the shape has a slot, but no dependencies and no fields besides the size
 };
 
-// Ops of a frame. The frame refers to nothing else, so another thread can call encode_pack.
+// Ops of a frame. The struct has no pointers into the encoder, so another thread can call
+// encode_pack.
 struct encode_frame {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
@@ -102,7 +103,7 @@ struct encode_frame {
     struct encode_shape shapes[FORMAT_MAX_SHAPES];
     struct encode_block *blocks;
     size_t blocks_capacity;
-    // Without stamps, pairs of a block and a number of consecutive ops in that block.
+    // If there are no stamps: the total order, as pairs of a block and a number of ops.
     struct encode_words switches;
     // encode_end_frame sets the following members.
     uint64_t first_op; // the first op's number in the total order
@@ -119,7 +120,7 @@ struct encode {
         simple_shapes[HT_KIND_LIMIT]; // by kind: index of the shape of simple ops, plus 1, or 0
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
-    uint16_t *slots; // number of each slot's last use in the block that last used it
+    uint16_t *slots; // by slot: number of its last use, within the block of that use
     size_t n_slots, slots_capacity;
     uint32_t serial;
     uint32_t last_block; // block of the previous op
@@ -133,9 +134,10 @@ void encode_release(struct encode *x);
 // violates the format, or -ENOMEM. After -EINVAL or -ENOMEM, the frame is unusable.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
-// Appends ops of a thread, whose stamps must not decrease, up to the first op that encode_op must
-// append: an op with an unusual shape, the first op of its thread, slot or block, or an op for which
-// the frame or the block has no room. Returns the number of appended ops.
+// Appends ops of a thread. Their stamps must not decrease. Stops at the first op that only
+// encode_op can append: an op with a shape that is new in the frame, the first op of its thread,
+// slot or block, or an op that does not fit in the frame or the block. Returns the number of
+// appended ops.
 size_t encode_simple(struct encode *x, uint32_t thread, const struct workload_simple *ops,
                      size_t n);
 

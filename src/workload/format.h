@@ -109,7 +109,7 @@ enum format_column {
 // Byte offsets in the head of an OPS payload. Numbers are little-endian.
 enum {
     FORMAT_AT_FIRST_OP = 0,      // u64: the first op's number in the total order
-    FORMAT_AT_BASE_STAMP = 8,    // u64: base of the first stamp in each block
+    FORMAT_AT_BASE_STAMP = 8,    // u64: the first stamp of each block is relative to this stamp
     FORMAT_AT_OPS = 16,          // u32
     FORMAT_AT_BLOCKS = 20,       // u32
     FORMAT_AT_SLOT_LIMIT = 24,   // u32: exceeds every slot so far
@@ -183,8 +183,8 @@ static inline bool format_has_site(unsigned kind)
            kind == HT_POOL_ALLOC || kind == HT_POOL_FREE;
 }
 
-// Returns true if an op of this kind may have these WORKLOAD_* flags. If `no_slot` is set, the op
-// must also be allowed to lack a slot.
+// Returns true if ops of this kind may have these WORKLOAD_* flags and, if `no_slot` is set, may
+// lack a slot.
 bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
 
 // Returns the number of the op's call site, or 0.

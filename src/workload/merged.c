@@ -14,7 +14,7 @@ enum { NO_NUMBER = 0xffffffff };
 
 // Maps the thread or slot numbers of an input to numbers of the merged workload.
 struct merged_numbers {
-    uint32_t *at; // NO_NUMBER if the input's number has no number in the merged workload yet
+    uint32_t *at; // indexed by the number in the input; NO_NUMBER if not assigned yet
     size_t n, capacity;
 };
 
@@ -27,7 +27,7 @@ struct merged_source {
     uint32_t thread;                      // thread of `op`
     const struct workload_op *op;         // next op, NULL at the end
     uint64_t stamp;                       // stamp of `op` in the merged workload
-    struct merged_numbers threads, slots; // the reader limits their number
+    struct merged_numbers threads, slots; // arrays, because the reader limits these numbers
     // A map, because the reader checks site numbers only when it reads the SITES frame.
     struct map sites;
 };
@@ -164,7 +164,7 @@ static int advance_source(struct merged *m, struct merged_source *s, struct err 
     }
     if (!s->op_number++)
         s->first_stamp = s->op->stamp;
-    // A later op may have a lower stamp than the first op, but must not start before the first op.
+    // If a later op has a lower stamp than the first op, it gets the stamp of the first op.
     uint64_t since = s->op->stamp > s->first_stamp ? s->op->stamp - s->first_stamp : 0;
     s->stamp = m->sources[0].first_stamp + s->offset + scale_stamps(since, m->hz, s->hz);
     return 0;
@@ -240,7 +240,7 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     uint32_t named = op->value < NO_NUMBER ? (uint32_t)op->value : NO_NUMBER;
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
         return 0;
-    // The thread's creator either has earlier ops or is unknown.
+    // A thread.start names the creator of the thread. A creator without earlier ops is unknown.
     if (op->kind == HT_THREAD_START && get_number(&s->threads, named) == NO_NUMBER) {
         op->value = NO_NUMBER;
         return 0;

@@ -1,5 +1,5 @@
 // Merges workloads into one. The threads of all inputs run in parallel, and the inputs share no
-// blocks. Each op is ordered by its time since the first op of its input, plus the offset of that
+// blocks. Ops are ordered by the time since the first op of their input, plus the offset of the
 // input. Memory use depends on the number of slots and threads.
 #ifndef HEAPTAPE_WORKLOAD_MERGED_H
 #define HEAPTAPE_WORKLOAD_MERGED_H
@@ -23,8 +23,9 @@ void merged_free(struct merged *m);
 // Returns the header, borrowed. Its argv joins the command lines of all inputs with "+".
 const struct workload_header *merged_header(const struct merged *m);
 
-// Sets *op to the next op in a valid total order, borrowed until the next call. Returns 1, 0 at the
-// end, or a negative errno like workload_next_op, or -EOVERFLOW if slot or thread numbers run out.
+// Sets *op to the next op in a valid total order. *op is borrowed until the next call. Returns 1, 0
+// at the end, or a negative errno like workload_next_op, or -EOVERFLOW if slot or thread numbers
+// run out.
 int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
 
 // Merges the call sites of all inputs. Call after reading all ops. The caller must release *to.

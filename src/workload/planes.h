@@ -16,7 +16,7 @@ enum {
 };
 
 // Returns the number of remaining bytes of `v`. This is the lowest k for which the value fits in 7
-// - k bits of the first byte and 8 k bits of the remaining bytes.
+// - k bits of the first byte and k more bytes.
 static inline unsigned planes_rest_bytes(uint64_t v)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), k = (bits - 1) / 7;

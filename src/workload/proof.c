@@ -13,8 +13,8 @@
 enum {
     OP_BITS = 40,
     // Limit on stored dependencies (16 bytes each). Beyond the limit, the older half of each
-    // thread's dependencies is dropped. A dependency on an op in the dropped half then counts as a
-    // dependency on everything on which the op's thread has depended so far.
+    // thread's dependencies is dropped. An op whose dependencies were dropped then counts as
+    // depending on everything that its thread has depended on so far.
     MAX_REMEMBERED = 1 << 22,
     // Limit on pairs of threads with a known order (at most 32 bytes each). The limit is sufficient
     // for 1,000 threads if the order of every pair is known.
@@ -32,7 +32,8 @@ struct proof_dependency {
 };
 
 struct proof_thread {
-    // Maps (other thread + 1) to the number of its ops known to precede this thread's next op.
+    // Maps another thread + 1 to the number of ops of that thread that are known to precede this
+    // thread's next op.
     struct map after;
     struct proof_dependency *learnt; // sorted by op
     size_t n, capacity;
@@ -40,7 +41,7 @@ struct proof_thread {
     bool began;
 };
 
-// Ops [from, to) of a thread. Their dependencies must still be added to another thread.
+// Ops [from, to) of a thread. order_ranges must still add their dependencies to another thread.
 struct proof_range {
     uint32_t thread;
     uint64_t from, to;
@@ -92,7 +93,7 @@ static uint64_t allocated_bytes(const struct proof *p)
 static void end_frame(struct proof *p)
 {
     uint64_t highest;
-    // A saturated sum does not reveal how much a frame allocates.
+    // If the sum is saturated, it is unknown how many bytes the frame allocated.
     bool unknown = allocated_bytes(p) == UINT64_MAX;
     if (unknown ||
         __builtin_add_overflow(p->frame_live, allocated_bytes(p) - p->frame_allocated, &highest))
@@ -151,7 +152,8 @@ static int order_after_all(struct proof *p, uint32_t to, const struct proof_thre
     return rc;
 }
 
-// Adds the dependencies of the ops in the ranges and, transitively, the dependencies of those ops.
+// Orders thread `to` after all ops that the ops in the ranges depend on, directly or through other
+// ops.
 static int order_ranges(struct proof *p, uint32_t to)
 {
     int rc = 0;
@@ -201,7 +203,8 @@ static int add_dependency(struct proof *p, uint32_t thread, uint64_t number,
     return rc < 0 ? rc : order_ranges(p, thread);
 }
 
-// A thread without ops starts when it is created. Thread 0 exists from the start.
+// Orders a new thread after the op that creates it, unless the thread already has ops. Thread 0
+// exists from the start.
 static int prove_create(struct proof *p, uint32_t thread, uint64_t number,
                         const struct workload_op *op)
 {
@@ -225,8 +228,8 @@ static inline uint64_t *last_use(struct proof *p, uint32_t slot)
     return &p->counter.slots[2 * (size_t)slot + 1];
 }
 
-// Encodes the op as the last use of a slot. A preexisting block exists before all threads, so its
-// later uses need no ordering.
+// Encodes the op as the last use of a slot. A preexisting block exists before all threads, so the
+// next use of its slot needs no ordering.
 static inline uint64_t use_by(uint32_t thread, uint64_t number, const struct workload_op *op)
 {
     return op->kind == HT_PREEXISTING ? 0 : (uint64_t)thread << OP_BITS | (number + 1);

@@ -1,5 +1,5 @@
-// Checks a workload's ops in their total order, across frames: slots must be free when allocated
-// and allocated when used, and the summary must be correct. Optionally proves that thread order and
+// Checks a workload's ops in their total order, across frames: each op must allocate a free slot or
+// use an allocated slot, and the summary must be correct. Optionally proves that thread order and
 // dependencies put each use of a slot after its previous use, so that no replay can race for the
 // slot.
 #ifndef HEAPTAPE_WORKLOAD_PROOF_H
@@ -28,7 +28,7 @@ struct proof {
     size_t n_threads, threads_capacity;
     struct proof_range *ranges; // for the order proof
     size_t n_ranges, ranges_capacity;
-    // Number of stored dependencies, and of pairs of threads with a known order, in all threads.
+    // Number of dependencies stored for all threads, and of pairs of threads with a known order.
     size_t remembered, known;
     uint64_t ops, steps;
     struct err why;
@@ -36,7 +36,7 @@ struct proof {
 
 void proof_init(struct proof *p);
 
-// Makes *p prove the order of the uses of each slot as well. Call before the first op.
+// Makes *p also prove the order of the uses of each slot. Call before the first op.
 void proof_want_order(struct proof *p);
 
 void proof_release(struct proof *p);
@@ -45,13 +45,13 @@ void proof_release(struct proof *p);
 void proof_frame(struct proof *p);
 
 // Checks the next ops of a thread. `readable` is the number of ops that follow in memory. Returns
-// 0, -ENOMEM, or -EBADMSG. With -EBADMSG, `why` describes the fault without its location.
+// 0, -ENOMEM, or -EBADMSG. With -EBADMSG, `why` describes the fault, but not its location.
 int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 
 // Checks the summary after the last op. Returns the same values as proof_run.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
-// Checks a summary before all ops were read: the remaining ops must be able to produce its numbers.
+// Checks a summary before all ops were read. Refuses numbers that the remaining ops cannot produce.
 // Returns the same values as proof_run.
 int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Contents of the frames beside the ops.
+// Contents of the frames that are not OPS frames.
 struct reader_extras {
     struct workload_sample *samples;
     size_t n_samples, samples_capacity;
@@ -27,7 +27,7 @@ struct workload_reader {
     struct workload_sample *found_samples; // read through the index
     struct decode decode;
     struct format_index seen;            // expected contents of the index
-    uint64_t first_at[FORMAT_STEPS + 1]; // offset of the first frame beside the ops, by type, or 0
+    uint64_t first_at[FORMAT_STEPS + 1]; // by type: offset of the first frame, or 0
     // Runs with ops that workload_next_op has not returned yet. They form a binary heap, ordered by
     // the stamp of the next op, then by thread.
     struct reader_run {
@@ -230,7 +230,8 @@ static int begin_beside(struct workload_reader *r, struct frame_reader *frames, 
     return 0;
 }
 
-// Restores the position of the stream. Returns rc if negative, else 0 or a negative errno.
+// Ends what begin_beside began: restores the position of the stream. Returns rc if it is negative,
+// else 0 or a negative errno.
 static int end_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t position,
                       int rc, struct err *e)
 {
@@ -239,7 +240,7 @@ static int end_beside(struct workload_reader *r, struct frame_reader *frames, ui
     return rc < 0 ? rc : back;
 }
 
-// Appends the contents of a frame beside the ops to *x.
+// Appends the contents of a frame that is not an OPS frame to *x.
 static int get_extras(struct workload_reader *r, const struct frame *f, struct reader_extras *x,
                       struct err *e)
 {
@@ -265,8 +266,8 @@ static int get_extras(struct workload_reader *r, const struct frame *f, struct r
     return report_error(r, f, rc, what, e);
 }
 
-// Reads the frame of type `type` at `offset`, unless `offset` is 0. Further frames of call sites
-// and the frames of names follow the first frame of call sites.
+// Reads the frame of type `type` at `offset`, unless `offset` is 0. For SITES, also reads the SITES
+// and NAMES frames that follow.
 static int find_extras(struct workload_reader *r, struct frame_reader *frames, uint64_t offset,
                        enum format_frame type, struct reader_extras *x, struct err *e)
 {
@@ -344,7 +345,8 @@ const struct samples_residency *workload_reader_residency(const struct workload_
     return &r->extras.residency;
 }
 
-// Checks the entries of the index, whose frame is at `at`, against the frames read.
+// Checks the entries of the index against the frames that were read. `at` is the offset of the
+// index frame.
 static int check_entries(struct workload_reader *r, uint64_t at, const struct format_index *index,
                          struct err *e)
 {

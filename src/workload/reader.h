@@ -20,19 +20,19 @@ const struct workload_header *workload_reader_header(const struct workload_reade
 // negative errno: -ESPIPE for a pipe.
 int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e);
 
-// Returns the runs of the next frame, at most one per thread; borrowed until the next call. Returns
-// 1, 0 at the end, or a negative errno. Checks that kinds are valid, that slots are below the
-// frame's limit, and that dependencies refer to earlier ops.
+// Sets *runs to the runs of the next frame, at most one per thread; borrowed until the next call.
+// Returns 1, 0 at the end, or a negative errno. Checks that kinds are valid, that slots are below
+// the frame's limit, and that dependencies refer to earlier ops.
 int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n,
                        struct err *e);
 
-// Returns the next op in a valid total order: by stamp, and after all its dependencies. Returns 1,
-// 0 at the end, or a negative errno. Checks how slots are used and, at the end, the summary and the
-// index. Do not mix with workload_next_runs or workload_next_ops on the same reader.
+// Sets *op to the next op in a valid total order: by stamp, and after all its dependencies. Returns
+// 1, 0 at the end, or a negative errno. Checks how slots are used and, at the end, the summary and
+// the index. Do not mix with workload_next_runs or workload_next_ops on the same reader.
 int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op,
                      struct err *e);
 
-// Like workload_next_op, but returns several ops: the next op, and the following ops of the same
+// Like workload_next_op, but sets *ops to several ops: the next op, and all following ops of its
 // thread that precede the next op of another thread.
 int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops,
                       size_t *n, struct err *e);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// An executable mapping of `bytes` bytes at `start`. It maps a file from `offset` on.
+// An executable mapping of `bytes` bytes at `start`, which maps a file from `offset` on.
 struct workload_module {
     uint64_t start, bytes, offset;
     char *build_id; // hexadecimal, or ""

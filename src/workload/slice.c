@@ -90,7 +90,7 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
     return &s->slots[slot];
 }
 
-// Reports to the sink the block of *slot, which the last op allocated or resized.
+// Calls `placed` of the sink for the block of *slot, which the last op allocated or resized.
 static int call_placed(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     const struct slice_thread *t = &s->threads[thread];
@@ -123,7 +123,8 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     return rc < 0 ? rc : call_placed(s, thread, slot);
 }
 
-// Updates the state of the slot's block. Called for ops outside the part as well.
+// Stores the properties of the block that the op allocated or resized. The op may be outside the
+// part.
 static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot,
                        const struct workload_op *op)
 {
@@ -174,7 +175,7 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
     return 0;
 }
 
-// Makes the op depend on the last use of the slot by another thread of the part.
+// If another thread of the part used the slot last, makes the op depend on that use.
 static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)
@@ -286,7 +287,7 @@ static bool slot_valid(const struct slice_slot *slot, const struct workload_op *
            (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
-// Drops an op on a block that was not chosen. The free of the block is the last dropped op.
+// Drops an op on a block that was not chosen. A free also empties the slot.
 static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        enum format_slot_use use)
 {

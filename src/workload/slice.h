@@ -12,7 +12,7 @@
 // Kinds of points that can be the start or the end of a part.
 enum slice_at {
     SLICE_AT_EDGE, // start or end of the workload
-    // Event with this number in the total order, without PREEXISTING.
+    // Event with this number in the total order, not counting PREEXISTING ops.
     SLICE_AT_EVENT,
     SLICE_AT_STAMP, // first op with at least this stamp
     // Time since the start of the program in ns, which slice_point_resolve converts to a stamp.
@@ -31,8 +31,8 @@ struct slice_point {
 void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz,
                          unsigned stamp_shift);
 
-// Returns true if the part starts or ends at or before this op. `events` is the number of events
-// before the op. Returns false for SLICE_AT_EDGE.
+// Returns true if the point is at or before this op. `events` is the number of events before the
+// op. Returns false for SLICE_AT_EDGE.
 bool slice_point_reached(const struct slice_point *p, const struct workload_op *op,
                          uint64_t events);
 
@@ -42,13 +42,13 @@ struct slice_range {
 
 // Blocks and other ops to keep. All calls on a kept block are kept.
 struct slice_choice {
-    // Indexed by block number, which is the order of allocation or PREEXISTING in the source. NULL
-    // if all blocks are kept.
+    // Indexed by block number: blocks are numbered in the order of the ops that allocate them (or
+    // PREEXISTING) in the source. NULL if all blocks are kept.
     const bool *blocks;
     uint64_t n_blocks;   // blocks with this number or a higher number are dropped
     const bool *threads; // threads whose thread.create, start and exit are kept
     size_t n_threads;
-    bool others; // keep ops that have no block, which are marks, failed calls and frees of NULL
+    bool others; // keep ops without a block: marks, failed calls and frees of NULL
 };
 
 struct slice_options {
@@ -75,7 +75,7 @@ struct slice_sink {
 };
 
 struct slice_counts {
-    uint64_t events;      // number of events, without PREEXISTING
+    uint64_t events;      // number of events, not counting PREEXISTING ops
     uint64_t preexisting; // number of blocks that were live at the start
     // Number of blocks that a dropped thread freed; these blocks stay live in the part.
     uint64_t left;

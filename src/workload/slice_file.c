@@ -6,14 +6,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// An op of the part that gets the residency of an op of the source.
+// Op `to` of the part gets the residency of op `from` of the source.
 struct placement {
     struct workload_dependency from, to;
 };
 
 enum {
     MAX_PLACEMENTS = 1 << 20
-}; // limit of placements, which are kept until the residency at the end of the source is read
+}; // limit of placements, which are kept until the end of the source, where the residency is
 
 struct slicing {
     struct workload_file *in;
@@ -22,7 +22,7 @@ struct slicing {
     struct workload_summary source; // summary of the whole workload
     struct slice *slice;
     struct slice_counts counts;
-    struct placement *placements; // limited as described above
+    struct placement *placements; // at most MAX_PLACEMENTS
     size_t n_placements, placements_capacity;
     struct samples_residency residency;
     struct progress *progress;
@@ -107,7 +107,8 @@ static int refuse_op(struct slicing *j, const struct workload_op *op, uint64_t n
     return rc == -ENOMEM ? err_no_memory(j->e, j->in->in.name) : rc;
 }
 
-// Reads to the end of the part. Reads a pipe to its end, to find the summary.
+// Reads to the end of the part or, if the source is a pipe, to the end of the source, where the
+// summary is.
 static int read_ops(struct slicing *j)
 {
     bool seekable = j->in->in.size_bytes, over = false;
@@ -164,8 +165,8 @@ static int write_end(struct slicing *j, const struct workload_summary *s)
     return rc;
 }
 
-// Sets the recorded interval of the part. If the part is cut at its start or its end, that bound of
-// the interval is the part's first or last stamp. Otherwise, it is the bound of the source.
+// Sets the recorded interval of the part. If `from` or `to` cuts the source, the bound on that side
+// is the part's first or last stamp. Otherwise, it is the bound of the source.
 static void set_recorded(const struct slicing *j, const struct slice_counts *c,
                          struct workload_summary *s)
 {
@@ -196,8 +197,7 @@ static int finish_part(struct slicing *j)
     if (workload_reader_summary(j->in->reader))
         j->source = *workload_reader_summary(j->in->reader);
     struct workload_summary s = workload_output_summary(&j->to);
-    // The source does not record where these events occurred. Its totals are therefore upper
-    // bounds.
+    // The source has only totals of these figures, so the figures are upper bounds for the part.
     s.order_repaired = j->source.order_repaired;
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;

@@ -6,8 +6,7 @@
 
 enum { SLICE_NO_NUMBER = 0xffffffff };
 
-// From op `from` of the source on, adding `by` to an op's number yields its number in the part
-// (modulo 2^64).
+// Until the next shift, op N ≥ `from` of the source is op N + `by` (modulo 2^64) of the part.
 struct slice_shift {
     uint64_t from, by;
 };
@@ -47,7 +46,7 @@ struct slice_slot {
     uint8_t allocated_by;            // kind of call, or 0 if unknown
     uint8_t align_log2;              // 0 if no alignment was requested
     bool unknown_size;
-    bool own;     // the block was allocated before the part by a thread of the part
+    bool own;     // a thread of the part allocated the block before the part began
     bool dropped; // slice_options.choice excludes the block
     bool stale;   // a dropped thread resized the block, so its size in the part is outdated
 };
@@ -89,14 +88,14 @@ uint32_t slice_thread_number(struct slice *s, uint32_t thread);
 // dependencies imply it. Returns 0 or -ENOMEM.
 int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op);
 
-// Adds the dependencies of the source's op that refer to ops in the part. Returns 0 or -ENOMEM.
+// Adds the dependencies of `op`, an op of the source, on ops in the part. Returns 0 or -ENOMEM.
 int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op);
 
 // Drops the last op read from the thread. Returns 0 or -ENOMEM.
 int slice_drop(struct slice *s, uint32_t thread);
 
 // Emits an op of the thread with the dependencies of the current op. The stamp of the op is a stamp
-// of the source. `extra` means that the source does not contain the op. Returns 0, or a negative
+// of the source. `extra` is true if the source does not contain the op. Returns 0, or a negative
 // errno.
 int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra);
 

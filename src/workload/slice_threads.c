@@ -40,7 +40,7 @@ static int shift_add(struct slice_thread *t, uint64_t from, uint64_t by)
     return HT_APPEND(&t->shifts, &t->n_shifts, &t->shifts_capacity, (struct slice_shift){from, by});
 }
 
-// Adds a shift that maps op `from` of the source to the next op of the thread. Returns 0 or
+// Adds a shift that maps op `from` of the source to the thread's next op in the part. Returns 0 or
 // -ENOMEM.
 static int number_from(struct slice_thread *t, uint64_t from)
 {
@@ -55,7 +55,7 @@ static int number_from(struct slice_thread *t, uint64_t from)
 }
 
 // Finds the number that op `op` of the source has in the part. If the op was dropped, finds the
-// number of the last earlier op in the part. Returns false if there is no such op.
+// number of the thread's last op before it in the part. Returns false if the part has no such op.
 static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *number)
 {
     size_t below = HT_SEARCH(i, t->n_shifts, t->shifts[i].from > op);
@@ -71,7 +71,7 @@ static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *num
     return *number < t->next_op;
 }
 
-// Returns the entry for the highest op of thread `on` on which the thread depends so far, or NULL
+// Returns the entry with the highest op of thread `on` that the thread depends on so far, or NULL
 // if memory runs out. The op of a new entry is 0.
 static struct workload_dependency *waited_row(struct slice_thread *t, uint32_t on, bool *added)
 {
@@ -120,7 +120,7 @@ int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workl
 int slice_drop(struct slice *s, uint32_t thread)
 {
     struct slice_thread *t = &s->threads[thread];
-    // Before the thread's first op in the part there is no shift: that op adds the first one.
+    // A thread has no shifts until its first op in the part.
     return t->in_part ? number_from(t, t->read) : 0;
 }
 

@@ -76,7 +76,7 @@ int summary_run(struct summary_counter *s, uint32_t thread, const struct workloa
 // processes may reach their peaks at different times.
 void summary_add(struct workload_summary *to, const struct workload_summary *more);
 
-// Adds the counts of early stamps of another process, or of the workload that is the source of *to.
+// Adds early_events to *to, and raises early_max_ns and early_usual_ns to the values of `more`.
 void summary_add_early(struct workload_summary *to, const struct workload_summary *more);
 
 #endif

@@ -22,8 +22,7 @@ struct workload_dependency {
 };
 
 enum {
-    // The op has no block, as with free(NULL), the source of realloc(NULL, …), or the result of a
-    // failed call.
+    // The op has no block, for example free(NULL) or a malloc that failed.
     WORKLOAD_NO_SLOT = 0xffffffff,
 
     WORKLOAD_FAILED = 1,    // flag: the recorded call failed with `error`; no block was allocated
@@ -95,7 +94,7 @@ struct workload_header {
     bool has_stamps;
     uint64_t start_stamp; // stamp at which the recorded process started
     uint32_t pid;
-    uint32_t forked_from; // pid of the process from which it inherited blocks, or 0
+    uint32_t forked_from; // pid of the process that this process inherited blocks from, or 0
     char *exe, *allocator;
     char *argv; // each argument is terminated by NUL
     uint32_t argv_bytes;
@@ -131,7 +130,7 @@ struct workload_summary {
     uint64_t usable_bytes;
     uint64_t usable_requested_bytes; // total requested size of these blocks
     uint64_t recorded_from,
-        recorded_to;       // stamps of the recording or slice; recorded_to is 0 if all was recorded
+        recorded_to;       // recorded interval, in stamps; recorded_to is 0 if all was recorded
     uint64_t cpu_ns;       // CPU time of the process since its first event, or 0 if unknown
     uint64_t recording_ns; // estimated part of cpu_ns that was spent on recording
     uint64_t calls_min_ns,
@@ -139,8 +138,8 @@ struct workload_summary {
     // Resident memory that the recording uses in the process, or 0 if unknown. The samples include
     // this memory.
     uint64_t recording_rss_bytes;
-    uint64_t cxx_bytes; // resident bytes of the files of the C++ library; 0 if none or unknown
-    // Highest RSS of the process by the kernel's count, or 0 if unknown. Includes the memory of the
+    uint64_t cxx_bytes; // resident bytes of the C++ library's files; 0 if none or unknown
+    // Peak RSS of the process, as the kernel counts it, or 0 if unknown. Includes the memory of the
     // recording.
     uint64_t peak_rss_bytes;
     // Stamps may be earlier than their events: about early_events stamps by up to early_max_ns, and
@@ -164,7 +163,7 @@ enum { WORKLOAD_PAGE_BYTES = 4096, WORKLOAD_PAGE_KIB = WORKLOAD_PAGE_BYTES >> 10
 // Memory used by a block of HT_BIG_BYTES or more, from the op that allocated or resized the block
 // to the next op that resized or freed it. Sizes are in KiB and count only pages that belong
 // entirely to the block. If the block's first whole page is used, each figure also includes the
-// part of the block in the preceding page, less than a page.
+// part of the block before that page.
 struct workload_residency {
     uint64_t op; // number of the op within its thread
     uint32_t thread;

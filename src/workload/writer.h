@@ -41,8 +41,8 @@ void workload_write_residency(struct workload_writer *w, const struct samples_re
 // Writes the pending ops, call sites, samples, summary and index. Returns 0, or a negative errno.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
 
-// A workload that is written op by op, together with its summary. Write samples, call sites and the
-// end directly to `writer`.
+// A workload that is written op by op, together with its summary. For samples, call sites,
+// residency and the end, call the workload_write functions with `writer`.
 struct workload_output {
     struct output *out; // borrowed
     struct workload_writer *writer;
@@ -65,7 +65,7 @@ int workload_output_ops(struct workload_output *w, const struct workload_thread_
 int workload_output_simple(struct workload_output *w, uint32_t thread,
                            const struct workload_simple *ops, size_t n, struct err *e);
 
-// Returns the totals so far, without the members that only a converter sets.
+// Returns the totals so far, except the members that only a converter sets.
 struct workload_summary workload_output_summary(const struct workload_output *w);
 
 #endif
