@@ -56,8 +56,8 @@ char *build_id_at(int fd, uint64_t start)
     return found;
 }
 
-// Opens a regular file. The traced program supplies the path. Therefore devices are not opened, and
-// root does not read files that are not readable by other users.
+// Opens a regular file. The traced program supplies the path, so this function does not open
+// devices and, as root, does not open files that other users cannot read.
 static int open_regular(const char *path)
 {
     char again[64];

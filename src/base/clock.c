@@ -19,8 +19,8 @@ static bool read_clocksource(char text[CLOCKSOURCE_BYTES])
     return n > 0;
 }
 
-// Returns true if the clock source is the counter. kvm-clock is a TSC scaled by the hypervisor, so
-// the counter is synchronized as well as the guest's clock.
+// Returns true if the clock source is the counter. kvm-clock is the TSC, scaled by the hypervisor,
+// so the counter is synchronized between CPUs if the guest's clock is.
 static bool is_counter(const char *clocksource)
 {
     return strncmp(clocksource, "tsc", 3) == 0 || strncmp(clocksource, "kvm-clock", 9) == 0;

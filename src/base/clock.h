@@ -67,8 +67,8 @@ static inline uint64_t clock_ticks(enum clock_kind kind)
 // HEAPTAPE_CLOCK=monotonic forces the latter, for tests.
 enum clock_kind clock_best(void);
 
-// Returns true if `kind` is the TSC but the kernel has replaced the TSC as its clock source,
-// because it deviated from another clock. Returns false if the clock source is unknown.
+// Returns true if `kind` is the TSC but the kernel has switched to another clock source, because
+// the TSC deviated from another clock. Returns false if the clock source is unknown.
 bool clock_is_distrusted(enum clock_kind kind);
 
 // Returns the ticks per second of `kind`: reads cntfrq_el0 on aarch64, measures for 20 ms on
@@ -82,7 +82,7 @@ struct clock_point {
 struct clock_point clock_point_take(enum clock_kind kind);
 
 // Returns the ticks per second of `kind`, measured since `start`. Waits until CLOCK_POINTS_NS have
-// passed since then. The relative error is about 50 ns divided by the elapsed time.
+// passed since `start`. The relative error is about 50 ns divided by the elapsed time.
 #define CLOCK_POINTS_NS 1000000u
 uint64_t clock_hz_since(enum clock_kind kind, struct clock_point start);
 

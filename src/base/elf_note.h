@@ -8,7 +8,7 @@
 #include <string.h>
 
 // Returns the GNU build ID in the notes of an ELF object and sets *bytes to its size, or returns
-// NULL. A note consists of a header, a name and a description, which are padded to 4 bytes.
+// NULL. A note consists of a header, a name and a description, each padded to 4 bytes.
 static inline const uint8_t *elf_note_build_id(const uint8_t *notes, size_t n, uint32_t *bytes)
 {
     Elf64_Nhdr h;

@@ -112,7 +112,8 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
 {
     size_t have = in->ahead.size - in->ahead_read;
     if (have < want) {
-        // Otherwise, scanning a long file with peek and read would keep the whole file in memory.
+        // Drop the bytes that were read. Otherwise, a scan with peek and read would keep the whole
+        // file in memory.
         if (in->ahead_read)
             memmove(in->ahead.data, in->ahead.data + in->ahead_read, have);
         in->ahead.size = have;
@@ -302,7 +303,8 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return err_set(e, -EISDIR, "%s: is a directory", path);
-    // A path of this kind names a descriptor of this process, which is used as it is.
+    // Such a path names a descriptor of this process. With OUTPUT_FORCE, the file of the descriptor
+    // is overwritten in place.
     bool own = strncmp(path, "/proc/self/fd/", 14) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
     bool special = exists && (!S_ISREG(st.st_mode) || (own && (flags & OUTPUT_FORCE)));
     if (exists && !special && !(flags & OUTPUT_FORCE))
@@ -623,9 +625,9 @@ static int report_lost_name(const struct output *out, const char *path, bool rep
     return err_set(e, -ESTALE, "%s: %s while it was written; %s", out->name, what, rest);
 }
 
-// Checks before closing that `path` still refers to the file and that no bytes are missing.
-// Otherwise keeps the data where possible, sets *kept if the file is at `path`, and returns -ESTALE
-// with the message set.
+// Checks, before the output is closed, that `path` still refers to the file and that no bytes are
+// missing. Otherwise keeps the data if possible, and returns -ESTALE with the message set. Sets
+// *kept to whether the file is at `path`.
 static int check_name(const struct output *out, const char *path, bool *kept, struct err *e)
 {
     struct stat mine, named;

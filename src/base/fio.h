@@ -19,7 +19,7 @@ struct input {
     const char *name;    // name for messages, borrowed from the caller of input_open
     uint64_t offset;     // offset of the next byte that input_read returns
     uint64_t size_bytes; // size of a regular file, 0 if unknown (pipe)
-    // bytes that input_peek has read, of which input_read has returned the first ahead_read
+    // bytes that input_peek has read; input_read has already returned the first ahead_read bytes
     struct buf ahead;
     size_t ahead_read;
 };
@@ -54,7 +54,7 @@ ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e);
 // without a message if *to would exceed `max` bytes.
 int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e);
 
-// Appends the contents of a regular file to *to. Rejects a file of more than `max` bytes with -EFBIG
+// Appends the contents of a regular file to *to. Rejects a file larger than `max` bytes with -EFBIG
 // and the message "is not WHAT". Returns 0, or a negative errno with the message set.
 int input_read_file(const char *path, struct buf *to, size_t max, const char *what, struct err *e);
 
@@ -67,10 +67,11 @@ int input_seek(struct input *in, uint64_t offset, struct err *e);
 int input_make_seekable(struct input *in, struct err *e);
 
 enum {
-    OUTPUT_FORCE = 1, // replace an existing file, in output_commit or output_close at the earliest
+    OUTPUT_FORCE = 1, // replace an existing file, but not before output_commit or output_close
     // Write to an unnamed file, or to NAME.tmp-PID if the file system has no unnamed files.
     // output_close gives the file its name. Use this for formats that are invalid if truncated: the
-    // kernel removes an unnamed file, no matter how the program ends. The file can also be read.
+    // kernel removes an unnamed file, no matter how the program ends. The descriptor can also be
+    // read.
     OUTPUT_ASIDE = 2,
     // Replace an existing file when the first byte is written; if nothing is written, keep it. Use
     // this for files that other programs read while they grow.

@@ -63,7 +63,7 @@ struct frame_hint {
 struct frame_part {
     const void *bytes;
     size_t size;
-    struct frame_hint *hint; // if NULL, matches are searched for
+    struct frame_hint *hint; // if NULL, always search for matches
 };
 
 // Like frame_write, but for a payload of up to 64 parts. Avoids copying the parts into one buffer
@@ -128,8 +128,9 @@ int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct
 int frame_newer(const char *file, uint64_t offset, const char *writer, const char *what,
                 struct err *e);
 
-// Skips to the next intact frame header, for salvage. Returns 1 if frame_next can read it, 0 if
-// there is no further header, or a negative errno. Adds the skipped bytes to *skipped_bytes.
+// Skips to the next intact frame header, for salvage. Returns 1 if frame_next can read the next
+// frame, 0 if there is no further header, or a negative errno. Adds the skipped bytes to
+// *skipped_bytes.
 int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e);
 
 // Returns 1 if the bytes start with this magic, else 0.

@@ -23,12 +23,12 @@ enum {
     // matches are rare, the search takes about 2 ns per byte and Huffman coding 0.9 ns.
     WORTH_PERCENT = 3,
     FAST_PERCENT = 25,
-    RAW_PERCENT = 1, // store the part uncompressed if Huffman coding saves less
+    RAW_PERCENT = 1, // store the part uncompressed if Huffman coding saves a lower percentage
     FAST_RAW_PERCENT = 16,
     SMALL_LEVEL = 7,  // from this level on, prefer size
     HINT_FRAMES = 64, // try all methods again after this many frames
-    // Also try all methods again if the compressed size differs by more than this percentage of the
-    // part.
+    // Also try all methods again if the compressed size differs from the size in the last trial by
+    // more than this percentage of the part.
     HINT_PERCENT = 10,
 };
 
@@ -72,7 +72,7 @@ static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method metho
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
-    // The hash table fits in the L1 cache, at the cost of a 2 % larger size.
+    // Use a hash table that fits in the L1 cache, although the output is then 2 % larger.
     if (level <= FAST_LEVEL && near && method == METHOD_PATTERNS)
         ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
     // Large negative levels skip most of the match search.
@@ -82,7 +82,7 @@ static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method metho
         ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
 }
 
-// Writes the part as a zstd frame without compression. If all bytes are equal, writes one byte a
+// Writes the part as a zstd frame without compression. If all bytes are equal, writes one byte per
 // block (RFC 8878, 3.1.1). Returns the size.
 static size_t store_part(const struct frame_part *part, bool constant, uint8_t *to)
 {
@@ -135,8 +135,8 @@ static uint8_t percent_of(size_t bytes, const struct frame_part *part)
     return (uint8_t)(percent < UINT8_MAX ? percent : UINT8_MAX);
 }
 
-// Compresses with the method that was best in earlier frames. Tries all methods every HINT_FRAMES
-// frames, and if the part compresses differently.
+// Compresses with the method that was best in earlier frames. Tries all methods again after
+// HINT_FRAMES frames, or when the compression ratio changes.
 static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to,
                                size_t room)
 {
@@ -210,7 +210,8 @@ static size_t compress_bound(const struct frame_writer *w, const struct frame_pa
     return 0;
 }
 
-// Compresses the payload. Returns the size, or 0 if compression does not shrink it or fails.
+// Compresses the payload. Returns the compressed size, or 0 if compression fails or does not shrink
+// the payload.
 static size_t compress_payload(struct frame_writer *w, const struct frame_part *parts, size_t n,
                                size_t raw_bytes, uint8_t *to, size_t room)
 {
@@ -242,8 +243,8 @@ static int hash_parts(struct frame_writer *w, const struct iovec *v, size_t n, u
     return 0;
 }
 
-// Appends a frame to `stored`. The header is already in the spare capacity after the end of
-// `stored`. So is the payload if it is compressed.
+// Appends a frame to `stored`. The header, and the payload if it is compressed, are already in the
+// spare capacity after the end of `stored`.
 static int pack_frame(struct frame_writer *w, const struct iovec *v, size_t n, bool compressed,
                       struct err *e)
 {

@@ -1,6 +1,5 @@
-// Tagged fields. A field consists of a tag (varint), a length (varint) and as many bytes as the
-// length states. All frames except frames of events consist of such fields. Readers skip unknown
-// tags.
+// Tagged fields. A field consists of a tag (varint), the number of its bytes (varint) and the
+// bytes. All frames except frames of events consist of such fields. Readers skip unknown tags.
 #ifndef HEAPTAPE_BASE_TLV_H
 #define HEAPTAPE_BASE_TLV_H
 
@@ -40,7 +39,7 @@ struct tlv_member {
     }
 
 enum tlv_type {
-    TLV_NUMBER, // unsigned integer. If it has fewer than 64 bits, reading drops the higher ones
+    TLV_NUMBER, // unsigned integer. If it has fewer than 64 bits, reading drops the higher bits
     TLV_FLAG,   // bool or int: 0 or 1
     TLV_STRING, // char *, owned. If it is NULL, no field is written
     TLV_BYTES,  // pointer to owned bytes, whose number is in `count`. Reading appends a NUL
@@ -57,8 +56,8 @@ struct tlv_row {
 // Appends the fields of all rows. Returns 0 or -ENOMEM.
 int tlv_put_rows(struct buf *b, const struct tlv_row *rows, const void *from);
 
-// Sets the member of the row with the tag of the field, and frees its old string or bytes. Ignores
-// the field if there is no such row. Returns 0 or -ENOMEM.
+// Sets the member whose row has the tag of the field, after freeing the old string or bytes.
+// Ignores a field that has no row. Returns 0 or -ENOMEM.
 int tlv_set(const struct tlv_row *rows, void *to, const struct tlv *field);
 
 // Frees the strings and bytes of a struct. Does not change its members.

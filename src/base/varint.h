@@ -38,7 +38,8 @@ static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t 
     return 0;
 }
 
-// Sequential decoder. Callers can check `bad` once, after the last read or before using a number.
+// Sequential decoder. Callers can check `bad` after the last read, or before using a number,
+// instead of after each read.
 struct varint_source {
     const uint8_t *at, *end;
     bool bad; // a number or string was truncated or too long
