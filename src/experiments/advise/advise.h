@@ -1,4 +1,4 @@
-// Finds allocators and settings that improve a workload, by replays within a budget of time.
+// Finds allocators and settings that improve a workload, by replays within a time budget.
 //
 // First, each setting in a table is replayed once. This phase uses half of the budget. Each group
 // of settings has a share of this half; unused time passes to the next groups. Then the best
@@ -54,14 +54,14 @@ struct advise {
     bool has_run_program;
     struct advise_row *rows; // the current setting, followed by the settings of the table
     size_t n_rows;
-    uint64_t trim_interval; // number of calls between two TRIM ops of the plan, or 0 if it has none
+    uint64_t trim_interval; // number of calls between two TRIM ops of the plan, or 0 for no TRIM
     uint64_t budget_ns, spent_ns;
     unsigned rounds; // number of repetitions after the first run
 };
 
 // Returns the latest time, relative to the start, at which a first replay of a setting in the group
-// may begin. The first setting of a group may use the whole half of the budget. The other settings
-// may use the shares of this group and of the previous groups.
+// may begin. For the first setting of a group, this is the end of the first phase. For its other
+// settings, this is the end of the group's share.
 uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first);
 
 // Returns the number of calls between two trims for the setting that trims most often. The number
@@ -85,22 +85,22 @@ struct measure_ratio advise_ratio(const struct advise *a, const struct advise_ro
                                   enum advise_figure figure);
 
 // Returns -1 if the row is below the current setting by more than noise, 1 if it is above, and 0
-// otherwise. A difference exceeds noise under three conditions: the values of both rows do not
-// overlap, the medians differ by more than the range of either row, and the medians differ by at
-// least 1 % of the current median. With six repetitions, equal settings appear different in one of
-// a thousand cases.
+// otherwise. A difference exceeds noise only if all of the following hold: the values of both rows
+// do not overlap, the medians differ by more than the range of either row, and the medians differ
+// by at least 1 % of the current median. With six repetitions, equal settings appear different in
+// one of a thousand cases.
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 int advise_verdict_of(const double *values, size_t n, const double *present, size_t n_present);
 
-// Returns the row with the lowest value of a figure, among the rows that are below the present
+// Returns the row with the lowest value of a figure, among the rows that are below the current
 // setting by more than noise. If `cheap` is true, excludes rows that use more CPU time by more than
 // noise. Returns NULL if no row remains.
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
-// Returns the row with the lowest value of a figure, if it is not known whether this row is better
-// than the current setting: the difference is noise, or the row was not repeated. The value must be
-// at least 1 % below the value of `best`, or of the current setting if `best` is NULL. Returns NULL
-// if there is no such row. `cheap` is as in advise_best.
+// Returns the row with the lowest value of a figure, among the rows for which the runs do not show
+// whether they are better than the current setting: the difference may be noise, or the row was not
+// repeated. The value must be at least 1 % below the value of `best`, or of the current setting if
+// `best` is NULL. Returns NULL if there is no such row. `cheap` is as in advise_best.
 const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
                                           bool cheap, const struct advise_row *best);
 
@@ -126,9 +126,9 @@ bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
 bool advise_is_repeated(const struct advise *a, const struct advise_row *r);
 
 // Writes the figures for which advise_best returns the row, for example "least CPU time, less peak
-// RSS". If advise_undecided returns a row for a figure, the figure follows the word "less". Writes
-// "" if the row is not the best for any figure. Omits figures that the runs of the program do not
-// confirm.
+// RSS". A figure follows the word "less" if advise_undecided returns another row that may be better
+// by this figure. Writes "" if the row is not the best for any figure. Omits figures that the runs
+// of the program do not confirm.
 enum { ADVISE_HEADLINE_BYTES = 128 };
 char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
                       char text[ADVISE_HEADLINE_BYTES]);
@@ -149,7 +149,7 @@ enum { ADVISE_NAME_BYTES = 160, ADVISE_DEPLOY_BYTES = 4600 };
 char *advise_name(const struct advise *a, const struct advise_row *r, char text[ADVISE_NAME_BYTES]);
 
 // Writes the environment of a row, "LD_PRELOAD=… MALLOC_CONF=…", or "" if the row needs none.
-// Returns NULL if the setting needs a call. advise_deploy describes the call.
+// Returns NULL if the program must call a function instead; advise_deploy describes the call.
 char *advise_environment(const struct advise *a, const struct advise_row *r,
                          char text[ADVISE_DEPLOY_BYTES]);
 

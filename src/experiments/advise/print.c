@@ -65,8 +65,7 @@ static bool is_best_before(const struct advise *a, const struct advise_row *r, b
     return false;
 }
 
-// Prints a setting whose value of a figure was below the value of `best`, if it is not known to be
-// better.
+// Prints the setting that advise_undecided returns, if any.
 static void print_undecided(const struct advise *a, enum advise_figure f, bool cheap,
                             const struct advise_row *best)
 {
@@ -152,8 +151,8 @@ static void print_best(const struct advise *a, const struct advise_row *r, bool 
     printf("  deploy: %s\n", cli_text(advise_deploy(a, r, deploy)));
 }
 
-// Prints the best rows. With `cheap`, prints the best cheap rows, except rows that are also the
-// best of all rows.
+// Prints each row that is the best by some figure. With `cheap`, considers only cheap rows, and
+// omits a row that is also the best of all rows by the figure.
 static bool print_bests(const struct advise *a, bool cheap)
 {
     bool found = false;

@@ -227,8 +227,9 @@ static void forward_signal(int number)
         kill((pid_t)running, number);
 }
 
-// Forwards signals that end this process to the replay. The replay's files are removed afterwards.
-// Signals that the caller ignores stay ignored.
+// Begins or ends the forwarding of SIGINT and SIGTERM to the replay. If they ended this process
+// directly, they would leave the replay's files behind. Signals that the caller ignores stay
+// ignored.
 static void forward_signals(bool begin, struct sigaction before[2])
 {
     static const int numbers[2] = {SIGINT, SIGTERM};
@@ -291,8 +292,8 @@ static int finish_job(const struct matrix *m, size_t number, bool failed, const 
     return rc;
 }
 
-// Runs a job. If the workload cannot be opened, writes the same error as a replay. Returns the wait
-// status, or a negative errno with the message set.
+// Runs a job. If the workload cannot be opened, writes the error that the replay would write.
+// Returns the wait status, or a negative errno with the message set.
 static int run_job(const char *workload, char **words, const char *out, const char *err,
                    struct err *e)
 {

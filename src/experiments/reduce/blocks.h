@@ -20,10 +20,10 @@ struct reduce_blocks {
     struct reduce_block *items;
     size_t n, capacity;
     uint64_t ops;        // number of all ops, including PREEXISTING
-    uint64_t events;     // number of ops without PREEXISTING
-    uint64_t others;     // number of ops without a block, except thread ops
+    uint64_t events;     // number of ops, not counting PREEXISTING
+    uint64_t others;     // number of ops without a block, not counting thread ops
     uint64_t thread_ops; // number of thread creations, starts and exits
-    uint64_t threads;    // number of thread numbers
+    uint64_t threads;    // highest thread number plus 1
 };
 
 // Reads a whole workload. Returns 0, or a negative errno with the message set. The caller must

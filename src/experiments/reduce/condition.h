@@ -9,9 +9,9 @@ enum { CONDITION_MAX = 16 }; // maximum number of conditions of a reduction
 
 enum condition_kind {
     CONDITION_FIGURES, // a comparison of figures holds
-    // The allocator violates the malloc contract as it does with the input.
+    // The allocator violates the malloc contract in the same way as with the input.
     CONDITION_VERIFY,
-    // the player ends with the signal or exit status that it ends with on the input
+    // the player ends with the same signal or exit status as with the input
     CONDITION_CRASH,
     CONDITION_HANG, // the replay makes no progress for the timeout
 };

@@ -36,7 +36,7 @@ struct reduce {
     // part.
     struct input confirmed;
     bool is_confirmed;          // the current part is `confirmed`
-    bool is_shown;              // `confirmed` differs from the input, which had fewer replays
+    bool is_shown;              // `confirmed` is a part that was found, not the input
     struct reduce_blocks input; // counts of the blocks of the input; `items` is not set
     uint64_t judged;            // number of candidates
     bool *kept, *kept_threads;
@@ -66,9 +66,9 @@ int reduce_search(struct reduce *r, struct err *e);
 int reduce_write(struct reduce *r, struct output *out, struct err *e);
 
 // Replays the current part REDUCE_CONFIRMATIONS times. If the conditions do not hold in a replay,
-// restores the last confirmed part and increases the number of replays of candidates. Returns 1 if
-// the current part stays or the search was interrupted, 0 if the part was replaced, or a negative
-// errno.
+// restores the last confirmed part and doubles the number of replays of each candidate. Returns 1
+// if the current part stays or the search was interrupted, 0 if the part was replaced, or a
+// negative errno.
 int reduce_confirm(struct reduce *r, struct err *e);
 
 // One pass of reduce_search, in search.c. Returns 1 if it found a smaller part, else 0, or a

@@ -20,8 +20,8 @@ static void show_step(struct reduce *r, const char *how)
              (unsigned long long)r->blocks.events, (unsigned long long)r->input.events, how);
 }
 
-// Spans: first the last half of the events, or the blocks that are freed in the first half. Then a
-// quarter, and so on.
+// Spans: cut 0 drops the last half of the events, and cut 1 the blocks whose last op is in the
+// first half. Cuts 2 and 3 do the same with quarters, and so on.
 enum { SPAN_HALVINGS = 5 };
 
 static bool make_span(void *context, size_t i, struct reduce_cut *c)
