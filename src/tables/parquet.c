@@ -36,7 +36,7 @@ struct parquet_column {
     size_t n;        // number of non-NULL values
     // The chunk that was written last.
     size_t raw_bytes, bytes;
-    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 without a dictionary
+    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 for no dictionary
     int encoding;
 };
 
@@ -120,8 +120,8 @@ static void parquet_release(struct tables_output *o)
     free(p);
 }
 
-// Returns the index of a name in the dictionary. There are few names, and their addresses never
-// change.
+// Returns the index of a name in the dictionary. Compares only addresses, because equal names are
+// the same static string. There are few names, so a linear search is fast enough.
 static uint8_t name_number(struct parquet_column *c, const char *name)
 {
     for (unsigned i = 0; i < c->n_names; i++) {

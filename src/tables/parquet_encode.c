@@ -42,8 +42,8 @@ static uint8_t *pack_miniblock(uint8_t *to, const uint64_t *values, unsigned wid
     return to;
 }
 
-// Encodes up to 128 deltas. The minimum replaces missing deltas, so a miniblock without deltas has
-// a width of 0.
+// Encodes up to 128 deltas. Pads the block with the minimum, so that a miniblock of padding has a
+// width of 0.
 static uint8_t *put_block(uint8_t *to, const int64_t *values, size_t n)
 {
     uint64_t deltas[BLOCK];

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Number of ops ahead for which the data of blocks are prefetched.
+// How many ops ahead the data of blocks is prefetched.
 enum { AHEAD = 16 };
 
 // State of the scan of a trace.
@@ -125,7 +125,7 @@ static int put_traced_process(struct tables_process *p)
     return put_process(p, &row, t->argv, t->argv_bytes);
 }
 
-// `calls` may be NULL.
+// Emits the rows of several ops. `calls` has the addresses and notes of each op, or is NULL.
 static int put_calls(void *context, const struct workload_thread_op *ops,
                      const struct order_call *calls, size_t n)
 {
@@ -213,8 +213,8 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
                                         get_columns(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
-    // The tail contains the clock rate measured over the whole recording, which conversions of
-    // times need.
+    // To convert times, read the tail first. It contains the clock rate, measured over the whole
+    // recording.
     int rc = trace_file_read_tail(f, e);
     rc = rc < 0 ? rc : trace_forks_find(&forks, f, e);
     t.session = &f->reader.session;

@@ -196,7 +196,7 @@ struct tables_scan {
     void *context;
     // Receives the progress, and a note if the file is truncated. May be NULL.
     const struct convert_watch *watch;
-    // If the file is truncated, receives a message with the position. This is not an error. May be
+    // If the file is truncated, which is not an error, receives a message with the position. May be
     // NULL.
     struct err *cut;
 };
@@ -212,8 +212,8 @@ int tables_scan(const char *path, const struct tables_scan *scan, struct err *e)
 // FILE_TRACE, FILE_WORKLOAD and FILE_TRACE_TWICE (file_open), and close the file.
 int tables_scan_file(struct file *f, const struct tables_scan *scan, struct err *e);
 
-// Sets *size to the size of an op as rows of events contain it. Returns false if the op has no size
-// or if the size is unknown.
+// Sets *size to the value of the column `size` for an op. Returns false if the op has no size or if
+// the size is unknown.
 bool tables_op_size(const struct workload_op *op, uint64_t *size);
 
 // Returns 0 if the file can be opened and is a trace or workload, otherwise a negative errno with

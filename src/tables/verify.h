@@ -4,10 +4,9 @@
 
 #include "base/fio.h"
 
-// Verify the rest of an input, which must be positioned at its first byte. For Parquet, the input
-// must be able to seek. Return 0 and set *rows to the number of rows, or return a negative errno
-// with the message set. -EBADMSG means that the file is invalid; the message then contains the byte
-// offset.
+// Verify an input, which must be positioned at its first byte. For Parquet, the input must be able
+// to seek. Return 0 and set *rows to the number of rows, or return a negative errno with the
+// message set. -EBADMSG means that the file is invalid; the message then contains the byte offset.
 int tables_verify_parquet(struct input *in, uint64_t *rows, struct err *e);
 int tables_verify_csv(struct input *in, uint64_t *rows, struct err *e);
 

@@ -93,7 +93,7 @@ static uint64_t get_number(struct varint_source *s, unsigned type)
     return s->bad ? 0 : (uint64_t)value;
 }
 
-// Decompresses a page, which also verifies the checksum of the page, and checks its length.
+// Decompresses a page and checks its length. Decompression also verifies the checksum.
 static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_t raw_bytes,
                       uint64_t at)
 {

@@ -30,8 +30,7 @@ static struct library_process *add_process(struct library_facts *f, uint32_t num
     return f->processes[f->n++] = p;
 }
 
-// Runs in the scanning thread. The thread that reads the rows adds rows of processes only when all
-// facts are complete.
+// Runs in the scanning thread, which owns the facts until it emits rows of processes.
 static int put_facts(void *context, const struct tables_facts *facts)
 {
     struct library_process *p = add_process(context, facts->process);

@@ -11,7 +11,7 @@ enum library_use { LIBRARY_UNUSED, LIBRARY_EVENTS, LIBRARY_COLUMNS, LIBRARY_OPS 
 
 enum { LIBRARY_COLUMNS_N = HEAPTAPE_COLUMN_KNOWN + 1 };
 
-// A process, whose members come from its facts and its row.
+// A process, filled in from its facts and from its row in the table of processes.
 struct library_process {
     heaptape_process of; // strings are owned
     bool has_row;

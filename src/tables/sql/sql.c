@@ -64,7 +64,7 @@ static bool is_denied_function(const char *name)
     return false;
 }
 
-// Permits a query only to read the tables. Records the stored columns that the query reads.
+// Permits a query only to read the tables, and records which columns it reads.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c,
                      const char *d)
 {
@@ -121,7 +121,7 @@ static int create_tables(struct sql *q)
                                            many ? ", file" : ""));
 }
 
-// Sets limits for cases that do not pass the authorizer.
+// Limits what the authorizer cannot control: memory, the length of values and extensions.
 static void set_limits(const struct sql *q)
 {
     uint64_t most = q->settings->max_memory_bytes;
@@ -148,7 +148,8 @@ static int open_database(struct sql *q)
         sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
                                 size_class, NULL, NULL) != SQLITE_OK)
         return set_error(q, -EIO);
-    // The first use of a virtual table declares the table, which a query must not do.
+    // Use the virtual tables before the query, because the first use of a virtual table declares
+    // it, and the authorizer refuses declarations in a query.
     sqlite3_stmt *first = NULL;
     if (sqlite3_prepare_v2(q->db, "SELECT 1 FROM events, blocks", -1, &first, NULL) != SQLITE_OK)
         return set_error(q, -EIO);
@@ -255,7 +256,8 @@ static bool has_number(const int *list, unsigned n, int number)
     return n > 0;
 }
 
-// Reads a row of the query plan. Returns the virtual table that it scans more than once, or -1.
+// Reads a row of the query plan. Returns the virtual table that the row scans more than once, or
+// -1.
 static int find_repeated_scan(struct inner_loops *l, int id, int parent, const char *detail)
 {
     enum { MAX = sizeof l->parents / sizeof *l->parents };
@@ -277,8 +279,8 @@ static int find_repeated_scan(struct inner_loops *l, int id, int parent, const c
     return -1;
 }
 
-// Stores a virtual table, with an index for each number of an event that the query reads. SQLite
-// creates indexes for other columns on its own, except in correlated subqueries.
+// Stores a virtual table, with an index on each column of event numbers that the query reads.
+// SQLite creates indexes for other columns on its own, except in correlated subqueries.
 static int store_virtual_table(struct sql *q, unsigned table)
 {
     static const char *const keys[] = {"event", "block", "free_event"};

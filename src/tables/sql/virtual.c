@@ -98,9 +98,9 @@ static int convert_comparison(unsigned char op)
     return -1;
 }
 
-// Writes the plan for filter_rows. It contains the name of the table, for EXPLAIN QUERY PLAN, the
-// columns to read, and the column and comparison of each argument. SQLite checks the conditions
-// again, so filter_rows may ignore arguments of other types.
+// Writes the plan for filter_rows: the name of the table (for EXPLAIN QUERY PLAN), the columns to
+// read, and the column and comparison of each argument. SQLite checks the conditions again, so
+// filter_rows can ignore arguments of other types.
 static int best_index(sqlite3_vtab *vt, sqlite3_index_info *info)
 {
     const struct virtual_table *t = (const struct virtual_table *)vt;
@@ -267,7 +267,7 @@ static int column_value(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int nu
 
 int sql_virtual_add(sqlite3 *db, struct sql_virtual *v)
 {
-    // Without xCreate, the module can be used as a table without a CREATE VIRTUAL TABLE.
+    // Because xCreate is NULL, queries can use the module as a table with no CREATE VIRTUAL TABLE.
     static const sqlite3_module module = {
         .xConnect = connect_table,
         .xBestIndex = best_index,
