@@ -12,9 +12,10 @@
 struct sockaddr;
 
 enum {
-    CONNECTIONS_HEAD_S = 10, // time for the first head, and for the body of a refused request
+    CONNECTIONS_HEAD_S = 10, // for the first request head, and for the body of a refused request
     CONNECTIONS_IDLE_S = 60, // time between two requests, and between two reads of a body
-    // Minimum rate of a body after CONNECTIONS_IDLE_S, in bytes per second.
+    // Minimum average rate of a body in bytes per second, not counting its first
+    // CONNECTIONS_IDLE_S.
     CONNECTIONS_BYTES_PER_S = 1000,
     CONNECTIONS_WAITING = 1024,        // connections without an upload
     CONNECTIONS_ADDRESS_WAITING = 256, // connections without an upload from one address
@@ -44,13 +45,14 @@ struct connections {
     size_t max_waiting;
 };
 
-// Initializes the limits. `descriptors` is the maximum number of open files. A low value reduces
-// the number of waiting connections.
+// Initializes the limits. `descriptors` is the maximum number of open files. If it is low, fewer
+// connections can wait.
 void connections_init(struct connections *all, size_t descriptors);
 void connections_release(struct connections *all);
 
-// Adds a connection that waits for its first head. If too many connections are waiting, from this
-// address or in total, shuts down the oldest of them. Returns NULL when out of memory.
+// Adds a connection that waits for the head of its first request. If too many connections are
+// waiting, from this address or in total, shuts down the oldest of them. Returns NULL when out of
+// memory.
 struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from,
                                    uint64_t now_ns);
 

@@ -111,7 +111,7 @@ void digest_md5(const struct digest *d, char out[static DIGEST_DIGITS + 1])
 {
     struct digest last = *d;
     uint8_t tail[BLOCK + 8] = {0x80};
-    // Pad the data to 8 bytes before the end of a block. The length in bits follows.
+    // Pad the data so that 8 bytes of the last block remain for the length in bits.
     size_t n = (BLOCK + 55 - d->bytes % BLOCK) % BLOCK + 1;
     for (int i = 0; i < 8; i++)
         tail[n + (size_t)i] = (uint8_t)(d->bytes * 8 >> 8 * i);

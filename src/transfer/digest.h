@@ -14,7 +14,7 @@ enum { DIGEST_DIGITS = 32 };
 
 struct digest; // XXH3-128 and optionally MD5
 
-// Creates a digest without bytes. Returns NULL when out of memory.
+// Creates a digest of zero bytes. Returns NULL when out of memory.
 struct digest *digest_new(bool with_md5);
 void digest_free(struct digest *d);
 

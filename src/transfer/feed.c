@@ -82,7 +82,7 @@ void feed_release(struct feed *f)
     free(f->pattern);
 }
 
-// glibc has had a function for this system call since 2.34.
+// glibc before 2.34 has no function for this system call.
 static void close_all(unsigned first, unsigned last)
 {
     syscall(SYS_close_range, first, last, 0);

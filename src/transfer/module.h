@@ -1,5 +1,5 @@
-// Libraries that are loaded on demand. Code that links with large libraries is in a separate
-// library, so that other commands start quickly.
+// Libraries that are loaded on demand. Code that needs large libraries is in libraries that only
+// some commands load, so that the other commands start quickly.
 #ifndef HEAPTAPE_TRANSFER_MODULE_H
 #define HEAPTAPE_TRANSFER_MODULE_H
 
@@ -7,8 +7,8 @@
 
 #define TRANSFER_EXPORT __attribute__((visibility("default")))
 
-// Returns the address of `function` in `library`, or NULL with the message set. The message names
-// `package`, which the build requires.
+// Returns the address of `function` in `library`, or NULL with the message set. If the library is
+// missing, the message says to install `package` and to build heaptape again.
 void *module_load(const char *library, const char *function, const char *package, struct err *e);
 
 #endif

@@ -21,8 +21,8 @@ int names_check(const char *path);
 // Returns true if the name of `n` bytes ends with ".ht" and is longer than that suffix.
 bool names_is_trace(const char *part, size_t n);
 
-// Converts `text` to a part of a name in out[0..size). Replaces other characters with "_" and
-// truncates long strings. Converts an empty string to "_". `size` must be at least 2.
+// Converts `text` to a part of a name in out[0..size). Replaces characters that are not allowed
+// with "_" and truncates long strings. Converts an empty string to "_". `size` must be at least 2.
 void names_make(const char *text, char *out, size_t size);
 
 #endif

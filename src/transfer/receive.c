@@ -73,8 +73,8 @@ static int open_socket(const char *listens, struct err *e)
     int rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return err_set(e, -EINVAL, "--listen %s: %s", listens, gai_strerror(rc));
-    // Without a host, prefer an IPv6 socket for both protocols. A system without IPv6 has only IPv4
-    // addresses.
+    // If no host is given, prefer an IPv6 socket that also accepts IPv4. If the system has no IPv6,
+    // use an IPv4 socket.
     for (const struct addrinfo *a = found; a && !host && fd < 0; a = a->ai_next)
         fd = a->ai_family == AF_INET6 ? listen_on(a, true) : -1;
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)

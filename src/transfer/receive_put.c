@@ -308,8 +308,8 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
     if (*n) {
         add_body(r, q, data, *n);
         *n = 0;
-        // Clients read the response after sending the whole body. The number of bytes that are
-        // skipped is limited.
+        // Skip the rest of the body, because clients read the response only after they have sent
+        // the whole body. The number of skipped bytes is limited.
         return q->body_bytes > r->settings->max_bytes + DRAINED_BYTES ? MHD_NO : MHD_YES;
     }
     finish_upload(r, path, q);

@@ -114,16 +114,16 @@ static bool has_sent_all(const struct request *r, bool http_1)
     if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK ||
         (uint64_t)sent < r->bytes)
         return false;
-    // With HTTP/1, a response acknowledges all earlier bytes. With HTTP/2, other frames may have
-    // been sent after these bytes.
+    // With HTTP/1, bytes that are still unacknowledged when the response arrives were not received.
+    // With HTTP/2, the unacknowledged bytes may belong to other frames.
     if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
         fd != CURL_SOCKET_BAD && ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
         return unacknowledged == 0;
     return true;
 }
 
-// If the line contains the header `name` (in lower case), copies its value, provided that the value
-// fits into `size` bytes. Returns false for other headers.
+// If the line contains the header `name` (in lower case) and the value fits into `size` bytes,
+// copies the value. Returns false for other headers.
 static bool read_header(const char *line, size_t n, const char *name, char *to, size_t size)
 {
     size_t named = strlen(name), length = 0;
@@ -407,7 +407,7 @@ static int compare_digest(const struct request *r)
     digest_md5(r->digest, sent);
     if (strncmp(sent, r->etag + 1, DIGEST_DIGITS) == 0)
         return 1;
-    // Other servers, and S3 with other encryption, may return ETags of the same form.
+    // Other servers, and S3 with other encryption, may return ETags that look like an MD5.
     return r->settings->s3_region && !r->keyed ? -EILSEQ : 0;
 }
 
@@ -431,7 +431,7 @@ static void compare_size(struct request *r, const char *url, struct request_resu
                  (long long)bytes, (unsigned long long)r->bytes);
 }
 
-// Closes the connection. Otherwise the rest of the body would be read as the next request.
+// Closes the connection. Otherwise, the server would read the rest of the body as the next request.
 static void disconnect(struct request *r)
 {
     CURL *fresh = curl_easy_init();

@@ -108,7 +108,8 @@ static void read_added(struct upload *u)
     u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
 }
 
-// In `upload`, the first attempt is always made, so that a busy machine reports why it failed.
+// The command `upload` always makes the first attempt, even if the time is over on a busy machine,
+// so that it can report why the attempt failed.
 static bool is_over(struct upload *u)
 {
     bool limited = u->attempted || u->settings->added >= 0;
@@ -123,7 +124,8 @@ static bool is_aborted(void *context)
 {
     struct upload *u = context;
     read_added(u);
-    // In `upload`, a request may take longer than the maximum wait for an unreachable server.
+    // The command `upload` limits the wait for an unreachable server, but not the time of a
+    // request.
     bool bounded = u->settings->added >= 0;
     return u->added < 0 && (signalled || (bounded && clock_monotonic_ns() >= u->deadline_ns));
 }
@@ -150,7 +152,9 @@ static void wait_for_file(struct upload *u)
     read_added(u);
 }
 
-// The delay doubles with each failure. It is random, so that clients do not retry simultaneously.
+// Waits before a retry. The delay doubles with each failure, and is partly random, so that clients
+// do not retry simultaneously. If the server requested a longer delay, waits that long, up to
+// MAX_RETRY_AFTER_S.
 static void wait_after_failure(struct upload *u, const struct request_result *r)
 {
     unsigned doublings = u->failures < 8 ? u->failures : 8;
@@ -208,7 +212,8 @@ static void note_success(struct upload *u, const struct queue_file *f)
         u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
 }
 
-// Returns 1 to continue with the next file, 0 after a wait, or a negative errno.
+// Reports a failed upload. Returns 1 to continue with the next file, 0 after a wait, or a negative
+// errno.
 static int handle_failure(struct upload *u, const struct queue_file *f,
                           const struct request_result *r)
 {
@@ -264,8 +269,8 @@ static int try_open_file(struct upload *u, struct queue_file *f, int fd, const c
     return rc;
 }
 
-// Locks the directory and uploads a file. Also returns 1 if the file was dropped or belongs to
-// another process.
+// Locks the directory and uploads a file. Returns the same values as try_open_file, and also 1 if
+// the file was dropped or another process is using it.
 static int try_file(struct upload *u, struct queue_file *f, const char *path,
                     struct request_result *r)
 {
