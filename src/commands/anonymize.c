@@ -39,7 +39,7 @@ static const struct option options[] = {
     {0},
 };
 
-enum { PID = 1, PARENT_PID = 2, START_STAMP = 1 }; // numbers in the copy, where 0 means unknown
+enum { PID = 1, PARENT_PID = 2, START_STAMP = 1 }; // numbers in the copy, because 0 means unknown
 
 struct anonymizing {
     const struct anonymize_options *options;
@@ -149,7 +149,8 @@ static uint64_t number_frame(struct anonymizing *a, struct map *numbers,
     return ok ? number : 0;
 }
 
-// Replaces frames with numbers, which are addresses in one module. The call tree does not change.
+// Replaces each frame with an address in a single module: the number of the frame. The call tree
+// does not change.
 static int number_sites(struct anonymizing *a)
 {
     const struct workload_sites *from = workload_reader_sites(a->in.reader);

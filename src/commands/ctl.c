@@ -107,7 +107,8 @@ static int detach_recorder(pid_t pid)
     return EXIT_DONE;
 }
 
-// Checks that the recorder handles SIGUSR2. The signal would kill a recorder without --flight.
+// Requests a dump with SIGUSR2. Checks first that the recorder handles the signal, because the
+// signal would kill a recorder that was started without --flight.
 static int request_dump(pid_t pid, const struct target *a)
 {
     pid_t recorder = (pid_t)a->control.session->recorder_pid;
@@ -130,7 +131,7 @@ static int run_ctl(const void *fields, char **argv)
     long pid = strtol(argv[0], &end, 10);
     if (end == argv[0] || *end || errno || pid <= 0 || pid > INT_MAX)
         return usage_error(&cmd_ctl, "'%s' is not a process ID", argv[0]);
-    // The word of glibc for resume is accepted, too.
+    // Also accept glibc's word for resume.
     int verb = strcmp(argv[1], "unpause") == 0 ? CONTROL_RESUME : cli_find_word(&cmd_ctl, argv[1]);
     if (verb < 0)
         return EXIT_USAGE;

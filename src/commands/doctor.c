@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define FIRST_NS    400000000u  // time limit of the first look
-#define SECOND_NS   1300000000u // start of the second look, which belongs to the first answer
+#define SECOND_NS   1300000000u // start of the second look; the first answer needs both
 #define LOOK_NS     1400000000u // time limit of the second look
 #define WATCH_NS    3000000000u // time limit of further looks
 #define MIN_WAIT_NS 500000000u  // minimum time between looks of --watch
@@ -74,14 +74,14 @@ struct doctor_watch {
     struct doctor doctor;
     pid_t pid;
     uint64_t start_ns, until_ns;
-    uint64_t low, high; // RSS since the previous look; low is UINT64_MAX before the first sample
+    uint64_t low, high; // range of RSS since the last look; UINT64_MAX, 0 if not sampled
     uint64_t cost_ns;   // CPU time of the last look
     bool shows_line;
     bool asks; // read the allocator's statistics in each look
 };
 
-// Adds the allocator's statistics to a look. Only for allocators other than glibc's. After a
-// failure, continues without the statistics.
+// Adds the allocator's statistics to a look, unless the look has read the heap or the allocator is
+// glibc's. After a failure, further looks have no statistics.
 static void ask_allocator(struct doctor_watch *w, struct look *l)
 {
     struct attach_result result = {0};
@@ -116,7 +116,7 @@ static int take_look(struct doctor_watch *w, struct look *l, uint64_t max_ns, st
         int rc = look_take(l, w->pid, max_ns, e);
         if (rc < 0)
             return rc;
-        // The wait for a thread that can make the calls is not part of the cost.
+        // Measure before ask_allocator, which waits for a thread that can make the calls.
         w->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
         if (!w->asks)
             return 0;
@@ -238,7 +238,7 @@ static void print_try(const struct doctor_try *t)
            human_time((double)t->call_ns), human_time((double)t->paused_ns));
 }
 
-// Calls the remedy in the process, once.
+// If the user agrees, calls the remedy in the process, and measures RSS before and after the call.
 static void try_remedy(struct doctor_watch *w, const struct doctor_options *o)
 {
     struct doctor_try *t = &w->doctor.tried;
@@ -333,7 +333,7 @@ static void forward_signal(int sig)
         pending = sig;
 }
 
-// Signals that are ignored, as under nohup, stay ignored.
+// Forwards signals to the recorder. Signals that are ignored, as under nohup, stay ignored.
 static void forward_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};

@@ -41,7 +41,7 @@ struct dump_line {
 };
 
 enum {
-    LINE_BYTES = 1024, // maximum length of a line without text and dependencies
+    LINE_BYTES = 1024, // maximum length of a line, not counting text and dependencies
     ESCAPED_BYTES = 4, // maximum length of an escaped byte of text
     DEPENDENCY_BYTES = 48,
     BUFFER_BYTES = 1 << 16,
@@ -234,7 +234,7 @@ struct dump {
 };
 
 // Writes the buffered lines. If the reader has closed the pipe, returns -EPIPE, which ends the dump
-// without a message.
+// silently.
 static int flush_lines(void *context)
 {
     struct dump *d = context;
@@ -297,7 +297,7 @@ static int dump_workload(struct dump *d, struct workload_reader *r, struct err *
     return rc;
 }
 
-// Selects the kinds to print. Without --kind, selects the calls of the program.
+// Selects the kinds to print. If --kind is not given, selects all kinds that count as events.
 static int choose_kinds(struct dump *d)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)

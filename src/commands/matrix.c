@@ -68,7 +68,8 @@ static int add_workload(struct matrix *m, const struct command_matrix *o, const 
     return rc;
 }
 
-// Adds the jobs run by run, so that other load on the machine affects all allocators alike.
+// Adds all jobs of the first run, then all jobs of the second run, and so on, so that other load on
+// the machine affects all allocators alike.
 static int make_jobs(struct matrix *m, const struct command_matrix *o, const char *folder,
                      struct err *e)
 {

@@ -10,7 +10,7 @@
 #include <limits.h>
 
 // Defined in slice.c. Parses a point: "1200" (an event), "1.5s" (a time) or "mark:TEXT". If `text`
-// is NULL, sets no limit. *p borrows from `text`. Returns 0 or -EINVAL.
+// is NULL, *p becomes SLICE_AT_EDGE. *p borrows from `text`. Returns 0 or -EINVAL.
 int command_parse_point(const char *text, struct slice_point *p);
 
 // Defined in slice.c. Parses --from and --to. Returns 0, or EXIT_USAGE after a message.
@@ -33,8 +33,9 @@ struct command_matrix {
 // Defined in matrix.c. Stores the path of this executable. Dies if the path is unknown.
 void command_find_self(char path[PATH_MAX]);
 
-// Defined in matrix.c. Creates the jobs in `folder` or, without o->workloads, reads them. Runs the
-// jobs that are not done, and prints the failed ones. Dies on errors. The caller releases *m.
+// Defined in matrix.c. Creates the jobs in `folder` or, if o->workloads is empty, reads the
+// existing jobs. Runs the jobs that are not done, and prints the failed ones. Dies on errors. The
+// caller releases *m.
 void command_run_matrix(struct matrix *m, const struct command_matrix *o, const char *folder);
 size_t command_count_jobs(const struct matrix *m, enum matrix_state state);
 

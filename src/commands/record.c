@@ -189,8 +189,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns true if a recording by --pid ended too early. A recording that `ctl detach` ended is
-// early only if --duration was given.
+// Returns true if a recording by --pid ended too early. If `ctl detach` ended the recording, it was
+// too early only if --duration was given.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
@@ -198,9 +198,8 @@ static bool is_cut(const struct record_settings *s, const struct record_result *
            (r->losses.off.processes || (r->ended_early && !asked));
 }
 
-// Returns the exit code, which is usually the program's exit code. Gaps within a recording do not
-// change it. It is different if the recording ended earlier than requested, or if its output is
-// incomplete.
+// Returns the program's exit code or, if the recording ended earlier than requested or its output
+// is incomplete, another code. Gaps within a recording do not change the exit code.
 static int exit_code(const struct record_settings *s, const struct record_result *r)
 {
     if (is_cut(s, r))
@@ -381,7 +380,7 @@ struct pipe_reader {
     int (*read)(const void *settings, struct err *e);  // called in the child process
     bool forwards_usr2;                                // SIGUSR2 triggers a dump
     bool uploads; // the reader may outlast the recording; then SIGINT, SIGTERM and SIGHUP end it
-    bool runs_command; // the reader waits for a command, until FLIGHT_FILES_END
+    bool runs_command; // the reader waits until its command ends or FLIGHT_FILES_END arrives
 };
 
 static pid_t reader_pid;
@@ -393,7 +392,8 @@ static void forward_signal(int sig)
 
 static const struct sigaction forward = {.sa_handler = forward_signal, .sa_flags = SA_RESTART};
 
-// Ends the wait for a command. The next signal has its default action.
+// Makes the reader stop waiting for its command. If the signal arrives again, its default action
+// ends heaptape.
 static void end_command(int sig)
 {
     signal(sig, SIG_DFL);
@@ -403,7 +403,8 @@ static void end_command(int sig)
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { END_SIGNALS = sizeof end_signals / sizeof *end_signals };
 
-// Handles the signals that would end heaptape. Signals that are ignored stay ignored.
+// Sets the action of the signals that would end heaptape, and stores the old actions. Signals that
+// are ignored stay ignored.
 static void handle_end_signals(const struct sigaction *how, struct sigaction before[END_SIGNALS])
 {
     for (int i = 0; i < END_SIGNALS; i++) {
@@ -422,8 +423,8 @@ static void restore_end_signals(const struct sigaction before[END_SIGNALS])
 }
 
 // Starts the reader process. Dies on failure. Blocks SIGUSR2 and FLIGHT_FILES_END before the fork,
-// so that they do not end a process that has no handler yet. The reader unblocks SIGUSR2 when it
-// has one, and keeps FLIGHT_FILES_END blocked.
+// so that they do not end a process that has no handler yet. The reader unblocks SIGUSR2 when its
+// handler is installed, and keeps FLIGHT_FILES_END blocked.
 static void start_reader(const struct pipe_reader *to, struct export_live *live, struct output *out)
 {
     struct sigaction before;
@@ -687,8 +688,8 @@ static char **read_argv(pid_t pid)
     return argv;
 }
 
-// Reads "PID:FD" from a program that was started with LD_PRELOAD=libheaptape.so and has started
-// this recorder.
+// Reads "PID:FD" from the environment. A program that was started with LD_PRELOAD=libheaptape.so
+// sets the variable when it starts this recorder.
 static bool read_attach(struct record_attach *a)
 {
     const char *text = getenv(SPOOL_ENV_ATTACH);

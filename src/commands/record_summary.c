@@ -32,7 +32,7 @@ static void print_attached(const struct record_result *r)
              r->not_left);
 }
 
-// Notes functions of started programs that are not redirected.
+// Prints notes about functions of started programs that could not be redirected.
 static void print_entries(const struct entries_report *r)
 {
     if (r->refused[0])

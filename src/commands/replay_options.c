@@ -160,8 +160,8 @@ static int read_workload(struct replay_session *s, struct workload_file *w, cons
     return rc < 0 ? rc : replay_session_read(s, path, w, e);
 }
 
-// Warns if LD_PRELOAD names another allocator than -a, because users may expect that this allocator
-// is measured.
+// Warns if LD_PRELOAD names an allocator that -a does not name, because users may expect that the
+// preloaded allocator is measured.
 static void note_preloaded(const struct replay_session *s, const struct option_list *allocators)
 {
     const char *preloaded = allocators->n ? allocator_preloaded() : NULL;

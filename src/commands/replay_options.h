@@ -43,7 +43,7 @@ struct replay_options {
 
 enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
 
-// Rows of an option table whose struct begins with struct replay_options.
+// Rows for the option table of a command whose options struct begins with struct replay_options.
 // clang-format off
 #define REPLAY_OPTIONS(default_runs)                                                                                   \
     {'r', "runs", OPTION_NUMBER, "N", default_runs, "replay N times on each allocator and report medians",                    \
@@ -101,8 +101,8 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
 // Returns EXIT_DONE, or EXIT_USAGE after a usage error if a sweep is not VARIABLE=VALUE.
 int replay_check_sweeps(const struct command *c, const struct option_list *sweeps);
 
-// Calls `add` with `spec` and each combination of values of the sweeps. Stops at the first result
-// of `add` other than 0 and returns it. Otherwise returns 0.
+// Calls `add` with `spec` and each combination of values of the sweeps. If `add` returns a value
+// other than 0, stops and returns this value. Otherwise, returns 0.
 int replay_each_swept(const struct option_list *sweeps, const char *spec,
                       int (*add)(void *context, const char *spec, struct err *e), void *context,
                       struct err *e);

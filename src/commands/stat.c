@@ -217,7 +217,7 @@ static bool is_narrow(void)
     return columns && columns < BOTH_COLUMNS;
 }
 
-// Prints a function of a stack. `via` is the function through which it called the allocator, or
+// Prints a function of a stack. `via` is the function that `s` called to reach the allocator, or
 // NULL. Functions of libraries are dimmed.
 static void print_frame(const struct symbol *s, bool first, size_t repeats, const char *via)
 {
@@ -236,7 +236,7 @@ static void print_frame(const struct symbol *s, bool first, size_t repeats, cons
     }
 }
 
-// Prints a stack from its shown function outwards. Also prints the function that the shown function
+// Prints a stack from its shown function outwards, with the function that the shown function
 // called. Prints recursive calls as one row.
 static void print_stack(const struct file_stat *s, uint32_t number)
 {
@@ -260,7 +260,8 @@ static void print_range(const char *of, const struct estimate *e, uint64_t sampl
     printf("%s %s to %s", of, human_size(r.low), human_size(r.high));
 }
 
-// Prints a call site. The sort key is the first column, unless it is also one of the other columns.
+// Prints a call site. Growth and span get columns, before the others, only if they are the sort
+// key.
 static void print_site(const struct file_stat *s, uint32_t number, enum profile_weight weight)
 {
     const struct by_site_totals *t = &s->by_site.sites[number];

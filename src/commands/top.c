@@ -64,8 +64,8 @@ static bool is_over(const struct top *t)
     return t->follow.state == FOLLOW_ENDED || t->follow.state == FOLLOW_CUT_OFF;
 }
 
-// Sets the interval of rates. This is the time since the last drawing if both drawings are up to
-// date, else the whole recording.
+// Sets the interval over which rates are computed: the time since the last drawing if all data had
+// been read at both drawings, else the whole recording.
 static void set_interval(struct top *t, uint64_t now)
 {
     if (t->follow.path) {
@@ -210,8 +210,8 @@ static void run_screen(struct top *t)
     terminal_end();
 }
 
-// Finds the trace that a process's recorder writes. The first bytes of the trace arrive within two
-// batches.
+// Finds the trace that a process's recorder writes. Retries, because the first bytes of the trace
+// may arrive only after two batches.
 static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
 {
     struct target a;
@@ -246,7 +246,7 @@ static int run_top(const void *fields, char **argv)
         find_output((uint32_t)pid, path);
         t.screen.pid = (uint32_t)pid;
     }
-    // Another process may break the lease that follow.c has on the file.
+    // The kernel sends SIGIO if another process breaks the lease that follow.c has on the file.
     signal(SIGIO, SIG_IGN);
     if (follow_open(&t.follow, is_pid ? path : argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);

@@ -30,7 +30,7 @@ static const char *format_commas(uint64_t v)
     return human_digits(v, ',');
 }
 
-// Number of calls, and cycles of the calls, in one of trace_run's four groups.
+// Number of calls in one of trace_run's four groups, and the cycles that the calls took.
 struct sum {
     uint64_t calls;
     double cycles;
