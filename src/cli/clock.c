@@ -1,7 +1,7 @@
 // The clock of heaptape. Traced programs read the kernel's clock (src/capture/libc/libc.c), and
 // their stamps are compared with the recorder's stamps. Therefore a library that replaces
-// clock_gettime, such as libfaketime, must not change the recorder's clock. The definition in an
-// executable precedes the definitions in preloaded libraries.
+// clock_gettime, such as libfaketime, must not change the recorder's clock. A definition in the
+// executable takes precedence over definitions in preloaded libraries.
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -55,7 +55,7 @@ struct option {
     // One clause without a full stop. If a flag is on by default, the clause describes --no-NAME.
     const char *help;
     size_t offset; // offset of the field in the options struct
-    // Value if the argument is omitted; an argument then requires "=". NULL if the argument is
+    // Value if the argument is omitted; an argument must then follow "=". NULL if the argument is
     // required.
     const char *bare;
     uint64_t min, max; // range of a number or size; max is 0 if there is no limit
@@ -78,8 +78,8 @@ struct option {
             offsetof(fields, level), .min = 1, .max = 19                                           \
     }
 
-// A word that an operand or argument accepts, and the meaning of the word, for a table below the
-// options.
+// A word that an operand or argument accepts, and its meaning. --help prints the words as a table
+// below the options.
 struct command_word {
     const char *word, *meaning;
 };
@@ -101,7 +101,7 @@ struct command_mode {
     bool (*selects)(const void *options, int operands);
     const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
     const char *accepts; // names of further options, such as "keep|trigger"
-    const char *rejects; // word for operands in an error message, or NULL if operands are allowed
+    const char *rejects; // word for operands in the error message, or NULL to allow operands
     // The command itself calls this function.
     int (*run)(const void *options, void *context);
 };
@@ -161,8 +161,8 @@ void error_text(const char *text);
 int usage_error(const struct command *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Returns the index of `word` in c->words. If there is no such word, prints a usage error that names
-// the nearest word, and returns -1.
+// Returns the index of `word` in c->words. If `word` is not in the table, prints a usage error that
+// names the nearest word, and returns -1.
 int cli_find_word(const struct command *c, const char *word);
 
 // Returns `text` with unprintable characters escaped. Required for every string from a file or the

@@ -51,7 +51,8 @@ static unsigned put_words(FILE *to, const char *argument)
     const char *gap = "";
     unsigned found = 0;
     for (const char *at = argument + strspn(argument, between); *at; at += strspn(at, between)) {
-        // Skips the rest of arguments such as "DIR[:DIR...]", "FILE.wl" and "VARIABLE=VALUE".
+        // Only the first word counts in arguments such as "DIR[:DIR...]", "FILE.wl" and
+        // "VARIABLE=VALUE".
         size_t n = strcspn(at, between), word = strcspn(at, " |[].:=,");
         const struct completion_kind *kind = find_kind(at, word);
         if (kind && (found & kind->kind) != kind->kind) {

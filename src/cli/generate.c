@@ -17,7 +17,7 @@ static void put_text(FILE *to, const char *text)
     }
 }
 
-// Prints a clause of the tables as a paragraph.
+// Prints a clause of the command table as a sentence and ends the paragraph.
 static void put_sentence(FILE *to, const char *clause, const char *note)
 {
     fputc(toupper((unsigned char)*clause), to);

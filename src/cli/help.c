@@ -26,7 +26,7 @@ const char *help_option_prefix(const struct option *o)
 
 void help_option_note(char *text, size_t size, const struct option *o)
 {
-    enum { WORTH_SHOWING = 1000000 }; // a larger maximum results from the type
+    enum { WORTH_SHOWING = 1000000 }; // a larger maximum is only the limit of the type
     char range[64] = "";
     bool number =
         (o->type == OPTION_NUMBER || o->type == OPTION_SECONDS) && o->max && o->max < WORTH_SHOWING;
@@ -51,8 +51,8 @@ int help_option_name(char *text, size_t size, const struct option *o)
                     o->bare ? "]" : "");
 }
 
-// Prints `text` at column `indent`. The cursor is at `column`. If that is beyond `indent`, starts a
-// new line.
+// Prints `text` at column `indent`. `column` is the column of the cursor. If it is not below
+// `indent`, starts a new line.
 static void print_beside(FILE *to, int column, int indent, const char *text)
 {
     if (column >= indent) {

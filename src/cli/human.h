@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 // Return a number as text: "1.2 GiB", "340 ns", "1 234 567", and "1 event" or "2 000 events". Each
-// text is in one of 16 buffers of the thread, which are used in turn. human_items uses two of them.
+// text is in one of 16 buffers per thread, which are used in turn. human_items uses two buffers.
 const char *human_size(uint64_t bytes);
 const char *human_time(double ns);
 const char *human_number(uint64_t n);

@@ -70,7 +70,7 @@ void error_text(const char *text)
     print_text("%s", text);
 }
 
-// Returns one of 8 buffers in turn, with the requested size.
+// Returns the next of 8 buffers, resized to `bytes`.
 static char *text_buffer(size_t bytes)
 {
     static char *texts[8];
