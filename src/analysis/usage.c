@@ -322,7 +322,7 @@ static void flush_counts(struct usage *u)
     timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
 }
 
-// Adds the live bytes since the last op, multiplied by the number of stamps until `stamp`.
+// Adds the live bytes multiplied by the time from the last op to `stamp`, in stamps.
 static inline void add_stamp_bytes(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
 {
     c->stamp_bytes += (double)u->live.bytes * (double)(stamp - u->last_stamp);

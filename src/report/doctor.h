@@ -55,7 +55,7 @@ struct doctor {
 // highest RSS between both looks. Returns 0 or -ENOMEM.
 int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high);
 
-// Finds the verdict, the notes and the next command from the looks that were added.
+// Sets the verdict, the notes and the next command according to the looks so far.
 void doctor_judge(struct doctor *d);
 
 // Finds the verdict of a recording whose statistics are complete. d->file and d->argv must be set.

@@ -153,7 +153,8 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     struct partition_file *f;
     // Column 0 of every table is the process.
     uint32_t process = is_by_process(p) ? (uint32_t)row->values[0].integer : 0;
-    // Rows of call sites are grouped by process, so the file of the last process is complete.
+    // Rows of call sites are grouped by process: a new process means that the file of the last
+    // process is complete.
     int rc = table == TABLES_TABLE_SITES && p->last != process ? close_file(p, p->last, true) : 0;
     rc = rc < 0 ? rc : get_file(p, process, &f);
     if (rc < 0)

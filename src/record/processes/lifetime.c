@@ -71,7 +71,7 @@ static int is_in_maps(pid_t pid, pid_t tid, uint64_t inode, uint64_t offset)
     return found;
 }
 
-// Like is_in_maps, but checks all threads of the process, first the main thread.
+// Like is_in_maps, but checks all threads of the process, starting with the main thread.
 static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
 {
     int found = is_in_maps(pid, pid, inode, offset);

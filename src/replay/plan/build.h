@@ -298,8 +298,8 @@ int plan_late_exit(struct plan *p, struct plan_stream *s, uint32_t thread, struc
 // Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// Call when no further sample can show when blocks are used. Assumes that the program is about to
-// use all pages that it uses before the block's next step.
+// Call after the last sample of memory, because later uses of pages are not known. Makes the touches
+// of all pages due that a block uses until its next step.
 void plan_late_use_all(struct plan *p);
 
 // Returns a stream that touches blocks after the last op and whose thread has not exited, or NULL

@@ -255,7 +255,7 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
            color ? cli_color(CLI_PLAIN) : "");
 }
 
-// Prints the conditions recorded in the files that may have disturbed the times.
+// Warns of recorded conditions that may have affected the times, such as a CPU governor.
 static void print_cautions(const struct document *d)
 {
     const char *governor = NULL;

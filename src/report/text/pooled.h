@@ -1,5 +1,5 @@
-// Tables of results of `replay --json` and `compare --json` of one workload, with the runs of
-// several files pooled.
+// Tables of results for one workload, which pool the runs from several files of `replay --json` and
+// `compare --json`.
 #ifndef HEAPTAPE_TEXT_POOLED_H
 #define HEAPTAPE_TEXT_POOLED_H
 
