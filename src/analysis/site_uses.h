@@ -9,10 +9,10 @@
 enum { SITE_USES_SHORT_EVENTS = 8 }; // maximum lifetime of a short-lived block
 
 struct site_use {
-    uint64_t freed, short_lived,
-        // numbers of freed blocks, of short-lived blocks, and of blocks freed by another thread
-        remote;
-    uint64_t replaced; // blocks freed right after their thread allocated again at the same site
+    uint64_t freed, short_lived; // numbers of freed blocks and of short-lived blocks
+    uint64_t remote;             // number of blocks freed by another thread
+    // Number of blocks freed right after their thread allocated again at the same site.
+    uint64_t replaced;
     // Replaced blocks whose replacement is larger, but at most four times as large, as when
     // std::vector and std::string grow. Counts the bytes of the smaller blocks.
     struct usage_count regrown;

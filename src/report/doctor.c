@@ -316,7 +316,7 @@ static void set_next(struct doctor *d)
         snprintf(d->next, sizeof d->next, "heaptape doctor --watch 10m %ld", (long)l->pid);
     } else if (!judged) {
         snprintf(d->next, sizeof d->next, "heaptape doctor --watch 60s %ld", (long)l->pid);
-    } else if (d->verdict.kind == VERDICT_KIND_grows || d->verdict.act) {
+    } else if (d->verdict.act) {
         snprintf(d->next, sizeof d->next,
                  "heaptape record --pid %ld%s --stacks --duration 60s -o %ld.ht", (long)l->pid,
                  maps ? " --maps" : "", (long)l->pid);

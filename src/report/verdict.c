@@ -72,14 +72,6 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
     return fastest;
 }
 
-enum verdict_owner verdict_growing_most(const struct verdict_facts *f)
-{
-    enum verdict_owner most = VERDICT_LIVE;
-    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
-        most = f->of[i].grown_bytes > f->of[most].grown_bytes ? i : most;
-    return most;
-}
-
 static bool is_unwritten(const struct verdict_facts *f)
 {
     double bytes = verdict_unwritten_bytes(f);

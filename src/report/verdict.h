@@ -195,7 +195,6 @@ double verdict_outside_bytes(const struct verdict_facts *f);
 double verdict_unwritten_bytes(const struct verdict_facts *f);
 bool verdict_is_growing(const struct growth *g);
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
-enum verdict_owner verdict_growing_most(const struct verdict_facts *f);
 
 // Private. Writes the sentences, the remedy and the sureness of v->kind.
 void verdict_tell(struct verdict *v, const struct verdict_facts *f);

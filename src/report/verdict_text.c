@@ -136,6 +136,13 @@ static bool say_stacks(struct verdict *v, const struct verdict_facts *f)
     return grew;
 }
 
+// Call if the verdict is growth. Omitted for a recording with call paths.
+static void advise_stacks(struct verdict *v, const struct verdict_facts *f)
+{
+    if (!has_path(&f->growing) && !has_path(&f->holding))
+        advise(v, " Record with --stacks to see which call path allocates the blocks.");
+}
+
 static void tell_grows(struct verdict *v, const struct verdict_facts *f)
 {
     const struct verdict_site *first = is_explained(f) ? &f->growing.items[0] : NULL;
@@ -159,8 +166,7 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
            first && first->path[0] ? " of these call paths" : "");
     if (stacks)
         advise(v, " First check whether the threads end: each keeps its blocks and its stack.");
-    if (!has_path(&f->growing) && !has_path(&f->holding))
-        advise(v, " Record with --stacks to see which call path allocates them.");
+    advise_stacks(v, f);
 }
 
 static void tell_grows_in_steps(struct verdict *v, const struct verdict_facts *f)
@@ -173,12 +179,8 @@ static void tell_grows_in_steps(struct verdict *v, const struct verdict_facts *f
         bytes_text(f->rss_bytes), bytes_text(f->live.grown_bytes));
     say_growing(v, f);
     set_growth_sure(v, &f->rss);
-    if (f->exited)
-        set_sure(v, VERDICT_UNSURE,
-                 "The process exited: growth is a fault only in a process that runs on.");
     advise(v, "Remove elements that are no longer used, or limit the number of elements.");
-    if (!has_path(&f->growing) && !has_path(&f->holding))
-        advise(v, " Record with --stacks to see which call path allocates the blocks.");
+    advise_stacks(v, f);
 }
 
 // Describes memory whose blocks are unknown, which is the memory of malloc or all anonymous memory.
@@ -396,9 +398,18 @@ static const char *const owner_labels[] = {
 #undef HT_X
 };
 
+// Returns the owner whose resident memory grew most.
+static enum verdict_owner find_growing_most(const struct verdict_facts *f)
+{
+    enum verdict_owner most = VERDICT_LIVE;
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        most = f->of[i].grown_bytes > f->of[most].grown_bytes ? i : most;
+    return most;
+}
+
 static void tell_rss_grows(struct verdict *v, const struct verdict_facts *f)
 {
-    enum verdict_owner most = verdict_growing_most(f);
+    enum verdict_owner most = find_growing_most(f);
     say(v, "RSS grows linearly, ");
     say_rate(v, &f->rss);
     say(v, ", to %s, most of it in %s. Live bytes do not grow: %s.", bytes_text(f->rss_bytes),

@@ -83,8 +83,7 @@ static inline size_t order_decode_run(struct order *o, struct merge_stream *s, u
 }
 
 // Prefetches the blocks that the first `n` ops of the run may free, if there are many blocks.
-// Always inlined, because gcc 12 drops calls to functions without visible side
-// effects.
+// Always inlined, because gcc 12 drops calls to functions without visible side effects.
 static inline __attribute__((always_inline)) void order_prefetch_run(const struct order *o,
                                                                      size_t n)
 {

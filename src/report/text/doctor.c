@@ -10,14 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MAX_LINES = 25,
-    BAR_CELLS = 16,
-    LABEL_BYTES = 160,
-    BLOCKS_BYTES = 128,
-    LABEL_COLUMNS = 40,
-    MIN_ROWS = 3
-};
+enum { MAX_LINES = 25, BAR_CELLS = 16, LABEL_BYTES = 160, LABEL_COLUMNS = 40, MIN_ROWS = 3 };
 
 struct owner_row {
     char label[LABEL_BYTES];
@@ -51,11 +44,12 @@ static const char *largest_name(const struct look *l, enum look_owner o)
     return NULL;
 }
 
-// Writes the number of live blocks and, if the largest block has most of the bytes, its size.
-static const char *describe_blocks(const struct look_heap *h, char text[BLOCKS_BYTES])
+// Returns the number of live blocks and, if the largest block has most of the bytes, its size.
+static const char *blocks_text(const struct look_heap *h)
 {
+    char *text = human_buffer();
     bool one = h->blocks > 1 && h->largest_bytes > h->live_bytes / 2;
-    snprintf(text, BLOCKS_BYTES, "%s%s%s", human_items(h->blocks, "live block", "live blocks"),
+    snprintf(text, HUMAN_BYTES, "%s%s%s", human_items(h->blocks, "live block", "live blocks"),
              one ? ", the largest " : "", one ? human_size(h->largest_bytes) : "");
     return text;
 }
@@ -77,7 +71,6 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
         [LOOK_FILES] = "files",
         [LOOK_OTHER] = "other",
     };
-    char blocks[BLOCKS_BYTES];
     const char *name = o == LOOK_SHARED || o == LOOK_FILES ? largest_name(l, o) : NULL;
     const char *text = labels[o];
     if (o == LOOK_LIVE && l->heap.has_statistics)
@@ -85,7 +78,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
     else if (o == LOOK_FREE && l->heap.has_statistics)
         text = "free pages of the allocator";
     else if (o == LOOK_LIVE)
-        text = describe_blocks(&l->heap, blocks);
+        text = blocks_text(&l->heap);
     else if (o == LOOK_STACKS)
         text = human_items(l->stacks, "thread stack", "thread stacks");
     else if (o == LOOK_ANONYMOUS && !l->heap.is_read && !l->heap.has_statistics)
