@@ -14,11 +14,13 @@ enum clock_kind {
     CLOCK_KIND_CNTVCT = 2, // aarch64 cntvct_el0
 };
 
+#define CLOCK_NS_PER_S 1000000000ull
+
 static inline uint64_t clock_ns(clockid_t id)
 {
     struct timespec t;
     clock_gettime(id, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 static inline uint64_t clock_monotonic_ns(void)

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "cli/help.h"
 #include "cli/span.h"
 #include "cli/suggest.h"
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NS_PER_S = 1000000000 };
 
 const struct option options_common[] = {
     {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit",
@@ -88,17 +87,17 @@ int options_parse_span(const char *text, uint64_t *ns)
     int rc = options_parse_number(text, &seconds);
     if (rc == -EINVAL)
         return span_parse(text, ns);
-    return rc == 0 && __builtin_mul_overflow(seconds, NS_PER_S, ns) ? -ERANGE : rc;
+    return rc == 0 && __builtin_mul_overflow(seconds, CLOCK_NS_PER_S, ns) ? -ERANGE : rc;
 }
 
 int options_parse_seconds(const char *text, uint64_t *seconds)
 {
     uint64_t ns;
     int rc = options_parse_span(text, &ns);
-    if (rc == 0 && ns % NS_PER_S)
+    if (rc == 0 && ns % CLOCK_NS_PER_S)
         return -EINVAL;
     if (rc == 0)
-        *seconds = ns / NS_PER_S;
+        *seconds = ns / CLOCK_NS_PER_S;
     return rc;
 }
 

@@ -1,4 +1,5 @@
 #include "record/record.h"
+#include "base/clock.h"
 #include "capture/spool/spool.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -369,8 +370,6 @@ static int run_file(const void *fields, void *settings)
     return code;
 }
 
-enum { NS_PER_S = 1000000000 };
-
 // A child process that reads the trace from a pipe while the program runs, and writes its own
 // files.
 struct pipe_reader {
@@ -459,7 +458,7 @@ static int record_to_reader(const struct record_options *o, struct record_settin
     struct err e = {0}, lost = {0};
     bool waits = to->uploads || to->runs_command;
     s->live = true;
-    s->beat_ns = NS_PER_S / 5;
+    s->beat_ns = CLOCK_NS_PER_S / 5;
     start_reader(to, &live, &out);
     int rc = record_run(s, &out, &r, &e);
     if (waits)
@@ -500,8 +499,8 @@ static int run_aggregate(const void *fields, void *settings)
     const char *path = output_name(o, s, "hta");
     const struct aggregate_settings how = {.path = path,
                                            .force = o->force,
-                                           .rewrite_ns = o->aggregate_s * NS_PER_S,
-                                           .period_ns = o->period_s * NS_PER_S,
+                                           .rewrite_ns = o->aggregate_s * CLOCK_NS_PER_S,
+                                           .period_ns = o->period_s * CLOCK_NS_PER_S,
                                            .note = note_aggregate};
     s->codec = FRAME_CODEC_NONE; // the trace only passes through a pipe
     return record_to_reader(
@@ -610,7 +609,7 @@ static int run_upload(const void *fields, void *settings)
     u.feed.upload = (struct upload_settings){.token_file = o->token_file,
                                              .timeout_s = (uint32_t)o->upload_timeout_s,
                                              .timeout_option = "--upload-timeout",
-                                             .wait_ns = o->upload_wait_s * NS_PER_S,
+                                             .wait_ns = o->upload_wait_s * CLOCK_NS_PER_S,
                                              .note = note_text};
     if (feed_init(&u.feed, o->spool, o->output, s->argv[0],
                   s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
@@ -619,7 +618,8 @@ static int run_upload(const void *fields, void *settings)
     s->codec = FRAME_CODEC_NONE; // the reader compresses the segments
     u.segments.path = u.feed.pattern;
     if (!o->segment.ns)
-        u.segments.window = (struct flight_window){UPLOADED_BYTES, (uint64_t)UPLOADED_S * NS_PER_S};
+        u.segments.window =
+            (struct flight_window){UPLOADED_BYTES, (uint64_t)UPLOADED_S * CLOCK_NS_PER_S};
     int code = record_to_reader(o, s,
                                 &(struct pipe_reader){o->output, &u, .check = check_upload,
                                                       .read = write_and_upload, .uploads = true});
@@ -720,7 +720,7 @@ static int set_up_pid(const void *fields, void *settings)
         return code;
     if (o->walk && s->paused)
         return usage_error(&cmd_record, "--walk cannot be combined with --start paused");
-    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * NS_PER_S, o->walk};
+    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * CLOCK_NS_PER_S, o->walk};
     s->argv = read_argv(s->attach.pid);
     if (target_open(&t, s->attach.pid, &e) == 0) {
         bool lives = control_recorder_lives(t.control.futexes, t.control.session->owner);

@@ -1,4 +1,6 @@
 #include "replay/watchdog.h"
+
+#include "base/clock.h"
 #include "replay/plan/ops.h"
 
 #include <unistd.h>
@@ -14,8 +16,9 @@ void watchdog_init(struct watchdog *w, const struct plan *p, const struct stream
 
 uint64_t watchdog_interval_ns(const struct watchdog *w)
 {
-    enum { NS_PER_S = 1000000000, STEPS = 4 };
-    return w->timeout_ns && w->timeout_ns / STEPS < NS_PER_S ? w->timeout_ns / STEPS : NS_PER_S;
+    enum { STEPS = 4 };
+    return w->timeout_ns && w->timeout_ns / STEPS < CLOCK_NS_PER_S ? w->timeout_ns / STEPS
+                                                                   : CLOCK_NS_PER_S;
 }
 
 static uint64_t pc_of(const struct watchdog *w, uint64_t thread)

@@ -1,5 +1,6 @@
 // Writes a table as one file per process, in directories named KEY=VALUE, following Hive's
 // convention for partitions. https://duckdb.org/docs/data/partitioning/hive_partitioning
+#include "base/clock.h"
 #include "tables/export.h"
 #include "workload/file.h"
 
@@ -10,8 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-
-#define NS_PER_S 1000000000u
 
 // Value that engines read as NULL.
 #define NO_VALUE "__HIVE_DEFAULT_PARTITION__"
@@ -54,7 +53,7 @@ static char *make_folder(const struct partitions *p)
     const struct trace_session *s = &p->file.trace.reader.session;
     char *folder = NULL, when[32] = "";
     size_t bytes;
-    time_t seconds = (time_t)(s->realtime_ns / NS_PER_S);
+    time_t seconds = (time_t)(s->realtime_ns / CLOCK_NS_PER_S);
     struct tm utc;
     FILE *to = open_memstream(&folder, &bytes);
     if (!to)
@@ -63,7 +62,7 @@ static char *make_folder(const struct partitions *p)
         strftime(when, sizeof when, "%Y%m%dT%H%M%S", &utc);
     fprintf(to, "%s/%s/host=", p->settings->output, tables_definitions[p->settings->table].name);
     put_value(to, s->host);
-    fprintf(to, "/recording=%s.%09" PRIu64 "Z", when, (uint64_t)(s->realtime_ns % NS_PER_S));
+    fprintf(to, "/recording=%s.%09" PRIu64 "Z", when, (uint64_t)(s->realtime_ns % CLOCK_NS_PER_S));
     bool failed = ferror(to);
     if (fclose(to) != 0 || failed) {
         free(folder);

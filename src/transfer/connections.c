@@ -1,13 +1,13 @@
 #include "transfer/connections.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#define NS_PER_S 1000000000ull
 
 enum { OTHER_DESCRIPTORS = 64, MIN_WAITING = 64 };
 
@@ -98,7 +98,7 @@ struct connection *connections_add(struct connections *all, int fd, const struct
     if (!c)
         return NULL;
     c->fd = fd;
-    c->deadline_ns = now_ns + CONNECTIONS_HEAD_S * NS_PER_S;
+    c->deadline_ns = now_ns + CONNECTIONS_HEAD_S * CLOCK_NS_PER_S;
     if (from)
         copy_address(c, from);
     pthread_mutex_lock(&all->lock);
@@ -131,7 +131,7 @@ int connections_begin_upload(struct connections *all, struct connection *c, uint
         move_connection(all, c, &all->uploads);
         c->begun_ns = now_ns;
         c->bytes = 0;
-        c->deadline_ns = now_ns + CONNECTIONS_IDLE_S * NS_PER_S;
+        c->deadline_ns = now_ns + CONNECTIONS_IDLE_S * CLOCK_NS_PER_S;
     }
     pthread_mutex_unlock(&all->lock);
     return full ? -EBUSY : 0;
@@ -142,9 +142,9 @@ void connections_progress(struct connections *all, struct connection *c, size_t 
 {
     pthread_mutex_lock(&all->lock);
     c->bytes += bytes;
-    uint64_t idle_ns = now_ns + CONNECTIONS_IDLE_S * NS_PER_S;
+    uint64_t idle_ns = now_ns + CONNECTIONS_IDLE_S * CLOCK_NS_PER_S;
     uint64_t slow_ns =
-        c->begun_ns + (CONNECTIONS_IDLE_S + c->bytes / CONNECTIONS_BYTES_PER_S) * NS_PER_S;
+        c->begun_ns + (CONNECTIONS_IDLE_S + c->bytes / CONNECTIONS_BYTES_PER_S) * CLOCK_NS_PER_S;
     c->deadline_ns = idle_ns < slow_ns ? idle_ns : slow_ns;
     pthread_mutex_unlock(&all->lock);
 }
@@ -160,7 +160,7 @@ void connections_wait(struct connections *all, struct connection *c, unsigned se
                       uint64_t now_ns)
 {
     pthread_mutex_lock(&all->lock);
-    c->deadline_ns = now_ns + seconds * NS_PER_S;
+    c->deadline_ns = now_ns + seconds * CLOCK_NS_PER_S;
     move_connection(all, c, &all->waiting);
     pthread_mutex_unlock(&all->lock);
 }

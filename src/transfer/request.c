@@ -17,8 +17,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000u
-
 // A body stalls if fewer than STEP_BYTES are sent within the time limit.
 enum { STEP_BYTES = 64 << 10, BODY_BYTES = 120 };
 
@@ -175,7 +173,7 @@ static size_t keep_answer(char *data, size_t size, size_t n, void *context)
 static void begin_wait(struct request *r, uint64_t sent_bytes)
 {
     r->seen_bytes = sent_bytes;
-    r->deadline_ns = clock_monotonic_ns() + r->settings->timeout_s * NS_PER_S;
+    r->deadline_ns = clock_monotonic_ns() + r->settings->timeout_s * CLOCK_NS_PER_S;
 }
 
 // curl calls this function at least once a second. The whole response must arrive within one time

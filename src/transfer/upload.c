@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NS_PER_S  1000000000u
 #define NS_PER_MS 1000000u
 
 enum { FIRST_DELAY_MS = 500, MAX_DELAY_MS = 60000, MAX_RETRY_AFTER_S = 600 };
