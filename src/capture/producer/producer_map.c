@@ -63,9 +63,10 @@ void producer_unmap_private(void *at, size_t bytes)
 static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page
-    uint64_t entries[64], pages = 0;
+    enum { ENTRIES = 512 }; // per system call, which costs as much as reading 300 entries
+    uint64_t entries[ENTRIES], pages = 0;
     for (long got; first < end; first += (uint64_t)got / 8) {
-        uint64_t n = end - first < 64 ? end - first : 64;
+        uint64_t n = end - first < ENTRIES ? end - first : ENTRIES;
         got = syscall(SYS_pread64, pagemap, entries, n * 8, first * 8);
         if (got < 8)
             break;
