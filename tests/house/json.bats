@@ -37,6 +37,28 @@ needs_jsonschema() {
   check_copy 1 "0 schemas"
 }
 
+# check-json decides common keywords of array items itself.
+@test "each kind of wrong value in a list is found" {
+  needs_jsonschema
+  mkdir copy
+  cat >copy/list.schema.json <<'END'
+{"$defs": {"item": {"type": "object", "additionalProperties": false, "required": ["n"],
+    "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9}, "s": {"type": ["string", "null"], "pattern": "^a"},
+      "e": {"enum": ["x", "y"]}, "b": {"type": "boolean"}, "l": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"const": 3}}}}},
+  "type": "object", "properties": {"items": {"type": "array", "items": {"$ref": "#/$defs/item"}}}}
+END
+  for right in '{"n": 1}' '{"n": 9, "s": "ab", "e": "y", "b": true, "l": [3, 3]}' '{"n": 5, "s": null, "l": [3]}'; do
+    echo "{\"items\": [$right]}" >document
+    "$HEAPTAPE_SOURCE/tools/check-json" --schemas copy list document
+  done
+  for wrong in '{}' '{"n": 0}' '{"n": 10}' '{"n": "1"}' '{"n": true}' '{"n": 1, "s": "b"}' '{"n": 1, "s": 2}' '{"n": 1, "e": "z"}' \
+    '{"n": 1, "b": 0}' '{"n": 1, "l": []}' '{"n": 1, "l": [3, 3, 3]}' '{"n": 1, "l": [4]}' '{"n": 1, "x": 1}' '5'; do
+    echo "{\"items\": [{\"n\": 1}, $wrong]}" >document
+    run "$HEAPTAPE_SOURCE/tools/check-json" --schemas copy list document
+    [ "$status" -eq 1 ] || { echo "not found: $wrong" && false; }
+  done
+}
+
 @test "the schema of dump has every kind and member of the table of events" {
   table=$HEAPTAPE_SOURCE/src/trace/event/event_table.h
   jq -r '.. | objects | select(has("kind")) | .kind.enum[]?' "$schemas/dump.schema.json" | sort -u >kinds
