@@ -15,8 +15,8 @@ struct buf {
 // Frees the storage and leaves an empty buffer that can be used again.
 void buf_release(struct buf *b);
 
-// Reserves space for `more` bytes after the first `size` bytes. Returns 0, or -ENOMEM with the
-// buffer unchanged.
+// Reserves space for `more` bytes after the current contents. Returns 0, or -ENOMEM with the buffer
+// unchanged.
 int buf_reserve(struct buf *b, size_t more);
 
 // Sets the size to `size_bytes`; new bytes are uninitialized. Returns 0 or -ENOMEM.
@@ -39,11 +39,11 @@ static inline int buf_put_u8(struct buf *b, uint8_t v)
     return 0;
 }
 
-// Multiplies. Returns 0 with the product in *out, or -EOVERFLOW with *out unchanged.
+// Computes a * b. Returns 0 with the product in *out, or -EOVERFLOW with *out unchanged.
 int size_mul(size_t a, size_t b, size_t *out);
 
 // Dynamic arrays that grow by doubling. `items` is the address of the array pointer, whose type
-// determines the item size. HT_GROW reserves space for `want` items. If *n is lower than `want`,
+// determines the item size. HT_GROW reserves space for `want` items. If *n is less than `want`,
 // HT_EXTEND also zeroes the new items and sets *n to `want`. Both return 0 or -ENOMEM.
 #define HT_GROW(items, capacity, want)                                                             \
     array_reserve((void **)(items), (capacity), (want), sizeof **(items))

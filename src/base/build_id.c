@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    MOST_BYTES = 256,       // maximum size of a build ID; usual sizes are 16 and 20 bytes
+    MOST_BYTES = 256,       // maximum size of a build ID in bytes; usual sizes are 16 and 20
     MOST_SEGMENTS = 256,    // maximum number of segments examined
     MOST_NOTE_BYTES = 4096, // maximum number of bytes read per segment
 };
@@ -56,8 +56,8 @@ char *build_id_at(int fd, uint64_t start)
     return found;
 }
 
-// Opens a regular file. The traced program supplies the path, so this function does not open
-// devices and, as root, does not open files that other users cannot read.
+// Opens a regular file. Because the traced program supplies the path, rejects devices and, when run
+// by root, files that other users cannot read.
 static int open_regular(const char *path)
 {
     char again[64];
@@ -74,7 +74,7 @@ static int open_regular(const char *path)
 
 char *build_id_of(const char *path)
 {
-    // Cache for the last file, because most processes of a recording use the same allocator.
+    // Caches the ID of the last file, because most processes of a recording use the same allocator.
     static struct {
         char *path, *id;
         struct stat st;

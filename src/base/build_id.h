@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-// Returns the GNU build ID in hexadecimal, or NULL if it is missing or cannot be read. The caller
-// must free the result. Not thread-safe.
+// Returns the GNU build ID of the ELF file at `path` in hexadecimal, or NULL if it is missing or
+// cannot be read. The caller must free the result. Not thread-safe.
 char *build_id_of(const char *path);
 
-// Like build_id_of, but reads an ELF object from a descriptor. The object's header is at offset
-// `start`. For a file, `start` is 0; for the memory of a process, it is an address. Thread-safe.
+// Like build_id_of, but reads an ELF object whose header is at offset `start` of `fd`: 0 for a
+// file, an address for the memory of a process. Thread-safe.
 char *build_id_at(int fd, uint64_t start);
 
 #endif

@@ -1,5 +1,5 @@
-// Little-endian loads and stores at any alignment. Does not allocate, because capture includes this
-// header.
+// Little-endian loads and stores at any alignment. Must not allocate, because the capture library
+// includes this header.
 #ifndef HEAPTAPE_BASE_BYTES_H
 #define HEAPTAPE_BASE_BYTES_H
 

@@ -19,8 +19,8 @@ static bool read_clocksource(char text[CLOCKSOURCE_BYTES])
     return n > 0;
 }
 
-// Returns true if the clock source is the counter. kvm-clock is the TSC, scaled by the hypervisor,
-// so the counter is synchronized between CPUs if the guest's clock is.
+// Returns true if the clock source reads the TSC. kvm-clock scales the TSC, so the TSC is
+// synchronized between CPUs if kvm-clock is.
 static bool is_counter(const char *clocksource)
 {
     return strncmp(clocksource, "tsc", 3) == 0 || strncmp(clocksource, "kvm-clock", 9) == 0;
@@ -49,7 +49,7 @@ struct clock_point clock_point_take(enum clock_kind kind)
 {
     struct clock_point best = {0};
     uint64_t narrowest = UINT64_MAX;
-    // Keep the pair of readings that are closest together.
+    // Keep the attempt in which the two CLOCK_MONOTONIC readings are closest together.
     for (unsigned i = 0; i < 5; i++) {
         uint64_t before = clock_monotonic_ns(), ticks = clock_ticks(kind),
                  after = clock_monotonic_ns();

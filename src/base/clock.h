@@ -1,4 +1,4 @@
-// Clocks of a trace. Does not allocate or lock, because capture includes this header.
+// Clocks of a trace. Must not allocate or lock, because the capture library includes this header.
 #ifndef HEAPTAPE_BASE_CLOCK_H
 #define HEAPTAPE_BASE_CLOCK_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-// Clock that stamps are read from. Trace files contain these values.
+// Clock that timestamps are read from. Trace files contain these values.
 enum clock_kind {
     // CLOCK_MONOTONIC in nanoseconds, used if there is no invariant counter
     CLOCK_KIND_MONOTONIC = 0,
@@ -31,9 +31,9 @@ static inline uint64_t clock_monotonic_ns(void)
 // <x86intrin.h> would add 0.3 s to each compilation, so x86-64 instructions are written as
 // builtins, here and elsewhere.
 
-// Reads the counter without ordering it against the surrounding instructions, which takes 3 ns
-// instead of 16 ns with lfence. The counter may be read before an earlier load has received its
-// cache line; the converter repairs the resulting order.
+// Reads the counter without ordering it against the surrounding instructions. This takes 3 ns,
+// compared with 16 ns if lfence comes first. The counter may be read before an earlier load has
+// received its cache line; the converter repairs the resulting order.
 static inline uint64_t clock_counter(void)
 {
 #if defined(__x86_64__)
@@ -77,7 +77,7 @@ bool clock_is_distrusted(enum clock_kind kind);
 // x86-64.
 uint64_t clock_hz(enum clock_kind kind);
 
-// Readings of both clocks, at most a few tens of ns apart.
+// Readings of the counter and of CLOCK_MONOTONIC, at most a few tens of ns apart.
 struct clock_point {
     uint64_t ticks, ns;
 };

@@ -18,8 +18,8 @@ int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format
 // Like err_set, with ": " and strerror(errno) appended. Returns -errno, or -EIO if errno is 0.
 int err_set_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-// Describes a failed allocation: "FILE: out of memory", or "out of memory" if `file` is NULL.
-// Returns -ENOMEM.
+// Sets the message to "FILE: out of memory", or to "out of memory" if `file` is NULL. Returns
+// -ENOMEM.
 int err_no_memory(struct err *e, const char *file);
 
 // Formats a message of any length and passes it to `note`. If memory runs out, the message is "out

@@ -202,7 +202,7 @@ int input_seek(struct input *in, uint64_t offset, struct err *e)
     return 0;
 }
 
-// Opens an unnamed file for a copy. If O_TMPFILE is not supported, creates a file and removes its
+// Opens an unnamed temporary file. If O_TMPFILE is not supported, creates a file and removes its
 // name immediately.
 static int open_unnamed(struct err *e)
 {
@@ -303,8 +303,8 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return err_set(e, -EISDIR, "%s: is a directory", path);
-    // Such a path names a descriptor of this process. With OUTPUT_FORCE, the file of the descriptor
-    // is overwritten in place.
+    // A path in /proc/self/fd or /dev/fd names a descriptor of this process. With OUTPUT_FORCE, the
+    // file of the descriptor is overwritten in place.
     bool own = strncmp(path, "/proc/self/fd/", 14) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
     bool special = exists && (!S_ISREG(st.st_mode) || (own && (flags & OUTPUT_FORCE)));
     if (exists && !special && !(flags & OUTPUT_FORCE))
@@ -352,7 +352,7 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
         free(out->aside);
         out->aside = NULL;
     } else {
-        // `upload` skips locked files, because they are not complete.
+        // Lock the file until it is complete, because `upload` skips locked files.
         flock(out->fd, LOCK_SH | LOCK_NB);
     }
     return rc;
@@ -586,8 +586,8 @@ static int recreate_file(const struct output *out, const char *path)
     return rc;
 }
 
-// Keeps the file at `path` or, if another file has replaced it, next to that file. Returns 0 and
-// sets *at to the path, which the caller frees, or returns a negative errno.
+// Creates the file again at `path` or, if another file has that name now, at PATH.kept-PID. Returns
+// 0 and sets *at to the path, which the caller frees, or returns a negative errno.
 static int keep_file(const struct output *out, const char *path, bool replaced, char **at)
 {
     *at = replaced ? NULL : strdup(path);
@@ -651,7 +651,7 @@ int output_close(struct output *out, bool commit, struct err *e)
     note_truncation(out);
     if (rc == 0 && named && (was_named || out->truncated))
         stale = check_name(out, out->aside ? out->aside : out->name, &whole, e);
-    // Network file systems may report a full disk only here.
+    // Network file systems may report a full disk only on close.
     if (out->owns_fd && out->fd >= 0 && close(out->fd) < 0)
         rc = err_set_errno(e, "%s: cannot finish writing", out->name);
     if (rc == 0 && named && whole && out->aside)

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Sequential reader. Closed if fd is -1 and all other members are zero.
+// Sequential reader. A reader with fd -1 and all other members zero is closed.
 struct input {
     int fd;
     bool owns_fd;
@@ -24,9 +24,9 @@ struct input {
     size_t ahead_read;
 };
 
-// Opens a file or pipe named by the user; "-" is stdin, named "(stdin)". Rejects directories,
-// devices and empty regular files. Blocks until a named pipe has a writer. `path` must outlive the
-// input.
+// Opens a file or pipe named by the user; "-" is stdin, which messages call "(stdin)". Rejects
+// directories, devices and empty regular files. Blocks until a named pipe has a writer. `path` must
+// outlive the input.
 int input_open(struct input *in, const char *path, struct err *e);
 
 // Opens a file whose name was read from a file or directory. Never blocks, because it accepts only
@@ -61,25 +61,25 @@ int input_read_file(const char *path, struct buf *to, size_t max, const char *wh
 // Moves to an absolute offset. Returns 0, or a negative errno: -ESPIPE for a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 
-// Copies the rest of a pipe to an unnamed file in $TMPDIR or /tmp and continues there; offsets then
-// count from the start of the copy. Leaves a regular file unchanged. Returns 0, or a negative
-// errno.
+// Copies the rest of a pipe to an unnamed file in $TMPDIR or /tmp and makes the input read the
+// copy; offsets then count from the start of the copy. Does nothing for a regular file. Returns 0,
+// or a negative errno.
 int input_make_seekable(struct input *in, struct err *e);
 
 enum {
     OUTPUT_FORCE = 1, // replace an existing file, but not before output_commit or output_close
-    // Write to an unnamed file, or to NAME.tmp-PID if the file system has no unnamed files.
-    // output_close gives the file its name. Use this for formats that are invalid if truncated: the
-    // kernel removes an unnamed file, no matter how the program ends. The descriptor can also be
-    // read.
+    // Write to an unnamed file, or to NAME.tmp-PID if the file system does not support unnamed
+    // files. output_close gives the file its name. Use this for formats that are invalid if
+    // truncated: the kernel removes an unnamed file, no matter how the program ends. The descriptor
+    // is also readable.
     OUTPUT_ASIDE = 2,
     // Replace an existing file when the first byte is written; if nothing is written, keep it. Use
     // this for files that other programs read while they grow.
     OUTPUT_GROWS = 4,
 };
 
-// Unbuffered sequential writer: callers write whole frames. Closed if fd is -1 and all other
-// members are zero.
+// Sequential writer. Unbuffered, because callers write whole frames. A writer with fd -1 and all
+// other members zero is closed.
 struct output {
     int fd;
     bool owns_fd;
@@ -94,19 +94,19 @@ struct output {
     uint64_t left_bytes; // smallest size seen after a truncation
 };
 
-// Opens `path` for writing; "-" is stdout, named "(stdout)", and rejected if it is a terminal.
-// Without OUTPUT_FORCE, an existing regular file is rejected with "exists; use -f to replace it".
-// Devices, fifos and sockets (/dev/null, a named pipe) are written in place. Never writes through a
-// symbolic link to a regular file. Creates files with mode 0600, because traces and workloads
-// contain a program's arguments and addresses. Returns 0, or a negative errno.
+// Opens `path` for writing; "-" is stdout, which messages call "(stdout)" and which must not be a
+// terminal. Without OUTPUT_FORCE, an existing regular file is rejected with "exists; use -f to
+// replace it". Devices, fifos and sockets (/dev/null, a named pipe) are written in place. Never
+// writes through a symbolic link to a regular file. Creates files with mode 0600, because traces
+// and workloads contain a program's arguments and addresses. Returns 0, or a negative errno.
 int output_open(struct output *out, const char *path, unsigned flags, struct err *e);
 
 // Opens an unnamed file in $TMPDIR or /tmp that is written once and then read with
 // input_from_output.
 int output_open_unnamed(struct output *out, struct err *e);
 
-// Moves an unnamed file from *out to *in, which reads it from the start. `name` is for messages;
-// borrowed. Closes *out even after an error. Returns 0, or a negative errno.
+// Moves an unnamed file from *out to *in, which reads it from the start. `name` is used in messages
+// and borrowed. Closes *out even after an error. Returns 0, or a negative errno.
 int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
 
 // A signal handler sets this to make the interrupted write and all later writes of the thread fail

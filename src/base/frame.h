@@ -20,7 +20,7 @@ enum {
     FRAME_MAX_RAW_BYTES = 16 << 20, // limit for writers, and the maximum that a reader allocates
 };
 
-// Compression of a payload. These are wire values.
+// Compression of a payload. Files contain these values.
 enum frame_codec { FRAME_CODEC_NONE = 0, FRAME_CODEC_LZ4 = 1, FRAME_CODEC_ZSTD = 2 };
 
 struct frame_writer {
@@ -53,7 +53,7 @@ int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t ra
 struct frame_hint {
     uint8_t frames;  // frames since all methods were tried
     uint8_t method;  // enum method of frame_write.c
-    uint8_t percent; // compressed size when the methods were tried
+    uint8_t percent; // compressed size at the last trial, in percent of the part
     // Set by the caller.
     bool fast; // at fast levels, prefer speed at the cost of a few percent in size
     bool far;  // matches are far apart
@@ -108,8 +108,8 @@ void frame_reader_release(struct frame_reader *r);
 // contains the offset.
 int frame_next(struct frame_reader *r, struct frame *f, struct err *e);
 
-// Reads the next frame of this type and skips the payloads of the frames before it. The input must
-// be a regular file. Returns the same values as frame_next.
+// Reads the next frame of type `type` and skips the payloads of the frames before it. The input
+// must be a regular file. Returns the same values as frame_next.
 int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct err *e);
 
 // frame_next in two steps, so that another thread can decompress. frame_read_stored reads the
@@ -122,15 +122,14 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
 int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f,
                         struct err *e);
 
-// Describes a frame that contains something unknown: "FILE: frame at byte OFFSET: WHAT: written by
-// a newer heaptape (WRITER)?". `writer` is the version that wrote the file, or NULL if the file
-// does not contain it. Returns -EPROTO.
+// Sets the message for a frame that contains something unknown: "FILE: frame at byte OFFSET: WHAT:
+// written by a newer heaptape (WRITER)?". `writer` is the version that wrote the file, or NULL if
+// the file does not contain it. Returns -EPROTO.
 int frame_newer(const char *file, uint64_t offset, const char *writer, const char *what,
                 struct err *e);
 
 // Skips to the next intact frame header, for salvage. Returns 1 if frame_next can read the next
-// frame, 0 if there is no further header, or a negative errno. Adds the skipped bytes to
-// *skipped_bytes.
+// frame, 0 if no header is left, or a negative errno. Adds the skipped bytes to *skipped_bytes.
 int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e);
 
 // Returns 1 if the bytes start with this magic, else 0.

@@ -3,8 +3,8 @@
 #include "base/bytes.h"
 #include "base/frame_private.h"
 
-// Defines ZSTD_c_literalCompressionMode. If the library does not have this parameter, frames are
-// larger or slower to write, but valid.
+// Makes zstd.h declare ZSTD_c_literalCompressionMode. If the library lacks this parameter, frames
+// are larger or slower to write, but valid.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <errno.h>
 #include <lz4.h>
@@ -96,7 +96,7 @@ static size_t store_part(const struct frame_part *part, bool constant, uint8_t *
         n = part->size - from < ZSTD_BLOCKSIZE_MAX ? part->size - from : ZSTD_BLOCKSIZE_MAX;
         uint32_t last = from + n == part->size,
                  head = last | (uint32_t)constant << 1 | (uint32_t)n << 3;
-        put_u32(at, head); // 3 bytes; the content overwrites the fourth
+        put_u32(at, head); // a block header has 3 bytes; the content overwrites the fourth
         memcpy(at + 3, bytes + from, constant ? 1 : n);
         at += 3 + (constant ? 1 : n);
     }

@@ -1,5 +1,5 @@
-// Hash of a symbol name in DT_GNU_HASH tables of ELF objects. Does not allocate or lock, because
-// capture includes this header.
+// Hash of a symbol name in DT_GNU_HASH tables of ELF objects. Must not allocate or lock, because
+// the capture library includes this header.
 #ifndef HEAPTAPE_BASE_GNU_HASH_H
 #define HEAPTAPE_BASE_GNU_HASH_H
 

@@ -1,4 +1,4 @@
-// Numbers for strings, for formats that store each string once.
+// Assigns numbers to strings, for formats that store each string once.
 #ifndef HEAPTAPE_BASE_INTERN_H
 #define HEAPTAPE_BASE_INTERN_H
 
@@ -18,8 +18,8 @@ struct intern {
 
 void intern_release(struct intern *s);
 
-// Returns the number of the string, from 1 in the order of first use, and sets *is_new. Returns 0
-// when out of memory.
+// Returns the number of the string, or 0 when out of memory. Numbers start at 1 and follow the
+// order of first use. Sets *is_new to whether the string is new.
 uint64_t intern_number(struct intern *s, const char *text, bool *is_new);
 
 #endif

@@ -1,4 +1,4 @@
-// Writes JSON to a stdio stream, and inserts commas and escapes.
+// Writes JSON to a stdio stream, with the necessary commas and escapes.
 #ifndef HEAPTAPE_BASE_JSON_H
 #define HEAPTAPE_BASE_JSON_H
 
@@ -12,7 +12,7 @@ struct json {
     uint64_t has_item; // bit N: level N already has an item
     unsigned depth;
     bool after_key;
-    bool pretty;           // a line per item, indented by two spaces per level; else one line
+    bool pretty;           // write one item per line, indented by two spaces per level
     size_t max_text_bytes; // a longer string becomes "(too long)"; 0 means no limit
     size_t max_items;      // for callers that truncate long arrays; 0 means no limit
 };

@@ -16,7 +16,7 @@ struct map_cell {
 struct map {
     struct map_cell *cells;
     size_t n, capacity; // capacity is a power of two
-    uint64_t seed;      // multiplier of keys, odd: base/seed.h
+    uint64_t seed;      // odd random multiplier of keys (base/seed.h)
 };
 
 void map_release(struct map *m);

@@ -1,11 +1,11 @@
-// Large zeroed arrays in memory mapped from the kernel. They grow without copying and use huge
-// pages if available, so that a random access costs one miss instead of several.
+// Large zeroed arrays in memory mapped from the kernel. They grow without copying, and use huge
+// pages if available to avoid TLB misses.
 #ifndef HEAPTAPE_BASE_PAGES_H
 #define HEAPTAPE_BASE_PAGES_H
 
 #include <stddef.h>
 
-// Maps `bytes` zeroed bytes, aligned to at least a page. Returns NULL if out of memory.
+// Maps `bytes` bytes of zeroed memory, aligned to at least a page. Returns NULL if out of memory.
 void *pages_new(size_t bytes);
 void pages_free(void *pages, size_t bytes);
 

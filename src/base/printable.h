@@ -1,5 +1,5 @@
-// Escapes text from files for terminals and text formats: names of programs, threads, functions and
-// files, and marks.
+// Escapes text from files (marks, and names of programs, threads, functions and files) for
+// terminals and text formats.
 //
 // Control characters, including U+0080 to U+009F, characters that change the direction of text, and
 // bytes that are not UTF-8 are written as \xNN. All other characters are unchanged.
@@ -24,8 +24,8 @@ size_t printable_copy(char *to, size_t room, const char *text, size_t n);
 // character.
 size_t printable_cut(const char *text, size_t max);
 
-// Writes the arguments of a command line, each of which ends with NUL, as words. After `max` bytes,
-// "..." replaces the rest. `to` must have space for max + sizeof "..." bytes.
+// Joins the NUL-terminated arguments of a command line with spaces. Replaces everything after `max`
+// bytes with "...". `to` must have space for max + sizeof "..." bytes.
 void printable_words(char *to, size_t max, const char *arguments, size_t bytes);
 
 void printable_print(FILE *to, const char *text, size_t n);

@@ -1,4 +1,4 @@
-// Encoder of protocol buffers (protobuf.dev). A message is a sequence of fields; each field begins
+// Encoder for protocol buffers (protobuf.dev). A message is a sequence of fields; each field begins
 // with a varint of its number and wire type (0: varint, 2: length and bytes).
 #ifndef HEAPTAPE_BASE_PROTOBUF_H
 #define HEAPTAPE_BASE_PROTOBUF_H
@@ -13,7 +13,7 @@ static inline int protobuf_put_u64(struct buf *to, unsigned field, uint64_t v)
     return buf_put_varint(to, (uint64_t)field << 3) || buf_put_varint(to, v) ? -ENOMEM : 0;
 }
 
-// Appends a field of bytes, which are a string or a message. Returns 0 or -ENOMEM.
+// Appends a string, or an encoded message, as a field. Returns 0 or -ENOMEM.
 static inline int protobuf_put_bytes(struct buf *to, unsigned field, const void *bytes, size_t n)
 {
     return buf_put_varint(to, (uint64_t)field << 3 | 2) || buf_put_varint(to, n) ||
@@ -22,7 +22,7 @@ static inline int protobuf_put_bytes(struct buf *to, unsigned field, const void 
                : 0;
 }
 
-// Appends a message field and clears the message. Returns 0 or -ENOMEM.
+// Appends an encoded message as a field, and clears `message`. Returns 0 or -ENOMEM.
 static inline int protobuf_put_message(struct buf *to, unsigned field, struct buf *message)
 {
     int rc = protobuf_put_bytes(to, field, message->data, message->size);

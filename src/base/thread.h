@@ -1,4 +1,4 @@
-// Helper threads: start, and wait for a limited time.
+// Starts helper threads, and waits for conditions with a timeout.
 #ifndef HEAPTAPE_BASE_THREAD_H
 #define HEAPTAPE_BASE_THREAD_H
 
@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Starts a thread that calls run(arg), and returns when the thread runs, so that the process can
-// fork safely from then on: while a thread starts, AddressSanitizer holds a lock of its allocator,
-// and a child that is forked during the start could never acquire the lock. All signals but SIGBUS
-// are blocked in the thread. If stack_bytes is 0, the stack has the default size. Returns 0, or a
-// negative errno if no thread was started.
+// Starts a thread that calls run(arg), and waits until the thread runs, so that the process can
+// fork safely afterwards: while a thread starts, AddressSanitizer holds a lock of its allocator,
+// which a child forked at that time could never acquire. The thread blocks all signals except
+// SIGBUS. If stack_bytes is 0, the stack has the default size. Returns 0, or a negative errno if no
+// thread was started.
 int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), void *arg);
 
 // Waits until the condition is signaled or `ns` nanoseconds have passed. Call with the mutex held.

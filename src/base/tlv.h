@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Append a field. Numbers are encoded as varints. Return 0 or -ENOMEM.
+// Append a field. Numbers are encoded as varints. tlv_put_string appends nothing if `text` is NULL.
+// Return 0 or -ENOMEM.
 int tlv_put_bytes(struct buf *b, unsigned tag, const void *bytes, size_t n);
-int tlv_put_string(struct buf *b, unsigned tag, const char *text); // no field if text is NULL
+int tlv_put_string(struct buf *b, unsigned tag, const char *text);
 int tlv_put_u64(struct buf *b, unsigned tag, uint64_t v);
 
 // A field read from a payload; `bytes` is borrowed.
@@ -21,12 +22,12 @@ struct tlv {
     uint64_t number; // the bytes decoded as one varint, or 0
 };
 
-// Reads the field at *at and advances. Returns 1, 0 at the end, or -EBADMSG if the field does not
-// fit.
+// Reads the field at *at and advances. Returns 1, 0 at the end, or -EBADMSG if the field is
+// malformed.
 int tlv_next(const uint8_t **at, const uint8_t *end, struct tlv *field);
 
 // Calls `set` for each field in the n bytes at `at` and stops if `set` returns a negative errno.
-// Returns 0, that errno, or -EBADMSG if a field does not fit.
+// Returns 0, that errno, or -EBADMSG if a field is malformed.
 int tlv_read(const uint8_t *at, size_t n, int (*set)(void *to, const struct tlv *field), void *to);
 
 // A member of a struct: its offset and size.
@@ -60,7 +61,7 @@ int tlv_put_rows(struct buf *b, const struct tlv_row *rows, const void *from);
 // Ignores a field that has no row. Returns 0 or -ENOMEM.
 int tlv_set(const struct tlv_row *rows, void *to, const struct tlv *field);
 
-// Frees the strings and bytes of a struct. Does not change its members.
+// Frees the strings and bytes of a struct, but does not reset the pointers.
 void tlv_release_rows(const struct tlv_row *rows, const void *of);
 
 #endif
