@@ -59,7 +59,8 @@ static int csv_row(struct tables_output *o, const struct tables_row *row)
     return rc < 0 || o->text.size < CHUNK_BYTES ? rc : tables_export_flush(o);
 }
 
-// Writes the line of column names. Lines end with a newline. NULL is written as an empty field.
+// Writes the line of column names. Lines end in "\n", not in the "\r\n" of RFC 4180. NULL is
+// written as an empty field.
 static int csv_begin(struct tables_output *o)
 {
     int rc = 0;

@@ -19,7 +19,7 @@ struct tables_output {
     struct err *e;
 };
 
-// The functions return 0 or a negative errno.
+// Functions of a format. All except `release` return 0 or a negative errno.
 struct tables_format {
     const char *name;
     int (*begin)(struct tables_output *o);
@@ -58,7 +58,8 @@ int tables_partition(const char *from, const struct tables_export_settings *s, s
 // a spreadsheet would evaluate is quoted and prefixed with an apostrophe. Returns 0 or -ENOMEM.
 int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe);
 
-// Writes `text` to the output and clears it. Returns 0, or a negative errno with the message set.
+// Writes o->text to the output and clears o->text. Returns 0, or a negative errno with the message
+// set.
 int tables_export_flush(struct tables_output *o);
 
 #endif

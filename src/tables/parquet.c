@@ -1,6 +1,7 @@
-// Writes a table as Parquet. Row groups are in file order. A column of a row group has a single
-// page, which is compressed with zstd. Each row group contains the minimum and maximum of every
-// column, so that engines can skip row groups. https://parquet.apache.org/docs/file-format/
+// Writes a table as Parquet. The footer lists the row groups in file order. A column of a row group
+// has a single page, which is compressed with zstd. The footer contains the minimum and maximum of
+// the column, unless it is TABLES_TEXT, so that query engines can skip row groups.
+// https://parquet.apache.org/docs/file-format/
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "tables/export.h"
@@ -14,7 +15,7 @@
 
 enum {
     GROUP_ROWS = 122880,         // DuckDB's unit of work
-    FIRST_ROWS = 960,            // initial capacity, which doubles up to GROUP_ROWS
+    FIRST_ROWS = 960,            // initial capacity in rows, which doubles up to GROUP_ROWS
     GROUP_TEXT_BYTES = 64 << 20, // limit on a column's strings in a row group
     LEVEL = 1,
     MAX_NAMES = 256,
@@ -34,9 +35,9 @@ struct parquet_column {
     unsigned n_names;
     struct buf text; // for TABLES_TEXT, in PLAIN encoding
     size_t n;        // number of non-NULL values
-    // The chunk that was written last.
+    // Properties of the chunk that was written last.
     size_t raw_bytes, bytes;
-    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 for no dictionary
+    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 without a dictionary
     int encoding;
 };
 
@@ -132,8 +133,8 @@ static uint8_t name_number(struct parquet_column *c, const char *name)
     return (uint8_t)c->n_names++;
 }
 
-// Appends a string in PLAIN encoding, which consists of the length and the bytes. U+FFFD replaces
-// invalid UTF-8, because engines reject invalid UTF-8.
+// Appends a string in PLAIN encoding: its length, then its bytes. Replaces invalid UTF-8, which
+// query engines reject, with U+FFFD.
 static int put_text(struct buf *to, const char *text)
 {
     size_t n = strlen(text), from = to->size;
@@ -152,7 +153,7 @@ static int put_text(struct buf *to, const char *text)
     return 0;
 }
 
-// Compresses p->page. Appends the header of the page and the compressed page to the output.
+// Compresses p->page, and appends the page header and the compressed data to the output.
 static int put_page(struct tables_output *o, struct parquet_column *c, int type, size_t values,
                     int encoding)
 {
@@ -217,8 +218,8 @@ static int encode_values(struct parquet *p, struct parquet_column *c, enum table
                                   : 0;
 }
 
-// Writes a column of the row group: the length and the content of the definition levels, then the
-// values.
+// Writes a column of the row group: the definition levels, preceded by their length in bytes, then
+// the values.
 static int put_column(struct tables_output *o, struct parquet_column *c, enum tables_type type)
 {
     struct parquet *p = o->state;

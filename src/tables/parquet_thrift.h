@@ -16,7 +16,7 @@ enum parquet_thrift_type {
     PARQUET_THRIFT_STRUCT = 12,
 };
 
-// Writer of a struct. Set `to` and zero the other members. `failed` is set when out of memory.
+// Writer of a struct. Set `to` and zero the other members. `failed` is set if memory runs out.
 struct parquet_thrift {
     struct buf *to;
     int last_field; // number of the last field in the current struct

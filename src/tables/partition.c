@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-// Value that engines read as NULL.
+// Value that query engines read as NULL.
 #define NO_VALUE "__HIVE_DEFAULT_PARTITION__"
 
 // Limit on the rows that all files together hold in memory. If many processes run concurrently, row
@@ -152,7 +152,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     struct partition_file *f;
     // Column 0 of every table is the process.
     uint32_t process = is_by_process(p) ? (uint32_t)row->values[0].integer : 0;
-    // Rows of call sites are grouped by process: a new process means that the file of the last
+    // Rows of call sites are grouped by process. If the process changes, the file of the previous
     // process is complete.
     int rc = table == TABLES_TABLE_SITES && p->last != process ? close_file(p, p->last, true) : 0;
     rc = rc < 0 ? rc : get_file(p, process, &f);
@@ -165,7 +165,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return rc == 0 && p->buffered > MAX_BUFFERED_ROWS ? flush_largest(p) : rc;
 }
 
-// Closes the file of a process after the last row of events, blocks or samples of the process.
+// Closes the file of a process after its last row of events, blocks or samples.
 static int end_process(void *context, const struct tables_facts *facts)
 {
     struct partitions *p = context;
@@ -193,7 +193,7 @@ int tables_partition(const char *from, const struct tables_export_settings *s, s
     struct tables_scan scan = {
         .row = put_row, .facts = end_process, .context = &p, .watch = s->watch};
     struct rlimit files;
-    // Each running process has an open file.
+    // Raise the limit, because each running process needs an open file.
     if (getrlimit(RLIMIT_NOFILE, &files) == 0)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){files.rlim_max, files.rlim_max});
     scan.of[s->table] =

@@ -190,7 +190,8 @@ static void fill_freed(const struct tables_process *p, const struct source *s, u
         tables_row_set_text(row, TABLES_BLOCK_FREE_KIND, event_infos[s->op->kind].name);
 }
 
-// Fills in a block. `s` is the op that freed the block, or NULL if the block is live at the end.
+// Fills in the row of a block. `s` is the op that freed the block, or NULL if the block is live at
+// the end.
 static void fill_block(const struct tables_process *p, const struct tables_block *b,
                        const struct source *s, uint32_t columns, struct tables_row *row)
 {
@@ -259,7 +260,7 @@ int tables_process_op(struct tables_process *p, uint32_t thread, const struct wo
 {
     struct source s = {op, call, p->next_event++, thread, NULL};
     struct tables_block freed;
-    // A realloc ends a row of the block and begins another row.
+    // A realloc ends one row of blocks and begins another.
     enum format_slot_use use = p->follows_blocks ? format_block_use(op) : FORMAT_SLOT_NONE;
     bool frees = use == FORMAT_SLOT_FREED || use == FORMAT_SLOT_KEEP;
     p->preexisting += op->kind == HT_PREEXISTING;

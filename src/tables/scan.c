@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// How many ops ahead the data of blocks is prefetched.
+// Prefetch distance for the data of blocks, in ops.
 enum { AHEAD = 16 };
 
 // State of the scan of a trace.
@@ -125,7 +125,7 @@ static int put_traced_process(struct tables_process *p)
     return put_process(p, &row, t->argv, t->argv_bytes);
 }
 
-// Emits the rows of several ops. `calls` has the addresses and notes of each op, or is NULL.
+// Emits the rows of several ops. `calls` contains the addresses and notes of each op, or is NULL.
 static int put_calls(void *context, const struct workload_thread_op *ops,
                      const struct order_call *calls, size_t n)
 {
@@ -213,8 +213,8 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
                                         get_columns(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
-    // To convert times, read the tail first. It contains the clock rate, measured over the whole
-    // recording.
+    // To convert times, read the tail first, because it contains the clock rate that was measured
+    // over the whole recording.
     int rc = trace_file_read_tail(f, e);
     rc = rc < 0 ? rc : trace_forks_find(&forks, f, e);
     t.session = &f->reader.session;
@@ -268,8 +268,8 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
     return rc;
 }
 
-// Reads the end of the file through the index, instead of reading the ops. Returns -ESPIPE if the
-// input cannot seek.
+// Emits these rows from the end of the file, which the index locates, without reading the ops.
+// Returns -ESPIPE if the end cannot be read that way, for example from a pipe.
 static int scan_workload_end(struct tables_process *p, struct workload_reader *r)
 {
     struct err e = {0};
@@ -305,7 +305,7 @@ static int scan_workload_ops(struct tables_process *p, struct workload_file *f, 
             return failed;
         show_progress(p->scan, f->in.offset);
     }
-    // A truncated file still has all rows up to the point at which it ends.
+    // A truncated file is not an error: the rows before the truncation have been emitted.
     if (rc != -ENODATA)
         return rc;
     *cut = *e;

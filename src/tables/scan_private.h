@@ -1,4 +1,4 @@
-// Declarations that the source files of a scan share.
+// Declarations shared by the source files of tables_scan.
 #ifndef HEAPTAPE_TABLES_SCAN_PRIVATE_H
 #define HEAPTAPE_TABLES_SCAN_PRIVATE_H
 
@@ -42,7 +42,7 @@ int tables_process_end(struct tables_process *p);
 int tables_process_sites(struct tables_process *p, const struct workload_sites *sites,
                          const char *exe);
 
-// Converts a stamp to time_ns of a row.
+// Converts a timestamp to the time_ns of a row.
 int64_t tables_process_ns(const struct tables_process *p, uint64_t stamp);
 
 // Emits the row if it meets all conditions for its table. Returns 0 or a negative errno.

@@ -14,7 +14,7 @@ struct batch {
     size_t n;
     struct buf text;
     uint8_t tables[BATCH_ROWS]; // enum tables_id
-    // Until the batch is full, a TABLES_TEXT value is an offset into `text`.
+    // Until the batch is passed to the reader, a TABLES_TEXT value is an offset into `text`.
     struct tables_row rows[BATCH_ROWS];
 };
 
@@ -23,7 +23,7 @@ struct tables_stream {
     struct file *file;
     struct tables_scan how;
     struct tables_condition *conditions[TABLES_N]; // owned
-    uint32_t texts[TABLES_N]; // columns of type TABLES_TEXT; their strings are borrowed
+    uint32_t texts[TABLES_N]; // bit sets of the TABLES_TEXT columns, whose strings are copied
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;

@@ -1,6 +1,6 @@
 // A trace or workload as tables of rows, for `sql` and `export --table`. The macros below define
 // the columns of the tables. docs/reference/tables.md describes the tables, and a test checks that
-// both agree.
+// the page agrees with the macros.
 #ifndef HEAPTAPE_TABLES_TABLES_H
 #define HEAPTAPE_TABLES_TABLES_H
 
@@ -191,7 +191,7 @@ struct tables_scan {
     struct tables_wanted of[TABLES_N];
     // Called for each row. Returns 0, or a negative errno, which ends the scan.
     int (*row)(void *context, enum tables_id table, const struct tables_row *row);
-    // Called with the properties of each process. Returns the same values as `row`. May be NULL.
+    // Called with the facts about each process. Returns the same values as `row`. May be NULL.
     int (*facts)(void *context, const struct tables_facts *facts);
     void *context;
     // Receives the progress, and a note if the file is truncated. May be NULL.
@@ -202,10 +202,10 @@ struct tables_scan {
 };
 
 // Reads the trace or workload at `path` once. "-" is standard input. Memory use depends only on the
-// number of live blocks, threads and call sites. The row of a block is emitted when the block ends.
-// Rows of blocks that are still live are emitted at the end. Rows of sites, processes and samples
-// are emitted in file order. Returns 0, the result of `row`, or a negative errno with the message
-// set.
+// number of live blocks, threads and call sites. The row of a block is emitted when the block is
+// freed or resized. Rows of blocks that are still live are emitted at the end. Rows of sites,
+// processes and samples are emitted in file order. Returns 0, the result of `row`, or a negative
+// errno with the message set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
 
 // Like tables_scan, but for an open file at its first frame. The caller must open the file with

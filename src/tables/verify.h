@@ -1,11 +1,11 @@
-// Verifies files that tables/export.h has written.
+// Verifies the files that tables_export writes.
 #ifndef HEAPTAPE_TABLES_VERIFY_H
 #define HEAPTAPE_TABLES_VERIFY_H
 
 #include "base/fio.h"
 
-// Verify an input, which must be positioned at its first byte. For Parquet, the input must be able
-// to seek. Return 0 and set *rows to the number of rows, or return a negative errno with the
+// Verify an input, which must be positioned at its first byte. For Parquet, the input must be
+// seekable. Return 0 and set *rows to the number of rows, or return a negative errno with the
 // message set. -EBADMSG means that the file is invalid; the message then contains the byte offset.
 int tables_verify_parquet(struct input *in, uint64_t *rows, struct err *e);
 int tables_verify_csv(struct input *in, uint64_t *rows, struct err *e);

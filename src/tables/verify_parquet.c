@@ -20,7 +20,7 @@ struct verify {
     struct err *e;
 };
 
-// A chunk, as the footer describes it.
+// A column chunk, as described by the footer.
 struct verify_chunk {
     uint64_t values, bytes, data_at, dictionary_at, codec;
 };
@@ -49,7 +49,7 @@ static uint64_t get_list(struct varint_source *s, unsigned *type)
     uint8_t head = s->bad ? 0 : *s->at++;
     *type = head & 15;
     uint64_t n = head >> 4 < 15 ? head >> 4 : varint_source_number(s);
-    // Each element takes at least one byte.
+    // Each element has at least one byte.
     s->bad |= n > (size_t)(s->end - s->at);
     return s->bad ? 0 : n;
 }
@@ -242,7 +242,7 @@ static int check_footer(struct verify *v, uint64_t *rows)
     return rc;
 }
 
-// Reads the footer. The last 8 bytes of the file contain its length.
+// Reads the footer. The last 8 bytes of the file contain the length of the footer.
 static int read_footer(struct verify *v)
 {
     uint8_t tail[TAIL_BYTES] = {0};
