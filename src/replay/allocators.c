@@ -39,7 +39,7 @@ const char *allocator_preloaded(void)
         return NULL;
     if (of_malloc.dli_fbase == of_libc.dli_fbase || of_malloc.dli_fbase == of_this.dli_fbase)
         return NULL;
-    // A preloaded library of a recorder is not an allocator: it forwards calls to another malloc.
+    // A preloaded recorder is not an allocator: it forwards calls to another malloc.
     void *library = dlopen(of_malloc.dli_fname, RTLD_NOW | RTLD_NOLOAD);
     bool records = library && dlsym(library, "heaptape_mark");
     if (library)

@@ -13,7 +13,7 @@ struct allocator_info {
     // File names to search for in the loader's directories, the preferred name first. A name with a
     // '/' is a glob(7) pattern. NULL for libc.
     const char *files[4];
-    const char *tunables; // documentation of the allocator's environment variables
+    const char *tunables; // environment variables that configure the allocator, for display
 };
 
 // The last row has no name.
@@ -28,7 +28,7 @@ struct allocator {
 };
 
 // Returns the path of a preloaded library that provides malloc, or NULL if malloc belongs to libc.
-// Players other than heaptape's own select their allocator with a preload.
+// In players other than heaptape-replay, LD_PRELOAD selects the allocator.
 const char *allocator_preloaded(void);
 
 // Parses NAME[,VAR=value…] or PATH[,VAR=value…]. Returns 0, -EINVAL if the syntax or name is

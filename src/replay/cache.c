@@ -163,7 +163,7 @@ static int list_kept(DIR *folder, struct kept **kept, size_t *n, uint64_t *bytes
     size_t capacity = 0;
     for (struct dirent *d; (d = readdir(folder));) {
         struct stat st;
-        // Unfinished files of processes that were killed also have the suffix.
+        // Unfinished files of killed processes, NAME.htp.tmp-PID, also contain the suffix.
         if (!strstr(d->d_name, suffix) ||
             fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
@@ -187,8 +187,8 @@ static uint64_t max_bytes(const char *folder, uint64_t kept_bytes)
     return share < CACHE_MAX_BYTES ? share : CACHE_MAX_BYTES;
 }
 
-// Removes the least recently used plans until `bytes` more bytes fit. Returns false if that is
-// impossible.
+// Removes the least recently used plans until there is space for `bytes` more bytes. Returns false
+// if that is impossible.
 static bool make_room(const struct cache *c, uint64_t bytes)
 {
     struct kept *kept = NULL;

@@ -10,7 +10,7 @@
 #include "workload/file.h"
 
 enum {
-    // Smaller workloads are not cached, because planning takes less than 0.1 s.
+    // Workloads with fewer events are not cached, because planning them takes less than 0.1 s.
     CACHE_MIN_EVENTS = 1 << 20,
 };
 // Limit on the total size of all plans. In addition, plans use at most a quarter of the free space
@@ -25,8 +25,8 @@ struct cache {
     uint64_t modified; // the workload's modification time when it was hashed
 };
 
-// Finds the cache directory and hashes the workload, preserving its position. The caller must
-// release *c, even if no directory was found.
+// Finds the cache directory and hashes the workload, without moving the workload's read position.
+// The caller must release *c, even if no directory was found.
 void cache_init(struct cache *c, const struct workload_file *w);
 void cache_release(struct cache *c);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Memory is not compared if one of these limits is exceeded.
+// Memory is compared only within these limits.
 enum {
     FEW_SAMPLES = 5,
     // at the first sample, at most 1/EARLY_PART of the peak live bytes may be live
@@ -72,8 +72,8 @@ double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_
     return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes);
 }
 
-// Returns the size of the program's heap. The result is negative if the program hardly used the
-// mappings that it made itself.
+// Returns the estimated size of the program's heap, which is negative if the program hardly used
+// its own mappings.
 static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
 {
     return (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;

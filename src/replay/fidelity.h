@@ -15,7 +15,7 @@ struct fidelity_live {
     double peak_ratio;
 };
 
-// The replay's heap compared with the program's heap. The replay's heap is RSS above the RSS at
+// The replay's heap compared with the program's heap. The replay's heap is its RSS minus its RSS at
 // load. The program's heap is private memory minus memory outside the heap. Memory outside the heap
 // is the private memory in excess of live bytes at the first sample, plus the program's own
 // mappings if they were recorded. Other mappings and stacks count as heap if they are first used
@@ -26,14 +26,14 @@ struct fidelity_memory {
     double recorded_peak_bytes, replayed_peak_bytes;
     double mean_error; // sum of differences divided by the sum of recorded bytes, over the samples
     double mean_bias;  // like mean_error, but signed: above 0 if the replay uses more memory
-    // Live bytes at the first sample. The larger this value is, the less certain is the memory
-    // outside the heap.
+    // Live bytes at the first sample. The larger this value, the less certain the memory outside
+    // the heap.
     uint64_t first_live_bytes;
     // Number of samples with less private memory than the program's own mappings.
     uint64_t overmapped;
 };
 
-// Shares, from 0 to 1, of time and of calls during which at least two threads are between their
+// Shares (0 to 1) of the time and of the calls during which at least two threads are between their
 // first and last ops.
 struct fidelity_overlap {
     double recorded_time, replayed_time, recorded_events, replayed_events;
@@ -71,7 +71,8 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
 
 // Returns the RSS of the replay, including the baseline, at a recorded sample. The sample is number
 // `place` of the `places` samples that were taken after the same call. If the replay also has
-// samples after that call, uses the replay's sample in the same position; otherwise interpolates.
+// samples after that call, uses the replay's sample in the same relative position. Otherwise
+// interpolates.
 double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_t place,
                              size_t places);
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// Combinations of bits for the column `shown`.
+// Short names of the bits in the column `shown`.
 enum {
     RUN = FIGURE_IN_RUN,
     TEXT = FIGURE_IN_TEXT,
@@ -71,8 +71,8 @@ static double ratio(double a, double b)
     return known_if(b > 0, a / b);
 }
 
-// One line per row of origin DERIVED. `value` may use figures of other origins and figures of
-// earlier rows.
+// One line per figure of origin DERIVED. `value` may use figures of other origins, and derived
+// figures in earlier rows of HT_FIGURES.
 #define DERIVE(name, value)                                                                        \
     static double derive_##name(const union figures *f)                                            \
     {                                                                                              \

@@ -69,8 +69,8 @@ static void put_figure(struct json *j, const struct figure_info *info, double v)
         json_put_double(j, info->name, v);
 }
 
-// Writes the figures that belong to a JSON object. If the object is NULL, the figures belong to the
-// result itself.
+// Writes the figures that belong to a JSON object. If `object` is NULL, writes the figures that
+// belong to the result itself.
 static void put_figures(struct json *j, const union figures *f, const char *object)
 {
     for (size_t i = 0; i < FIGURES; i++) {
@@ -153,7 +153,7 @@ static void put_timeline(struct json *j, const struct replay_run *run)
     json_end_array(j);
 }
 
-// Writes the memory of the whole process at each sample, or an empty array.
+// Writes the memory of the whole process at each sample, or an empty array if unknown.
 static void put_process_timeline(struct json *j, const struct replay_session *s,
                                  const struct replay_run *run)
 {
@@ -440,7 +440,7 @@ static void put_result(struct json *j, const struct replay_session *s,
     json_put_u64(j, "big_block_bytes", plan_facts(s->plan)->big_bytes);
     json_put_u64(j, "big_block_measured_bytes", plan_facts(s->plan)->big_known_bytes);
     json_put_u64(j, "big_block_estimated_bytes", plan_facts(s->plan)->big_estimated_bytes);
-    static const char *const threads[] = {"auto", "real", "coupled", "one"}; // values of the option
+    static const char *const threads[] = {"auto", "real", "coupled", "one"}; // values of --threads
     json_put_string(j, "memory_threads", threads[replay_session_memory_threads(s)]);
     json_put_double(j, "speed", s->settings.speed > 0 ? s->settings.speed : NAN);
     put_counters(j, r);

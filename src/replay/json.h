@@ -6,7 +6,7 @@
 #include "replay/session.h"
 
 // Writes the `replay --json` document, which contains the first result. With --verify, the document
-// has the same form.
+// contains the outcome of the checks instead.
 void replay_json(struct json *j, const struct replay_session *s);
 
 // Writes the `compare --json` document, which contains all results.

@@ -28,8 +28,8 @@ struct launch_files {
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
 // Returns heaptape's environment with the allocator's tunables added. The environment preloads only
-// the allocator's library or, if it has none, `libc`. Only the first string is allocated. Returns
-// NULL when out of memory.
+// the allocator's library or, if a->library is NULL, `libc`. Only the first string is allocated.
+// Returns NULL when out of memory.
 char **launch_environment(const struct allocator *a, const char *libc);
 void launch_environment_free(char **environment); // accepts NULL
 

@@ -11,7 +11,7 @@ struct machine {
     char cpu_model[128];
     uint64_t cores; // CPUs that this process may use
     uint64_t online_cpus;
-    char cpus[128]; // the same CPUs as a list: "0-3,8" (cpuset(7))
+    char cpus[128]; // list of the CPUs that this process may use: "0-3,8"
     int boost;      // 1 if CPUs may exceed their base frequency; negative if unknown
     uint64_t memory_bytes;
     uint64_t page_bytes;

@@ -72,7 +72,8 @@ static void each_sample(const struct process_rss_outside *o, const struct replay
 }
 
 // Returns the first sample within 2 % of the highest sample, or NULL. If the allocator retains its
-// memory, this sample is near the peak, and the later samples only stay as high.
+// memory, this sample is near the peak, and later samples are as high only because of the retained
+// memory.
 static const struct results_sample *find_highest(const struct replay_run *run)
 {
     uint64_t most = 0;
@@ -155,8 +156,8 @@ static void set_point(void *context, size_t i, double rss)
 }
 
 // Corrects the points between two calls if the heap grows there, because the program writes to its
-// blocks. Samples of the replay cannot be assigned to such samples of the recording. Therefore sets
-// all these points to the difference between the peaks of the recording and of the replay.
+// blocks. Such recorded samples cannot be matched with samples of the replay. All these points are
+// therefore set to the difference between the recorded peak and the replayed peak.
 static void join_points(struct outside_input *in)
 {
     const struct plan_recorded_sample *r = in->recorded;
@@ -256,9 +257,9 @@ void process_rss_predict_run(const struct process_rss_outside *o, struct replay_
     run->figures.outside_rss_bytes = p.part + o->hidden_bytes;
 }
 
-// Compares the peak with the kernel's count, which includes memory that was resident only between
-// two samples. Assumes that the difference is equal on all allocators. If the samples predict too
-// much, the memory outside the heap is too high at all samples.
+// Corrects the prediction by the peak that the kernel counted, which includes memory that was
+// resident only between two samples. Assumes that the difference is the same on all allocators. If
+// the samples predict a higher peak than the kernel counted, lowers all points.
 static void correct_peak(struct process_rss_outside *o, const struct replay_session *s,
                          struct replay_run run)
 {

@@ -13,7 +13,8 @@ struct replay_result;
 struct replay_run;
 struct replay_session;
 
-// Memory outside the heap at a recorded sample, not counting the files of the allocator.
+// Memory outside the heap at a recorded sample, not counting the pages of the allocator's
+// libraries.
 struct process_rss_point {
     uint64_t event; // number of calls before the sample
     double bytes;
@@ -44,12 +45,12 @@ const struct replay_result *process_rss_recorded(const struct replay_session *s)
 // Returns the reason why the memory of the process is unknown, or NULL. The string is static.
 const char *process_rss_missing_reason(const struct replay_session *s);
 
-// Returns true if the predicted memory includes the memory of heaptape in the recorded process. The
+// Returns true if the predicted memory includes the memory that recording added to the process. The
 // size of that memory is unknown without a map of pages.
 bool process_rss_has_recording(const struct replay_session *s);
 
-// Returns the memory outside the heap after `event` calls in a run, including the files of the
-// run's allocator. Returns NAN if unknown.
+// Returns the memory outside the heap after `event` calls in a run, including the pages of the
+// libraries of the run's allocator. Returns NAN if unknown.
 double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,
                            uint64_t event);
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
-// Maximum estimated cost of recording, relative to the remaining time. The estimate may be wrong by
-// half.
+// Maximum estimated cost of recording, relative to the remaining time. The estimate may be off by
+// 50 %.
 #define RECORDING_PART 0.6
 
 // Maximum share of CPU time spent in page faults of big blocks. These page faults also depend on
@@ -17,7 +17,8 @@
 // cases, the difference is at most this share of the code's time (docs/design/replay.md).
 #define PLACEMENT_PART 0.12
 
-// Largest assumed slowdown of calls in the program by cold caches, compared to the replay.
+// Largest factor by which cold caches are assumed to slow down calls in the program, compared with
+// the replay.
 #define MAX_SLOWER 4
 
 // Selects the medians of all runs instead of one run.

@@ -14,8 +14,7 @@ struct program_time {
     // clock. Each is NAN if unknown. calls_ns is the larger of the two, which is a lower bound.
     double replayed_calls_ns, timed_calls_ns, calls_ns;
     double share; // lower bound: calls_ns / cpu_ns
-    // Upper bound: like the timed share, but includes the cost of reading the clock. NAN if
-    // unknown.
+    // Upper bound on `share`, which includes the cost of reading the clock. NAN if unknown.
     double max_share;
 };
 

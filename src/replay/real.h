@@ -4,7 +4,7 @@
 
 #include "replay/session.h"
 
-// Names of a figure: in tables, in JSON, and of its ratio in JSON.
+// Names of a figure in tables and in JSON, and the JSON name of its ratio.
 struct replay_real_info {
     const char *label, *key, *ratio_key;
 };

@@ -38,7 +38,8 @@ static void set_lengths(struct results *r, const uint64_t n[4])
     r->snapshot_entries = n[3];
 }
 
-// Maps shared memory with arrays for n samples, statistics, threads and slot table entries.
+// Maps shared memory with arrays for n[0] samples, n[1] statistics, n[2] threads and n[3] slot
+// table entries.
 static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
@@ -60,7 +61,7 @@ static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 
 static uint64_t ticks_per_second(void)
 {
-    static uint64_t hz; // measured once, because that takes 20 ms
+    static uint64_t hz; // measured only once, because measuring takes 20 ms
     if (!hz)
         hz = clock_hz(clock_best());
     return hz;
@@ -106,8 +107,8 @@ static int check_end(const struct run_explained *w, const struct allocator *a,
     return 0;
 }
 
-// Returns any error of the decoder. Call before other checks, because such an error may be the
-// cause of other errors.
+// Stops the decoder and returns its error, if any. Call before other checks, because an error of
+// the decoder may have caused other errors.
 static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
 {
     if (!streaming)

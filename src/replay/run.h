@@ -30,7 +30,7 @@ struct replay_call {
     uint64_t count;
     double mean_ns; // excludes outliers
     double p50_ns, p99_ns, p999_ns, max_ns;
-    uint64_t outliers;     // number of calls longer than 10 µs and ten times the 99th percentile
+    uint64_t outliers;     // calls longer than both 10 µs and ten times the 99th percentile
     double undisturbed_ns; // mean of the lowest 99 %
 };
 
@@ -52,13 +52,13 @@ struct replay_run {
     size_t n_samples;
     struct results_stats *stats;
     size_t n_stats;
-    struct results_span *spans;             // by thread of the plan
+    struct results_span *spans;             // indexed by thread of the plan
     uint64_t *snapshots;                    // as returned by results_snapshots(), or NULL
     size_t snapshot_entries;                // number of slot table entries
     uint64_t requested_bytes, usable_bytes; // sums over all blocks; only with RESULTS_TOUCH_USABLE
     char trim_function[RESULTS_NAME_BYTES]; // function that TRIM ops call, or ""
     struct replay_call *calls;              // array of HT_KIND_LIMIT entries; NULL if not timed
-    struct replay_call *sizes;              // by results_size_class(); NULL if not timed
+    struct replay_call *sizes;              // indexed by results_size_class(); NULL if not timed
     uint32_t violation;                     // after -EILSEQ: enum results_violation
     int wait_status;                        // after -ECHILD: status as from wait(2)
     char *library;                          // file that provides malloc
@@ -73,7 +73,8 @@ struct replay_run {
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
 
-// Measures the clock frequency once. Call before forking processes that replay.
+// Measures the clock frequency, which all later runs use. Call before forking processes that
+// replay.
 void replay_run_calibrate(void);
 
 // Copies the memory figures of `memory` to `run`, and swaps the samples of both runs. Both runs

@@ -74,8 +74,8 @@ static void report_read(void *context, uint64_t ops)
     progress_update(context, ops);
 }
 
-// Returns the expected number of ops, and copies what the summary states about the recorded
-// program.
+// Returns the expected number of ops, and copies the figures of the recorded program from the
+// summary.
 static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
 {
     struct workload_summary summary;
@@ -188,7 +188,7 @@ static void note_recording(struct replay_session *s, const struct workload_heade
         s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
 
-// Finds bounds on the memory of the workload. Makes another pass over the workload's ops.
+// Finds bounds on the memory of the workload, in another pass over its ops.
 static int find_placement(struct replay_session *s, uint64_t events, struct err *e)
 {
     uint64_t max = s->settings.placement_events;

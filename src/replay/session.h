@@ -1,9 +1,8 @@
-// A session: a workload that is planned once, replays of it on several allocators, and their
-// results.
+// A session plans a workload, replays it on several allocators, and holds the results.
 //
 //   replay_session_init(&s, &settings);
 //   replay_session_add(&s, "jemalloc", e);        once per allocator
-//   replay_session_read(&s, &workload, e);        the caller keeps the workload
+//   replay_session_read(&s, &workload, e);        the caller owns the workload
 //   replay_session_run(&s, e);
 //   … s.results[i].figures …                      or replay_json
 //   replay_session_release(&s);
@@ -45,7 +44,8 @@ struct replay_settings {
     bool latency;                // in this run, each call is timed
     bool internal_fragmentation; // in this run, usable sizes are read
     bool fragmentation;          // in this run, block addresses are recorded
-    // Search for the best placement if the workload has at most this number of events. 0 for never.
+    // Search for the best placement if the workload has at most this number of events. 0 means
+    // never.
     uint64_t placement_events;
     bool no_cache; // neither cache the plan nor use a cached plan
     bool quiet;    // do not show progress on stderr
@@ -85,15 +85,15 @@ struct replay_session {
     size_t recorded_argv_bytes;
     double ns_per_stamp; // 0 if there are no timestamps
     bool has_samples;    // there are samples of the recorded program's memory
-    // Resident memory of the recording in the recorded process, or 0 if unknown.
+    // Resident memory that recording added to the recorded process, or 0 if unknown.
     uint64_t recording_rss_bytes;
-    // Highest RSS of the recorded process by the kernel's count, or 0 if unknown. Includes the
-    // memory of the recording.
+    // Highest RSS of the recorded process according to the kernel, or 0 if unknown. Includes
+    // recording_rss_bytes.
     uint64_t recorded_peak_rss_bytes;
     bool has_cxx;                       // the recorded process had loaded the C++ library
     struct process_rss_outside outside; // set after the runs
-    // Bounds on the memory of the workload. The reason is NULL if the bounds are known; otherwise
-    // it is a static string.
+    // Bounds on the memory of the workload. If the bounds are known, placement_missing_reason is
+    // NULL; otherwise it is a static string.
     struct placement_bounds placement;
     const char *placement_missing_reason;
     uint64_t recorded_cpu_ns; // CPU time of the recorded process, or 0 if unknown

@@ -20,14 +20,14 @@ struct watchdog {
     uint64_t still_ns;   // time since the positions last changed
 };
 
-// Call before the player starts. Afterwards the lengths in `r` cannot be trusted.
+// Call before the player starts. Afterwards, the allocator may have overwritten the lengths in `r`.
 void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming,
                    struct results *r, uint64_t timeout_ns);
 
-// Returns the nanoseconds between two calls of watchdog_is_stuck().
+// Returns the interval between calls of watchdog_is_stuck(), in nanoseconds.
 uint64_t watchdog_interval_ns(const struct watchdog *w);
 
-// Call after each interval. Returns true if no thread has made progress for the timeout. Threads
+// Call after each interval. Returns true if no thread has made progress for timeout_ns. Threads
 // that are sleeping until a call is due, or waiting for the decoder, do not count as stuck.
 bool watchdog_is_stuck(struct watchdog *w);
 
