@@ -260,7 +260,7 @@ static uint64_t pool_key(uint32_t pool, uint32_t site)
     return (uint64_t)pool << 32 | site;
 }
 
-// Returns NULL when out of memory.
+// Appends an empty part for a pool and a site. Returns NULL when out of memory.
 static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t pool,
                                                uint32_t site)
 {

@@ -24,10 +24,10 @@ enum { BY_SITE_FREES_WEIGH = 4 };
 struct by_site_totals {
     uint64_t calls, bytes; // number of allocations, and their requested bytes
     uint64_t peak_blocks,
-        peak_bytes;                   // at the peak of the sum of all sites' live bytes
+        peak_bytes;                   // at the peak of the total live bytes
     uint64_t live_blocks, live_bytes; // at the end of the pass
-    // Resized blocks are not counted. If sites are sampled, this is an estimate that includes
-    // resized blocks.
+    // Number of freed blocks. If sites are sampled, this is an estimate that includes resized
+    // blocks; otherwise resized blocks are not counted.
     uint64_t freed_blocks;
     // Number of the peak that peak_blocks and peak_bytes describe.
     uint64_t seen_peak;
@@ -41,15 +41,15 @@ struct by_site_totals {
     struct estimate allocated, peak, live;
 };
 
-// Lifetime classes: up to 10 us, 1 ms, 100 ms and 10 s, and above. Without timestamps, lifetimes
-// are counted in events: up to 16, 1,024, …
+// Lifetime classes. Their upper limits are 10 µs, 1 ms, 100 ms and 10 s; the last class has no
+// limit. Without timestamps, the limits are numbers of events: 16, 1,024, …
 enum { BY_SITE_LIVES = 5 };
 extern const uint64_t by_site_lives_ns[BY_SITE_LIVES - 1], by_site_lives_events[BY_SITE_LIVES - 1];
 
 // A site's allocations in one thread and size class (usage_size_class).
 struct by_site_part {
     uint32_t site, thread, size_class;
-    // `peak`: at the peak of the sum of all sites' live bytes.
+    // `peak` is the count of live blocks at the peak of the total live bytes.
     struct usage_count all, live, peak;
     struct usage_count freed[BY_SITE_LIVES];
     uint64_t seen_peak; // as in by_site_totals
@@ -151,7 +151,7 @@ bool by_site_known(const struct workload_op *op);
 
 // Returns the rank of a site in a list of possible leaks. A cache grows like a leak until it is
 // full. But a program frees blocks of a cache when entries are replaced or expire, and never frees
-// leaked blocks. The growth of a site that frees blocks therefore counts with a lower weight.
+// leaked blocks. The growth of a site that frees blocks therefore has a lower weight.
 static inline double by_site_growth_rank(double growth_bytes, double freed_blocks)
 {
     return freed_blocks > 0 ? growth_bytes / BY_SITE_FREES_WEIGH : growth_bytes;

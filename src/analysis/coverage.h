@@ -42,7 +42,7 @@ struct coverage_interpreted {
 // An all-zero struct is empty.
 struct coverage {
     bool known; // call sites were recorded
-    // One allocation is sampled per this many bytes; 0 if all allocations are recorded.
+    // Mean number of allocated bytes per sampled allocation; 0 if all allocations are recorded.
     uint64_t sample_bytes;
     struct coverage_bytes all, reached;
     // Bytes allocated by library constructors, before the program's first allocation.

@@ -12,7 +12,7 @@ static void add_weighted(struct estimate *e, uint64_t size, uint64_t sample_byte
     e->variance += sign * (1 - p) * bytes * bytes;
     e->sampled_bytes += (uint64_t)sign * size;
     e->sampled_blocks += (uint64_t)sign;
-    // Removes rounding errors.
+    // Clear the rounding errors of an empty sum.
     if (!e->sampled_blocks)
         *e = (struct estimate){0};
 }

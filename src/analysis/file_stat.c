@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Sets what `b` counts, according to s->part. Converts the points of the span to stamps of a clock
-// with `hz` and `shift`.
+// Configures `b` for s->part. Converts the points of the span to stamps of a clock with `hz` and
+// `shift`.
 static void init_by_site(const struct file_stat *s, struct by_site *b, uint64_t start_stamp,
                          uint64_t hz, unsigned shift)
 {
@@ -37,7 +37,7 @@ struct file_stat_counter {
     struct by_site by_site; // empty until the first op with a call site
     struct workload_sites sites;
     struct big_blocks big_blocks;
-    bool has_history; // `reading` of the file reads the history of this process
+    bool has_history; // file->reading reads the history of this process
 };
 
 static void counter_free(struct file_stat_counter *c)
@@ -331,7 +331,7 @@ void file_stat_set_facts(struct workload_summary *s, const struct trace_process 
     s->peak_rss_bytes = trace_process_peak_rss(facts);
 }
 
-// Prepares reading the history. The conversion reports faults of the file.
+// Prepares to read the history. Ignores errors in the file, because the conversion reports them.
 static int begin_history(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct err ignored;
@@ -350,7 +350,7 @@ static int end_history(struct file_stat *s, const struct trace_reader *r, bool *
     return rc;
 }
 
-// Reads the trace again for the history of the process that the usage describes.
+// Reads the trace again to find the history of the process that s->usage describes.
 static int read_history(struct file_stat *s, struct trace_file *t)
 {
     struct err ignored; // the conversion has already reported faults of the file
@@ -386,7 +386,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
         rss_reading_end(s->reading, false);
         return rc;
     }
-    // end_history needs the session of the reader.
+    // Call end_history first, because keep_facts moves the session out of the reader.
     rc = end_history(s, &t->reader, &reads_again);
     s->cut = result.cut;
     s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);

@@ -30,7 +30,7 @@ struct file_stat_process {
     struct file_stat_counter *counter; // only set while reading; owned
 };
 
-// Two points that select blocks: the blocks allocated between the points and live at the second
+// Two points of a run. They select the blocks allocated between the points and live at the second
 // point.
 struct file_stat_points {
     struct slice_point from, to;
@@ -54,7 +54,7 @@ struct file_stat {
     struct trace_unrecorded unrecorded; // from a trace or aggregate
     // The aggregate was written while the recording was still running.
     bool under_way;
-    uint64_t others; // number of further processes in an aggregate, which only the totals include
+    uint64_t others; // number of other processes in an aggregate, included only in the totals
     struct file_stat_periods periods; // from an aggregate
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
@@ -67,20 +67,20 @@ struct file_stat {
     struct big_blocks_use big;
     // Heap usage.
     struct usage_sums *sums;         // sums over all processes; NULL unless FILE_STAT_ALL
-    struct usage usage;              // usage of the process with the highest peak of live bytes
-    size_t of_usage;                 // index of that process
+    struct usage usage;              // usage of the kept process (highest peak of live bytes)
+    size_t of_usage;                 // index of the kept process
     bool kept;                       // of_usage is valid
-    struct workload_sample *samples; // memory samples of that process
+    struct workload_sample *samples; // memory samples of the kept process
     size_t n_samples;
-    // Call sites of that process; empty if no call sites were recorded.
+    // Call sites of the kept process; empty if no call sites were recorded.
     struct by_site by_site;
-    uint64_t stack_sample_bytes;  // one allocation is sampled per this many bytes; 0 if not sampled
-    struct workload_sites sites;  // stacks of the sites of that process
+    uint64_t stack_sample_bytes;  // mean number of bytes per sampled allocation; 0 if not sampled
+    struct workload_sites sites;  // stacks of the sites of the kept process
     struct symbols *symbols;      // names for `sites`, or NULL
     struct coverage coverage;     // coverage of all processes
     struct big_blocks big_blocks; // from a workload
-    // History of that process in a trace, if `sums` is set. history.n is 0 if the trace has no page
-    // maps.
+    // History of the kept process in a trace, if `sums` is set. history.n is 0 if the trace has no
+    // page maps.
     struct rss_history history;
     // State while reading.
     enum file_stat_part part;

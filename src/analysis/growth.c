@@ -13,12 +13,12 @@ enum {
 #define CHANGE_SHARE                0.002 // changes below this share of the level are ignored
 #define SWING_SHARE                 0.02  // changes below this share of the swing are ignored
 #define MISFIT                      0.1   // limit of a model's residuals, as a share of the growth
-#define SLOWER                      0.88  // rate of the second half over the rate of the first half
-#define MUCH_SLOWER                 0.74  // the same ratio, below which the rate is not constant
-#define STEP_SHARE                  0.6   // share of the growth in one window
+#define SLOWER                      0.88  // max. ratio of second-half rate to first-half rate
+#define MUCH_SLOWER                 0.74  // like SLOWER; below this ratio, the rate is not constant
+#define STEP_SHARE                  0.6   // min. share of the growth that a step has in one window
 #define HALF_RATIO                  0.5 // min. rate of the third quarter over the rate of the fourth
-#define FALL_SHARE                  0.5   // share of the swing by which a saw-tooth falls back
-#define SAW_SHARE                   0.1   // swing of a saw-tooth, as a share of the highest level
+#define FALL_SHARE                  0.5   // min. share of the swing by which a saw-tooth falls back
+#define SAW_SHARE                   0.1   // min. swing of a saw-tooth, as a share of the maximum
 #define PREDICTED_OFF               0.3   // max. error of the predicted growth, as a share
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
 #define MAX_AHEAD                   1.5   // max. growth left to the limit, over the growth so far
@@ -142,7 +142,7 @@ static double largest_step(const struct level *l, size_t n)
 }
 
 // Counts how often the level rises from the lowest to the highest quarter of the swing and falls
-// back. Returns the deepest fall.
+// back. Returns the largest fall from a peak, in bytes.
 static double find_teeth(struct growth *g, const struct growth_point *p, size_t n, double lowest)
 {
     double peak = 0, fall = 0;

@@ -36,7 +36,7 @@ static inline struct live_blocks_entry *live_blocks_find(const struct live_block
     return slot < l->n && l->items[slot].is_live ? &l->items[slot] : NULL;
 }
 
-// Returns the entry of the slot, or NULL when out of memory. The entry may hold no live block.
+// Returns the entry of the slot, or NULL when out of memory. The entry need not hold a live block.
 static inline struct live_blocks_entry *live_blocks_at(struct live_blocks *l, uint32_t slot)
 {
     if (__builtin_expect(slot >= l->n, 0) &&

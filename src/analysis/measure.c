@@ -109,7 +109,7 @@ bool measure_differs(const struct measure_ratio *r, size_t comparisons)
 
 size_t measure_runs_needed(size_t comparisons)
 {
-    double p = 2; // with n runs per side whose values are all different, p is 2 / (2 n over n)
+    double p = 2; // if all values differ, n runs per side give p = 2 / (2n choose n)
     size_t n = 0;
     while (n < MEASURE_MIN_RUNS || p > MAX_P / (comparisons ? (double)comparisons : 1)) {
         n++;

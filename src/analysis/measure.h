@@ -28,8 +28,8 @@ size_t measure_median_index(const double *values, size_t n);
 // A ratio and its 95 % confidence interval. `low` and `high` are NAN if there is no interval.
 struct measure_ratio {
     double ratio, low, high;
-    // Probability that two equal sides differ by at least this amount, by the Mann-Whitney test.
-    // NAN without a test.
+    // Probability that two equal sides differ by at least this amount, according to the
+    // Mann-Whitney test. NAN if there is no interval.
     double p;
 };
 

@@ -174,7 +174,7 @@ struct pass {
     // Number of events so far, not counting preexisting blocks, and number of allocations so far.
     uint64_t event, allocated;
     uint64_t own_pages;  // pages of the blocks that do not share their pages with other blocks
-    uint64_t need_bytes; // highest need so far
+    uint64_t need_bytes; // maximum of the bytes needed so far
     bool marks, splits;
 };
 

@@ -1,7 +1,7 @@
 // Bounds on the memory that a workload needs if blocks are never moved. The lower bound is the peak
-// of live bytes. The upper bound is the best of several placements of the blocks, which need not be
-// optimal. Sizes are rounded up to PLACEMENT_GRANULE; blocks have no headers. Free pages do not
-// count, as if they were returned to the kernel at once.
+// of live bytes. The upper bound is the memory of the best of several placements, which is not
+// necessarily optimal. Sizes are rounded up to PLACEMENT_GRANULE; blocks have no headers. Free
+// pages do not count, as if they were returned to the kernel at once.
 //
 //   placement_init(&p, NULL);
 //   placement_put(&p, slot, bytes, e);            in the order of the workload
@@ -37,7 +37,7 @@ struct placement_event {
     uint32_t slot, granules;
 };
 
-// Events in a buffer and, after the buffer was full, in a temporary file.
+// Events in a buffer, which is written to a temporary file whenever it is full.
 struct placement_events {
     struct placement_event *items;
     size_t n, capacity, limit;

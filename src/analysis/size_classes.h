@@ -21,13 +21,13 @@ struct size_classes {
 };
 
 // glibc malloc's size classes on 64-bit systems. A chunk is a multiple of 16 bytes and at least 32
-// bytes, including an 8-byte header (malloc/malloc.c, request2size). Sizes above 1,032, the largest
-// size in the thread cache, are grouped by powers of two. Their internal fragmentation is still
-// computed for multiples of 16 bytes.
+// bytes, including an 8-byte header (malloc/malloc.c, request2size). Sizes above 1,032 bytes, the
+// largest size in the thread cache, are grouped by powers of two. Their internal fragmentation is
+// still computed for multiples of 16 bytes.
 void size_classes_glibc(const struct usage_sums *s, struct size_classes *c);
 
 // jemalloc's size classes (jemalloc(3), "Size classes"): a class of 8 bytes, multiples of 16 bytes
-// below 128, and four classes per power of two.
+// up to 128, and four classes per power of two.
 void size_classes_four(const struct usage_sums *s, struct size_classes *c);
 
 // Returns the largest size in the jemalloc class of `size`, or `size` if the largest size

@@ -24,7 +24,7 @@ struct timeline_counts {
 struct timeline_bin {
     struct timeline_counts counts;
     uint64_t end_bytes, end_blocks;
-    uint64_t end_event, end_stamp;    // position on the other axis at the end of the bin
+    uint64_t end_event, end_stamp;    // position at the end of the bin, in events and in stamps
     uint64_t groups[TIMELINE_GROUPS]; // live bytes at the end
 };
 
@@ -50,7 +50,7 @@ void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts
 // keeps the bin open. Returns 0 or -ENOMEM.
 int timeline_close(struct timeline *t);
 
-// Merges bins until `at` is no later than the last bin.
+// Merges bins until `at` fits in the timeline.
 void timeline_reach(struct timeline *t, uint64_t at);
 
 void timeline_release(struct timeline *t);

@@ -394,8 +394,7 @@ static inline int count_op(struct usage *u, uint32_t thread, const struct worklo
     return rc;
 }
 
-// Number of ops by which blocks are prefetched ahead, because the table can be larger than the
-// caches.
+// Prefetch distance for live blocks, in ops. The table of blocks can be larger than the caches.
 enum { AHEAD = 8 };
 
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)

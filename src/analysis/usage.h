@@ -16,7 +16,7 @@ enum {
     USAGE_SPANS = 48,     // lifetime classes: up to 1 event or ns, 2, 4, …
     USAGE_GROWTHS = 9,    // classes of growth factors of reallocs (usage_growth_limits)
     USAGE_ALIGNS = 32,    // classes of alignments by power of two; the last class has no limit
-    // Limit on pairs of threads that free each other's blocks. Any further pairs are counted
+    // Limit on pairs of threads that free each other's blocks. Additional pairs are counted
     // together.
     USAGE_MAX_PAIRS = 1 << 14,
 };
@@ -113,8 +113,8 @@ struct usage {
     struct usage_class classes[USAGE_CLASSES];
     struct usage_peak peak;
     struct timeline by_event, by_time;
-    struct timeline_counts counts;   // counts since the last cut in either timeline
-    uint64_t next_event, next_stamp; // event and stamp of the next cut
+    struct timeline_counts counts;   // counts since the last bin end in either timeline
+    uint64_t next_event, next_stamp; // event and stamp of the next bin ends
 };
 
 // Initializes *u. `start_stamp` is the origin of the timeline by time; if 0, the origin is the
@@ -123,7 +123,7 @@ void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp,
                 double ns_per_stamp);
 void usage_release(struct usage *u);
 
-// Copies a name of `n` bytes, which is not terminated. Truncates a long name.
+// Copies a name of `n` bytes, which is not NUL-terminated. Truncates a long name.
 void usage_name_thread(struct usage_thread *t, const char *name, size_t n);
 
 // Counts ops. Returns 0 or -ENOMEM.
