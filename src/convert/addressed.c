@@ -27,8 +27,8 @@ struct op {
     struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES];
 };
 
-// A held op that will allocate the address of this queue. Queues are ordered by the arrival of
-// their ops.
+// An entry in the queue of an address: a held op that will allocate the address. Queues are in
+// order of arrival.
 struct addressed_ticket {
     uint64_t arrival;
     uint32_t thread, next;
@@ -39,8 +39,7 @@ struct addressed_wait {
     uint32_t thread;
 };
 
-// Threads form lists through `next`: lists of threads that wait for the same thread, and a list of
-// threads to retry.
+// `next` links threads into lists: threads that wait for the same thread, and threads to retry.
 struct addressed_thread {
     struct op *ops; // held ops, starting at ops[first]
     size_t first, n, capacity;
@@ -218,8 +217,8 @@ static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready
     *ready = first->thread;
 }
 
-// If the address that the op frees no longer belongs to the op's block, removes the free, so that a
-// realloc becomes a malloc. Returns 1 if nothing is left of the op, else 0.
+// If the address that the op frees no longer belongs to the op's block, drops the free and turns a
+// realloc into a malloc. Returns 1 if nothing is left of the op, else 0.
 static int drop_lost(const struct addressed *a, struct op *op)
 {
     uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;
@@ -274,7 +273,8 @@ static int emit_op(struct addressed *a, struct addressed_thread *t, struct op *o
     return rc;
 }
 
-// Returns true if the op is still held. A thread's ops are released in order.
+// Returns true if the op is still held. Compares with the thread's first held op, because a
+// thread's ops are emitted in order.
 static bool still_waits(const struct addressed *a, const struct addressed_wait *w)
 {
     const struct addressed_thread *t = a->threads[w->thread];
@@ -395,7 +395,7 @@ static int add_free(struct addressed *a)
     return rc < 0 ? rc : emit_ready(a, ready);
 }
 
-// Emits the free of a lost block at once, before the held ops of its thread. One of these ops is an
+// Emits an inserted free immediately, before the held ops of its thread. One of these ops is an
 // allocation that waits for the free.
 static int emit_lost_free(struct addressed *a, struct op *op, uint32_t *ready)
 {

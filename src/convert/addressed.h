@@ -25,7 +25,7 @@ struct addressed_thread;
 struct addressed_ticket;
 struct addressed_wait;
 
-// Set `put` and `context`; the other members start as zero.
+// Set `put` and `context`, and zero the other members.
 struct addressed {
     // Receives the next call. Returns 0, or a negative errno, which ends the conversion.
     int (*put)(void *context, const struct addressed_call *c);

@@ -23,7 +23,7 @@ struct process {
     bool wanted, fed, ended; // `ended`: no more events will arrive
     bool emptied;            // true if the process has ended and all its events have been emitted
     uint64_t end_watermark;  // watermark when the process ended
-    bool may_fork;           // true if forks may follow that are not in `children`
+    bool may_fork;           // true if forks that are not in `children` may follow
     struct fork *fork;       // NULL if no heap is inherited, or the heap has been restored
     struct fork **children;  // sorted by stamp; forks before next_fork have been passed
     size_t next_fork, forks, children_capacity;
@@ -379,8 +379,8 @@ static int advance_all(struct converter *c)
 }
 
 // Ends a batch. An event up to the previous watermark depends only on events that were published
-// before the event. They are in the previous batch or, if their stream was read earlier, in this
-// batch (docs/design/convert.md). Parents are advanced before their children.
+// before the event. These events are in the previous batch or, if their stream was read earlier, in
+// this batch (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {
     uint64_t until = c->watermark;

@@ -30,20 +30,20 @@ struct convert_options {
     // Called at the first frame of each process. Returns 1 to convert the process into *sink, 0 to
     // skip it, or a negative errno.
     int (*choose)(void *context, const struct trace_process *p, struct convert_sink *sink);
-    // Forks of the chosen processes and of their ancestors, which are then ordered as well. If
-    // NULL, every process starts with an empty heap. Borrowed.
+    // Forks of the chosen processes and of their ancestors; the ancestors are then ordered as well.
+    // If NULL, every process starts with an empty heap. Borrowed.
     const struct trace_forks *forks;
     // Find forks while reading, instead of using `forks`. A child may then appear after its parent
     // has emitted ops that follow the fork.
     bool find_forks;
     // With find_forks, the time after a fork during which the child may appear. A child that
-    // appears later lacks the blocks that its parent has freed in between. If the parent has ended,
-    // the child lacks all inherited blocks.
+    // appears later lacks the blocks that its parent has freed since the fork. If the parent has
+    // ended, the child lacks all inherited blocks.
     uint64_t fork_ns;
     bool keep_words; // keep the words of emitted events (see merge_stream.kept)
     // If not NULL, the conversion advances in steps when a batch is complete, and calls `limit`
-    // before each step. Returns the stamp at which the step ends: above the stamp returned before,
-    // and at most `until`. The step that ends at `until` is the last.
+    // before each step. Returns the stamp at which the step ends, which must be above the previous
+    // result and at most `until`. The step that ends at `until` is the last.
     uint64_t (*limit)(void *context, uint64_t until);
     // With find_forks: called when a process has ended and all of its events have been emitted.
     // Returns 0, or a negative errno. May be NULL.
@@ -92,8 +92,8 @@ int convert_advance_to_end(struct converter *c);
 // Returns the watermark of the last complete batch.
 uint64_t convert_watermark(const struct converter *c);
 
-// Returns a stamp. All events up to this stamp have been emitted, except events that wait for other
-// events.
+// Returns the stamp that the conversion has reached. All events up to this stamp have been emitted,
+// except events that wait for other events.
 uint64_t convert_passed(const struct converter *c);
 
 // A process that has started and is not finished. All pointers are borrowed.

@@ -19,7 +19,7 @@ struct merge_stream {
     uint64_t stamp;                 // stamp of the next record; valid while in the heap
     size_t at;                      // index of the stream in the heap, or MERGE_NOT_IN_HEAP
     struct codec_state fed;         // state after the last queued word
-    uint64_t next_word;             // position in the stream of the next word to feed
+    uint64_t next_word;             // position of the next word to feed, in words from the start
     size_t ahead;                   // order_overtakes has read the words before max(ahead, head)
     struct codec_state ahead_state; // state before words[ahead]
     // With merge.keeps: `kept` is the first consumed word that the caller still needs, `kept_state`
@@ -35,7 +35,7 @@ struct merge_stream {
 };
 
 struct merge {
-    struct merge_stream **heap; // ordered by stamp: streams that have records and are not set aside
+    struct merge_stream **heap; // min-heap by stamp: streams with records that are not set aside
     size_t n_heap, heap_capacity;
     struct merge_stream **streams;
     size_t n_streams, streams_capacity;

@@ -23,7 +23,7 @@ enum {
 struct tally {
     uint32_t pid;
     uint64_t live, blocks, peak, events;
-    // `first_private` is the value plus 1, or 0 without a sample.
+    // `first_private` is the value in the first sample plus 1, or 0 without a sample.
     uint64_t first_private, most_private;
     bool ended;
 };
@@ -252,7 +252,7 @@ static void release_count(struct count *c)
     map_release(&c->blocks);
 }
 
-// Returns 0 even if the walk stopped early.
+// Counts the calls in the trace. Returns 0 even if the walk stopped early.
 static int walk_trace(struct count *c, struct err *e)
 {
     const struct walk_options how = {.call = count_call,

@@ -22,7 +22,8 @@ struct peaks {
     size_t n;
     // `n` plus the number of processes that have only samples, which are listed last.
     size_t with_idle;
-    // More than 2^18 blocks were live. Small blocks were sampled, with an error of 0.5 %.
+    // True if more than 2^18 blocks were live, so that small blocks were sampled. The error is 0.5
+    // %.
     bool estimated;
 };
 

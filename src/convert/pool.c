@@ -43,7 +43,7 @@ static void sort_slots(uint32_t *slots, uint32_t *spare, size_t n)
     }
 }
 
-// Moves the `n` lowest slots to the shared pool, sorted so that the lowest slot is on top.
+// Moves the `n` oldest slots to the shared pool, sorted so that the lowest slot number is on top.
 // Successive allocations then get consecutive slots. Such slots compress well if the blocks are
 // also freed in that order.
 static int share_slots(struct pool *p, struct pool_shared *shared, size_t n, uint32_t thread,

@@ -13,7 +13,7 @@ enum { POOL_MAX_SLOTS = 4096, POOL_KEPT_SLOTS = POOL_MAX_SLOTS / 2 };
 struct pool {
     uint32_t *slots;
     size_t n, capacity;
-    // The op that pushed the last of the lowest POOL_KEPT_SLOTS slots, or a later op of the thread.
+    // The op that pushed the last of the oldest POOL_KEPT_SLOTS slots, or a later op of the thread.
     uint64_t lower_op;
 };
 
@@ -47,7 +47,7 @@ int pool_hand_over(struct pool *p, struct pool_shared *shared, uint32_t thread, 
 // empty, or -ENOMEM.
 int pool_adopt(struct pool *p, struct pool_shared *shared, uint32_t *thread, uint64_t *op);
 
-// Call pool_make_room first.
+// Pushes a slot that was freed by op `op` of the thread. Call pool_make_room first.
 static inline void pool_put(struct pool *p, uint32_t slot, uint64_t op)
 {
     p->slots[p->n++] = slot;

@@ -250,7 +250,7 @@ static __attribute__((format(printf, 2, 3))) void send_note(const struct convers
     j->settings->watch->note(text);
 }
 
-// Closes any files that an error left open. Returns the number of files.
+// Frees the targets and closes any files that an error left open. Returns the number of files.
 static size_t release_targets(struct conversion *j)
 {
     size_t files = 0;

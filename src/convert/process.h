@@ -80,7 +80,8 @@ int convert_process_ops(void *context, const struct workload_thread_op *ops, siz
 int convert_process_simple(void *context, uint32_t thread, const struct workload_simple *ops,
                            size_t n);
 int convert_process_samples(void *context, const struct trace_sample *samples, size_t n);
-// If the settings are strict, also checks the workload.
+// Finishes the workload. With settings->strict, fails if the order is ambiguous or events are
+// missing.
 int convert_process_done(void *context, const struct order_counts *counts,
                          const struct workload_sites *sites);
 

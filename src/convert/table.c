@@ -12,7 +12,7 @@ enum {
     // Up to this size, the table doubles when it grows, and stays at most half full. A table of
     // this size fits in the L2 cache.
     SMALL_BUCKETS = 1 << 12,
-    AHEAD = 8, // number of buckets for which slots are prefetched ahead while growing
+    AHEAD = 8, // prefetch distance while growing, in buckets
 };
 
 void table_release(struct table *t)

@@ -40,7 +40,7 @@ struct table {
     // Number of used cells, number of buckets, and number of used cells at which the table must
     // grow.
     size_t n, n_buckets, limit;
-    uint64_t seed; // secret number from base/seed.h, because a file may choose colliding addresses
+    uint64_t seed; // secret number from base/seed.h, because a file may contain colliding addresses
 };
 
 void table_release(struct table *t);
@@ -172,7 +172,7 @@ static inline void table_put(struct table *t, uint64_t address, uint32_t slot)
     table_put_at(t, &at, slot);
 }
 
-// Empties a cell; `home` is the home of its address.
+// Empties a cell. `home` is the home bucket of the cell's address.
 static inline __attribute__((always_inline)) void
 table_remove_at(struct table *t, struct table_bucket *home, const uint32_t *cell)
 {

@@ -40,9 +40,9 @@ int walk_feed(struct walk *w, const struct trace_item *item);
 // Visits all calls fed so far. Call at the end of the trace, or after a pause longer than a batch.
 int walk_settle(struct walk *w);
 
-// Visits the whole trace with memory that does not depend on its length. If the recording is
-// truncated, *cut describes where; otherwise, the message in *cut is empty. Returns 0, or a
-// negative errno. Sets *e, unless `call` returned the error.
+// Visits all calls in the trace. Memory use does not depend on the length of the trace. If the
+// recording is truncated, *cut describes where; otherwise, the message in *cut is empty. Returns 0,
+// or a negative errno. Sets *e, unless `call` returned the error.
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
              struct err *e);
 

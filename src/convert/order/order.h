@@ -4,8 +4,8 @@
 // stamps, every address therefore alternates between allocated and free. But the CPU may read the
 // counter ahead of the surrounding instructions: the stamp of an allocation may be a few hundred ns
 // too early and appear to precede the free that released its address. Such an allocation need not
-// wait, because addresses are not slots. The address has two blocks for a while, and the order only
-// has to find the block that a free refers to (docs/design/convert.md).
+// wait, because ops refer to slots, not to addresses. The address has two blocks for a while, and
+// only a free requires a decision: which of the two blocks it refers to (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ORDER_H
 #define HEAPTAPE_CONVERT_ORDER_H
 
@@ -26,7 +26,7 @@ struct order_sink {
     void *context;
     // Returns 0, or a negative errno, which ends the conversion.
     int (*ops)(void *context, const struct workload_thread_op *ops, size_t n);
-    // Receives simple ops of one thread instead of `ops`, faster. May be NULL.
+    // Faster alternative to `ops`, for simple ops of one thread. May be NULL.
     int (*simple)(void *context, uint32_t thread, const struct workload_simple *ops, size_t n);
     // If not NULL, called instead of `ops`; calls[i] belongs to ops[i]. Requires that `simple` is
     // NULL. Slower than `ops`.
@@ -64,7 +64,7 @@ struct order_counts {
     uint64_t usable_bytes,
         usable_requested_bytes;                // sums over the blocks whose usable size is known
     const uint32_t *tids;                      // indexed by thread number; borrowed from the order
-    const struct samples_residency *residency; // order_finish sorts it; borrowed
+    const struct samples_residency *residency; // sorted by order_finish; borrowed
 };
 
 struct order;

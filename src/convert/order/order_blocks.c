@@ -273,7 +273,7 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     int rc = address ? order_thread_name(o, t) : 0;
-    op->value = HT_MALLOC | op->value << 8; // malloc, because the function is unknown; and the site
+    op->value = HT_MALLOC | op->value << 8; // assume malloc: the function is unknown; then the site
     return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
 }
 
@@ -358,8 +358,8 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
             return 0;
         return samples_residency_add_step(&o->residency, &step);
     }
-    // If the first page that belongs only to this block is used, the part before that page is used
-    // as well.
+    // If the first page that belongs only to this block is used, the part before that page is
+    // assumed to be used as well.
     uint64_t before = op->value ? -ptr & (WORKLOAD_PAGE_BYTES - 1) : 0;
     const struct workload_residency r = {.op = last_op(&b),
                                          .thread = last_thread(&b),
@@ -380,7 +380,7 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
 }
 
 // Residency belongs to the op that allocated the block. A failed realloc is a later use of the
-// block, so stores the last use before any failed reallocs.
+// block, so this function stores the last use before any failed reallocs.
 static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
 {
     uint64_t origin = map_get(&o->failed_resizes, last);

@@ -34,7 +34,8 @@ static inline uint64_t order_plain_address(uint64_t word)
     return word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT;
 }
 
-// Returns true if the thread has started and not exited, and no stream is held.
+// Returns true if the fast path may be used: the thread has started and not exited, no stream is
+// held, and no address has two blocks.
 static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
 {
     const struct order_thread *t = s->user;

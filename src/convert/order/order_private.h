@@ -108,7 +108,7 @@ struct order {
     struct order_thread **threads;
     size_t n_threads, threads_capacity;
     uint32_t open_threads; // number of threads that were fed and have not ended
-    uint32_t *numbered;    // index in `threads` of each thread number of the workload
+    uint32_t *numbered;    // maps a thread number of the workload to an index in `threads`
     size_t n_numbered, numbered_capacity;
     uint32_t *tids; // indexed by thread number in the workload
     size_t tids_capacity;
@@ -252,8 +252,8 @@ static inline void order_note_release(struct order *o, const struct order_thread
 }
 
 // Called for a free whose address has no block. Another thread may recently have freed the address.
-// If the free may belong before that other free, counts it as ambiguous; the block of the other
-// free may be allocated later.
+// If the free may have to precede that other free, counts it as ambiguous, because the block of the
+// other free may be allocated later.
 void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp,
                            uint64_t address);
 
@@ -270,7 +270,7 @@ int order_expire(struct order *o, uint64_t now);
 // Recomputes next_deadline.
 void order_deadline(struct order *o);
 
-// Frees the oldest block at the address of duplicate `i`. Call if the recorded free was lost.
+// Frees the oldest block at the address of duplicate `i`. Call if the free of this block was lost.
 int order_duplicate_lost(struct order *o, size_t i);
 
 #endif

@@ -140,8 +140,8 @@ static bool see_duplicates(const struct order *o, struct pair *p, uint64_t addre
     return true;
 }
 
-// Returns the smallest total error of the stamps if the order was: the first free at `give`, the
-// next allocation at `take`, and the second free.
+// Returns the smallest total error of the stamps if the true order is the first free (`give`), the
+// next allocation (`take`), and then the second free.
 static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
 {
     uint64_t taken = take > give ? take : give;
@@ -212,7 +212,7 @@ static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address
 {
     enum { SKIDS_AHEAD = 1 }; // how far to read beyond the limit, in skids
     uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
-    // Records of held streams are older than the current record.
+    // Assume that held streams free the address, because their records precede the current record.
     if (o->n_held || to < stamp)
         return true;
     if (limit > o->seen_ahead) {
