@@ -18,7 +18,8 @@ enum { COMMAND_BYTES = 100 };
 #define GROUP_FILES_SHARE 0.25 // share of the memory of the cgroup
 #define LOST_SHARE        0.1  // share of the memory of malloc
 
-// If the misfit of a line over time is at most this, growth over CPU time does not contradict it.
+// If the misfit of a line over time is at most this, growth over CPU time does not contradict the
+// line.
 #define EXACT 0.02
 
 // Converts an owner of memory in a look to an owner in the verdict.
@@ -163,8 +164,8 @@ static void set_heap(struct verdict_facts *f, const struct look *l)
 }
 
 // Finds the growth of a level over time. On a busy machine, a process grows in proportion to its
-// CPU time. If the level is a line over time but has a limit over CPU time, or the reverse, the
-// growth cannot be judged.
+// CPU time. If the level grows linearly over time but approaches a limit over CPU time, or the
+// reverse, the growth cannot be judged.
 static void find_growth(struct growth *g, const struct doctor *d, const struct growth_point *points,
                         size_t n)
 {
@@ -241,7 +242,7 @@ static void note_heap(struct doctor *d)
     else if (h->why_not[0])
         add_note(d, "The blocks of malloc were not read: %s.", h->why_not);
     else if (h->has_statistics && !d->asked_ns)
-        return; // read from outside, without calls in the process
+        return; // the heap was read without calls in the process
     else if (h->has_statistics)
         add_note(d, "The statistics of %s were read by calls, which stopped a thread for %s.",
                  software_allocators[h->allocator].name, human_time((double)d->asked_ns));
@@ -254,7 +255,7 @@ static void note_heap(struct doctor *d)
                  human_size(h->read_bytes + l->owners[LOOK_UNREAD]));
 }
 
-// If the verdict suggests a recording, adds a note on how to record the names of the functions of a
+// If the verdict suggests a recording, adds a note on how to record the function names of a
 // language runtime.
 static void note_names(struct doctor *d)
 {

@@ -1,5 +1,5 @@
-// The result of `doctor`. Converts samples of a process ("looks") to the facts from which a verdict
-// is derived, and adds notes about memory that the verdict does not cover.
+// The result of `doctor`: samples of a process ("looks"), the verdict derived from the looks, and
+// notes about memory that the verdict does not cover.
 #ifndef HEAPTAPE_REPORT_DOCTOR_H
 #define HEAPTAPE_REPORT_DOCTOR_H
 
@@ -30,7 +30,7 @@ struct doctor_try {
 struct doctor {
     struct look first, last;
     size_t looks;
-    // Number of points[DOCTOR_LIVE]: one for each look that could read nearly all memory.
+    // Number of points in points[DOCTOR_LIVE]: one for each look that could read nearly all memory.
     size_t live_looks;
     // Each array has `looks` points, except the array for DOCTOR_LIVE; owned.
     struct growth_point *points[DOCTOR_LEVELS];
@@ -52,7 +52,7 @@ struct doctor {
 };
 
 // Compares the look with the previous look, and adds it. `low` and `high` are the lowest and the
-// highest RSS between both looks. Returns 0 or -ENOMEM.
+// highest RSS between the two looks. Returns 0 or -ENOMEM.
 int doctor_add(struct doctor *d, struct look *l, uint64_t low, uint64_t high);
 
 // Sets the verdict, the notes and the next command according to the looks so far.

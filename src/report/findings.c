@@ -385,8 +385,8 @@ static size_t count_processes(const struct findings_input *in)
     return in->file && in->file->kind != FILE_STAT_WORKLOAD ? in->file->n_processes : 0;
 }
 
-// Finds the first process whose facts have the text at `offset`, and counts further processes.
-// Returns NULL if there is no such process.
+// Finds the first process whose facts have the text at `offset`, and counts the other processes
+// with this text. Returns NULL if there is no such process.
 static const struct file_stat_process *find_process(const struct findings_input *in, size_t offset,
                                                     const char **text, size_t *others)
 {
@@ -664,7 +664,7 @@ static bool find_cut_off(const struct findings_input *in, struct findings_item *
     return true;
 }
 
-// Names of the rules in findings_results.c, as the table spells them.
+// The table refers to each rule as find_NAME. These rules are in findings_results.c.
 #define find_faster_allocator       findings_faster_allocator
 #define find_fastest_uses_more      findings_fastest_uses_more
 #define find_none_faster            findings_none_faster

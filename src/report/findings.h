@@ -87,15 +87,15 @@ struct findings {
     struct verdict_facts facts;
 };
 
-// Finds the findings of a file, which must have been counted completely (FILE_STAT_ALL or
+// Derives the findings of a file, which must have been counted completely (FILE_STAT_ALL or
 // FILE_STAT_REPORT) or be an aggregate.
 void findings_of_file(struct findings *f, const struct file_stat *s);
 
 // Reads the findings in an object of `stat --json`. Skips findings that this version does not know.
 void findings_of_json(struct findings *f, const struct json_value *stat);
 
-// Finds the findings of n results. A result is an object of `replay --json` or an allocator of
-// `compare --json`. A rule has no finding if its figures are missing.
+// Derives the findings of n results. A result is an object of `replay --json` or an allocator of
+// `compare --json`. Skips rules whose figures are missing.
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
 
 // Inserts the findings of `other`, keeping the order of f->items.
@@ -136,7 +136,8 @@ void findings_say(struct findings_item *f, const char *fmt, ...)
 void findings_advise(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Returns a share such as "3.2 %" or "45 %". Valid like the results of cli/human.h.
+// Returns a share such as "3.2 %" or "45 %". The result is valid as long as the results of
+// cli/human.h.
 const char *findings_percent(double share);
 
 #endif

@@ -44,7 +44,7 @@ struct gate {
 };
 
 // Parses "[site:REGEX:]METRIC>[+]NUMBER[%|B|KiB|MiB|GiB]"; a percentage requires the "+". Returns
-// 0, or -EINVAL with the message set. After 0, the caller must release *g.
+// 0, or -EINVAL with the message set. On success, the caller must release *g.
 int gate_parse(struct gate *g, const char *text, struct err *e);
 void gate_release(struct gate *g);
 

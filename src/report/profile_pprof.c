@@ -1,4 +1,4 @@
-// An encoder of profile.proto.
+// Encoder for profile.proto.
 #include "base/intern.h"
 #include "base/printable.h"
 #include "base/protobuf.h"
@@ -54,7 +54,7 @@ static void put_bytes(struct writer *w, struct buf *to, unsigned field, const vo
         w->rc = -ENOMEM;
 }
 
-// Appends the message and clears it.
+// Appends the message as a field, and clears the message.
 static void put_message(struct writer *w, unsigned field, struct buf *message)
 {
     if (protobuf_put_message(w->to, field, message) < 0)

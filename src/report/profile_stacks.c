@@ -14,7 +14,7 @@ void profile_stacks_release(struct profile_stacks *t)
 }
 
 // Returns the number of the first frame of an address, or -ENOMEM. Sets *n to the number of frames.
-// The frames are consecutive, and the innermost is the first.
+// The frames are consecutive, innermost first.
 static int64_t frames_of(struct profile_stacks *t, struct symbols *symbols,
                          const struct workload_frame *f, size_t *n)
 {

@@ -56,7 +56,7 @@
 //   form     INTEGER; OPTIONAL: an integer that the JSON omits if unknown; NUMBER: a floating-point
 //            number; NULLABLE: a number that is null in the JSON if unknown
 //   group    of STAT_FIGURES_GROUPS
-//   shown    besides text and JSON: DIFF (report --diff), PAGE (table of totals in the HTML report)
+//   shown    in addition to text and JSON: DIFF (report --diff), PAGE (totals of the HTML report)
 //   when     name of a figure: the text omits this row if that figure is 0. ALWAYS: no condition
 //   better   for DIFF: LESS, NEITHER
 //   label    in report --diff and the HTML report

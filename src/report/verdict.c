@@ -16,7 +16,7 @@
 #define HARDLY_SHARE    0.1  // growth of RSS as a share of the growth of live bytes
 #define ARENAS          3
 #define PINNED_SHARE    0.5  // share of the free memory that must be between live blocks
-#define SAW_FREE        1.25 // free memory that the next rise uses again, over the swing
+#define SAW_FREE        1.25 // max. free memory that the next rise reuses, over the swing
 
 double verdict_known(double value)
 {
@@ -81,7 +81,7 @@ static bool is_unwritten(const struct verdict_facts *f)
            bytes >= UNWRITTEN_SHARE * f->live_bytes && bytes > f->rss_bytes && !rss_grows;
 }
 
-// Returns true if the next rise of a saw-tooth uses the free memory again.
+// Returns true if the next rise of a saw-tooth reuses the free memory.
 static bool is_reused(const struct verdict_facts *f)
 {
     return f->live.shape == GROWTH_SAWTOOTH && f->live.teeth > 1 &&

@@ -25,7 +25,7 @@ static const struct file_stat_process *process_of(const struct file_stat *s)
     return s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
 }
 
-// Adds a site. If a site has the same path already, adds the bytes to that site. Call for the most
+// Adds a site. If a site has the same path already, adds the bytes to that site. Add the most
 // important site first.
 static void add_site(struct verdict_sites *to, const struct verdict_site *s)
 {
@@ -150,7 +150,7 @@ static void use_rss_growth(struct growth *g, const struct growth *rss, const str
     }
 }
 
-// Finds the growth of the owners outside malloc. Their level is known at each sample.
+// Finds the growth of the owners outside malloc, whose levels are known at each sample.
 static void set_owner_growth(struct verdict_facts *f, const struct rss_history *h)
 {
     struct growth_point points[RSS_MOMENTS];
@@ -272,8 +272,8 @@ static struct growth_point *points_of(const struct timeline *t, bool by_time, do
     return points;
 }
 
-// Finds the growth over a timeline. If idle_until_ns exceeds span_ns, the program made no further
-// call until that time.
+// Finds the growth over a timeline. If idle_until_ns exceeds span_ns, the program made no more
+// calls until that time.
 static void judge_timeline(struct growth *g, const struct timeline *t, bool by_time, double span_ns,
                            double idle_until_ns)
 {

@@ -136,7 +136,8 @@ static bool say_stacks(struct verdict *v, const struct verdict_facts *f)
     return grew;
 }
 
-// Call if the verdict is growth. Omitted for a recording with call paths.
+// Advises a recording with call stacks, unless the recording has call paths. Call if the verdict is
+// growth.
 static void advise_stacks(struct verdict *v, const struct verdict_facts *f)
 {
     if (!has_path(&f->growing) && !has_path(&f->holding))

@@ -179,7 +179,7 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
         if ((to && fclose(to) != 0) || rc == -ENOMEM)
             rc = err_no_memory(e, path);
         else
-            rc = 0; // file_stat has already reported faults of the file
+            rc = 0; // file_stat has already reported errors in the file
         rss_map_release(m);
         file_close(&f);
     }
@@ -265,7 +265,7 @@ int document_add_result(struct document *d, const char *path, struct err *e)
 
 static void write_value(struct json *j, const struct json_value *v);
 
-// Writes at most `max` items at equal distances, including the first and the last item.
+// Writes at most `max` evenly spaced items, including the first and the last item.
 static void write_spread(struct json *j, const struct json_value *v, size_t max)
 {
     size_t n = json_value_length(v), kept = n < max ? n : max;
@@ -337,7 +337,7 @@ static void write_member(struct json *j, const char *key, const struct json_valu
     else if (strcmp(key, "by_thread") == 0 || strcmp(key, "by_site") == 0)
         write_first(j, v, DOCUMENT_GROUPS);
     else if (strcmp(key, "outside_samples") == 0)
-        write_first(j, v, 0); // the report does not show them
+        write_first(j, v, 0); // the report does not show these samples
     else if (strcmp(key, "timeline") == 0 || strcmp(key, "process_timeline") == 0)
         write_timeline(j, v);
     else
@@ -389,7 +389,7 @@ static void write_value(struct json *j, const struct json_value *v)
     }
 }
 
-// Writes the columns of the table of results, which the table of figures determines.
+// Writes the columns of the results table, as defined by the table of figures.
 static void write_columns(struct json *j)
 {
     json_put_array(j, "figures");
@@ -409,7 +409,7 @@ static void write_columns(struct json *j)
     json_end_array(j);
 }
 
-// Writes the rows of the table of totals, which the table of the figures of `stat` determines.
+// Writes the rows of the totals table, as defined by the table of `stat` figures.
 static void write_stat_figures(struct json *j)
 {
     char path[STAT_FIGURES_PATH_BYTES];

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-// Selection of the items to write: either all n items, or max_items of the writer at equal
-// distances, including the first and the last item.
+// Selection of the items to write: either all n items, or j->max_items evenly spaced items,
+// including the first and the last item.
 struct selection {
     size_t n, kept, at, taken; // `at` is the number of the next item
 };

@@ -1,5 +1,5 @@
 // The HTML report, a single file that contains its styles, scripts and data. A content security
-// policy forbids everything else.
+// policy forbids loading anything else.
 #ifndef HEAPTAPE_REPORT_PAGE_H
 #define HEAPTAPE_REPORT_PAGE_H
 

@@ -23,8 +23,8 @@ const struct balance_texts *balance_texts(const struct trace_fact *f);
 // of memory. The caller frees the line.
 char *balance_missed_line(const struct trace_missed *m);
 
-// Returns a static string about processes that the list may miss. Returns NULL if the list is
-// complete or its completeness is unknown.
+// Returns a static string about processes that may be missing from the list. Returns NULL if the
+// list is complete or its completeness is unknown.
 const char *balance_limits(const struct trace_unrecorded *u);
 
 // Passes each line to `print`, but at most `most` lines about unrecorded processes. A recording

@@ -31,7 +31,7 @@ static void print_field(FILE *to, const char *name, const char *text)
     print_words(to, text, NAME_COLUMNS);
 }
 
-// Returns the name, without the folder, of the largest mappings of the owner, or NULL.
+// Returns the name, without the directory, of the owner's largest mappings, or NULL.
 static const char *largest_name(const struct look *l, enum look_owner o)
 {
     for (size_t i = 0; i < l->n_names; i++) {
@@ -44,7 +44,8 @@ static const char *largest_name(const struct look *l, enum look_owner o)
     return NULL;
 }
 
-// Returns the number of live blocks and, if the largest block has most of the bytes, its size.
+// Returns the number of live blocks and, if one block has most of the bytes, the size of that
+// block.
 static const char *blocks_text(const struct look_heap *h)
 {
     char *text = human_buffer();

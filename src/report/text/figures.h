@@ -4,7 +4,8 @@
 
 #include "report/stat_figures.h"
 
-// Returns a figure with its unit, or "-" for NAN. Valid like the results of cli/human.h.
+// Returns a figure with its unit, or "-" for NAN. The result is valid as long as the results of
+// cli/human.h.
 const char *figures_text(enum figure_unit unit, double v);
 
 // Prints the line of `stat` with the label and the value of a figure. Prints nothing if the figure

@@ -81,8 +81,8 @@ static int expect_comparable(const struct document_item *a, const struct documen
                                 names, e);
 }
 
-// Finds or adds the group of an allocator. If there is a second build of the allocator, its name
-// includes the build ID. Returns NULL when out of memory.
+// Finds or adds the group of an allocator. The name of a second build of an allocator includes the
+// build ID. Returns NULL when out of memory.
 static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
 {
     char name[NAME_BYTES];
@@ -317,8 +317,8 @@ static void print_process_rss(const struct pooled *p, const struct document *d)
         printf("The peak RSS of the whole process is not predicted:\n%s.\n", cli_text(missing));
 }
 
-// Counts the comparisons of a figure with the first allocator. They are one family of tests for
-// measure_differs.
+// Counts the comparisons of a figure with the first allocator. These comparisons are one family of
+// tests for measure_differs.
 static size_t count_comparisons(const struct pooled_table *t)
 {
     return t->workloads * (t->n - 1);

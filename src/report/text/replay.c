@@ -124,7 +124,7 @@ static void print_counters(const struct replay_result *r)
     printf("\n");
 }
 
-// The decoder limits a replay if at least 5 % of its time is spent in stalls.
+// The decoder limits a replay if at least 5 % of the replay's time is spent in stalls.
 static const char *limit_text(double stall_share)
 {
     return stall_share >= 0.05 ? ": decoding limited the replay; increase --memory" : "";
@@ -390,8 +390,8 @@ static unsigned main_kind(const struct plan_facts *facts)
     return best;
 }
 
-// Counts the comparisons of a column with the first allocator. They are one family of tests for
-// measure_differs.
+// Counts the comparisons of a column with the first allocator. These comparisons are one family of
+// tests for measure_differs.
 static size_t count_comparisons(const struct replay_session *s)
 {
     return s->n_results - 1;
@@ -597,7 +597,7 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
     printf("\n");
 }
 
-// Prints the share of stalls of the allocator that stalls most.
+// Prints the stall share of the allocator with the most stalls.
 static void print_stalls(const struct replay_session *s)
 {
     double max = 0;

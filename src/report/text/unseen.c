@@ -20,7 +20,7 @@ enum {
     MAX_NOTED_BYTES = 256 << 20, // larger traces are not read again
 };
 
-// Memory of a process, and the part of it that was in recorded blocks.
+// Memory of a process, and the part that was in recorded blocks.
 struct unseen {
     const struct trace_process *process;
     uint64_t had, recorded;

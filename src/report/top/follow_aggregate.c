@@ -48,7 +48,7 @@ static int move_sites(struct live *l, struct file_stat *s)
     return 0;
 }
 
-// Sets the values of the previous reading as cuts. Sites keep their numbers.
+// Sets the values at the last cut to the values of the previous reading. Sites keep their numbers.
 static void set_cuts(struct live *l, const struct live *before)
 {
     struct live_rows *rows = &l->rows[LIVE_SITES];

@@ -58,7 +58,7 @@ struct live_thread {
 
 struct live {
     const struct trace_process *process; // borrowed
-    // Mean bytes between sampled call sites; 0 if all stacks are recorded.
+    // Mean number of allocated bytes per sampled allocation; 0 if all stacks are recorded.
     uint64_t sample_bytes;
     uint64_t skid; // largest assumed error of a timestamp, in stamps
     struct live_row total;
@@ -74,10 +74,11 @@ struct live {
     struct map addresses; // maps an address to the index in `blocks` plus 1
     struct live_block *blocks;
     size_t n_blocks, blocks_capacity;
-    // Index of the first free block plus 1; `size` of a free block holds the next one.
+    // Index of the first free block plus 1, or 0. The `size` of a free block is the index of the
+    // next free block plus 1, or 0.
     uint64_t free_block;
     struct site_table sites;
-    size_t sites_resolved;   // number of call sites at the time when all of them were resolved
+    size_t sites_resolved;   // number of call sites when they were last resolved
     struct live_site *names; // indexed by site number
     char *site_name;         // last result of live_site_name
     size_t n_names, names_capacity;

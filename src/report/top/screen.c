@@ -172,7 +172,7 @@ static double key_of(const struct live_row *r, enum screen_sort sort)
 }
 
 // Returns true if the row is shown. Row 0 holds calls without a stack. If stacks are sampled, these
-// are most calls.
+// are most calls, so row 0 is hidden.
 static bool is_shown(const struct screen *s, const struct live *l, size_t row)
 {
     return l->rows[s->by].items[row].now[LIVE_ALLOCS] > 0 &&

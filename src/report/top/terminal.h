@@ -21,8 +21,8 @@ void terminal_begin(void);
 void terminal_end(void);
 
 // Waits for a key. Returns the character of the key or an enum terminal_key. Returns TERMINAL_NONE
-// if no key was pressed until `until_ns` on the monotonic clock, and TERMINAL_RESIZED if the screen
-// must be drawn again.
+// if no key was pressed before `until_ns` on the monotonic clock, or TERMINAL_RESIZED if the screen
+// must be redrawn.
 int terminal_key(uint64_t until_ns);
 
 // Sets *columns and *rows to the size of the terminal, or to 80 and 24 if the size is unknown.
