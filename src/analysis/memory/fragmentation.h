@@ -36,7 +36,7 @@ struct fragmentation_block {
     uint32_t thread;
 };
 
-// Live blocks at one point in time. fragmentation_find sorts them.
+// Live blocks at one point in time. fragmentation_find sorts the blocks.
 struct fragmentation_heap {
     uint64_t event; // number of preceding calls
     uint64_t page_bytes;

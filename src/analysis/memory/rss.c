@@ -89,7 +89,7 @@ static const struct moment *highest_moment(const struct rss_reading *r)
     return most;
 }
 
-// Returns true if the frame has the highest RSS, or if it is one of the frames that are spread over
+// Returns true if the frame has the highest RSS, or if it is one of the frames spread evenly over
 // the run.
 static bool is_spread(const struct rss_reading *r, uint32_t frame)
 {
@@ -330,7 +330,7 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     return rc;
 }
 
-// Prepares looking up the names of the call sites.
+// Prepares the lookup of names for the call sites.
 static int name_sites(struct rss_reading *r, struct err *e)
 {
     struct rss *to = r->to;

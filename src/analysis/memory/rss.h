@@ -78,9 +78,9 @@ struct rss {
     struct symbols *symbols; // NULL if no call sites were recorded
 };
 
-// Callbacks for moments that are spread over the run. They include the first moment, the last
-// moment and the moment with the highest RSS. `begin` may be NULL; it is called first, with all
-// maps. `visit` is then called for each moment, with the live blocks.
+// Callbacks for moments that are spread over the run. The moments include the first, the last, and
+// the moment with the highest RSS. `begin` may be NULL; it is called first, with all maps. `visit`
+// is then called for each moment, with the live blocks.
 enum { RSS_MOMENTS = 24 };
 struct rss_heap;
 struct rss_moments {
@@ -117,7 +117,7 @@ int rss_reading_new(struct rss_reading **reading, struct rss *r, struct trace_fi
 uint32_t rss_reading_process(const struct rss_reading *reading);
 
 // Call rss_reading_begin at the first frame of the process, rss_reading_calls for each batch of
-// calls, and rss_reading_done after the last batch. They return 0 or -ENOMEM.
+// calls, and rss_reading_done after the last batch. Each returns 0 or -ENOMEM.
 int rss_reading_begin(struct rss_reading *reading, const struct trace_process *p);
 int rss_reading_calls(struct rss_reading *reading, const struct workload_thread_op *ops,
                       const struct order_call *calls, size_t n);

@@ -14,11 +14,11 @@ struct extent {
 };
 
 struct finder {
-    struct rss *to; // rss_find_blocks does not modify it
+    struct rss *to; // not modified by rss_find_blocks
     const struct rss_heap *heap;
     struct fragmentation_block *blocks; // sorted by address
     struct extent *extents;             // parallel to `blocks`
-    size_t n, at;  // `at` is the first block that does not end before the current page
+    size_t n, at;  // `at` is the index of the first block that does not end before the page
     size_t mapped; // index of the MAPPED arena plus 1
 };
 
@@ -99,7 +99,7 @@ static void clip_extent(struct extent *x, const struct extent *next)
     x->live_end = min(x->live_end, x->end);
 }
 
-// Adds the blocks that are not smaller than `min_bytes`, by address.
+// Adds the blocks of at least `min_bytes` bytes, in address order.
 static int add_blocks(struct finder *f, uint64_t min_bytes)
 {
     const struct rss_heap *heap = f->heap;

@@ -19,7 +19,7 @@ struct rss_block {
 
 enum { RSS_GRANULE_PAGES = 512 };
 
-// Consecutive pages, with one bit per page.
+// Consecutive pages. A bit of `held` is set if the page has ever held part of a block.
 struct rss_granule {
     uint64_t first_page, held[RSS_GRANULE_PAGES / 64];
 };

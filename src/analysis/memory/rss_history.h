@@ -7,7 +7,7 @@
 // Number of moments. More moments take time and hardly improve the model of the growth.
 enum { RSS_HISTORY_MOMENTS = 18 };
 
-// Aligned regions, which an allocator divides into blocks of one size class and can only release as
+// Aligned regions, which an allocator divides into blocks of one size class and can release only as
 // a whole. X(SYMBOL, bytes) is called for each size of region.
 #define RSS_HISTORY_REGIONS_TABLE(X)                                                               \
     X(TCMALLOC, 8u << 10)  /* kPageSize: the smallest span */                                      \

@@ -13,7 +13,7 @@ enum {
     MAX_GRANULES = 1 << 22, // limits the memory for invalid maps
 };
 
-// Anonymous memory of a MiB of addresses, in bytes.
+// Resident anonymous bytes in 1 MiB of address space.
 struct unexplained_granule {
     uint64_t number;       // address >> GRANULE_SHIFT
     uint64_t first, bytes; // in the first map and in the map with the most anonymous memory

@@ -27,10 +27,10 @@ struct unexplained {
 
 // Finds the processes whose unexplained memory exceeds both limits, and whose recording has no
 // known gaps. Omits fork children, which may use blocks of their parents. Memory counts as
-// explained if a recorded block or recorded mapping was ever within the same MiB. The trace must
-// have been opened for reading twice; it is rewound. Reads the page maps first. Reads events only
-// while a process may reach the limits. Returns 0, or a negative errno with *e set. The caller must
-// release *u in either case.
+// explained if a recorded block or recorded mapping was ever within the same MiB. Rewinds the
+// trace, which must have been opened for reading twice. Reads the page maps first. Reads events
+// only while a process may reach the limits. Returns 0, or a negative errno with *e set. The caller
+// must release *u in either case.
 int unexplained_find(struct unexplained *u, struct trace_file *t, struct progress *progress,
                      struct err *e);
 void unexplained_release(struct unexplained *u);

@@ -18,7 +18,7 @@
 
 enum {
     // Limit on the decompressed size of a file's sections: FIRST_BYTES, and this many bytes per
-    // byte of the file. Compilers need at most 10.
+    // byte of the file. Compilers need at most 10 bytes per byte.
     FIRST_BYTES = 16 << 20,
     BYTES_FOR_EACH = 32,
     // The decompressed size of an LZMA section is not known in advance, so the compressed size is

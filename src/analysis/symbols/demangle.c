@@ -25,8 +25,8 @@ struct readable {
     jmp_buf too_large;
 };
 
-// Demangler callback. Only longjmp can stop the demangler. If it has a callback, the demangler
-// allocates nothing that longjmp could leak, except for non-ASCII letters in Rust names.
+// Demangler callback. Only longjmp can stop the demangler. When called with a callback, the
+// demangler allocates nothing that longjmp could leak, except for non-ASCII letters in Rust names.
 static void append_text(const char *text, size_t n, void *context)
 {
     struct readable *r = context;

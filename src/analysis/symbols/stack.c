@@ -34,7 +34,7 @@ static bool is_runtime(const struct symbol *s)
                : strncmp(name, "python3", 7) == 0     ? 7
                : strncmp(name, "libpython3", 10) == 0 ? 10
                                                       : 0;
-    // "python3.12", but not "node_exporter"
+    // Match "python3.12", but not "node_exporter".
     return (n && (!name[n] || strchr(".0123456789", name[n]))) || strstr(s->module, "/lib/python3");
 }
 

@@ -1,4 +1,4 @@
-// Names of code addresses. The names that the trace or workload contains come first. Other names
+// Names of code addresses. Names that the trace or workload contains take precedence. Other names
 // are read from the files of the recorded modules, whose build IDs must match. These files are
 // searched for at their recorded paths, in the user's debug directories, in the system's .build-id
 // directories, and through debuginfod if DEBUGINFOD_URLS is set.
@@ -31,7 +31,7 @@ struct symbol {
     const char *file; // source file; "" if unknown
     int line;
     const char *module; // path; "" if outside all modules
-    bool known;         // the function is known
+    bool known;         // `function` is a name
     // The function belongs to the allocator, a language runtime (std::, Rust's alloc) or a system
     // library.
     bool library;

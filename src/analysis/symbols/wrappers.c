@@ -25,9 +25,9 @@ struct wrapping {
     struct symbol function;
     struct workload_frame frame; // an address in the function
     size_t inlined;              // index among the functions of this frame
-    size_t stacks;               // number of stacks where it calls the allocator
-    size_t outside;              // number of stacks where it calls another candidate
-    size_t callers;              // number of different functions that call it
+    size_t stacks;               // number of stacks where the function calls the allocator
+    size_t outside;              // number of stacks where the function calls another candidate
+    size_t callers;              // number of distinct callers
     size_t allocating_callers;   // number of callers whose names say that they allocate
     uint64_t caller;             // key of a caller
     // A caller is main, the start function of a thread, or a library function.

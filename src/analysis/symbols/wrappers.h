@@ -8,7 +8,7 @@
 struct wrapper {
     uint64_t key;           // wrappers_key
     struct symbol function; // the function, as found in one of its stacks
-    size_t callers;         // number of different functions that call it
+    size_t callers;         // number of distinct callers
     // Number of stacks whose innermost functions are this function and its callees.
     size_t stacks;
 };
