@@ -28,7 +28,7 @@ static uint64_t get_number(const struct tables_row *row, unsigned column, uint64
     return row->present >> column & 1 ? (uint64_t)row->values[column].integer : otherwise;
 }
 
-// Stores the error. All further calls return the same error.
+// Stores the error. All later calls return the same error.
 static int keep_failure(heaptape_trace *t, int rc)
 {
     t->over = true;

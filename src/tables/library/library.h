@@ -31,10 +31,10 @@ struct heaptape_trace {
     struct err e;
     char *path;
     struct file file;
-    bool open, once; // `once` is set if the input is a pipe
+    bool open, once; // `once`: the input is a pipe, which can be read only once
     enum library_use use;
     bool over;  // all events have been returned
-    int failed; // error of the last event or op; further calls return the same error
+    int failed; // error of the last event or op; later calls return the same error
     struct err failure, cut;
     struct tables_stream *stream;
     uint32_t columns; // bit set of the columns to read, by heaptape_column_id

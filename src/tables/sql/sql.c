@@ -10,9 +10,9 @@
 
 enum { VALUE_BYTES = 64 << 20 };
 
-// A query. Events and blocks are virtual tables, unless the query would scan them again and again.
-// The other tables are small. Tables that are not virtual are copied to a temporary database before
-// the query runs. SQLite writes this database to disk if it becomes too large.
+// A query. Events and blocks are virtual tables, unless the query would scan them repeatedly. The
+// other tables are small. Tables that are not virtual are copied to a temporary database before the
+// query runs. SQLite writes this database to disk if it becomes too large.
 struct sql {
     const struct sql_settings *settings;
     sqlite3 *db;
@@ -134,8 +134,8 @@ static void set_limits(const struct sql *q)
 
 static int open_database(struct sql *q)
 {
-    // A database without a name is a temporary file. SQLite writes to the file only if the data do
-    // not fit in the cache.
+    // A database without a name is a temporary file. SQLite writes to the file only if the data
+    // does not fit in the cache.
     int rc = sqlite3_open("", &q->db);
     if (rc != SQLITE_OK)
         return q->db ? set_error(q, -EIO) : err_no_memory(q->e, NULL);
@@ -234,7 +234,7 @@ static int prepare_query(struct sql *q, sqlite3_stmt **to)
         return set_error(q, -EINVAL);
     if (!*to)
         return err_set(q->e, -EINVAL, "the query is empty");
-    if (!sqlite3_stmt_readonly(*to)) // VACUUM does not pass the authorizer
+    if (!sqlite3_stmt_readonly(*to)) // SQLite does not call the authorizer for VACUUM
         return err_set(q->e, -EINVAL, "only SELECT statements can be run");
     rest += strspn(rest, " \t\r\n;");
     if (*rest)

@@ -14,7 +14,7 @@ struct convert_watch;
 enum sql_form { SQL_TABLE, SQL_JSON, SQL_CSV };
 
 struct sql_settings {
-    const char *const *files; // it must be possible to read each file several times
+    const char *const *files; // each file must be readable several times
     size_t n_files;           // if there are several files, each table has a column `file`
     const char *query;
     enum sql_form form;

@@ -1,4 +1,4 @@
-// SQLite virtual tables for events and blocks. Their rows are not stored. Each scan reads the file.
+// SQLite virtual tables for events and blocks. Rows are not stored: each scan reads the file.
 #ifndef HEAPTAPE_SQL_VIRTUAL_H
 #define HEAPTAPE_SQL_VIRTUAL_H
 
@@ -22,7 +22,7 @@ int sql_virtual_add(sqlite3 *db, struct sql_virtual *v);
 // `file` is the first column. Returns NULL when out of memory. Free the text with sqlite3_free.
 char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table);
 
-// Returns the watch of the settings for the first scan of a file, and NULL for each further scan.
+// Returns the watch of the settings for the first scan of a file, and NULL for each later scan.
 const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
                                               size_t file);
 
