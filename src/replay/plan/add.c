@@ -12,7 +12,8 @@
 struct pending_op {
     struct plan *plan;
     struct plan_stream *stream;
-    // Thread in the player, and thread in the workload. They differ if one thread plays all ops.
+    // Thread in the player, and thread in the workload. The numbers differ if one thread plays all
+    // ops.
     uint32_t thread, recorded;
     const struct workload_op *op;
     uint64_t number; // position in the workload's thread; set only if residency was recorded
@@ -50,7 +51,7 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
 }
 
 // Returns the op's slot, and grows the table if the slot is new. Even a tiny workload may name any
-// slot, so the memory allowed limits the table.
+// slot, so the table is limited by the memory allowed.
 static int need_slot(struct pending_op *a, struct plan_slot **slot)
 {
     struct plan *p = a->plan;
@@ -460,7 +461,7 @@ static int add_realloc(struct pending_op *a)
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
-// Returns the kind of a call that allocates blocks which free_kind can free.
+// Returns a kind of call whose blocks can be freed with free_kind.
 static unsigned preexisting_kind(const struct plan_slot *slot)
 {
     unsigned kind = slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;

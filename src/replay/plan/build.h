@@ -67,8 +67,8 @@ struct plan_allocation {
     uint32_t thread;
 };
 
-// Requested and used bytes of the big blocks whose use is known. by_part[i] counts the blocks of
-// which i eighths are used.
+// Requested and used bytes of the big blocks whose use is known. by_part[i] counts the blocks whose
+// used share is i eighths.
 enum { PLAN_USE_PARTS = 8 };
 struct plan_use {
     struct {
@@ -85,7 +85,7 @@ struct plan_member {
 };
 
 struct plan_section {
-    struct plan_member *members; // the first member contains the section's first op
+    struct plan_member *members; // the first member's thread has the section's first op
     size_t n, capacity;
     uint64_t first_op; // number of the section's first op in the first member's stream
 };
@@ -136,8 +136,8 @@ struct plan {
     size_t n_allocations, allocations_capacity;
     struct plan_snapshot snapshots[PLAN_SNAPSHOTS];
     bool has_snapshot;        // the op at snapshot_after_ops has been added
-    uint32_t snapshot_thread; // thread of that op
-    uint64_t snapshot_op;     // number of that op, on which threads that start later depend
+    uint32_t snapshot_thread; // thread of the op at snapshot_after_ops
+    uint64_t snapshot_op;     // op number in this thread; threads that start later depend on the op
     uint64_t added;           // number of ops added
     uint64_t n_exited;        // number of threads that have exited, excluding the main thread
     struct slot_table slot_table;
@@ -188,7 +188,7 @@ static inline int64_t plan_wrapping_add(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-// Returns n if every n-th SAMPLE is kept.
+// Returns the step n: every n-th SAMPLE is kept.
 static inline size_t plan_sample_step(const struct plan *p)
 {
     return (p->n_samples + PLAN_SAMPLES_WANTED - 1) / PLAN_SAMPLES_WANTED;
@@ -246,8 +246,8 @@ int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_
 // Returns the size of the head of a streamed plan's ring.
 uint64_t plan_streaming_bytes(const struct plan *p);
 
-// check.c: plan_check returns true if the words of a loaded plan are safe to play. The other
-// function checks a window with its segments.
+// check.c: plan_check returns true if the words of a loaded plan are safe to play.
+// plan_check_window checks a window and its segments.
 bool plan_check(const struct plan *p);
 bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
                        const struct plan_window_segment *segments);
@@ -288,8 +288,9 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
 // Call with a sample that was taken between the last op so far and the next op.
 void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 
-// Appends the touches that are due to `s`, before the next op. If `s` is NULL, at the end of the
-// program, appends the touches of each block to the stream of the op that allocated it.
+// Appends the touches that are due to `s`, before the next op. If `s` is NULL, which means the end
+// of the program, appends the touches of each block to the stream of the op that allocated the
+// block.
 int plan_late_put(struct plan *p, struct plan_stream *s, struct err *e);
 
 // Call before the workload's thread exits. Appends all remaining touches of its blocks.
@@ -298,8 +299,8 @@ int plan_late_exit(struct plan *p, struct plan_stream *s, uint32_t thread, struc
 // Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// Call after the last sample of memory, because later uses of pages are not known. Makes the touches
-// of all pages due that a block uses until its next step.
+// Call after the last sample of memory, because later uses of pages are not known. Makes all pages
+// due that blocks use before their next steps.
 void plan_late_use_all(struct plan *p);
 
 // Returns a stream that touches blocks after the last op and whose thread has not exited, or NULL

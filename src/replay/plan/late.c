@@ -14,7 +14,7 @@
 #include "replay/plan/build.h"
 
 enum {
-    MAX_LATE = 1024, // further blocks are touched when they are allocated
+    MAX_LATE = 1024, // additional blocks are touched when they are allocated
     // Blocks count as late only if a sample has less memory than expected by more than this limit.
     // The kernel counts resident pages per thread or CPU, and adds several dozen pages to the total
     // at a time.

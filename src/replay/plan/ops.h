@@ -102,7 +102,7 @@
 //   NEXT_SEGMENT  ends the thread's ops in this window. The stream continues in a later window or
 //                 ends here
 //   START_THREAD  starts the thread in the size field. The entry field contains the number of
-//                 threads that must have exited before
+//                 threads that must exit first
 //   SKIPPED       represents an op of the workload for which the player makes no call
 //   WIDE          bits 8-15 contain the actual op. The extra words are entry and size, followed by
 //                 the extra words of the actual op

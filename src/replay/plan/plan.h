@@ -19,7 +19,7 @@
 
 enum {
     PLAN_MAX_THREADS = 1 << 20,
-    PLAN_SAMPLES_WANTED = 2000, // desired number for the whole workload
+    PLAN_SAMPLES_WANTED = 2000, // desired number of samples for the whole workload
     PLAN_SAMPLE_EVENTS = 4096,  // minimum number of calls of a thread between two samples
     PLAN_MAX_STATS = 1 << 20,
     PLAN_UNKNOWN_SIZE = 16,    // assumed for preexisting blocks of unknown size
@@ -118,7 +118,7 @@ int plan_windows_fd(const struct plan *p);
 uint64_t plan_ring_at(const struct plan *p);
 
 // For error messages. Returns the number of the op of `thread` that contains word number `position`
-// or ends before that word. Returns UINT64_MAX if the op is no longer known.
+// or ends right before that word. Returns UINT64_MAX if the op is no longer known.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 
 // The recorded program, for comparison with the replay. Positions count calls in the workload's

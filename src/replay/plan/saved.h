@@ -12,7 +12,7 @@ struct plan_key {
     uint64_t words[2];
 };
 
-// Appends the plan to `out`. The windows of a streamed plan must already be there. Returns 0,
+// Appends the plan to `out`. The windows of a streamed plan must already be in `out`. Returns 0,
 // -ENOMEM, or an error of output_write().
 int plan_save(const struct plan *p, const struct plan_key *key, struct output *out, struct err *e);
 
@@ -23,7 +23,7 @@ int plan_save(const struct plan *p, const struct plan_key *key, struct output *o
 int plan_load(struct plan **p, const char *name, const struct plan_settings *s,
               const struct plan_key *key, int fd, struct err *e);
 
-// Returns true if the file ends like a saved plan.
+// Returns true if the file ends in the trailer of a saved plan.
 bool plan_is_saved(int fd);
 
 // Verifies the checksums of a saved plan of any workload and build. Returns 0, -EBADMSG, -ENOMEM,
