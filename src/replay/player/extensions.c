@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Thread caches, for replaying all threads of a workload in one. An allocator may export the two
-// functions introduced by gperftools' replay tool:
+// Thread caches, for replaying all threads of a workload in one thread. An allocator may export the
+// two functions introduced by gperftools' replay tool:
 //
 //   bool release_malloc_thread_cache(void **cache)
 //     stores the calling thread's cache in *cache, leaving the thread without one
@@ -70,7 +70,8 @@ static uint64_t jemalloc_number(const char *name)
 static size_t append_text(char *text, size_t size, size_t at, const char *more);
 static size_t append_number(char *text, size_t size, size_t at, unsigned n);
 
-// Returns a statistic of a bin. Its name is `before`, the number of the bin, and `after`.
+// Returns a statistic of a bin. The name of the statistic is `before`, the number of the bin, and
+// `after`.
 static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *after)
 {
     char name[80];

@@ -162,8 +162,8 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// Touches a big block. The time is measured separately, because the program does this work and not
-// the call.
+// Touches a big block. The time is measured separately, because the program does this work, not the
+// call.
 static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
                                                 struct player_block b)
 {

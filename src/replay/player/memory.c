@@ -161,7 +161,8 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
 }
 
 // Touches the main thread's stack. Otherwise pages first used by the allocator's deepest call would
-// count as the allocator's. The program's name is at the far end of the stack.
+// count as the allocator's. Counts the pages up to the string at AT_EXECFN, which is at the far end
+// of the stack.
 static __attribute__((noinline)) void touch_stack(void)
 {
     volatile char stack[256 << 10];

@@ -19,7 +19,7 @@
 
 enum {
     REGION_BYTES = 64 << 10, // bytes per thread
-    REGIONS = 1024,          // further threads share regions
+    REGIONS = 1024,          // additional threads share regions
 };
 
 // Size of the real memory, which libc needs for threads, and which is never reused. The size is

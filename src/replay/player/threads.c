@@ -217,7 +217,7 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
-// Returns false if no worker can be joined.
+// Joins a thread that has exited. Returns false if no such thread is left.
 static bool join_exited(void)
 {
     struct worker *worker = pop_worker(&exited);
@@ -233,8 +233,8 @@ static bool join_exited(void)
     return true;
 }
 
-// Joins threads until `n` threads have been joined since the start, or only threads are left that
-// outlive the recording.
+// Joins threads until `n` threads have been joined since the start, or until only threads that
+// outlive the recording are left.
 static void join_until(uint64_t n)
 {
     atomic_store(&joining, true);

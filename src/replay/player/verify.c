@@ -15,7 +15,7 @@
 enum {
     GRANULE_BITS = 3, // blocks smaller than 16 bytes may be aligned to 8
     ADDRESS_BITS = 48,
-    LEAF_BITS = 26, // address space covered by a leaf of the shadow map, whose bits need 1 MiB
+    LEAF_BITS = 26, // log2 of the bytes covered by a leaf of the shadow map, which needs 1 MiB
     LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
     LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
     MALLOC_ALIGN = 16, // alignment for any type (max_align_t on x86-64 and aarch64)
