@@ -10,7 +10,7 @@
 enum clock_kind {
     // CLOCK_MONOTONIC in nanoseconds, used if there is no invariant counter
     CLOCK_KIND_MONOTONIC = 0,
-    CLOCK_KIND_TSC = 1,    // x86-64 rdtsc, invariant and synchronised between CPUs
+    CLOCK_KIND_TSC = 1,    // x86-64 rdtsc, invariant and synchronized between CPUs
     CLOCK_KIND_CNTVCT = 2, // aarch64 cntvct_el0
 };
 
