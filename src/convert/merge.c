@@ -70,7 +70,7 @@ void merge_put_back(struct merge *m, struct merge_stream *s)
         merge_put_aside(m, s);
         return;
     }
-    // merge_feed reserved room for every stream.
+    // merge_feed has reserved space for every stream.
     if (s->at == MERGE_NOT_IN_HEAP)
         place_stream(m, m->n_heap++, s);
     sift_up(m, s);

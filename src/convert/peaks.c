@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 enum {
-    MOST_BLOCKS = 1 << 18, // number of blocks tracked at a time, 8 MiB
+    MOST_BLOCKS = 1 << 18, // max. number of blocks tracked at a time, which need 8 MiB
     // Bits of a size in a value of `blocks`; the higher bits are the process number.
     SIZE_BITS = 40,
 };
@@ -52,7 +52,7 @@ static bool is_known(const struct count *c, uint64_t key, uint64_t size)
 {
     if (size >= c->step)
         return true;
-    // Use a hash: if addresses have equal distances, their products with a random factor are not
+    // Use a hash: if addresses are evenly spaced, their products with a random factor are not
     // random enough.
     uint64_t random = XXH3_64bits_withSeed(&key, sizeof key, c->seed);
     return (unsigned __int128)random * c->step >> 64 < size;

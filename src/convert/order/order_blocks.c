@@ -273,7 +273,8 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     int rc = address ? order_thread_name(o, t) : 0;
-    op->value = HT_MALLOC | op->value << 8; // assume malloc: the function is unknown; then the site
+    // The function is unknown, so assume malloc. The higher bits contain the site.
+    op->value = HT_MALLOC | op->value << 8;
     return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
 }
 
