@@ -79,7 +79,7 @@ struct by_site_pool_part {
     uint32_t site;
 };
 
-// Live blocks in the program's pools, by pool and call site. They are stored by site because a
+// Live blocks in the program's pools, by pool and call site. Blocks are stored by site because a
 // reset of a pool frees the blocks of all sites. Part indices start at 1.
 struct by_site_pools {
     struct map part_of;  // maps a pool and a site to the index of their part

@@ -353,7 +353,7 @@ static int end_history(struct file_stat *s, const struct trace_reader *r, bool *
 // Reads the trace again to find the history of the process that s->usage describes.
 static int read_history(struct file_stat *s, struct trace_file *t)
 {
-    struct err ignored; // the conversion has already reported faults of the file
+    struct err ignored; // the conversion has already reported errors in the file
     rss_history_release(&s->history);
     s->history = (struct rss_history){.n = 0};
     int rc = trace_file_rewind(t, &ignored);

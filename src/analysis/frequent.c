@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the entry of the value. If the value has no entry, returns the empty entry for inserting
-// it.
+// Returns the entry of the value. If the value has no entry, returns the empty entry where the
+// value belongs.
 static struct frequent_entry *find_entry(struct frequent *f, uint64_t value)
 {
     // Fibonacci hashing (Knuth): the top bits of the product depend on all bits of the value.

@@ -19,7 +19,7 @@ enum {
 #define HALF_RATIO                  0.5 // min. rate of the third quarter over the rate of the fourth
 #define FALL_SHARE                  0.5   // min. share of the swing by which a saw-tooth falls back
 #define SAW_SHARE                   0.1   // min. swing of a saw-tooth, as a share of the maximum
-#define PREDICTED_OFF               0.3   // max. error of the predicted growth, as a share
+#define PREDICTED_OFF               0.3   // max. error of the predicted growth, over the growth
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
 #define MAX_AHEAD                   1.5   // max. growth left to the limit, over the growth so far
 #define TAU_MIN                     0.05  // shortest time constant, as a share of the duration

@@ -52,7 +52,7 @@ struct usage_sums {
     struct usage_kind kinds[HT_KIND_LIMIT];
     uint64_t exact[USAGE_EXACT + 1];
     struct usage_count large[USAGE_LARGE];
-    uint64_t large_rounding_bytes;                  // rounding of the sizes in `large` by glibc
+    uint64_t large_rounding_bytes;                  // bytes that glibc adds to sizes in `large`
     struct frequent frequent;                       // most frequent sizes in `large`
     uint64_t lifetimes[USAGE_SPANS][USAGE_CLASSES]; // freed blocks by lifetime in events and size
     uint64_t lifetime_bytes[USAGE_SPANS];
@@ -104,7 +104,7 @@ struct usage {
     struct usage_thread *threads;
     size_t n_threads, threads_capacity;
     struct usage_pair *pairs;
-    struct map pair_of; // maps from << 32 | to to the index in `pairs` plus 1
+    struct map pair_of; // maps `from << 32 | to` to the index in `pairs` plus 1
     size_t n_pairs, pairs_capacity;
     struct usage_count other_pairs;
     uint64_t events, last_stamp; // last_stamp is relative to start_stamp and never decreases

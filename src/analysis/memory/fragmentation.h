@@ -82,7 +82,7 @@ void fragmentation_sort(struct fragmentation *h);
 // Returns false if all blocks have site 0, which means that no call sites were recorded.
 bool fragmentation_has_sites(const struct fragmentation_groups *g);
 
-// These functions return the lowest and highest size or age of the group with this key.
+// Store the lowest and the highest size or age in the group with this key.
 void fragmentation_size_range(uint64_t key, uint64_t range[2]);
 void fragmentation_age_range(uint64_t key, uint64_t range[2]);
 

@@ -38,7 +38,7 @@ enum rss_part {
 struct rss_counts {
     uint64_t bytes[RSS_PARTS]; // resident bytes of each part
     uint64_t used_pages, sparse_pages, free_pages,
-        own_pages;               // live blocks fill at least half of a used page
+        own_pages;               // live blocks fill at least half of each used page
     uint64_t blocks, live_bytes; // `live_bytes` are requested bytes, whether resident or not
 };
 
@@ -130,9 +130,9 @@ int rss_reading_end(struct rss_reading *reading, bool whole);
 // Returns the sum of the parts.
 uint64_t rss_sum(const struct rss *r);
 
-// Private. Both functions compute the figures from the blocks and r->pages. rss_find_outside is
-// faster if there are many blocks, but computes only r->not_heap and the total of RSS_NOT_HEAP.
-// Return 0 or -ENOMEM.
+// Private. Compute figures from the blocks and r->pages. rss_find computes all figures.
+// rss_find_outside computes only r->not_heap and the total of RSS_NOT_HEAP, which is faster if
+// there are many blocks. Return 0 or -ENOMEM.
 int rss_find(struct rss *r, const struct rss_heap *heap);
 int rss_find_outside(struct rss *r, const struct rss_heap *heap);
 

@@ -250,7 +250,7 @@ static int count_mapping(struct finder *f, const struct trace_mapping *m)
     return rc;
 }
 
-// Counts the live blocks, both resident and not resident.
+// Counts the live blocks, whether resident or not.
 static int count_blocks(struct finder *f)
 {
     for (size_t i = 0; i < f->n; i++) {

@@ -16,7 +16,7 @@ struct unexplained_process {
     uint32_t process; // number in the trace
     uint64_t bytes, rss_bytes;
     // The process ran before the recording, or its recording was paused. `bytes` is then the growth
-    // since the first page map, because blocks from before are not recorded.
+    // since the first page map, because earlier blocks are not recorded.
     bool is_growth;
 };
 

@@ -43,7 +43,7 @@ static int invalid_frame(const struct copying *c, const struct frame *f, int rc,
                    (unsigned long long)f->offset);
 }
 
-// Updates the offset of the samples. They move because they follow the names.
+// Updates the offset of the samples, which move because they follow the names.
 static int copy_summary(struct copying *c, const struct frame *f)
 {
     struct workload_summary s = {0};

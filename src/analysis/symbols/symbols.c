@@ -555,7 +555,7 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
     return 0;
 }
 
-// Copies the functions of the stored names.
+// Copies the functions of a stored entry to s->scratch.
 static size_t find_named(struct symbols *s, const struct names_entry *e)
 {
     const struct names *names = &s->sites->names;

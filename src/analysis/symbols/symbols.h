@@ -26,7 +26,8 @@ enum symbols_result {
 
 // Location of an address. Strings are borrowed until symbols_free.
 struct symbol {
-    // Demangled name. If it is unknown, OBJECT+0xOFFSET, or the address if the mapping is unknown.
+    // Demangled name. If the name is unknown, this is OBJECT+0xOFFSET or, without a mapping, the
+    // address.
     const char *function;
     const char *file; // source file; "" if unknown
     int line;
