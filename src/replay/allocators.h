@@ -24,7 +24,7 @@ struct allocator {
     char *name;    // name in the table, or the library's file name
     char *library; // absolute path, or NULL for libc
     char **tunables;
-    size_t n_tunables; // VAR=value
+    size_t n_tunables; // number of tunables, each VAR=value
 };
 
 // Returns the path of a preloaded library that provides malloc, or NULL if malloc belongs to libc.

@@ -24,7 +24,7 @@ struct launch_files {
 
 // Makes the new process open the allocator's library if its path contains a space or colon, because
 // LD_PRELOAD cannot contain such a path. launch_environment() then uses the descriptor instead.
-// Must be the last action.
+// Must be called after all other actions have been added.
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
 // Returns heaptape's environment with the allocator's tunables added. The environment preloads only

@@ -43,7 +43,7 @@ static void set_lengths(struct results *r, const uint64_t n[4])
 static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
-    // Alignment may use up one entry.
+    // The array of positions is aligned, which may use up one entry.
     s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples +
                n[1] * sizeof(struct results_stats) + n[2] * sizeof(struct results_span) +
                n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t) +

@@ -26,7 +26,7 @@ static uint64_t pc_of(const struct watchdog *w, uint64_t thread)
     return atomic_load_explicit(&w->positions[thread].pc, memory_order_relaxed);
 }
 
-// Reads word `n`, by the player's numbering, and the words after it.
+// Reads word `n` in the player's numbering, and up to two words after it.
 static bool read_words(const struct watchdog *w, uint64_t n, uint64_t words[3])
 {
     int fd = plan_fd(w->plan);

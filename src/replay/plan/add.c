@@ -227,8 +227,8 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
 }
 
 // Converts a block's measured KiB to the number of KiB to touch. Only whole pages of the block were
-// measured. Their number depends on the block's address. If all whole pages were used, the rest of
-// the block was used as well. With another allocator, the rest may start a new page.
+// measured. The number of whole pages depends on the block's address. If all whole pages were used,
+// the rest of the block was used as well. With another allocator, the rest may start a new page.
 static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 {
     uint64_t whole = WORKLOAD_PAGE_BYTES;

@@ -109,7 +109,7 @@ struct plan_coupling {
 struct plan {
     const char *name;
     const struct samples_residency *residency; // borrowed while ops are added; NULL if not recorded
-    uint64_t *op_numbers;                      // number of the next op, by thread of the workload
+    uint64_t *op_numbers;                      // next op number, indexed by thread of the workload
     size_t n_op_numbers, op_numbers_capacity;
     // Use of the blocks so far, by the power of two of their size. [0] is for blocks not from
     // calloc, [1] for blocks from calloc.
@@ -127,12 +127,12 @@ struct plan {
     size_t windows_capacity;
     uint64_t header_at, memory_bytes;
     uint64_t file_at; // byte offset of the words in their file; 0 unless the plan was loaded
-    struct plan_stream **streams; // by thread number; NULL if there are no ops so far
+    struct plan_stream **streams; // indexed by thread number; NULL if there are no ops so far
     size_t n_streams, streams_capacity;
     struct plan_stream preexisting, leftovers;
     struct plan_slot *slots;
     size_t n_slots, slots_capacity;
-    struct plan_allocation *allocations; // by slot
+    struct plan_allocation *allocations; // indexed by slot
     size_t n_allocations, allocations_capacity;
     struct plan_snapshot snapshots[PLAN_SNAPSHOTS];
     bool has_snapshot;        // the op at snapshot_after_ops has been added
@@ -149,7 +149,7 @@ struct plan {
     int64_t live, peak;
     uint64_t preexisting_bytes;
     uint64_t max_block_bytes;
-    bool preexisting_by[HT_KIND_LIMIT]; // by kind: the call allocates preexisting blocks
+    bool preexisting_by[HT_KIND_LIMIT]; // indexed by kind: the call allocates preexisting blocks
     // With facts.one_thread: the recorded thread of the last op, whether that thread has exited,
     // and the highest thread number + 1.
     uint32_t current, n_threads;

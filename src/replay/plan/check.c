@@ -13,7 +13,7 @@ struct checked {
     const uint64_t *words, *end;
     uint64_t left; // number of words that may still be visited, because streams do not overlap
     uint8_t plain[PLAN_OP_LIMIT]; // 1 for a call of one word that is counted in the header
-    uint8_t *started;             // by thread; NULL if starts are not counted
+    uint8_t *started;             // indexed by thread; NULL if starts are not counted
 };
 
 static bool is_called(const struct checked *c, unsigned kind)

@@ -61,8 +61,8 @@ static int wait_for_first(struct plan *p, struct plan_stream *s, const struct pl
     return section->n ? wait_for_op(p, s, section->members[0].stream, section->first_op, e) : 0;
 }
 
-// Makes the current section's first op wait for all ops of section number - 2, and for the first op
-// of section number - 1, which has already waited for all older sections.
+// Makes the current section's first op wait for all ops of section `number` - 2, and for the first
+// op of section `number` - 1, which has already waited for all older sections.
 static int begin_section(struct plan *p, struct plan_stream *s, struct err *e)
 {
     const struct plan_section *old = section_at(p, p->coupling.number - 2);

@@ -160,7 +160,7 @@ struct plan_snapshot_block {
     uint64_t size; // requested size
     // Number of calls before the block's last allocation or resize, or PLAN_BEFORE_START.
     uint64_t allocated_at;
-    uint64_t site; // call site of that call, or 0 if unknown
+    uint64_t site; // call site of the allocation or resize, or 0 if unknown
     uint32_t thread, entry;
 };
 

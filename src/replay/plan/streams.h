@@ -95,7 +95,7 @@ int plan_stream_reserve(struct plan_stream *s, unsigned n, uint64_t **w, struct 
 // Call after writing the n words of a numbered op at s->next. Returns 0, or -ENOMEM.
 int plan_stream_number(struct plan_stream *s, unsigned n);
 
-// Appends a STOP. Each chunk reserves a word for it.
+// Appends a STOP. Each chunk reserves a word for the STOP.
 void plan_stream_stop(struct plan_stream *s);
 
 // Makes op number `op` < s->ops publish, and sets *position to the word number that it publishes.

@@ -43,7 +43,7 @@ static int open_counter(unsigned i, bool with_kernel)
     return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-// Also counts the kernel's work, if permitted.
+// Opens the counters. Also counts the kernel's work, if permitted.
 void player_counters_init(void)
 {
     struct results *r = player.results;

@@ -17,7 +17,7 @@
 //     frees the calling thread's cache and installs `cache`, which may be NULL
 static bool (*release_cache)(void **);
 static bool (*set_cache)(void *);
-static void **caches; // by recorded thread; NULL before the thread's first call
+static void **caches; // indexed by recorded thread; NULL before the thread's first call
 static uint32_t current;
 
 static void find_caches(void)

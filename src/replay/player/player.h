@@ -70,7 +70,7 @@ struct player_thread {
     uint64_t stalls, stall_ns, free_space_wait_ns;
     uint64_t calls;                       // number of calls made; valid at the end of a stream
     uint64_t refused;                     // number of calls counted by player_refused()
-    struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
+    struct player_seen seen[PLAYER_SEEN]; // indexed by thread number modulo PLAYER_SEEN
 };
 
 struct player {
@@ -79,7 +79,7 @@ struct player {
     const struct plan_header *plan;
     const struct plan_thread *threads;
     struct plan_streaming *streaming; // NULL if the plan is not streamed
-    void **slot_table;                // addresses of live blocks, by entry
+    void **slot_table;                // addresses of live blocks, indexed by entry
     struct player_line *lines;
     uint64_t start_ns;
     int statm_fd;

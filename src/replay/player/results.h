@@ -20,10 +20,10 @@ enum {
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,
     RESULTS_NAME_BYTES = 64,
-    RESULTS_KINDS = 128, // PLAN_OP_LIMIT
+    RESULTS_KINDS = 128, // same as PLAN_OP_LIMIT
     RESULTS_BINS = 48,   // jemalloc has 36 to 39 bins
     RESULTS_SIZES = 38, // size classes: up to 8 bytes, 16, 32, …; the last class starts at 512 GiB
-    RESULTS_SNAPSHOT_OP = 0, // one copy by a SNAPSHOT op, the other after all threads have exited
+    RESULTS_SNAPSHOT_OP = 0, // one copy is made by a SNAPSHOT op, the other after all threads exit
     RESULTS_SNAPSHOT_END = 1,
     RESULTS_SNAPSHOTS = 2,
     RESULTS_HISTOGRAMS = RESULTS_KINDS + RESULTS_SIZES,

@@ -305,8 +305,9 @@ static void start_worker(const struct player_thread *parent, uint32_t number, bo
     pthread_attr_destroy(&attributes);
 }
 
-// Allocators reuse the memory of exited threads for new threads: glibc the arena, mimalloc the
-// pages. The program joined the earlier threads before it started this thread, so wait for them.
+// Allocators reuse the memory of exited threads for new threads: glibc reuses the arena, mimalloc
+// the pages. The program joined the earlier threads before it started this thread, so wait for
+// them.
 void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits_before)
 {
     if (exits_before && player.plan->waits_for_exits)

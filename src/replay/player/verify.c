@@ -44,7 +44,7 @@ struct check {
 
 static __thread struct check check __attribute__((tls_model("initial-exec")));
 
-static struct verified_block *verified; // by entry
+static struct verified_block *verified; // indexed by entry
 static struct leaf *_Atomic *leaves;
 static _Atomic uint64_t blocks;
 
