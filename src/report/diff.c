@@ -57,7 +57,8 @@ static int add_rows(struct document *d, const char *of, const struct json_value 
     return rc;
 }
 
-// Adds the rows of a pair of results. There is a row for each figure of the table.
+// Adds the rows of a pair of results: the figures that the table of figures lists for `--diff`, and
+// the latencies.
 static int add_result_rows(struct document *d, const char *of, const struct json_value *sides[2])
 {
     char path[FIGURE_PATH_BYTES];
@@ -86,7 +87,8 @@ static int add_call_rows(struct document *d, const struct document_stat *sides[2
     return rc;
 }
 
-// Adds the rows of a pair of workloads. There is a row for each figure of the table.
+// Adds the rows of a pair of workloads: the figures that stat_figures.h lists for `--diff`, and the
+// calls.
 static int workload_rows(struct document *d)
 {
     const struct document_stat *sides[2] = {NULL, NULL};

@@ -18,7 +18,8 @@ enum {
 
 enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 500 };
 
-// A trial of the remedy, which is a call in the process that returns free memory.
+// A trial of the remedy, which is a call in the process that makes the allocator return free
+// memory.
 struct doctor_try {
     const char *call;                   // NULL if no call was made
     uint64_t before_bytes, after_bytes; // RSS before and after the call

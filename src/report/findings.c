@@ -165,7 +165,7 @@ static bool find_peak_of_a_site(const struct findings_input *in, struct findings
 static bool find_copied_growth(const struct findings_input *in, struct findings_item *f)
 {
     struct first_site site;
-    // If the new blocks are as often smaller as larger, the program replaces the elements of a
+    // If the new blocks are smaller as often as larger, the program replaces the elements of a
     // table instead of growing a block.
     if (!find_first(in, SITES_JSON_by_regrown, FIGURE(in, request_bytes), COPIED_SHARE, &site) ||
         site.use->regrown.blocks < REGROWN_BLOCKS ||

@@ -15,8 +15,8 @@ void usage_json_sums(struct json *j, const struct usage_sums *s, const union sta
 // Writes the figures of one process: its threads, and remote frees by pairs of threads.
 void usage_json_process(struct json *j, const struct usage *u);
 
-// Writes the member "timeline", by event and by time. It includes samples of the memory of the
-// recorded process.
+// Writes the member "timeline", by event and by time. The timeline includes samples of the memory
+// of the recorded process.
 void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid,
                          const struct workload_sample *samples, size_t n_samples);
 

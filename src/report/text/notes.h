@@ -11,7 +11,7 @@
 // `events`, only names the command that prints the shares.
 void notes_coverage(const char *path, uint64_t events, bool verbose);
 
-// Prints notes about memory of processes whose calls were not all recorded. If `has_losses` is set,
+// Prints notes about memory of processes whose calls were not all recorded. `has_losses` means that
 // a process calls its own malloc or has opened an object with RTLD_DEEPBIND.
 void notes_unseen(const char *path, bool has_losses);
 

@@ -56,8 +56,8 @@ void live_end(struct live *l)
     l->running = 0;
 }
 
-// Finds or adds the thread and its row by its number in the trace. Returns false when out of
-// memory.
+// Finds the thread by its number in the trace, or adds the thread and its row. Returns false when
+// out of memory.
 static bool find_thread(struct live *l, const struct walk_call *c, uint32_t *index)
 {
     if (l->n_threads && l->last_number == c->thread) {
