@@ -1,6 +1,6 @@
 // Writes a table as Parquet. The footer lists the row groups in file order. A column of a row group
 // has a single page, which is compressed with zstd. The footer contains the minimum and maximum of
-// the column, unless it is TABLES_TEXT, so that query engines can skip row groups.
+// the column, unless the column is TABLES_TEXT, so that query engines can skip row groups.
 // https://parquet.apache.org/docs/file-format/
 #include "base/bytes.h"
 #include "base/printable.h"

@@ -268,7 +268,7 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
     return rc;
 }
 
-// Emits these rows from the end of the file, which the index locates, without reading the ops.
+// Emits the rows that do not depend on ops from the end of the file, which the index locates.
 // Returns -ESPIPE if the end cannot be read that way, for example from a pipe.
 static int scan_workload_end(struct tables_process *p, struct workload_reader *r)
 {

@@ -37,7 +37,7 @@ struct heaptape_trace {
     int failed; // error of the last event or op; later calls return the same error
     struct err failure, cut;
     struct tables_stream *stream;
-    uint32_t columns; // bit set of the columns to read, by heaptape_column_id
+    uint32_t columns; // bit set of the columns to read, indexed by heaptape_column_id
     struct library_facts facts;
     // Facts that the current scan collects. The scanning thread owns them until it emits rows of
     // processes.
