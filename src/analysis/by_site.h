@@ -74,7 +74,7 @@ struct by_site_span {
 // A site's live blocks in a pool.
 struct by_site_pool_part {
     uint64_t blocks, bytes;
-    struct estimate live; // only used if sites are sampled
+    struct estimate live; // used only if sites are sampled
     size_t next;          // index of the pool's next part, or 0
     uint32_t site;
 };

@@ -27,11 +27,11 @@ struct file_stat_process {
     char *exe; // owned, may be NULL
     struct workload_summary summary;
     struct trace_process facts;        // from a trace or aggregate
-    struct file_stat_counter *counter; // only set while reading; owned
+    struct file_stat_counter *counter; // set only while reading; owned
 };
 
-// Two points of a run. They select the blocks allocated between the points and live at the second
-// point.
+// Two points of a run. The points select the blocks allocated between the points and live at the
+// second point.
 struct file_stat_points {
     struct slice_point from, to;
 };

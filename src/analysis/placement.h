@@ -1,7 +1,7 @@
 // Bounds on the memory that a workload needs if blocks are never moved. The lower bound is the peak
-// of live bytes. The upper bound is the memory of the best of several placements, which is not
-// necessarily optimal. Sizes are rounded up to PLACEMENT_GRANULE; blocks have no headers. Free
-// pages do not count, as if they were returned to the kernel at once.
+// of live bytes. The upper bound is the memory of the best placement found; a better one may exist.
+// Sizes are rounded up to PLACEMENT_GRANULE; blocks have no headers. Free pages do not count, as if
+// they were returned to the kernel at once.
 //
 //   placement_init(&p, NULL);
 //   placement_put(&p, slot, bytes, e);            in the order of the workload
@@ -26,7 +26,7 @@ struct placement_bounds {
 
 struct placement_settings {
     // Count the address range from the lowest to the highest block, instead of the pages in use.
-    // Only set by tests.
+    // Set only by tests.
     bool range_only;
     // Number of events held in memory before they are written to a file; 0 means 1 M.
     size_t buffer_events;

@@ -362,7 +362,7 @@ static int emit_ready(struct addressed *a, uint32_t ready)
     return 0;
 }
 
-// Returns the thread of the oldest held op, or NONE. The oldest op can only wait for an address,
+// Returns the thread of the oldest held op, or NONE. The oldest op can wait only for an address,
 // because dependencies and tickets always refer to ops that arrived earlier.
 static uint32_t oldest_thread(struct addressed *a)
 {

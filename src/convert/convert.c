@@ -44,7 +44,7 @@ struct converter {
     struct fork *forks;      // options->forks, sorted by child
     struct fork **by_parent; // the same forks, sorted by parent and stamp
     size_t n_forks;
-    struct trace_forks_finder finder; // only used with find_forks
+    struct trace_forks_finder finder; // used only with find_forks
     uint64_t watermark;               // watermark of the last complete batch
     uint64_t fork_stamps;             // options.fork_ns in stamps
     uint64_t limit;                   // all events up to this stamp have been emitted

@@ -68,7 +68,7 @@ void heap_release(struct heap *h);
 
 // Emits the parent's ops up to the fork and copies the parent's live blocks into the empty heap.
 // Requires that all events up to `stamp` plus the skid have been fed. If the order has already
-// emitted a free after the fork, the freed block is only copied if the notes still contain it.
+// emitted a free after the fork, the freed block is copied only if the notes still contain it.
 // Returns 0, or a negative errno; the error may come from the sink.
 int heap_copy(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 

@@ -20,7 +20,7 @@ struct peak {
 struct peaks {
     struct peak *items; // processes with events, highest peak first; owned
     size_t n;
-    // `n` plus the number of processes that have only samples, which are listed last.
+    // `n` plus the number of processes that have only samples. These are at the end of `items`.
     size_t with_idle;
     // True if more than 2^18 blocks were live, so that small blocks were sampled. The error is 0.5
     // %.
@@ -38,10 +38,10 @@ void peaks_release(struct peaks *p);
 // `pid` is 0. Rewinds the trace, which must have been opened for reading twice.
 //
 // If the end of the trace names a single candidate, the trace is not read and *p is empty.
-// Otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures only
-// cover the part of the trace that was read before the choice. Sets *n to the number of processes
-// with events. Returns 0, or a negative errno with *e set: -ENOENT if no process matches, with a
-// message that lists the pids. The caller must release *p in either case.
+// Otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures
+// cover only the part of the trace that was read before the choice. Sets *n to the number of
+// processes with events. Returns 0, or a negative errno with *e set: -ENOENT if no process matches,
+// with a message that lists the pids. The caller must release *p in either case.
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e);
 

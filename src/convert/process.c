@@ -102,9 +102,9 @@ int convert_process_done(void *context, const struct order_counts *counts,
 struct conversion {
     struct trace_file *trace;
     const struct convert_settings *settings;
-    uint32_t process;                  // only set if `out` is set
+    uint32_t process;                  // set only if `out` is set
     struct output *out;                // NULL if all processes are converted (convert_each)
-    const struct convert_files *files; // only set for convert_each
+    const struct convert_files *files; // set only for convert_each
     struct map images;                 // maps a pid to the number of its images that have a file
     struct trace_forks forks;
     struct conversion_target **targets;

@@ -91,8 +91,8 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     return summary.events;
 }
 
-// Sets the duration of a timestamp unit at the requested speed. At full speed, the duration is only
-// used for the allocator's clock.
+// Sets the duration of a timestamp unit at the requested speed. At full speed, the duration is used
+// only for the allocator's clock.
 static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);

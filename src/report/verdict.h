@@ -1,6 +1,6 @@
-// The verdict on a process explains in one sentence why the memory of the process is resident. It
-// includes the figures that support the sentence and the remedy. The input is a struct of facts,
-// which come from a recording (verdict_facts.c) or from a live process (doctor.c).
+// The verdict on a process explains in one sentence why the memory of the process is resident. The
+// verdict also includes the supporting figures and a remedy. The input is a struct of facts, which
+// come from a recording (verdict_facts.c) or from a live process (doctor.c).
 #ifndef HEAPTAPE_REPORT_VERDICT_H
 #define HEAPTAPE_REPORT_VERDICT_H
 

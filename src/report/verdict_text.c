@@ -311,7 +311,7 @@ static const char *const releases[] = {
                        "MALLOC_TRIM_THRESHOLD_=131072",
     [SOFTWARE_JEMALLOC] = "start the program with "
                           "MALLOC_CONF=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0",
-    // TCMALLOC_RELEASE_RATE only has an effect while the program frees memory.
+    // TCMALLOC_RELEASE_RATE has an effect only while the program frees memory.
     [SOFTWARE_TCMALLOC] =
         "call MallocExtension_ReleaseFreeMemory() after a burst, or start the program with "
         "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it continues to free memory",

@@ -57,7 +57,7 @@ int rss_heap_op(struct rss_heap *heap, const struct workload_thread_op *op,
 // Returns true if the page with this number has ever held part of a block.
 bool rss_heap_has_held(const struct rss_heap *heap, uint64_t page);
 
-// Returns true if the address is in a heap outside the main arena. Only valid if the allocator is
+// Returns true if the address is in a heap outside the main arena. Valid only if the allocator is
 // glibc.
 bool rss_heap_is_glibc_heap(const struct rss_heap *heap, uint64_t address);
 

@@ -128,11 +128,11 @@ struct order {
     size_t n_held, held_capacity;
     struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];
     size_t n_duplicates;
-    // Ring of the latest frees. Only used while there are several threads.
+    // Ring of the latest frees. Used only while there are several threads.
     struct order_released released[ORDER_RECENT];
     size_t n_released;
     // For each hash of an address, the largest stamp of the frees that were read ahead, plus 1 if
-    // two frees have that stamp. Covers stamps up to seen_ahead. Only used while there are several
+    // two frees have that stamp. Covers stamps up to seen_ahead. Used only while there are several
     // threads.
     uint64_t *coming;
     uint64_t seen_ahead;
@@ -204,7 +204,7 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
 // Passes all emitted ops to the sink.
 int order_flush(struct order *o);
 
-// Allocates a slot for the thread, which may add a dependency to the current op. Returns 0, or a
+// Allocates a slot for the thread. This may add a dependency to the current op. Returns 0, or a
 // negative errno.
 int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot);
 

@@ -78,7 +78,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
         if (op == PLAN_PREEXISTING)
             return check_preexisting(c, entry, w + 3);
         break;
-    case PLAN_STOP: // only valid at the end of another kind of stream
+    case PLAN_STOP: // valid only at the end of another kind of stream
     case PLAN_NEXT_SEGMENT:
     case PLAN_SNAPSHOT: // plans with snapshots are not saved
     case PLAN_JUMP:     // check_stream() handles jumps

@@ -15,8 +15,8 @@
 
 enum { PLAN_WINDOWS = 8 }; // number of windows in the ring
 
-// Number of the first word of window 0. It exceeds the numbers of all words in the plan's own file,
-// so a word number identifies a word in either file.
+// Number of the first word of window 0. The number exceeds those of all words in the plan's own
+// file, so no word number occurs in both files.
 #define PLAN_FIRST_WINDOW ((uint64_t)1 << 40)
 
 struct plan_header {

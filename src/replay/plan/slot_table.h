@@ -22,8 +22,8 @@ struct slot_table_pool {
     uint32_t fresh, fresh_end; // unused entries in the newest cache line
 };
 
-// Surplus entries of `from_thread`. They are available to a thread that waits until `from_thread`
-// has published `position`.
+// Surplus entries of `from_thread`. The entries are available to a thread that waits until
+// `from_thread` has published `position`.
 struct slot_table_batch {
     uint32_t from_thread;
     uint64_t position;

@@ -220,7 +220,7 @@ static int start_thread(struct streaming *s, struct err *e)
     return 0;
 }
 
-// Returns the thread's segment in s->segments, which belong to window `w`, or NULL.
+// Returns the thread's segment in s->segments, or NULL. These segments belong to window `w`.
 static const struct plan_window_segment *find_segment(const struct streaming *s, uint64_t w,
                                                       uint32_t thread)
 {

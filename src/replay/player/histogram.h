@@ -43,8 +43,9 @@ void histogram_merge(struct histogram *to, const struct histogram *from);
 // Returns 0 for an empty histogram.
 uint64_t histogram_quantile(const struct histogram *h, double share);
 
-// Returns the mean of the lowest `share` of the values, using the middles of their buckets. This
-// excludes outliers caused by interrupts and other programs. Returns 0 for an empty histogram.
+// Returns the mean of the lowest `share` of the values, using the middles of their buckets. The
+// highest values are left out because they are outliers caused by interrupts and other programs.
+// Returns 0 for an empty histogram.
 double histogram_trimmed_mean(const struct histogram *h, double share);
 
 // Returns the limit above which a value counts as an outlier: `min`, or ten times the 99th

@@ -16,7 +16,7 @@ struct sites_json {
     struct symbols *symbols;
 };
 
-// Limits of a brief site, which limit the size of reports.
+// Limits of a brief site, to keep reports small.
 enum {
     SITES_JSON_FUNCTIONS = 32,
     SITES_JSON_NAME_BYTES = 160,

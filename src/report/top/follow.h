@@ -18,7 +18,7 @@ enum { FOLLOW_HEAD_BYTES = 4096 };
 
 struct follow {
     struct input in;
-    uint8_t head[FOLLOW_HEAD_BYTES]; // start of the file, which only changes after a reset
+    uint8_t head[FOLLOW_HEAD_BYTES]; // start of the file, which changes only after a reset
     size_t head_bytes;
     struct trace_reader reader;
     struct walk *walk; // NULL until the file has its first frame
@@ -29,7 +29,7 @@ struct follow {
     uint64_t stamp;
     struct live **lives; // indexed by process number
     size_t n_lives, capacity;
-    // Only used for an aggregate:
+    // Used only for an aggregate:
     const char *path;        // NULL for a trace
     struct file_stat counts; // counts of the last reading, which `lives` refers to
     uint64_t read_ino, read_ns;
