@@ -89,8 +89,8 @@ struct by_site_pools {
 };
 
 // An all-zero struct is empty. If call sites are sampled, set sample_bytes before the first op.
-// by_site_finish then replaces the figures by estimates, and clears site 0, which counts the calls
-// that were not sampled.
+// by_site_finish then replaces the figures with estimates, and clears site 0, which counts the
+// calls that were not sampled.
 struct by_site {
     uint64_t sample_bytes;
     struct by_site_totals *sites; // indexed by site number; site 0 means unknown

@@ -14,7 +14,8 @@ enum {
     MEASURE_MIN_RUNS = 5,
 };
 
-// Smaller relative differences are not reported, because a few runs can agree by chance.
+// Smaller relative differences are not reported, because the few runs of a side can be nearly equal
+// by chance.
 #define MEASURE_MIN_DIFFERENCE 0.01
 
 // Returns the median. If `n` is even, this is the mean of the two middle values. Returns 0 if `n`

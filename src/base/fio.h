@@ -101,8 +101,7 @@ struct output {
 // and workloads contain a program's arguments and addresses. Returns 0, or a negative errno.
 int output_open(struct output *out, const char *path, unsigned flags, struct err *e);
 
-// Opens an unnamed file in $TMPDIR or /tmp that is written once and then read with
-// input_from_output.
+// Opens an unnamed file in $TMPDIR or /tmp, to be written and then read with input_from_output.
 int output_open_unnamed(struct output *out, struct err *e);
 
 // Moves an unnamed file from *out to *in, which reads it from the start. `name` is used in messages

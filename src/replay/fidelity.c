@@ -11,9 +11,9 @@
 // Memory is compared only within these limits.
 enum {
     FEW_SAMPLES = 5,
-    // at the first sample, at most 1/EARLY_PART of the peak live bytes may be live
+    // At the first sample, at most 1/EARLY_PART of the peak live bytes are live.
     EARLY_PART = 4,
-    OVERMAPPED_PART = 10, // at most 1/OVERMAPPED_PART of the samples may be overmapped
+    OVERMAPPED_PART = 10, // at most 1/OVERMAPPED_PART of the samples count as `overmapped`
 };
 
 // Returns live bytes after `event` calls in the workload's order, interpolated between known

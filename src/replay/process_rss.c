@@ -223,7 +223,7 @@ static void raise_at_sample(void *context, size_t i, double rss)
 
 // Returns the memory outside the heap at the peak of the heap. The peak may lie in the interval
 // before the highest sample or, if the peak is higher than this sample, after it. Uses the highest
-// value of the interval, because the memory outside may have grown before the peak.
+// value of the interval, because the memory outside the heap may have grown before the peak.
 static double outside_at_peak(const struct process_rss_outside *o, const struct replay_run *run,
                               const struct results_sample *highest)
 {

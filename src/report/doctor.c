@@ -13,10 +13,11 @@
 
 enum { COMMAND_BYTES = 100 };
 
-// Minimum shares for which a note is added.
-#define GROUP_FULL_SHARE  0.8  // share of the limit of the cgroup
-#define GROUP_FILES_SHARE 0.25 // share of the memory of the cgroup
-#define LOST_SHARE        0.1  // share of the memory of malloc
+// Minimum shares for which a note is added, and the maximum unread share with which the blocks
+// count as known.
+#define GROUP_FULL_SHARE  0.8  // used memory over the cgroup's limit
+#define GROUP_FILES_SHARE 0.25 // file memory over the cgroup's used memory
+#define LOST_SHARE        0.1  // unread memory over malloc's memory
 
 // If the misfit of a line over time is at most this, growth over CPU time does not contradict the
 // line.

@@ -664,7 +664,7 @@ static bool find_cut_off(const struct findings_input *in, struct findings_item *
     return true;
 }
 
-// The table refers to each rule as find_NAME. These rules are in findings_results.c.
+// The table calls each rule find_NAME. The rules about results are in findings_results.c.
 #define find_faster_allocator       findings_faster_allocator
 #define find_fastest_uses_more      findings_fastest_uses_more
 #define find_none_faster            findings_none_faster

@@ -136,8 +136,7 @@ void findings_say(struct findings_item *f, const char *fmt, ...)
 void findings_advise(struct findings_item *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// Returns a share such as "3.2 %" or "45 %". The result is valid as long as the results of
-// cli/human.h.
+// Returns a share such as "3.2 %" or "45 %". The result is in one of the buffers of cli/human.h.
 const char *findings_percent(double share);
 
 #endif

@@ -59,8 +59,8 @@ void profile_stacks_release(struct profile_stacks *t);
 int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *sites, size_t number,
                        struct symbols *symbols, uint64_t weight);
 
-// Appends folded stacks in the form that flamegraph.pl reads: lines such as "main;f;g 1234", the
-// outermost function first. Sites with the same functions share a line. Returns 0 or -ENOMEM.
+// Appends folded stacks in the form that flamegraph.pl reads: lines such as "main;f;g 1234", with
+// the outermost function first. Sites with the same functions share a line. Returns 0 or -ENOMEM.
 int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
                    struct symbols *symbols, enum profile_weight weight);
 

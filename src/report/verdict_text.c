@@ -126,8 +126,8 @@ static void say_growing(struct verdict *v, const struct verdict_facts *f)
         say_sites(v, &f->holding, " Largest call paths: ");
 }
 
-// If the number of threads grew, appends by how much and returns true. The blocks and stacks of
-// threads grow with the number of threads.
+// If the number of threads grew, appends the old and the new number and returns true. The blocks
+// and stacks of threads grow with the number of threads.
 static bool say_stacks(struct verdict *v, const struct verdict_facts *f)
 {
     bool grew = f->stacks >= f->first_stacks + 2 && f->stacks >= MORE_STACKS * f->first_stacks;
@@ -547,8 +547,8 @@ static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f
                : "Record from the start of the program.");
 }
 
-// Appends that the allocator keeps free memory for the next rise, or that RSS fell from a peak.
-// Returns false if neither holds.
+// If the allocator keeps free memory for the next rise, or if RSS fell from a peak, appends a
+// sentence about it. Otherwise, returns false.
 static bool say_returned(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = verdict_free_bytes(f);
@@ -606,7 +606,8 @@ static void say_no_problem(struct verdict *v, const struct verdict_facts *f)
     advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
 }
 
-// Appends whether the live bytes grow. Growth below the threshold is not judged.
+// Appends how the live bytes grow, or that they do not grow. Growth below the threshold is not
+// judged.
 static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
 {
     const struct growth *g = &f->live;
@@ -656,7 +657,7 @@ static void tell_healthy(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
 {
-    // If there are enough samples, growth cannot be judged only because the blocks are unknown.
+    // If there are enough samples, the only obstacle is that the blocks are unknown.
     bool is_long = f->is_running && f->rss.shape != GROWTH_UNKNOWN;
     if (f->knows_resident)
         say_resident(v, f);

@@ -286,7 +286,7 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
     return ORDER_HELD;
 }
 
-// Returns one held stream to the heap.
+// Puts one held stream back into the heap.
 static void put_back(struct order *o, size_t i)
 {
     struct merge_stream *s = o->held[i].stream;
@@ -295,8 +295,8 @@ static void put_back(struct order *o, size_t i)
     merge_put_back(&o->merge, s);
 }
 
-// Returns a held stream to the heap, together with the thread's other streams unless another hold
-// remains.
+// Puts a held stream back into the heap, together with the thread's other streams unless another
+// hold remains.
 static void unhold(struct order *o, size_t i)
 {
     struct order_held h = o->held[i];

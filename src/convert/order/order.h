@@ -1,4 +1,4 @@
-// Puts the events of one process into a valid total order and replaces addresses by slots.
+// Puts the events of one process into a valid total order and replaces addresses with slots.
 //
 // The capture library stamps a free before the call and an allocation after the call. With exact
 // stamps, every address therefore alternates between allocated and free. But the CPU may read the

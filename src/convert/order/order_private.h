@@ -232,7 +232,7 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp,
                      uint64_t address);
 
-// Emits a pool op and replaces the pool's address by the pool's number. An op on a block gets the
+// Emits a pool op and replaces the pool's address with the pool's number. An op on a block gets the
 // size and the call site of the block; a reset gets the total of the released bytes. Returns 0, or
 // a negative errno.
 int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr,

@@ -1,10 +1,10 @@
 // Late use of big blocks. The player touches a block when it is allocated, but the program may have
 // used the block later, or piece by piece. The samples of the program's memory show such use. If a
 // sample has less private memory than the live and used blocks would need, parts of the newest big
-// blocks were not used yet. If a later sample has more private memory, the oldest of these
-// blocks were used between the two samples. A block that was measured several times while it was
-// live has steps. For such a block, samples only decide the use between two steps. Any remaining
-// pages are touched right before the block is freed or resized, or before its thread exits.
+// blocks were not used yet. If a later sample has more private memory, the oldest of these blocks
+// were used between the two samples. A block that was measured several times while it was live has
+// steps. For such a block, samples decide only the use between two steps. Any remaining pages are
+// touched right before the block is freed or resized, or before its thread exits.
 //
 // Pages are touched only while the block is live. The thread of the next op touches the pages that
 // are due in the blocks of all threads, because the blocks' own threads may sleep until other

@@ -111,7 +111,7 @@ struct results_stats {
     uint64_t active_bytes;                     // bytes in pages with live blocks
     uint64_t metadata_bytes;                   // bytes of the allocator's bookkeeping
     uint64_t resident_bytes; // physically resident bytes, as counted by the allocator
-    uint64_t retained_bytes; // address space without memory
+    uint64_t retained_bytes; // address space kept without physical memory
     uint64_t dirty_bytes;    // bytes of unused pages not returned to the kernel
     // Bytes of free blocks in caches, and in pages (slabs, spans) that are in use.
     uint64_t bin_unused_bytes;

@@ -82,7 +82,7 @@ static void put_functions(struct json *j, const struct sites_json *n,
 static void put_stack(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct workload_site *site = sites_json_frames(n->sites, number);
-    // In a report, sites_profile contains the stacks.
+    // Omit the stacks in a report, because sites_profile contains them.
     size_t max = !brief ? SIZE_MAX : n->totals->detailed ? 0 : SITES_JSON_FUNCTIONS;
     struct stack stack = {0};
     if (max && stack_read(&stack, n->symbols, n->sites, number) == 0 && stack.n)

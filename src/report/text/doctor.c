@@ -136,7 +136,7 @@ static void print_row(FILE *to, const struct owner_row *row, double rss)
     putc('\n', to);
 }
 
-// Replaces the rows after the first `max` rows by their sum. After the first three rows, also
+// Replaces the rows after the first `max` rows with their sum. After the first three rows, also
 // replaces rows below 1 %.
 static size_t fold_rows(struct owner_row *rows, size_t n, size_t max, uint64_t rss)
 {

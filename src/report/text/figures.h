@@ -4,7 +4,7 @@
 
 #include "report/stat_figures.h"
 
-// Returns a figure with its unit, or "-" for NAN. The result is valid as long as the results of
+// Returns a figure with its unit, or "-" for NAN. The result is in one of the buffers of
 // cli/human.h.
 const char *figures_text(enum figure_unit unit, double v);
 

@@ -122,7 +122,7 @@ static uint64_t find_peak_rss(const struct file_stat *s)
     return most;
 }
 
-// Prints the highest RSS known, which includes the memory of heaptape in the process.
+// Prints the highest known RSS, which includes the memory of heaptape in the process.
 static void print_peak_rss(const struct file_stat *s)
 {
     uint64_t rss = find_peak_rss(s), own = s->processes[s->of_usage].summary.recording_rss_bytes;

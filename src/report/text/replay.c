@@ -496,8 +496,8 @@ static int column_width(const struct figure_info *info, bool is_marked)
 }
 
 // Columns of a table that fit in the width of the terminal: figures [first, end). FIGURES is the
-// latency of the most frequent call. If a name leaves no space for the widest column, the name has
-// a separate line.
+// latency of the most frequent call. If a name leaves no space for the widest column, the name is
+// printed on a separate line.
 struct band {
     const struct replay_session *session;
     size_t first, end;
@@ -722,7 +722,7 @@ static const char *verdict_of(const struct measure_ratio *ratio, double real, do
     return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
 }
 
-// Compares the program's difference from the first allocator with the replay's difference.
+// Compares two differences from the first allocator: in the program's runs, and in the replay.
 static void print_prediction(const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_result *first = s->results;

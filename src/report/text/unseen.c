@@ -12,7 +12,7 @@
 
 enum {
     MOST_PROCESSES = 3,
-    // Length of the name. Some programs overwrite their arguments with one long text.
+    // Maximum length of the name. Some programs overwrite their arguments with one long text.
     PROGRAM_BYTES = 4 * 72,
     // Assumed overhead of a block in glibc's malloc. The overhead is 8 to 24 bytes, and a block
     // with its overhead has at least 32 bytes.

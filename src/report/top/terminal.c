@@ -57,8 +57,8 @@ void terminal_end(void)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
-// SA_RESETHAND has restored the default action, which the raised signal has when the handler
-// returns.
+// SA_RESETHAND has restored the default action. The raised signal causes this action when the
+// handler returns.
 static void handle_end(int signal)
 {
     terminal_end();
