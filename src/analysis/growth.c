@@ -16,12 +16,12 @@ enum {
 #define SLOWER                      0.88  // max. ratio of second-half rate to first-half rate
 #define MUCH_SLOWER                 0.74  // like SLOWER; below this ratio, the rate is not constant
 #define STEP_SHARE                  0.6   // min. share of the growth that a step has in one window
-#define HALF_RATIO                  0.5 // min. rate of the third quarter over the rate of the fourth
+#define HALF_RATIO                  0.5   // min. ratio of the third quarter's rate to the fourth's
 #define FALL_SHARE                  0.5   // min. share of the swing by which a saw-tooth falls back
 #define SAW_SHARE                   0.1   // min. swing of a saw-tooth, as a share of the maximum
-#define PREDICTED_OFF               0.3   // max. error of the predicted growth, over the growth
+#define PREDICTED_OFF               0.3   // max. error of the prediction, as a share of the growth
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
-#define MAX_AHEAD                   1.5   // max. growth left to the limit, over the growth so far
+#define MAX_AHEAD                   1.5   // max. ratio of the growth left to the growth so far
 #define TAU_MIN                     0.05  // shortest time constant, as a share of the duration
 #define TAU_MAX                     4.0   // longest time constant, as a share of the duration
 #define CONFIDENCE_95               1.96

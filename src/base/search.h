@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 // Evaluates to the lowest index below `n` for which the condition is true, or to `n`. The condition
-// is an expression of the variable `i`. If it is true for an index, it must be true for all higher
-// indices.
+// is an expression of the variable `i`. If the condition is true for an index, it must be true for
+// all higher indices.
 #define HT_SEARCH(i, n, condition)                                                                 \
     ({                                                                                             \
         size_t search_low = 0, search_high = (n);                                                  \

@@ -15,9 +15,9 @@ enum { COMMAND_BYTES = 100 };
 
 // Minimum shares for which a note is added, and the maximum unread share with which the blocks
 // count as known.
-#define GROUP_FULL_SHARE  0.8  // used memory over the cgroup's limit
-#define GROUP_FILES_SHARE 0.25 // file memory over the cgroup's used memory
-#define LOST_SHARE        0.1  // unread memory over malloc's memory
+#define GROUP_FULL_SHARE  0.8  // used memory, as a share of the cgroup's limit
+#define GROUP_FILES_SHARE 0.25 // file memory, as a share of the cgroup's used memory
+#define LOST_SHARE        0.1  // unread memory, as a share of malloc's memory
 
 // If the misfit of a line over time is at most this, growth over CPU time does not contradict the
 // line.

@@ -71,8 +71,8 @@ const char *findings_percent(double share)
 // Value of the figure of `stat` with this name, or NAN if unknown.
 #define FIGURE(in, name) stat_figures_value((in)->stat, STAT_FIGURE_##name)
 
-// Returns true if the cost of these bytes does not matter: the recording lasts at least a second
-// and has fewer than `per_s` of them per second.
+// Returns true if the cost of `bytes` does not matter: the recording lasts at least a second and
+// has fewer than `per_s` such bytes per second.
 static bool is_rare(const struct findings_input *in, double bytes, double per_s)
 {
     double s = FIGURE(in, duration_ns) / 1e9;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #define SAME_TIME     0.02 // smaller differences in wall time are ignored
-#define MORE_MEMORY   1.1  // max. peak RSS of a recommendation over the first allocator's peak RSS
-#define FRAGMENTATION 1.25 // peak RSS over peak live bytes
-#define BELOW         0.95 // peak RSS over peak live bytes
+#define MORE_MEMORY   1.1  // max. ratio of a recommendation's peak RSS to the first allocator's
+#define FRAGMENTATION 1.25 // ratio of peak RSS to peak live bytes
+#define BELOW         0.95 // ratio of peak RSS to peak live bytes
 #define KEPT_SHARE    0.5  // share of the peak RSS that remains after all blocks were freed
 #define CALLS_SHARE   0.05 // share of the program's CPU time
 

@@ -16,7 +16,7 @@
 #define HARDLY_SHARE    0.1  // growth of RSS as a share of the growth of live bytes
 #define ARENAS          3
 #define PINNED_SHARE    0.5  // share of the free memory that must be between live blocks
-#define SAW_FREE        1.25 // max. free memory that the next rise reuses, over the swing
+#define SAW_FREE        1.25 // max. free memory that the next rise reuses, in units of the swing
 
 double verdict_known(double value)
 {

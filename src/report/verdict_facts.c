@@ -17,7 +17,7 @@ enum {
 #define SITE_SHARE  0.02 // call sites below this share of the first call site are not named
 #define MOST_SHARE  0.8  // share of the growth of RSS
 #define RECENT_NS   1e9
-#define OLD_MAP     1.5 // growth of RSS after the last page map that makes the map useless
+#define OLD_MAP     1.5 // the last page map is useless if RSS reaches this multiple of its RSS
 #define FREED_SHARE 0.1 // share of freed blocks above which a call site can be a cache
 
 static const struct file_stat_process *process_of(const struct file_stat *s)

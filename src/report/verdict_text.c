@@ -10,7 +10,7 @@
 
 // Thresholds.
 #define FREED_SHARE        0.1  // freed blocks of a growing call site, as a share
-#define EXPLAINED_SHARE    0.1  // growth of the first call path over the growth of live bytes
+#define EXPLAINED_SHARE    0.1  // first call path's growth, as a share of the live bytes' growth
 #define LONG_NS            60e9 // time after which growth is certain
 #define DECAY_NS           15e9
 #define LIMIT_RANGE        1.02 // a limit with a smaller range is printed as one figure

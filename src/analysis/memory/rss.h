@@ -72,7 +72,7 @@ struct rss {
     uint64_t not_heap[TRACE_MEMORY_KINDS];
     struct rss_arena *arenas; // sorted by address
     size_t n_arenas, arenas_capacity;
-    // Sparse resident pages. Blocks count with their usable size and their header.
+    // Sparse resident pages. A block's header and usable size count as used.
     struct fragmentation pinned;
     struct workload_sites sites;
     struct symbols *symbols; // NULL if no call sites were recorded

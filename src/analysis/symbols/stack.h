@@ -20,10 +20,11 @@ int stack_read(struct stack *to, struct symbols *s, const struct workload_sites 
 void stack_release(struct stack *to);
 
 // Returns the index of the function to show for `n` functions, which begin with the innermost
-// function. This is the innermost function of the program that is not an allocation wrapper. If all
-// functions of the program are wrappers, it is the outermost wrapper. If there is no function of
-// the program, it is function 0. If the chosen function is in the executable of node or Python, and
-// a function of a script has called it, the result is the index of the function of the script.
+// function. The result is the innermost function of the program that is not an allocation wrapper.
+// If all functions of the program are wrappers, the result is the outermost wrapper. If there is no
+// function of the program, the result is function 0. If the chosen function is in the executable of
+// node or Python, and a function of a script has called it, the result is the index of the function
+// of the script.
 size_t stack_shown(const struct symbol *functions, size_t n);
 
 // Finds recursion at the start of `n` > 0 functions. Sets *period to the length of the sequence of

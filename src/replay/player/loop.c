@@ -383,7 +383,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_DEALLOCATE_ALIGNED_NOTHROW(SYMBOL)                                                    \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_aligned_nothrow_function *)(              \
                                 slots[entry], EXTRA(0), &nothrow))
-// free_aligned_sized() takes the alignment before the size, operator delete takes it after the
+// free_aligned_sized() takes the alignment before the size; operator delete takes it after the
 // size.
 #define PLAY_FREE_ALIGNED_SIZED(SYMBOL)                                                            \
     DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_sized_aligned_function *)(                \
