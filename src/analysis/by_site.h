@@ -42,7 +42,7 @@ struct by_site_totals {
 };
 
 // Lifetime classes. Their upper limits are 10 µs, 1 ms, 100 ms and 10 s; the last class has no
-// limit. Without timestamps, the limits are numbers of events: 16, 1,024, …
+// limit. If there are no timestamps, the limits are numbers of events: 16, 1,024, …
 enum { BY_SITE_LIVES = 5 };
 extern const uint64_t by_site_lives_ns[BY_SITE_LIVES - 1], by_site_lives_events[BY_SITE_LIVES - 1];
 
@@ -113,7 +113,7 @@ struct by_site {
     size_t n_levels, levels_capacity;
     // Set before the first op to count flows and parts. Parts are not counted if sites are sampled.
     bool detailed;
-    double ns_per_stamp;        // for lifetimes; 0 without timestamps
+    double ns_per_stamp;        // for lifetimes; 0 if there are no timestamps
     struct by_site_flow *flows; // n_levels entries
     size_t flows_capacity;
     struct by_site_part *parts;

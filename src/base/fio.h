@@ -95,8 +95,8 @@ struct output {
 };
 
 // Opens `path` for writing; "-" is stdout, which messages call "(stdout)" and which must not be a
-// terminal. Without OUTPUT_FORCE, an existing regular file is rejected with "exists; use -f to
-// replace it". Devices, fifos and sockets (/dev/null, a named pipe) are written in place. Never
+// terminal. Unless OUTPUT_FORCE is set, an existing regular file is rejected with "exists; use -f
+// to replace it". Devices, fifos and sockets (/dev/null, a named pipe) are written in place. Never
 // writes through a symbolic link to a regular file. Creates files with mode 0600, because traces
 // and workloads contain a program's arguments and addresses. Returns 0, or a negative errno.
 int output_open(struct output *out, const char *path, unsigned flags, struct err *e);

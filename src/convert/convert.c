@@ -12,7 +12,7 @@
 // The fork that created a process.
 struct fork {
     struct trace_fork of;
-    bool taken; // true if the parent has been ordered up to the fork, so that `heap` is complete
+    bool taken; // true if the parent has been ordered up to the fork; `heap` is then complete
     struct heap heap;
 };
 

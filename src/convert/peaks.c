@@ -23,7 +23,7 @@ enum {
 struct tally {
     uint32_t pid;
     uint64_t live, blocks, peak, events;
-    // `first_private` is the value in the first sample plus 1, or 0 without a sample.
+    // `first_private` is the value in the first sample plus 1, or 0 if there is no sample.
     uint64_t first_private, most_private;
     bool ended;
 };

@@ -13,7 +13,8 @@ struct peak {
     // Requested bytes of the blocks that the process allocated, not counting blocks inherited at a
     // fork.
     uint64_t peak_bytes, end_bytes, end_blocks;
-    // Largest growth of private memory since the first sample, or 0 with fewer than two samples.
+    // Largest growth of private memory since the first sample, or 0 if there are fewer than two
+    // samples.
     uint64_t private_bytes;
 };
 
@@ -22,7 +23,7 @@ struct peaks {
     size_t n;
     // `n` plus the number of processes that have only samples. These are at the end of `items`.
     size_t with_idle;
-    // True if more than 2^18 blocks were live, so that small blocks were sampled. The error is 0.5
+    // More than 2^18 blocks were live, so small blocks were sampled. The error of the peaks is 0.5
     // %.
     bool estimated;
 };

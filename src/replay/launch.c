@@ -115,8 +115,8 @@ static int spawn_player(const char *player, const struct allocator *a, char **en
     return rc;
 }
 
-// Returns 1 if the process has ended, 0 after the interval, or a negative errno. Without a pidfd
-// (before Linux 5.3, or when out of descriptors), checks the process after short sleeps.
+// Returns 1 if the process has ended, 0 after the interval, or a negative errno. If there is no
+// pidfd (before Linux 5.3, or when out of descriptors), checks the process after short sleeps.
 static int wait_a_while(pid_t pid, int pidfd, uint64_t interval_ns, int *status)
 {
     enum { NAP_MS = 2 };

@@ -33,8 +33,8 @@ extern const struct gate_metric_info gate_metrics[GATE_METRIC_COUNT];
 struct gate {
     const char *text; // borrowed
     enum gate_metric metric;
-    // is_share: `limit` is a share of `a`. is_growth: `limit` is compared with b - a. Without
-    // is_growth, `limit` is compared with `b`.
+    // is_share: `limit` is a share of `a`. is_growth: `limit` is compared with b - a. If is_growth
+    // is false, `limit` is compared with `b`.
     bool is_share, is_growth;
     double limit;
     bool has_sites;

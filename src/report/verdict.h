@@ -69,7 +69,7 @@ struct verdict_facts {
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own after the last sample
     bool from_start;     // the samples begin at the start of the process
-    double span_ns;      // observed time; NAN without timestamps
+    double span_ns;      // observed time; NAN if there are no timestamps
     double live_bytes;   // requested bytes of the live blocks, whether resident or not
     double live_blocks;
     double peak_live_bytes;
@@ -107,7 +107,7 @@ struct verdict_facts {
     struct verdict_sites growing; // sorted by growth of live bytes
     struct verdict_sites holding; // sorted by live bytes
     struct verdict_sites pinning; // sorted by pinned bytes
-    // Mappings outside malloc, sorted by growth or, without growth, by bytes.
+    // Largest mappings outside malloc, sorted by descending resident bytes.
     struct verdict_name names[VERDICT_NAMES];
     size_t n_names;
 };

@@ -37,7 +37,7 @@ struct parquet_column {
     size_t n;        // number of non-NULL values
     // Properties of the chunk that was written last.
     size_t raw_bytes, bytes;
-    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 without a dictionary
+    uint64_t data_at, dictionary_at; // file offsets; dictionary_at is 0 if there is no dictionary
     int encoding;
 };
 

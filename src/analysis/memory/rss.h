@@ -67,7 +67,7 @@ struct rss {
     struct trace_pages pages;
     bool is_glibc, has_usable; // if neither is set, RSS_ROUNDING is unknown
     struct rss_counts all;
-    // Resident bytes in mappings without blocks. Without page maps, all bytes count as
+    // Resident bytes in mappings without blocks. If there are no page maps, all bytes count as
     // TRACE_MEMORY_OTHER, including free pages and the allocator's own memory.
     uint64_t not_heap[TRACE_MEMORY_KINDS];
     struct rss_arena *arenas; // sorted by address

@@ -31,7 +31,7 @@ struct rss_history_moment {
 };
 
 struct rss_history {
-    struct rss rss; // figures of the last sample; `maps` is 0 without page maps
+    struct rss rss; // figures of the last sample; `maps` is 0 if there are no page maps
     struct rss_history_moment moments[RSS_MOMENTS];
     size_t n, expected;
     struct trace_pages_name first_names[TRACE_PAGES_NAMES]; // names at the first moment

@@ -26,7 +26,7 @@ struct rss_map_moment {
 };
 
 struct rss_map {
-    struct rss rss;     // the process and its call sites; `maps` is 0 without page maps
+    struct rss rss;     // the process and its call sites; `maps` is 0 if there are no page maps
     uint64_t row_bytes; // size of a row
     uint64_t addresses[RSS_MAP_ROWS]; // start address of each row
     bool held[RSS_MAP_ROWS];          // the row has ever held a block

@@ -28,8 +28,8 @@ void stack_release(struct stack *to);
 size_t stack_shown(const struct symbol *functions, size_t n);
 
 // Finds recursion at the start of `n` > 0 functions. Sets *period to the length of the sequence of
-// functions that repeats. Returns the number of consecutive repetitions. Without recursion, both
-// numbers are 1.
+// functions that repeats. Returns the number of consecutive repetitions. If there is no recursion,
+// both numbers are 1.
 size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period);
 
 // Copies the shown function of a call site to *to. Returns false if the site has no stack,

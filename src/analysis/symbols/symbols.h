@@ -26,8 +26,8 @@ enum symbols_result {
 
 // Location of an address. Strings are borrowed until symbols_free.
 struct symbol {
-    // Demangled name. If the name is unknown, this is OBJECT+0xOFFSET or, without a mapping, the
-    // address.
+    // Demangled name. If the name is unknown, this is OBJECT+0xOFFSET, or the address if there is
+    // no mapping.
     const char *function;
     const char *file; // source file; "" if unknown
     int line;
@@ -45,8 +45,8 @@ struct symbol {
     enum symbols_result result;
 };
 
-// Returns the location to print after the function: the source file or, without a source file, the
-// object. Returns "" if `function` already contains the object.
+// Returns the location to print after the function: the source file, or the object if the source
+// file is unknown. Returns "" if `function` already contains the object.
 const char *symbols_file(const struct symbol *s);
 
 // Sets directories to search first, separated by colons. A file is found by its build ID, as

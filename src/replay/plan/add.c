@@ -300,8 +300,8 @@ static int release_late(struct pending_op *a, struct plan_slot *slot)
     return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
 }
 
-// If the use of the op's block is known or can be estimated, appends a TOUCH with the use. Without
-// a TOUCH, the player guesses. If the block was not measured, or was in memory that was already
+// If the use of the op's block is known or can be estimated, appends a TOUCH with the use. If there
+// is no TOUCH, the player guesses. If the block was not measured, or was in memory that was already
 // resident, the use is estimated from blocks with the same call site and size class, or only the
 // same size class.
 static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_slot *slot)

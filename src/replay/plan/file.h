@@ -71,7 +71,7 @@ struct plan_streaming {
     _Atomic uint32_t decoder_sleeps; // 1 while the decoder is waiting on `freed`
     // Futex. Set to 1 when the ring is full for the first time, or contains the whole workload.
     _Atomic uint32_t ready;
-    _Atomic uint32_t failed; // 1 if the decoder has failed, so that no more segments follow
+    _Atomic uint32_t failed; // 1 if the decoder has failed, so no more segments follow
     // Number of threads that have not yet left window w, at index w % PLAN_WINDOWS.
     _Atomic uint32_t left[PLAN_WINDOWS];
     struct plan_streaming_thread threads[]; // array with n_threads entries

@@ -95,7 +95,7 @@
 //                 word contain the number of pages used at the start of the block; the high 32
 //                 bits, the number of pages in the block
 //   PACE          bits 8-63 contain nanoseconds since the start. A paced thread sleeps until then.
-//                 Without a pace, the op sets the allocator's clock to that time
+//                 If there is no pace, the op sets the allocator's clock to that time
 //   SWITCH        used when one thread plays all ops. Bits 9-63 contain the recorded thread of the
 //                 following ops
 //   JUMP          bits 8-63 contain the number of words to skip

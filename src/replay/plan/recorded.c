@@ -86,8 +86,8 @@ static bool used_its_blocks(const struct plan *p)
 }
 
 // Returns true if the program wrote to most of its memory from calloc. Uses the big blocks whose
-// use was measured. Without such blocks, uses private memory, which may also contain variables and
-// mappings of the program.
+// use was measured. If there are no such blocks, uses private memory, which may also contain
+// variables and mappings of the program.
 static bool used_zeroed(const struct plan *p)
 {
     uint64_t bytes = 0, used = 0;

@@ -1,5 +1,5 @@
-// Log-linear histogram with 64 buckets per power of two, so that values are accurate to 1/64 (1.6
-// %). Does not use malloc.
+// Log-linear histogram with 64 buckets per power of two, so values are accurate to 1/64 (1.6 %).
+// Does not use malloc.
 #ifndef HEAPTAPE_PLAYER_HISTOGRAM_H
 #define HEAPTAPE_PLAYER_HISTOGRAM_H
 

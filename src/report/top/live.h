@@ -63,7 +63,7 @@ struct live {
     uint64_t skid; // largest assumed error of a timestamp, in stamps
     struct live_row total;
     double peak_bytes;
-    uint64_t rss_bytes; // RSS of the last sample, or 0 without a sample
+    uint64_t rss_bytes; // RSS of the last sample, or 0 if there is no sample
     // Indexed by site number, by usage_size_class, and by index in `threads`, respectively.
     struct live_rows rows[LIVE_VIEWS];
     struct live_thread *threads;
