@@ -19,8 +19,8 @@ struct peak {
 };
 
 struct peaks {
-    struct peak *items; // processes with events, highest peak first; owned
-    size_t n;
+    struct peak *items; // highest peak first; owned
+    size_t n;           // number of processes with events
     // `n` plus the number of processes that have only samples. These are at the end of `items`.
     size_t with_idle;
     // More than 2^18 blocks were live, so small blocks were sampled. The error of the peaks is 0.5
