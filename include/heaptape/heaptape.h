@@ -3,7 +3,7 @@
 // operations from outside.
 //
 // Each call applies to all threads of the calling process, and to processes that it forks later.
-// After exec, a process starts in the initial state of the recording.
+// After exec, recording in a process returns to its initial state.
 //
 // heaptape_mark(text), heaptape_pause(), heaptape_resume(), heaptape_unpause(), heaptape_start(),
 // heaptape_stop(), heaptape_sync(), heaptape_reset(), heaptape_status(); heaptape_pool_alloc(pool,
@@ -30,7 +30,7 @@ void heaptape_mark(const char *text);
 #define HEAPTAPE_CONTROL(result, name, none)          result heaptape_##name(void);
 #define HEAPTAPE_POOL(name, parameters, types, given) void heaptape_pool_##name parameters;
 #elif defined(__PIC__) || defined(__PIE__)
-// The inline functions need different symbols, because the library defines heaptape_mark.
+// The inline functions have different symbols, because the library defines heaptape_mark etc.
 #define HEAPTAPE_CONTROL(result, name, none)                                                       \
     result heaptape_library_##name(void) __asm__("heaptape_" #name) __attribute__((weak));         \
     static inline result heaptape_##name(void) __asm__("heaptape_inline_" #name);                  \
@@ -52,8 +52,8 @@ void heaptape_mark(const char *text);
 void heaptape_library_mark(const char *text) __asm__("heaptape_mark") __attribute__((weak));
 static inline void heaptape_mark(const char *text) __asm__("heaptape_inline_mark");
 
-// Records a mark with this text (at most 1024 bytes) at the current point of the calling thread.
-// NULL means an empty string.
+// Records a mark with this text (at most 1024 bytes) in the calling thread. NULL means an empty
+// string.
 static inline void heaptape_mark(const char *text)
 {
     if (heaptape_library_mark)

@@ -35,8 +35,8 @@ typedef struct heaptape_trace heaptape_trace;
 // Kinds of files.
 enum { HEAPTAPE_TRACE_FILE = 1, HEAPTAPE_WORKLOAD_FILE = 2 };
 
-// Where 0 is a valid value, these values mark a number that is unknown or that the operation does
-// not have.
+// Values of numbers that are unknown or that the operation does not have. Used where 0 is a valid
+// value.
 #define HEAPTAPE_NONE64 UINT64_MAX
 #define HEAPTAPE_NONE32 UINT32_MAX
 
@@ -97,8 +97,8 @@ enum {
     HEAPTAPE_OP_SIZE_UNKNOWN = 16 // a preexisting block whose size was not recorded
 };
 
-// The operation with number `op`, from 0, in the thread. It must finish before the operation that
-// lists this dependency.
+// A dependency: operation number `op` of the thread, counted from 0, must finish before the
+// operation that lists the dependency starts.
 typedef struct heaptape_dependency {
     uint64_t op;
     uint32_t thread;

@@ -312,12 +312,13 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
 }
 
 // Sets the stamps of a workload without timestamps: the stamp of an op is its number in the total
-// order. The column lists pairs in this order: a run, and a number of ops of the run.
+// order. The column stores the order as pairs: a run, and a number of ops of that run.
 static const char *number_ops(struct decode *d)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
     uint64_t at = d->ops_before, end = at + d->n_ops;
-    // Number of ops that have a stamp, by run. Reuses d->freed, because all runs are decoded.
+    // By run: number of ops that already have a stamp. Uses the array d->freed, which is no longer
+    // needed after all runs are decoded.
     uint32_t *allocated = d->freed;
     memset(allocated, 0, d->n_runs * sizeof *allocated);
     while (at < end) {

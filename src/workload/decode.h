@@ -7,13 +7,13 @@
 
 struct decode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // op to which the last dependency on this thread refers
-    uint64_t wait_block;    // serial of the block that contains that dependency
+    uint64_t dependency_op; // op named by the last dependency on this thread
+    uint64_t wait_block;    // serial of the block that contains the last dependency
     uint64_t run_serial;    // serial of the frame that contains this thread's last run
-    uint32_t run;           // index of that run in its frame
+    uint32_t run;           // index of this thread's last run in its frame
 };
 
-// A shape with derived properties.
+// The shape of an op (kind, flags, error), and properties derived from the shape.
 struct decode_shape {
     uint8_t kind, flags, error, fields, use;
     bool dependencies;
@@ -48,8 +48,8 @@ struct decode {
 
 void decode_release(struct decode *d);
 
-// Decodes the ops and runs of a frame. They point into the payload. Returns 0, -ENOMEM, -EBADMSG,
-// or -EPROTO if a newer version wrote the frame. With -EBADMSG, *what describes the fault. With
+// Decodes a frame into runs and ops, which point into the payload. Returns 0, -ENOMEM, -EBADMSG, or
+// -EPROTO if a newer version wrote the frame. With -EBADMSG, *what describes the fault. With
 // -EPROTO, either `unknown_kind` or *what is set.
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
 

@@ -100,7 +100,7 @@ static inline uint32_t make_key(unsigned kind, uint32_t flags, unsigned error)
     return kind | flags << 8 | error << 16;
 }
 
-// Returns the key's place in the shape cache.
+// Returns the key's index in the shape cache.
 static inline unsigned shape_place(uint32_t key)
 {
     return (key ^ key >> 5 ^ key >> 13) % 256;
@@ -520,7 +520,7 @@ void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last
     }
 }
 
-// Clears a frame. Blocks keep their storage unless it has grown too large in total.
+// Clears a frame. Blocks keep their storage, unless the total storage has grown too large.
 static void frame_clear(struct encode_frame *f)
 {
     size_t kept = 0;

@@ -7,8 +7,8 @@
 #include "workload/format.h"
 #include "workload/planes.h"
 
-// Number of ages that have a code. Must be a power of two. The code of a larger age would take as
-// much space as the slot number.
+// Number of codes for the age of a slot's last use. Must be a power of two. A code for a greater
+// age would need as much space as the slot number.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
 enum {
@@ -47,7 +47,7 @@ struct encode_words {
     size_t n, capacity;
 };
 
-// The write positions in a block that most ops change.
+// Write positions in a block, except those that only rare ops change.
 struct encode_cursor {
     struct encode_column allocated, sizes, allocated_times, times;
     uint64_t *used;  // codes of freed or resized slots
@@ -69,10 +69,11 @@ struct encode_block {
     uint64_t first_op;
     size_t capacity; // capacity of shapes, of stamps, and of the arrays and columns of `at`
     uint8_t *shapes;
-    struct encode_stamp *stamps; // the first op, and the ops whose stamp exceeds the previous stamp
+    // Stamps of the first op and of each op whose stamp exceeds the previous one.
+    struct encode_stamp *stamps;
     uint32_t n_stamps;
     struct encode_cursor at;
-    // Slots of the most recent uses, indexed by the number of the use.
+    // Slots used most recently, indexed by the number of the use modulo ENCODE_AGE_CODES.
     uint32_t recent[ENCODE_AGE_CODES];
     struct encode_words more, texts;
     struct encode_words dependencies; // in the file's format after encode_end_frame
@@ -82,11 +83,11 @@ struct encode_block {
 struct encode_thread {
     uint64_t next_op, last_stamp;
     uint64_t dependency_op; // op that the last dependency on this thread names
-    uint32_t wait_serial;   // serial of the block that contains that dependency
+    uint32_t wait_serial;   // serial of the block that contains the last dependency
     uint32_t block;         // index of the thread's block in the frame, or ENCODE_NO_BLOCK
 };
 
-// A shape with derived properties.
+// The shape of an op (kind, flags, error), and properties derived from the shape.
 struct encode_shape {
     uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
@@ -116,11 +117,11 @@ struct encode {
     bool has_stamps;
     struct encode_frame frame; // current frame
     uint16_t shape_cache[256]; // maps the hash of a shape's key to the index of the shape
-    uint16_t
-        simple_shapes[HT_KIND_LIMIT]; // by kind: index of the shape of simple ops, plus 1, or 0
+    // By kind: index of the shape of simple ops, plus 1, or 0.
+    uint16_t simple_shapes[HT_KIND_LIMIT];
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
-    uint16_t *slots; // by slot: number of its last use, within the block of that use
+    uint16_t *slots; // by slot: number of the slot's last use in its block
     size_t n_slots, slots_capacity;
     uint32_t serial;
     uint32_t last_block; // block of the previous op
@@ -130,7 +131,7 @@ struct encode {
 void encode_init(struct encode *x);
 void encode_release(struct encode *x);
 
-// Appends an op. Returns 0, -EAGAIN if the frame has no room for another shape, -EINVAL if the op
+// Appends an op. Returns 0, -EAGAIN if the frame has no space for another shape, -EINVAL if the op
 // violates the format, or -ENOMEM. After -EINVAL or -ENOMEM, the frame is unusable.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 

@@ -23,7 +23,8 @@ enum {
     FILE_TWICE = 8,
     FILE_TRACE_TWICE = 16, // like FILE_TWICE, but only for traces
     FILE_AGGREGATE = 32,   // for file_sniff only; record/aggregate/stat.h reads aggregates
-    // Accept only regular files; for names that were read from a file or directory.
+    // Accept only regular files. For paths that the user did not name, but that come from a file or
+    // directory.
     FILE_REGULAR = 64,
 };
 
@@ -55,15 +56,16 @@ int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e)
 // Returns the input, for querying its size and position.
 const struct input *file_input(const struct file *f);
 
-// Returns the type of an input positioned at its first byte if `accept` includes that type, or a
-// negative errno with the message set. Consumes no bytes.
+// Detects the type of an input positioned at its first byte, without consuming bytes. Returns the
+// type if `accept` includes it, or a negative errno with the message set.
 int file_sniff(struct input *in, unsigned accept, struct err *e);
 
 // Opens a workload on an input positioned at its first byte, and moves *in to *w. Call
 // workload_file_close even after an error.
 int workload_file_adopt(struct workload_file *w, struct input *in, struct err *e);
 
-// Starts over with a new reader. Returns 0, or a negative errno: -ESPIPE for a pipe.
+// Returns to the start of the workload with a new reader. Returns 0, or a negative errno: -ESPIPE
+// for a pipe.
 int workload_file_rewind(struct workload_file *w, struct err *e);
 
 void workload_file_close(struct workload_file *w);

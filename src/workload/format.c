@@ -24,7 +24,7 @@ static const struct tlv_row header_rows[] = {
     {0},
 };
 
-// Rows of a SUMMARY frame, besides BY_KIND.
+// Fields of a SUMMARY frame, except BY_KIND.
 static const struct tlv_row summary_rows[] = {
 #define HT_X(tag, member, merge) {tag, TLV_NUMBER, SUMMARY(member)},
     FORMAT_SUMMARY_TABLE(HT_X)

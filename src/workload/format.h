@@ -19,7 +19,7 @@ enum format_frame {
     FORMAT_SITES = 6,     // call sites
     FORMAT_NAMES = 7,     // names of the addresses in the call sites
     FORMAT_RESIDENCY = 8, // residency of big blocks
-    FORMAT_STEPS = 9,     // residency of those blocks over time
+    FORMAT_STEPS = 9,     // residency of big blocks over time
     FORMAT_INDEX = 5, // positions of the OPS frames. Always the last frame, just before the trailer
 };
 
@@ -77,7 +77,8 @@ enum {
     X(59, peak_rss_bytes, KEEP)
 // clang-format on
 
-// Field tags of HEADER and SUMMARY frames. Wire values in a single number space; never reused.
+// Field tags of HEADER and SUMMARY frames. Wire values, which are never reused. Both frames share
+// one number space.
 enum format_field {
     FORMAT_F_CLOCK_HZ = 1,
     FORMAT_F_STAMP_SHIFT = 2,

@@ -37,7 +37,7 @@ struct merged {
     struct merged_source *sources;
     size_t n_sources;
     bool begun;
-    struct merged_source *last; // source of the last op, which must still be advanced
+    struct merged_source *last; // source of the op returned last; not yet advanced past that op
     uint64_t *last_stamps;      // last stamp of each thread
     size_t n_last_stamps, last_stamps_capacity;
     uint32_t n_threads, n_slots, n_sites;
@@ -170,7 +170,7 @@ static int advance_source(struct merged *m, struct merged_source *s, struct err 
     return 0;
 }
 
-// Returns the merged number of number `i` of the input, or NO_NUMBER.
+// Maps number `i` of the input to its number in the merged workload, or to NO_NUMBER.
 static uint32_t get_number(const struct merged_numbers *n, size_t i)
 {
     return i < n->n ? n->at[i] : NO_NUMBER;
@@ -192,8 +192,9 @@ static struct merged_source *choose_source(struct merged *m)
     return best;
 }
 
-// Replaces a number of the input by its merged number. If the number is new, assigns *count and
-// increments *count. Returns 0, -ENOMEM, or -EOVERFLOW if *count has reached its limit.
+// Replaces a number of the input by its number in the merged workload. If the number is new,
+// assigns *count and increments *count. Returns 0, -ENOMEM, or -EOVERFLOW if *count has reached its
+// limit.
 static int renumber(struct merged_numbers *n, uint32_t *number, uint32_t *count)
 {
     size_t had = n->n;

@@ -24,11 +24,11 @@ static inline unsigned planes_rest_bytes(uint64_t v)
 }
 
 // Writes the first byte at *first and the remaining bytes at *rest, and advances both. *rest must
-// have PLANES_SLACK bytes of extra room.
+// have PLANES_SLACK bytes of extra space.
 static inline __attribute__((always_inline)) void planes_put(uint8_t **first, uint8_t **rest,
                                                              uint64_t v)
 {
-    // The size is unpredictable, so values of one and two bytes use the same branchless code.
+    // Branch prediction fails for the size, so values of one and two bytes share branchless code.
     if (__builtin_expect(v < 0x4000, 1)) {
         unsigned two = v >= 0x80;
         *(*first)++ = (uint8_t)(two ? 0x80 | v >> 8 : v);

@@ -19,8 +19,8 @@ enum {
     // Limit on pairs of threads with a known order (at most 32 bytes each). The limit is sufficient
     // for 1,000 threads if the order of every pair is known.
     MAX_KNOWN = 1 << 20,
-    // Limit on steps: STEPS_PER_OP for each op, plus FIRST_STEPS. Only a malicious file reaches the
-    // limit.
+    // Limit on the steps of the order proof: STEPS_PER_OP for each op, plus FIRST_STEPS. Only a
+    // malicious file reaches the limit.
     STEPS_PER_OP = 64,
     FIRST_STEPS = 1 << 22,
 };
@@ -41,7 +41,7 @@ struct proof_thread {
     bool began;
 };
 
-// Ops [from, to) of a thread. order_ranges must still add their dependencies to another thread.
+// Ops [from, to) of a thread, whose dependencies order_ranges has not yet added to another thread.
 struct proof_range {
     uint32_t thread;
     uint64_t from, to;

@@ -17,18 +17,19 @@ struct proof_thread;
 // `order`, dependencies up to a limit are stored as well.
 struct proof {
     struct summary_counter counter;
-    // Bounds on the peak in the summary. The exact peak is unknown, because the ops of a frame that
-    // have equal stamps are in no defined order. Frames are in order.
+    // Bounds on the peak in the summary. The exact peak is unknown, because the order of ops with
+    // equal stamps is undefined within a frame. The order of frames is defined.
     uint64_t peak_from, peak_to;
     uint64_t frame_live, frame_allocated;
-    // The order proof was requested and has not been abandoned. It is abandoned if it would take
-    // quadratic time.
+    // True if the order proof was requested and not abandoned. A proof that would take quadratic
+    // time is abandoned.
     bool order;
     struct proof_thread *threads;
     size_t n_threads, threads_capacity;
     struct proof_range *ranges; // for the order proof
     size_t n_ranges, ranges_capacity;
-    // Number of dependencies stored for all threads, and of pairs of threads with a known order.
+    // Number of dependencies stored for all threads, and number of pairs of threads whose order is
+    // known.
     size_t remembered, known;
     uint64_t ops, steps;
     struct err why;
@@ -41,7 +42,7 @@ void proof_want_order(struct proof *p);
 
 void proof_release(struct proof *p);
 
-// Begins the ops of a frame.
+// Starts a frame. Call before the first op of each frame.
 void proof_frame(struct proof *p);
 
 // Checks the next ops of a thread. `readable` is the number of ops that follow in memory. Returns
@@ -51,8 +52,8 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 // Checks the summary after the last op. Returns the same values as proof_run.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
-// Checks a summary before all ops were read. Refuses numbers that the remaining ops cannot produce.
-// Returns the same values as proof_run.
+// Checks a summary although only part of the ops was read: refuses numbers that the remaining ops
+// cannot produce. Returns the same values as proof_run.
 int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
 #endif

@@ -215,7 +215,7 @@ static int read_summary_and_index(struct workload_reader *r, struct frame_reader
     return rc;
 }
 
-// Starts to read through the index with a second frame reader. After success, call end_beside.
+// Prepares a second frame reader for reading through the index. After success, call end_beside.
 // Returns 0, or -ESPIPE for a pipe, with the message set.
 static int begin_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t *position,
                         struct err *e)
@@ -230,8 +230,8 @@ static int begin_beside(struct workload_reader *r, struct frame_reader *frames, 
     return 0;
 }
 
-// Ends what begin_beside began: restores the position of the stream. Returns rc if it is negative,
-// else 0 or a negative errno.
+// Restores the position that the stream had before begin_beside. Returns rc if it is negative, else
+// 0 or a negative errno.
 static int end_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t position,
                       int rc, struct err *e)
 {

@@ -12,7 +12,7 @@ void samples_release(struct samples *s)
     *s = (struct samples){0};
 }
 
-// Compares by heap size, then by resident size.
+// Compares two samples by anon_bytes, then by rss_bytes.
 static bool is_less(const struct workload_sample *a, const struct workload_sample *b)
 {
     return a->anon_bytes != b->anon_bytes ? a->anon_bytes < b->anon_bytes

@@ -163,7 +163,7 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
         break;
     }
     if (slot->state == SLICE_INSIDE) {
-        // The block stays live in the slot that it has in the part.
+        // The part does not contain this free, so the block stays live in its slot of the part.
         slot->number = slot->last_thread = SLICE_NO_NUMBER;
         s->counts.left++;
     } else if (s->begun && slot->own) {

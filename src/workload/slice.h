@@ -42,8 +42,8 @@ struct slice_range {
 
 // Blocks and other ops to keep. All calls on a kept block are kept.
 struct slice_choice {
-    // Indexed by block number: blocks are numbered in the order of the ops that allocate them (or
-    // PREEXISTING) in the source. NULL if all blocks are kept.
+    // Indexed by block number. Blocks are numbered in the order of the source's PREEXISTING ops and
+    // allocating ops. NULL if all blocks are kept.
     const bool *blocks;
     uint64_t n_blocks;   // blocks with this number or a higher number are dropped
     const bool *threads; // threads whose thread.create, start and exit are kept

@@ -165,8 +165,8 @@ static int write_end(struct slicing *j, const struct workload_summary *s)
     return rc;
 }
 
-// Sets the recorded interval of the part. If `from` or `to` cuts the source, the bound on that side
-// is the part's first or last stamp. Otherwise, it is the bound of the source.
+// Sets the recorded interval of the part. On a side where the part ends before the source does, the
+// bound is the part's first or last stamp. Otherwise, the bound is that of the source.
 static void set_recorded(const struct slicing *j, const struct slice_counts *c,
                          struct workload_summary *s)
 {

@@ -59,8 +59,8 @@ struct workload_thread_op {
 };
 
 // An op that allocates or frees one block, without dependencies and without fields besides the size
-// of the block. The count of a calloc is 1, and a realloc is WORKLOAD_FROM_NULL. Conversion makes
-// nearly all ops in this form.
+// of the block. The count of a calloc is 1, and a realloc is WORKLOAD_FROM_NULL. Conversion
+// produces nearly all ops in this form.
 struct workload_simple {
     uint64_t stamp;
     uint32_t slot, size; // `size` is 0 if the kind has no size

@@ -135,7 +135,7 @@ static int report_thread_error(struct workload_writer *w, struct err *e)
     return err_set(e, w->rc, "%s", w->e.text);
 }
 
-// Passes the current frame, which is full, on to be written.
+// Passes the current frame to the thread or, without a thread, writes the frame.
 static int flush_frame(struct workload_writer *w, struct err *e)
 {
     if (!w->encode.frame.n_ops)
