@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-// the item that the caller uses, an item that is ready, and the item being read
+// The caller uses one item while another is ready and a third is being read.
 enum { PLACES = 3 };
 
 struct place {

@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum codec_tag {
-    // A word that was never written. The stream of a killed thread ends with such a word.
+    // A word that was never written: the stream of a killed thread ends there.
     CODEC_TAG_HOLE = 0,
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
@@ -41,8 +41,8 @@ enum {
     // Addresses are in units of 8 bytes, the smallest alignment of jemalloc and tcmalloc.
     CODEC_ADDRESS_SHIFT = 3,
 
-    // Unit of stamps: 2^4 ticks (6 ns at 2.6 GHz). A finer unit needs more space, and rdtsc without
-    // a fence is less precise anyway.
+    // Unit of stamps: 2^4 ticks (6 ns at 2.6 GHz). A finer unit would need more space and exceed
+    // the precision of rdtsc without a fence.
     CODEC_STAMP_SHIFT = 4,
 
     CODEC_LOWEST_BASE = 4096, // no block has a lower address
@@ -152,7 +152,7 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
     return codec_put_long_at(w, ev->stamp, ev);
 }
 
-// The number of a call site identifies its stack. It is a hash of the return address and of
+// The number of a call site identifies its whole stack: it is a hash of the return address and of
 // `outer`, the number of the caller's call site. For the outermost frame, `outer` is a generation.
 #define CODEC_SITE_FACTOR 0xd6e8feb86659fd93u
 
@@ -166,9 +166,9 @@ static inline uint64_t codec_site(uint64_t outer, uint64_t address)
 }
 
 // Addresses of script functions, which have no machine code. No program maps code here. The address
-// of a function is a hash of its name, source file and line. An HT_MODULE of one byte at the
-// address contains them: `value` is the line, and `text` is CODEC_SCRIPT_TEXT, the function, NUL,
-// the source file.
+// of a function is a hash of its name, source file and line. An HT_MODULE record of one byte at the
+// address stores the name, file and line: `value` is the line, and `text` is CODEC_SCRIPT_TEXT, the
+// function, NUL, the source file.
 #define CODEC_SCRIPT_START (1ull << 46)
 #define CODEC_SCRIPT_BYTES (1ull << 44)
 #define CODEC_SCRIPT_TEXT  "python "
@@ -178,8 +178,7 @@ static inline bool codec_is_script(uint64_t address)
     return address - CODEC_SCRIPT_START <= CODEC_SCRIPT_BYTES;
 }
 
-// State of a stream on which the encoding of its records depends. Each segment of a trace stores
-// the state before its first record.
+// Encoding state of a stream. Each segment of a trace stores the state before its first record.
 struct codec_state {
     uint64_t epoch;
     uint64_t base; // address, a multiple of 8

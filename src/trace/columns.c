@@ -6,13 +6,13 @@
 
 #include <errno.h>
 
-// Records are split in blocks whose buffers fit in the L1 cache.
+// Records are split into columns in blocks of this size, so that the buffers fit in the L1 cache.
 enum { BLOCK = 1024, PLANES = 6, WORD = 8, GROUP = 8, RUN = 64 };
 
 enum {
     TAG_CHANGED = 1 << CODEC_TAG_BITS, // flag of a tag: the stamp differs from the previous stamp
     BODY_BITS = 64 - CODEC_BODY_AT,
-    // Positions of the counts in columns.sums, after the count of SIZED records.
+    // Bit positions of counts in columns.sums. The count of SIZED records is at bit 0.
     SUM_COUNTED = 8,
     SUM_HOT = 16,
 };
@@ -399,7 +399,7 @@ static uint32_t split_hot(struct columns *c, struct columns_block *b, const uint
 }
 
 // Like split_hot, but for hot records, BASE, and notes before hot records. Stops after RUN records,
-// so that split_hot splits the next groups.
+// so that split_hot gets the groups that follow.
 static uint32_t split_frequent(struct columns *c, struct columns_block *b, const uint64_t *w,
                                uint32_t n, struct columns_records *r)
 {
@@ -619,7 +619,7 @@ bool columns_ended(const struct columns_source *src)
     return true;
 }
 
-// Returns true if tags have TAG_CHANGED, and the other columns contain rotated addresses.
+// Returns true if the layout has TAG_CHANGED in its tags, and rotated addresses in other columns.
 static bool has_changes(const struct columns_source *src)
 {
     return src->transform >= EVENTS_COLUMNS_3;

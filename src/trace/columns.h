@@ -38,8 +38,8 @@ enum column {
     COLUMN_COUNT,
 };
 
-// Layout of a record, which its tag determines. The first two layouts are the most frequent, and
-// loops use them as indices.
+// Layout of a record, determined by its tag. The first two layouts are the most frequent, and loops
+// use them as indices.
 enum columns_form {
     COLUMNS_SIZED,
     COLUMNS_PLAIN,
@@ -50,10 +50,11 @@ enum columns_form {
     COLUMNS_BAD
 };
 
-// Properties of the records with a tag, for the loop that splits the most frequent records.
+// Properties of the records that have the same tag, for the loop that splits frequent records.
 struct columns_class {
     uint8_t sized, plain, word_bytes, counts, is_site, is_base;
-    // If `ends & (follows of the next record)` is not 0, another function handles the record.
+    // If `ends` of a record and `follows` of the next record share a bit, another function handles
+    // the record.
     uint8_t ends, follows;
 };
 
@@ -63,7 +64,7 @@ struct columns {
     // one-word records that count as events.
     uint32_t hot, sized, counted;
     bool wide;                          // the processor supports trace/wide.h
-    uint32_t sums[1 << CODEC_TAG_BITS]; // by tag: what a record adds to the counts of a group
+    uint32_t sums[1 << CODEC_TAG_BITS]; // by tag: counts that a record adds to its group
     struct columns_class classes[1 << CODEC_TAG_BITS]; // by tag
     uint32_t room;                                     // capacity in words
     uint32_t words;                                    // words appended since columns_clear
@@ -71,7 +72,7 @@ struct columns {
     uint64_t defined; // site defined by the last HT_FRAMES in the frame; 0 before the first
     struct buf column[COLUMN_COUNT];
     struct buf packed; // packed columns, one after another; valid after columns_finish
-    struct frame_hint hints[2][COLUMN_COUNT]; // by `fast`
+    struct frame_hint hints[2][COLUMN_COUNT]; // by `fast` of columns_finish
 };
 
 // Consecutive complete records. A note counts as a record.
@@ -90,7 +91,8 @@ void columns_release(struct columns *c);
 int columns_reserve(struct columns *c, uint32_t words);
 void columns_clear(struct columns *c);
 
-// Scans complete records in w[0..n) and stops at the first word that does not start one.
+// Scans complete records in w[0..n) and stops at the first word that does not start a complete
+// record.
 void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n,
                   struct columns_records *r);
 

@@ -33,7 +33,7 @@ static const struct tlv_row session_rows[] = {
     {0},
 };
 
-// Rows of a PROCESS frame, besides PROCESS, LISTED and allocator_rows.
+// Fields of a PROCESS frame, except PROCESS, LISTED and the fields in allocator_rows.
 static const struct tlv_row process_rows[] = {
     {TRACE_F_PID, TLV_NUMBER, PROCESS(pid)},
     {TRACE_F_PPID, TLV_NUMBER, PROCESS(ppid)},
@@ -47,14 +47,14 @@ static const struct tlv_row process_rows[] = {
     {0},
 };
 
-// Rows of a PROCESS frame, and of a PROCESS_END frame if the executable is the allocator.
+// Fields of a PROCESS frame, and of a PROCESS_END frame if the executable is the allocator.
 static const struct tlv_row allocator_rows[] = {
     {TRACE_F_ALLOCATOR, TLV_STRING, PROCESS(allocator)},
     {TRACE_F_ALLOCATOR_BUILD_ID, TLV_STRING, PROCESS(allocator_build_id)},
     {0},
 };
 
-// Rows of a PROCESS_END frame, besides PROCESS and allocator_rows.
+// Fields of a PROCESS_END frame, except PROCESS and the fields in allocator_rows.
 static const struct tlv_row end_rows[] = {
     {TRACE_F_END_STAMP, TLV_NUMBER, PROCESS(end_stamp)},
     {TRACE_F_LOST_RECORDS, TLV_NUMBER, PROCESS(lost_records)},
@@ -90,7 +90,7 @@ static const struct tlv_row end_rows[] = {
     {0},
 };
 
-// Rows after a MISSED_PID, besides MISSED_CALLS and MISSED_NS.
+// Fields after a MISSED_PID, except MISSED_CALLS and MISSED_NS.
 static const struct tlv_row missed_rows[] = {
     {TRACE_F_MISSED_NAME, TLV_STRING, MISSED(name)},
     {TRACE_F_MISSED_WHY, TLV_STRING, MISSED(why)},
@@ -98,7 +98,7 @@ static const struct tlv_row missed_rows[] = {
     {0},
 };
 
-// Rows of an UNRECORDED frame before the first MISSED_PID.
+// Fields of an UNRECORDED frame before the first MISSED_PID.
 #define UNRECORDED(member) TLV_MEMBER(struct trace_unrecorded, member)
 static const struct tlv_row unrecorded_rows[] = {
     {TRACE_F_MISSED_BY, TLV_NUMBER, UNRECORDED(by)},
@@ -259,7 +259,7 @@ static int set_process(void *to, const struct tlv *f)
         return set_listed(p, f);
     if (f->tag == TRACE_F_EXIT_STATUS)
         p->has_exit_status = 1;
-    // The field is in the PROCESS_END frame. A PAGES frame may have set a higher value before.
+    // An earlier PAGES frame may have set a higher value than this field of PROCESS_END.
     if (f->tag == TRACE_F_CXX_BYTES && f->number < p->cxx_bytes)
         return 0;
     int rc = tlv_set(process_rows, p, f);

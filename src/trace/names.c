@@ -18,7 +18,8 @@ void names_release(struct names *n)
     *n = (struct names){0};
 }
 
-// Stores a string unless it is already stored. Returns 0 with its offset in *offset, or -ENOMEM.
+// Stores a string unless it is already stored, and sets *offset to its offset. Returns 0 or
+// -ENOMEM.
 static int intern_text(struct names *n, const char *text, size_t bytes, size_t *offset)
 {
     const char *nul = memchr(text, 0, bytes);

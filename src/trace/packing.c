@@ -103,7 +103,7 @@ static unsigned pack(const uint8_t *items, size_t n, uint8_t *to)
     return packing;
 }
 
-// The loops of all functions that `pack` calls use AVX-512 here.
+// Like `pack`, but compiled with AVX-512, including all functions that `pack` calls.
 WIDE __attribute__((flatten)) static unsigned pack_wide(const uint8_t *items, size_t n, uint8_t *to)
 {
     return pack(items, n, to);

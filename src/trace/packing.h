@@ -1,5 +1,5 @@
-// Packs columns whose bytes have few different values into 4, 2 or 1 bits per item, which takes less
-// time to compress. Layout: docs/reference/trace-format.md, "Events".
+// Packs columns whose bytes have few different values into 4, 2 or 1 bits per item, so that they
+// compress faster. Layout: docs/reference/trace-format.md, "Events".
 #ifndef HEAPTAPE_TRACE_PACKING_H
 #define HEAPTAPE_TRACE_PACKING_H
 
@@ -14,7 +14,7 @@ enum {
     PACKING_SLACK = 1024,
 };
 
-// Returns the size of n packed items and the list of values in bytes.
+// Returns the size in bytes of n packed items plus the list of values.
 static inline size_t packing_bytes(unsigned packing, size_t n)
 {
     unsigned items = 1u << packing;

@@ -57,7 +57,7 @@ WIDE uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n,
     return i;
 }
 
-// Like interleave_halves of columns.c, in each 16 bytes of the vectors.
+// Like interleave_halves of columns.c, but for each 16-byte lane of the vectors.
 WIDE static inline void interleave_halves(__m512i *a)
 {
     __m512i b[8];
@@ -87,7 +87,8 @@ WIDE uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, uns
         }
         for (unsigned k = 0; k < 4; k++)
             interleave_halves(a);
-        // Vector p has byte p of all words, but each 16-byte lane has every fourth pair of bytes.
+        // Vector p holds byte p of all words, but out of order: each 16-byte lane holds every
+        // fourth pair of bytes.
         for (unsigned p = 0; p < PLANES; p++)
             _mm512_storeu_si512(to[p] + i, _mm512_permutexvar_epi16(order, a[p]));
     }

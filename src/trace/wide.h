@@ -14,7 +14,7 @@
 // Returns true if the processor supports the other functions.
 bool wide_is_supported(void);
 
-// Destinations of wide_split. `sized` and `plain` need space for a further group of words.
+// Destinations of wide_split. `sized` and `plain` need space for one more group of words.
 struct wide_split {
     uint8_t *tags;
     uint16_t *stamps;

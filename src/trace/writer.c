@@ -166,7 +166,7 @@ int trace_write_pages(struct trace_writer *w, const uint8_t *at, size_t n, struc
 
 static enum columns_transform transform_of(const struct trace_writer *w)
 {
-    // Columns only help compression.
+    // Without compression, columns have no benefit.
     return w->frames.codec == FRAME_CODEC_NONE ? EVENTS_WORDS : EVENTS_COLUMNS;
 }
 

@@ -84,7 +84,7 @@ int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_s
 
 // Writes the END frame. `clock_hz` is the clock rate measured over the whole recording, or 0.
 int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e);
-// Writes the END frame of a segment that is followed by another.
+// Writes the END frame of a segment that another segment follows.
 int trace_write_segment_end(struct trace_writer *w, uint64_t end_stamp, struct err *e);
 
 #endif

@@ -144,7 +144,7 @@ static inline bool event_has_frames(unsigned kind)
 // A call decoded from a trace. Fields that the kind does not have are 0.
 struct event {
     uint64_t stamp;  // in units of 2^stamp_shift ticks; for RESIZE, the time of the allocation
-    uint64_t ptr;    // address freed; for RESIZE, the trace reader copies it from the free half
+    uint64_t ptr;    // address freed; for RESIZE, the trace reader copies it from the HALF record
     uint64_t size;   // bytes; for calloc and reallocarray, bytes of one element
     uint64_t count;  // elements; 1 in calloc's one-word form; see event_argument
     uint64_t align;  // bytes
