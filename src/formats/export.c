@@ -6,8 +6,8 @@
 
 enum { PAGE_BYTES = 4096 };
 
-// Substitutes for kinds that a format lacks. A kind whose substitute follows from the fields of the
-// kind is not listed.
+// Substitutes for kinds that a format lacks. The function substitute() derives the substitutes that
+// are not listed here from the fields of the kind.
 static const uint8_t special_substitutes[HT_KIND_LIMIT] = {
     [HT_ALIGNED_ALLOC] = HT_MEMALIGN,   [HT_POSIX_MEMALIGN] = HT_MEMALIGN,
     [HT_VALLOC] = HT_MEMALIGN,          [HT_PVALLOC] = HT_VALLOC,

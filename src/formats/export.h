@@ -1,5 +1,5 @@
-// Exports. Calls arrive in a valid total order, are adapted to what the format can store, and are
-// written.
+// Exports calls to a foreign format. Calls arrive in a valid total order and are changed or dropped
+// if the format cannot store them.
 #ifndef HEAPTAPE_FORMATS_EXPORT_H
 #define HEAPTAPE_FORMATS_EXPORT_H
 
@@ -17,7 +17,8 @@ struct export_call {
     bool failed;     // nothing was allocated or freed
     bool earlier;    // ev.ptr was allocated before the recording
     bool glibc;      // recorded on glibc's malloc, or imported with malloc paths
-    // This free was not recorded; the exporter added it because its address was allocated again.
+    // This free was not recorded. The exporter added the free because its address was allocated
+    // again.
     bool added;
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
@@ -44,11 +45,11 @@ enum export_loss {
 
 struct export
 {
-    // Members that formats use.
+    // For use by formats.
     const struct format *format;
     struct export_facts facts;
     struct export_buffer out;
-    // The directory that the format writes, if the format writes a directory; borrowed.
+    // Directory to write, if the output of the format is a directory; borrowed.
     const char *folder;
     struct err *e;
     void *state;
@@ -73,14 +74,14 @@ int export_open(struct export *x, struct output *out, struct err *e);
 // Writes a call. Returns 0, or a negative errno with the message set.
 int export_put(struct export *x, const struct export_call *c);
 
-// Counts a call that cannot be written in the format. `text` describes the call and the reason. The
-// functions of the formats call this. Returns 0.
+// Counts a call that cannot be written in the format. `text` describes the call and the reason.
+// Called by formats. Returns 0.
 int export_drop(struct export *x, const char *text);
 
 // Sets the error "out of memory" and returns -ENOMEM.
 int export_no_memory(struct export *x);
 
-// Writes everything that is still pending and completes the output.
+// Writes pending data and completes the output.
 int export_finish(struct export *x);
 void export_release(struct export *x);
 

@@ -12,7 +12,8 @@ enum { EXPORT_BUFFER_BYTES = 1 << 18, EXPORT_BUFFER_MAX_PIECE = 1 << 16 };
 struct export_writer;
 
 struct export_buffer {
-    // Borrowed; other code may write to the output only immediately after a flush.
+    // Borrowed. Other code may write to the output only after a flush, before more data is
+    // buffered.
     struct output *out;
     struct err *e;
     uint8_t *data; // EXPORT_BUFFER_BYTES bytes
@@ -29,11 +30,11 @@ void export_buffer_release(struct export_buffer *s);
 // from an earlier write.
 int export_buffer_flush(struct export_buffer *s);
 
-// Passes the full buffer on to be written, and continues with an empty buffer.
+// Writes the full buffer, or passes it to the thread, and continues with an empty buffer.
 void export_buffer_next(struct export_buffer *s);
 
-// Returns room for up to EXPORT_BUFFER_MAX_PIECE bytes. Afterwards, pass the end of the data to
-// export_buffer_commit. Never returns NULL, because the next export_buffer_flush reports a failure.
+// Returns space for `n` bytes, at most EXPORT_BUFFER_MAX_PIECE. Afterwards, pass the end of the
+// data to export_buffer_commit. Never returns NULL; the next export_buffer_flush reports errors.
 static inline uint8_t *export_buffer_reserve(struct export_buffer *s, size_t n)
 {
     if (__builtin_expect(s->n + n > EXPORT_BUFFER_BYTES, 0))

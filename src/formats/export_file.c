@@ -31,7 +31,7 @@ struct export_process {
     bool glibc;                    // see export_call
     struct export_call *calls_due; // only used if several processes share an output
     size_t n, at, capacity;
-    uint64_t due_ns; // time of calls_due[at]; never lower than for an earlier call
+    uint64_t due_ns; // time of calls_due[at], or of an earlier call if that is later
 };
 
 struct export_job {
@@ -39,7 +39,7 @@ struct export_job {
     struct export_outputs outputs;
     const struct trace_session *session;
     uint32_t process; // number of the only process to export, or ALL_PROCESSES
-    bool left_out;    // processes other than `process` were left out
+    bool left_out;    // processes other than `process` were omitted
     struct trace_forks forks;
     struct err *e;
     const struct input *in;
@@ -202,8 +202,8 @@ static int end_process(void *context, const struct trace_process *p)
     return export_outputs_end(&j->outputs, p->number);
 }
 
-// Finds the blocks that forked processes inherit. Only an output with a single process needs these
-// blocks; an output with all processes contains the events of the parent.
+// Finds the blocks that forked processes inherit. An output with a single process needs these
+// blocks. An output with all processes does not, because it contains the events of the parent.
 static int find_forks(struct export_job *j, struct trace_file *t)
 {
     if (j->settings->live || j->settings->format->export.holds & FORMAT_HOLDS_PIDS)
@@ -279,8 +279,8 @@ static void release_processes(struct export_job *j)
     free(j->processes);
 }
 
-// Called after each frame. If writing fails, the error is kept in j->failed, and the next event of
-// the trace returns the error.
+// Called after each frame. Stores a write error in j->failed, and the next event of the trace
+// returns that error.
 static void put_all_due(void *context, uint64_t offset)
 {
     struct export_job *j = context;
@@ -483,8 +483,8 @@ static int export_workloads(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
-// If the format stores addresses, opens a trace as recorded; otherwise opens a workload converted
-// from it.
+// Opens a trace directly if the format stores addresses. Otherwise, converts the trace to a
+// workload and opens the workload.
 static int open_source(const struct export_settings *s, struct file *f, const char *from,
                        struct err *e)
 {

@@ -30,7 +30,8 @@ struct export_settings {
 // with the message set.
 int export_file(const char *from, const struct export_settings *s, struct err *e);
 
-// Set *c to a call of a trace, or to an op of a workload. `c` borrows the text and the dependencies.
+// Set *c to a call of a trace (export_call_from_walk) or to an op of a workload
+// (export_call_from_op). `c` borrows the text and the dependencies.
 void export_call_from_walk(const struct trace_session *s, const struct walk_call *w,
                            struct export_call *c);
 void export_call_from_op(const struct workload_header *h, uint32_t thread,

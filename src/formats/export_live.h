@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-// Format and destination that the options and the environment specify.
+// Format and destination, as set by options and environment variables.
 struct export_live_target {
     const struct format *format; // NULL records a trace
     const char *output;          // as for export_file; NULL if no output was specified
@@ -51,9 +51,9 @@ int export_live_start_other(struct export_live *l, int (*write)(const void *cont
 // Value of `requests` for export_live_finish: wait until the writer exits.
 enum { EXPORT_LIVE_PATIENT = -1 };
 
-// Waits for the writer. The pipe must be closed. `requests` is the number of signals that have
-// requested the end so far. During the wait, SIGTERM and SIGHUP count as one further request each,
-// and SIGINT counts as two. The writer is killed one second after the second request, because its
+// Waits until the writer exits. The pipe must be closed. `requests` is the number of signals so far
+// that requested the end. During the wait, SIGTERM and SIGHUP count as one more request each, and
+// SIGINT counts as two. The writer is killed one second after the second request, because its
 // output may be blocked. Returns 0, or a negative errno with the message set if the writer failed.
 int export_live_finish(struct export_live *l, int requests, struct err *e);
 

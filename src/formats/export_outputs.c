@@ -14,7 +14,7 @@
 struct export_output {
     struct export x;
     struct output out;
-    char *path; // path of the process's own output; NULL if the settings contain the path
+    char *path; // path of the process's output; NULL if the path is in the settings
     // Temporary directory while the output is incomplete; NULL if the output is a file.
     char *folder;
 };

@@ -1,4 +1,4 @@
-// Outputs of an export: a single one, or one per process if the name contains "%p".
+// Outputs of an export: a single output, or one output per process if the name contains "%p".
 #ifndef HEAPTAPE_FORMATS_EXPORT_OUTPUTS_H
 #define HEAPTAPE_FORMATS_EXPORT_OUTPUTS_H
 
@@ -25,8 +25,8 @@ bool export_outputs_are_many(const struct export_settings *s);
 
 // Opens the output early, so that errors are reported before the recording starts. Leaves *out
 // closed if the output must be opened later, because it is a directory or there is one file per
-// process. Pass *out on as `opened` in the settings. Returns 0, or a negative errno with the
-// message set.
+// process. Store `out` in `opened` of the settings. Returns 0, or a negative errno with the message
+// set.
 int export_outputs_prepare(const struct export_settings *s, struct output *out, struct err *e);
 
 // Sets *x to a process's export, opening its output on the first call. Returns 0, or a negative

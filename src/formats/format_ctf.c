@@ -16,7 +16,7 @@
 
 enum {
     CTF_PACKET_HEADER_BYTES = 4 + 4 + 8 * 4 + 4 * 2,
-    // Allows for the longest text in a trace.
+    // Includes the longest text in a trace.
     CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8,
     FRAME_BYTES = 8,
     WITH_SITE = 128,        // bit of an event class id, set for events that have a call site

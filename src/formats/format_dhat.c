@@ -10,7 +10,7 @@
 
 enum {
     NS_PER_UNIT = 1000, // times are in µs
-    // Blocks with at most this average lifetime are short-lived for the viewer.
+    // The viewer calls blocks short-lived if their average lifetime is at most this.
     SHORT_LIVED_US = 10,
     SHORT_LIVED_EVENTS = 16,
 };

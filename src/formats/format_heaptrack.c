@@ -8,7 +8,7 @@
 enum {
     LAST_VERSION = 3,
     NO_BLOCK = UINT32_MAX,
-    // Memory that a frame's names need, without the strings.
+    // Memory needed for a frame's names, not counting the strings.
     FRAME_BYTES = 64,
     FUNCTION_BYTES = 80,
 };
@@ -36,7 +36,7 @@ struct heaptrack_import {
     struct heaptrack_string *strings; // index is number - 1
     uint64_t *frames;                 // addresses; index is number - 1
     struct heaptrack_info *infos;
-    uint32_t *older; // by block: next block in the list
+    uint32_t *older; // by block: the next older block of the same info
     size_t n_strings, n_frames, n_infos, n_blocks, n_sites;
     size_t strings_capacity, frames_capacity, infos_capacity, blocks_capacity;
     uint32_t unused; // list of unused blocks

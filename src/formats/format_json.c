@@ -53,7 +53,7 @@ static char *put_argument(char *to, const struct event *ev, unsigned field, uint
     return text_decimal(to, v);
 }
 
-// Writes the arguments of kinds that name their arguments differently.
+// Writes the arguments whose names in this kind differ from the names of their fields.
 static char *put_arguments(char *to, const struct event *ev)
 {
     const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
@@ -223,10 +223,10 @@ static void json_export_release(struct export *x)
     buf_release(x->state);
 }
 
-// This scanner is eight times as fast as a general JSON parser.
+// A scanner for lines, eight times as fast as a general JSON parser.
 
-// State of the scanner. No value includes the byte at `end`. `bad` describes the first expected
-// item that was not found.
+// State of the scanner. Values end before `end`. `bad` describes the first expected item that was
+// not found.
 struct scan {
     const char *at, *end;
     const char *bad;
@@ -477,7 +477,7 @@ static bool read_note(struct scan *s, struct event *ev, const char *key, size_t 
     return false;
 }
 
-// Reads an argument that has a different name in this kind.
+// Reads an argument whose name in this kind differs from the name of its field.
 static bool read_argument(struct scan *s, struct event *ev, const char *key, size_t n)
 {
     const struct event_arguments *own = &event_arguments[ev->kind];
@@ -673,7 +673,8 @@ static int put_fields(struct import *im, struct json_import *j, struct fields *f
     struct event *ev = &f->ev;
     uint64_t key;
     unsigned class = event_infos[ev->kind].class;
-    // A realloc includes its two halves, and preexisting blocks can be derived from their frees.
+    // Skip the halves of a realloc, which the realloc includes, and preexisting blocks of unknown
+    // size, which can be derived from their frees.
     if (class == HT_CLASS_HALF || (ev->kind == HT_PREEXISTING && !ev->size))
         return 0;
     if (f->has_error && !ev->error && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))

@@ -44,7 +44,7 @@ struct munged_log {
     struct munged_process **processes;
     size_t n, capacity;
     uint64_t last_pid;
-    struct munged_process *last; // may be NULL
+    struct munged_process *last; // process of the last call, or NULL
 };
 
 static struct munged_process *process_new(struct munged_log *m, uint64_t pid)
@@ -138,8 +138,8 @@ static int live_add(struct munged_live *l, uint64_t slot, uint64_t lines)
     return 0;
 }
 
-// Treats a block that is not live as NULL, because a munged log has no other unknown blocks.
-// Returns 0 or -ENOMEM.
+// Replaces a block that is not live by NULL, because NULL is the only unknown block in a munged
+// log. Returns 0 or -ENOMEM.
 static int name_blocks(struct munged_log *m, struct text_call *call, uint64_t lines)
 {
     struct event *ev = &call->event;
@@ -283,7 +283,7 @@ const struct format format_logalloc_munged = {
         },
     .export =
         {
-            // put_munged drops failed calls, in order to report them.
+            // `holds` includes failed calls, so that put_munged can drop and report them.
             .holds = LOGALLOC_HOLDS,
             .kinds = logalloc_kinds,
             .state_bytes = sizeof(struct munged_log),

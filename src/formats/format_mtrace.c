@@ -1,4 +1,4 @@
-// Raw traces of glibc's dj/malloc branch: an array of records, without a header.
+// Raw traces of glibc's dj/malloc branch: an array of records without a header.
 // docs/reference/foreign-formats.md, "mtrace".
 #include "base/bytes.h"
 #include "base/map.h"

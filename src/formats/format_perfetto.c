@@ -74,7 +74,7 @@ enum {
     SAMPLE_FREES = 6
 };
 
-// The totals of a site in the last dump that contains the site.
+// Totals of a site, as of the last dump that contains the site.
 struct perfetto_site {
     uint64_t allocated_bytes, freed_bytes, allocations, frees;
     bool defined; // true if the stack was written
@@ -121,7 +121,8 @@ static void write_packet(struct perfetto *p)
     p->message.size = 0;
 }
 
-// Begins a packet of the sequence that shares the interned strings, frames and stacks.
+// Begins a packet. All packets belong to one sequence, which shares the interned strings, frames
+// and stacks.
 static void begin_packet(struct perfetto *p)
 {
     put_u64(p, &p->packet, PACKET_SEQUENCE_ID, SEQUENCE);
@@ -234,7 +235,8 @@ static uint64_t frames_of(struct perfetto *p, const struct workload_frame *f, si
     return first;
 }
 
-// Defines the stack of a site, beginning with the outermost function. Its number is site + 1.
+// Defines the stack of a site, beginning with the outermost function. The stack's number is site +
+// 1.
 static void define_stack(struct perfetto *p, uint32_t site)
 {
     static const struct workload_frame unknown = {0};

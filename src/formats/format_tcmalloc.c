@@ -44,7 +44,7 @@ enum {
     SLOTS_FIRST = 1, // keeps token 0 from becoming address 0
 };
 
-// State of a thread's deltas, which carry over from buffer to buffer.
+// State of a thread's deltas. It is kept from one buffer to the next.
 struct tcmalloc_thread {
     uint64_t id;
     uint64_t size_units, freed; // values after the previous event
@@ -96,8 +96,8 @@ static int get_thread(struct tcmalloc_import *t, uint64_t id)
     return 0;
 }
 
-// Returns an estimated time, assuming that a buffer's events are spread evenly over the time
-// between the previous flush and the flush of this buffer.
+// Estimates the time of the next event. Assumes that a buffer's events are spread evenly over the
+// time between the previous flush and the flush of this buffer.
 static uint64_t stamp_now(const struct tcmalloc_import *t)
 {
     double part = (double)(t->bytes - t->left) / (double)t->bytes;

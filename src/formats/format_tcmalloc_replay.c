@@ -99,7 +99,7 @@ static void put_instruction(struct export *x, enum instruction type, uint64_t re
 }
 
 // Writes a switch of threads and the time, if necessary. The player requires that every switch
-// changes the thread, and that a switch follows after a thread has been killed.
+// changes the thread, and that a thread's kill is followed by a switch.
 static void put_position(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;

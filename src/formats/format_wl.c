@@ -49,7 +49,7 @@ static const struct op_info op_infos[] = {
     [WL_POSIX_MEMALIGN] = {3, 1, HT_POSIX_MEMALIGN},
 };
 
-// A thread's state for placing syncs.
+// State of a thread, used to place syncs.
 struct wl_thread {
     uint64_t ops; // number of calls so far, including dropped ones
     // Maps (other thread + 1) to the number of calls that the other thread had made when it posted
@@ -259,8 +259,8 @@ static void wl_release(struct export *x)
 }
 
 // Reading. Each thread's stream has a player, which executes the ops and blocks at syncs. In each
-// pass, all streams advance by the same fraction of their length. The recorded threads most likely
-// advanced in the same way.
+// pass, all streams advance by the same fraction of their length, as the recorded threads most
+// likely did.
 
 enum {
     WINDOWS_BYTES = 32 << 20, // total size of all windows

@@ -47,9 +47,9 @@ struct format_import {
     void (*release)(struct import *im); // frees what im->state holds, even after an error
     bool several_processes;             // a file may hold several processes
     bool seeks; // `read` seeks, so pipes are first copied to a temporary file
-    // Longest time for which the converter holds back an event that contradicts earlier events,
-    // while it searches for an event that explains the contradiction. In ns; for formats without
-    // times, a number of events. 1 if the file is in call order.
+    // How long the converter may hold back an event that contradicts earlier events while it
+    // searches for an event that resolves the contradiction. In ns or, for formats without times,
+    // in events. 1 if the file is in call order.
     uint64_t window;
     bool no_early_frees; // initial value of im->no_early_frees
 };
@@ -98,7 +98,7 @@ static inline bool formats_is_written(const struct format *f)
 // Returns the format with this name, or NULL.
 const struct format *formats_find(const char *name);
 
-// Option parsers. They store the format with this name in `field`, which points to a `const struct
+// Option parsers. Store the format with this name in `field`, which points to a `const struct
 // format *`. Return 0, or -EINVAL if the format does not exist or cannot be imported or exported.
 int formats_parse_import(const char *name, void *field);
 int formats_parse_export(const char *name, void *field);

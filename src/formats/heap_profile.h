@@ -8,8 +8,8 @@
 #include "workload/reader.h"
 #include "workload/sites.h"
 
-// Figures of a call site that by_site does not compute. If call sites are sampled, the figures are
-// estimates.
+// Figures of a call site, in addition to those that by_site computes. If call sites are sampled,
+// the figures are estimates.
 struct heap_profile_site {
     uint64_t max_bytes;  // maximum of the site's live bytes
     uint64_t max_blocks; // number of the site's live blocks at that time
@@ -44,7 +44,7 @@ void heap_profile_release(struct heap_profile *p);
 // set.
 int heap_profile_next(struct heap_profile *p);
 
-// Returns the time of a stamp since the start of the process.
+// Converts a stamp to nanoseconds since the start of the process.
 uint64_t heap_profile_ns(const struct heap_profile *p, uint64_t stamp);
 
 // Completes the figures. Call after the last op.

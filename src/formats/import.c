@@ -13,7 +13,7 @@ enum {
     BATCH_WORDS = 1 << 16,
     // Maximum for an event without text: EPOCH, BASE, notes, and the two LONG records of a realloc.
     EVENT_WORDS = 24,
-    // Memory needed by import_put and the conversion per thread, live block and definition.
+    // Memory that import_put and the conversion need per thread, live block and definition.
     THREAD_BYTES = 8192,
     BLOCK_BYTES = 64,
     DEFINITION_BYTES = 104, // for a module or stack, in addition to its text
@@ -22,7 +22,8 @@ enum {
     FIRST_KEPT = 512 << 20,
 };
 
-// Larger stamps (146 years in ns) are treated as missing, so that later stamps do not overflow.
+// A larger stamp (this limit is 146 years in ns) is treated as missing, so that later stamps do not
+// overflow.
 #define LATEST_STAMP (1ull << 62)
 
 // A thread and its words in the current batch.

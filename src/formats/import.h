@@ -1,5 +1,5 @@
-// Imports of foreign formats. An importer reads its format and adds the events in file order. The
-// sink receives the events as batches of a trace.
+// Imports foreign formats. An importer reads its format and adds the events in file order. The sink
+// receives the events as batches of a trace.
 #ifndef HEAPTAPE_FORMATS_IMPORT_H
 #define HEAPTAPE_FORMATS_IMPORT_H
 
@@ -43,8 +43,8 @@ struct import {
     bool no_early_frees;
     void *state;         // format->import.state_bytes bytes
     size_t record_bytes; // initially from the format; `begin` may change it
-    // Data about the process, owned by this struct. If the format contains these data, the importer
-    // sets them before the first event of the process.
+    // Owned data about the process. The importer sets each member that its format contains, before
+    // the first event of the process.
     char *exe, *argv;
     uint32_t argv_bytes;            // size of `argv`, a list of NUL-terminated words
     struct names names;             // names of code addresses, for formats that hold one process
@@ -100,9 +100,9 @@ void import_release(struct import *im);
 // `text` is copied. Returns 0, or a negative errno.
 int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *ev);
 
-// Called by importers whose thread keys differ from the system's tids: import_put receives `key`,
-// and the trace contains `tid`. Call before the thread's first event. Returns 0, or a negative
-// errno.
+// Called by importers that pass a key other than the system's tid to import_put. The trace then
+// contains `tid` for the thread with this `key`. Call before the thread's first event. Returns 0,
+// or a negative errno.
 int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);
 
 // Accounts for memory that stays allocated until the end of the import. Called by importers.
@@ -110,7 +110,7 @@ int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t t
 // Without the limit, a small compressed file could define any number of objects.
 int import_keep(struct import *im, uint64_t bytes);
 
-// Offset that means the last line returned by import_source_line.
+// Offset of import_bad that denotes the last line returned by import_source_line.
 #define IMPORT_LINE UINT64_MAX
 
 // Reports invalid input at this offset. Called by importers. With keep_going, counts the error and

@@ -163,7 +163,7 @@ static int begin_process(void *context, const struct trace_process *p)
     return j->order ? convert_process_begin(&j->process, j->out, &j->session, &j->of) : -ENOMEM;
 }
 
-// Adds the batch to the order, which then orders all events up to the watermark.
+// Adds the batch to j->order, then orders all events up to the watermark.
 static int order_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct import_job *j = context;
@@ -196,8 +196,8 @@ static int finish_workload(struct import_job *j)
     return rc < 0 ? rc : convert_process_done(&j->process, &counts, order_sites(j->order));
 }
 
-// Writes the workload of a file with one process directly. This takes 80 % of the time of an import
-// that goes through a trace.
+// Writes the workload of a file with one process directly, which takes 20 % less time than an
+// import that goes through a trace.
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};

@@ -1,5 +1,5 @@
-// Shared by the text formats: parsing and formatting numbers and words, independently of locale and
-// errno; reading lines for an import; parsing and writing function calls.
+// Functions shared by the text formats. They parse and write numbers and words (without using
+// locale or errno), read the lines of an import, and parse and write function calls.
 #ifndef HEAPTAPE_FORMATS_TEXT_H
 #define HEAPTAPE_FORMATS_TEXT_H
 
@@ -43,8 +43,8 @@ static inline uint64_t text_no_digits(uint64_t values)
     return ((values + 0x7676767676767676) | values) & 0x8080808080808080;
 }
 
-// Parses up to eight decimal digits. Returns the number of digits. Branchless, because number
-// lengths are unpredictable.
+// Parses up to eight decimal digits. Returns the number of digits. Branchless, because branch
+// prediction fails for the length.
 static inline unsigned text_digits(const char *at, uint64_t *v)
 {
     uint64_t d = get_u64(at) ^ 0x3030303030303030, no = text_no_digits(d);
