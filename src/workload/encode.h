@@ -117,8 +117,8 @@ struct encode {
     bool has_stamps;
     struct encode_frame frame; // current frame
     uint16_t shape_cache[256]; // maps the hash of a shape's key to the index of the shape
-    // By kind: index of the shape of simple ops, plus 1, or 0.
-    uint16_t simple_shapes[HT_KIND_LIMIT];
+    uint16_t
+        simple_shapes[HT_KIND_LIMIT]; // by kind: index of the shape of simple ops, plus 1, or 0
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
     uint16_t *slots; // by slot: number of the slot's last use in its block
