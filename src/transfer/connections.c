@@ -73,8 +73,8 @@ static void copy_address(struct connection *c, const struct sockaddr *from)
         memcpy(&c->address[0], &six->sin6_addr, sizeof c->address[0]);
 }
 
-// Returns the number of connections with the address of `of`, and sets *oldest to the oldest of
-// them.
+// Returns the number of connections that have the same address as `of`, and sets *oldest to the
+// oldest of these connections.
 static size_t count_address(const struct connections_list *list, const struct connection *of,
                             struct connection **oldest)
 {

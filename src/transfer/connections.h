@@ -45,14 +45,14 @@ struct connections {
     size_t max_waiting;
 };
 
-// Initializes the limits. `descriptors` is the maximum number of open files. If it is low, fewer
-// connections can wait.
+// Initializes the limits. `descriptors` is the maximum number of open files. If `descriptors` is
+// low, fewer connections can wait.
 void connections_init(struct connections *all, size_t descriptors);
 void connections_release(struct connections *all);
 
 // Adds a connection that waits for the head of its first request. If too many connections are
-// waiting, from this address or in total, shuts down the oldest of them. Returns NULL when out of
-// memory.
+// waiting, from this address or in total, shuts down the oldest of these connections. Returns NULL
+// when out of memory.
 struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from,
                                    uint64_t now_ns);
 

@@ -9,7 +9,7 @@
 
 struct feed {
     struct upload_settings upload;   // feed sets `url`, `folder` and `added`
-    void (*error)(const char *text); // called at the end if segments were dropped or remain
+    void (*error)(const char *text); // called at the end if segments were dropped or not uploaded
     uint64_t limit;                  // maximum size of the spool in bytes
     char *spool, *name; // spool of all recordings; path of this recording in the spool; owned
     char *url, *folder; // URL and directory of this recording; owned

@@ -1,5 +1,5 @@
-// Libraries that are loaded on demand. Code that needs large libraries is in libraries that only
-// some commands load, so that the other commands start quickly.
+// Loads libraries on demand. Code that depends on large libraries is in separate libraries, which
+// only some commands load, so that the other commands start quickly.
 #ifndef HEAPTAPE_TRANSFER_MODULE_H
 #define HEAPTAPE_TRANSFER_MODULE_H
 

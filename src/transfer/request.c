@@ -148,7 +148,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *context)
     char encryption[16] = "";
     n *= size;
     if (n > 5 && strncmp(line, "HTTP/", 5) == 0) {
-        // curl also calls this function for interim responses. Their headers are ignored.
+        // curl also calls this function for interim responses, whose headers are ignored.
         r->sent_all = has_sent_all(r, line[5] == '1');
         r->xxh3[0] = r->etag[0] = 0;
         r->keyed = false;

@@ -21,7 +21,7 @@ struct request_settings {
     // response.
     uint32_t timeout_s;
     const char *timeout_option; // name of the option, for messages
-    // Called at least once a second during a request. Returns true to abort it.
+    // Called at least once a second during a request. Returns true to abort the request.
     bool (*ends)(void *context);
     void *context;
 };

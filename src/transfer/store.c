@@ -108,7 +108,7 @@ static int open_parent(int at, const char *path, const char **last)
     for (const char *slash; folder >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
         snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
         bool there = mkdirat(folder, part, 0700) == 0 || errno == EEXIST;
-        // Also sync a directory that another thread has created.
+        // Sync even an existing directory, because another thread may have just created it.
         int next = there && fsync(folder) == 0 ? openat(folder, part, FOLDER) : -1;
         int failed = errno;
         close(folder);

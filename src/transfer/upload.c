@@ -107,7 +107,7 @@ static void read_added(struct upload *u)
     u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
 }
 
-// The command `upload` always makes the first attempt, even if the time is over on a busy machine,
+// The command `upload` always makes the first attempt, even if a busy machine has used up the time,
 // so that it can report why the attempt failed.
 static bool is_over(struct upload *u)
 {
@@ -118,7 +118,7 @@ static bool is_over(struct upload *u)
     return u->over;
 }
 
-// Called during a request. Returns true to abort it.
+// Called during a request. Returns true to abort the request.
 static bool is_aborted(void *context)
 {
     struct upload *u = context;
