@@ -68,7 +68,7 @@ uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_fir
 // is 1, 2 or 5 times a power of 10. Returns 0 if the workload is too short.
 uint64_t advise_trim_interval(uint64_t events);
 
-// Makes the replays that the budget allows. The budget starts at `start_ns` of CLOCK_MONOTONIC. The
+// Runs the replays that the budget allows. The budget starts at `start_ns` of CLOCK_MONOTONIC. The
 // session must have read its workload, with settings.trim_every set to `trim_interval`. It must
 // have exactly one allocator, the current allocator. If the replay of a setting fails, sets
 // missing_reason of the setting's row. Returns 0, or a negative errno if the current setting cannot
@@ -97,10 +97,10 @@ int advise_verdict_of(const double *values, size_t n, const double *present, siz
 // noise. Returns NULL if no row remains.
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
-// Returns the row with the lowest value of a figure, among the rows for which the runs do not show
-// whether they are better than the current setting: the difference may be noise, or the row was not
-// repeated. The value must be at least 1 % below the value of `best`, or of the current setting if
-// `best` is NULL. Returns NULL if there is no such row. `cheap` is as in advise_best.
+// Returns the row with the lowest value of a figure among the undecided rows, which were not
+// repeated or whose difference from the current setting may be noise. The value must be at least 1
+// % below the value of `best`, or of the current setting if `best` is NULL. Returns NULL if there
+// is no such row. `cheap` is as in advise_best.
 const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
                                           bool cheap, const struct advise_row *best);
 
@@ -153,7 +153,8 @@ char *advise_name(const struct advise *a, const struct advise_row *r, char text[
 char *advise_environment(const struct advise *a, const struct advise_row *r,
                          char text[ADVISE_DEPLOY_BYTES]);
 
-// Writes how to deploy the setting: a sentence without a full stop, or the environment.
+// Writes instructions for deploying the setting: a sentence without a full stop, or the
+// environment.
 char *advise_deploy(const struct advise *a, const struct advise_row *r,
                     char text[ADVISE_DEPLOY_BYTES]);
 

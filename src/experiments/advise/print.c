@@ -118,8 +118,8 @@ static void print_program(const struct advise *a, const struct advise_row *r)
     }
 }
 
-// Prints the best setting, and for which figures it is the best. If runs of the program confirm
-// none of these figures, prints that instead.
+// Prints a setting and the figures for which it is the best. If runs of the program confirm none of
+// these figures, prints this fact instead.
 static void print_headline(const struct advise *a, const struct advise_row *r, bool cheap)
 {
     char name[ADVISE_NAME_BYTES], headline[ADVISE_HEADLINE_BYTES];

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// Keys of an entry: X(member, whether it is in "machine"). If a program has not been recorded, its
-// entry has only name, program and licence; the other keys are null.
+// Keys of an entry: X(member, 1 if the key is in "machine", else 0). If a program has not been
+// recorded, its entry has only name, program and licence; the other keys are null.
 #define CORPUS_TEXTS(X)                                                                            \
     X(name, 0)                                                                                     \
     X(program, 0)                                                                                  \

@@ -227,8 +227,8 @@ static void forward_signal(int number)
         kill((pid_t)running, number);
 }
 
-// Begins or ends the forwarding of SIGINT and SIGTERM to the replay. If they ended this process
-// directly, they would leave the replay's files behind. Signals that the caller ignores stay
+// Begins or ends the forwarding of SIGINT and SIGTERM to the replay. If these signals ended this
+// process directly, the replay's files would be left behind. Signals that the caller ignores stay
 // ignored.
 static void forward_signals(bool begin, struct sigaction before[2])
 {

@@ -12,7 +12,7 @@ struct parser {
     const char *at;
     const struct condition_figures *figures; // NULL to only check the syntax
     unsigned needs;
-    double dividend_bytes; // lowest dividend so far
+    double dividend_bytes; // lowest dividend of a quotient of bytes so far
     unsigned depth;
     bool failed;
 };

@@ -11,7 +11,7 @@ enum condition_kind {
     CONDITION_FIGURES, // a comparison of figures holds
     // The allocator violates the malloc contract in the same way as with the input.
     CONDITION_VERIFY,
-    // the player ends with the same signal or exit status as with the input
+    // The player ends with the same signal or exit status as with the input.
     CONDITION_CRASH,
     CONDITION_HANG, // the replay makes no progress for the timeout
 };

@@ -86,7 +86,7 @@ static int count_blocks(struct reduce *r, struct err *e)
     return rc;
 }
 
-// Makes *in the current part, and takes ownership of it.
+// Makes *in the current part, and takes ownership of *in.
 static int set_part(struct reduce *r, struct input *in, struct err *e)
 {
     input_close(&r->part);

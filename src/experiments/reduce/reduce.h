@@ -1,10 +1,10 @@
 // Finds a small part of a workload that still meets a condition.
 //
 // The current part is a complete workload. Candidates are parts of the current part. They are
-// written and judged in parallel. Large cuts come first: spans of events, every other block, the
-// blocks of a thread, call site or size class. Then come shrinking runs of blocks (the complements
-// of Zeller's delta debugging). The first candidate that meets the condition becomes the current
-// part.
+// written and judged in parallel. Large cuts are tried first: spans of events, every other block,
+// and the blocks of a thread, call site or size class. Then follow shrinking runs of blocks (the
+// complements of Zeller's delta debugging). The first candidate that meets the condition becomes
+// the current part.
 #ifndef HEAPTAPE_REDUCE_REDUCE_H
 #define HEAPTAPE_REDUCE_REDUCE_H
 
@@ -14,7 +14,7 @@
 
 #include <signal.h>
 
-// Number of replays of the final part. The condition must hold in all of them.
+// Number of replays of the final part. The condition must hold in every replay.
 enum { REDUCE_CONFIRMATIONS = 10 };
 
 struct reduce_settings {
@@ -32,8 +32,8 @@ struct reduce {
     struct candidates candidates;
     struct input part;           // the current part
     struct reduce_blocks blocks; // blocks of the current part
-    // The last part that held in REDUCE_CONFIRMATIONS replays. Its fd is -1 if there is no such
-    // part.
+    // The last part that met the conditions in REDUCE_CONFIRMATIONS replays. Its fd is -1 if there
+    // is no such part.
     struct input confirmed;
     bool is_confirmed;          // the current part is `confirmed`
     bool is_shown;              // `confirmed` is a part that was found, not the input

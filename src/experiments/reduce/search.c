@@ -62,10 +62,10 @@ static bool make_sample(void *context, size_t i, struct reduce_cut *c)
     return n > 0 && n < r->blocks.n;
 }
 
-// Groups of blocks in chunks. A cut drops chunk number i.
+// Groups of blocks, divided into chunks. Cut number i drops chunk number i.
 struct chunks {
     struct reduce *r;
-    // `groups` is the number of groups, `length` the number of groups in a chunk
+    // Number of groups, and number of groups in a chunk.
     size_t groups, length;
 };
 
