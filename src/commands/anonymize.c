@@ -163,7 +163,7 @@ static int number_sites(struct anonymizing *a)
         const struct workload_site *site = &from->sites[i];
         rc = HT_GROW(&frames, &capacity, site->n);
         for (uint32_t k = 0; rc == 0 && k < site->n; k++) {
-            // The return address follows the call.
+            // Plus 1, because a return address follows its call.
             frames[k] = (struct workload_frame){
                 number_frame(a, &numbers, &from->frames[site->first + k]) + 1, 1};
             rc = frames[k].address > 1 ? 0 : -ENOMEM;

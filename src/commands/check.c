@@ -210,7 +210,7 @@ static int salvage_file(const struct check_options *o, const char *name)
     return EXIT_DONE;
 }
 
-// Prints the processes that are missing in an intact trace.
+// Prints the processes that are missing from an intact trace.
 static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
 {
     uint64_t printed = 0;

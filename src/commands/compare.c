@@ -81,8 +81,8 @@ static int add_results(struct document *d, const struct replay_session *s, struc
     return rc;
 }
 
-// Writes the HTML report. Standard input cannot be read twice. If the workload is from standard
-// input, the report therefore contains only the results.
+// Writes the HTML report. If the workload comes from standard input, which cannot be read twice,
+// the report contains only the results.
 static void write_page(const struct replay_session *s, const struct replay_options *o)
 {
     struct document d = {.mode = "report", .watch = watch_begin("report")};
@@ -121,7 +121,7 @@ static int run_compare(const void *fields, char **argv)
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");
-    // Check this before the replays, because they take long.
+    // Check this before the replays, which take long.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
     return replay_options_run(&cmd_compare, o, argv[0], print_comparison);

@@ -21,7 +21,7 @@ static const struct option options[] = {
     {0},
 };
 
-// Verbs that are not an enum control_verb.
+// Verbs that enum control_verb does not contain.
 enum { VERB_STATUS = CONTROL_RESET + 1, VERB_DETACH, VERB_DUMP };
 
 static const char *state_name(const struct spool_header *h)

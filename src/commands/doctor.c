@@ -345,8 +345,8 @@ static void forward_signals(void)
 }
 
 // Records the program until it ends or a signal ends the recording. Returns the exit code of the
-// recorder. Does not forward SIGINT, because a terminal sends it to all processes. A temporary file
-// has a size limit, so that it does not fill the disk.
+// recorder. Does not forward SIGINT, because a terminal sends SIGINT to all processes. A temporary
+// file has a size limit, so that it does not fill the disk.
 static int record_program(char **argv, int argc, const char *path, bool keeps)
 {
     char *const first[] = {

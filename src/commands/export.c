@@ -9,7 +9,7 @@
 
 #define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv|parquet")[1])
 
-// A format of calls or of tables. The other member is NULL.
+// A format for calls or for tables. One of the members is NULL.
 struct export_cli_format {
     const struct format *calls;
     const struct tables_format *table;

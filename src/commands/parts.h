@@ -34,7 +34,7 @@ struct command_matrix {
 void command_find_self(char path[PATH_MAX]);
 
 // Defined in matrix.c. Creates the jobs in `folder` or, if o->workloads is empty, reads the
-// existing jobs. Runs the jobs that are not done, and prints the failed ones. Dies on errors. The
+// existing jobs. Runs the jobs that are not done, and prints the failed jobs. Dies on errors. The
 // caller releases *m.
 void command_run_matrix(struct matrix *m, const struct command_matrix *o, const char *folder);
 size_t command_count_jobs(const struct matrix *m, enum matrix_state state);

@@ -190,8 +190,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns true if a recording by --pid ended too early. If `ctl detach` ended the recording, it was
-// too early only if --duration was given.
+// Returns true if a recording by --pid ended too early. An end through `ctl detach` is too early
+// only if --duration was given.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;

@@ -256,7 +256,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
     int code = replay_check_sweeps(c, &o->sweeps);
     if (code != EXIT_DONE)
         return code;
-    // The players inherit the CPUs.
+    // The players inherit the CPU affinity.
     if (o->cpus.text && sched_setaffinity(0, sizeof o->cpus.set, &o->cpus.set) < 0)
         die(EXIT_FAILED, "--cpus %s: %s", o->cpus.text,
             errno == EINVAL ? "heaptape is not allowed to run on these CPUs" : strerror(errno));

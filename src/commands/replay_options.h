@@ -1,4 +1,4 @@
-// Options and functions that the commands that replay share.
+// Options and functions shared by the commands that replay workloads.
 #ifndef HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 #define HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 

@@ -52,7 +52,7 @@ static void print_row(const struct diff_row *r)
     enum cli_color color = CLI_PLAIN;
     if (r->a > 0 && r->b > 0)
         snprintf(change, sizeof change, "%.3g x", r->b / r->a);
-    // If a change is printed as 1, it has no colour.
+    // A change that is printed as "1 x" has no colour.
     if (*change && strcmp(change, "1 x") != 0 && r->better != FIGURE_NEITHER)
         color = cli_color_of_change(r->b / r->a, r->better == FIGURE_MORE);
     printf("%s %16s %16s %s%10s%s\n", cli_cell(r->label, 34), figures_text(r->unit, r->a),

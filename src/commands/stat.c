@@ -193,7 +193,7 @@ static void print_text(const struct file_stat *s, const union stat_figures *f)
     stat_print_coverage(&s->coverage);
 }
 
-// Prints a name. Shortens it, because names of C++ templates are long. Profiles contain the whole
+// Prints a shortened name, because names of C++ templates are long. Profiles contain the whole
 // name.
 static void print_name(const char *name, size_t max)
 {
@@ -260,8 +260,8 @@ static void print_range(const char *of, const struct estimate *e, uint64_t sampl
     printf("%s %s to %s", of, human_size(r.low), human_size(r.high));
 }
 
-// Prints a call site. Growth and span get columns, before the others, only if they are the sort
-// key.
+// Prints a call site. Growth and span are printed only if they are the sort key, before the other
+// columns.
 static void print_site(const struct file_stat *s, uint32_t number, enum profile_weight weight)
 {
     const struct by_site_totals *t = &s->by_site.sites[number];

@@ -134,7 +134,7 @@ static void run_batch(struct top *t)
         // If all data has been read, draw the first table after one tick, because the last batch is
         // counted only when it is known to be the last. Otherwise, wait for an interval.
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
-        // A complete file has only one table.
+        // For a complete file, draw only one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {
             set_interval(t, now);
             draw_screen(t);
@@ -203,7 +203,7 @@ static void run_screen(struct top *t)
         } else if (key != TERMINAL_NONE) {
             draw_screen(t);
         }
-        // Only keys can arrive now.
+        // After the end of the recording, only keys can arrive.
         uint64_t until = is_over(t) ? now + 3600 * 1000000000ull : tick < draw_ns ? tick : draw_ns;
         key = terminal_key(t->follow.state == FOLLOW_READING ? 0 : until);
     } while (handle_key(t, key));
