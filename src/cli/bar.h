@@ -1,4 +1,4 @@
-// Bars for tables on a terminal. They use ASCII if the locale is not UTF-8.
+// Bars for tables on a terminal, in ASCII if the locale is not UTF-8.
 #ifndef HEAPTAPE_CLI_BAR_H
 #define HEAPTAPE_CLI_BAR_H
 

@@ -102,7 +102,7 @@ struct command_mode {
     const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
     const char *accepts; // names of further options, such as "keep|trigger"
     const char *rejects; // word for operands in the error message, or NULL to allow operands
-    // The command itself calls this function.
+    // Called by the command, not by the parser of options.
     int (*run)(const void *options, void *context);
 };
 

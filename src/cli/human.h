@@ -15,7 +15,7 @@ const char *human_items(uint64_t n, const char *one, const char *many);
 // Like human_number, with another separator between groups of 3 digits.
 const char *human_digits(uint64_t n, char separator);
 
-// Returns the next of these buffers.
+// Returns the next of the 16 buffers.
 enum { HUMAN_BYTES = 64 };
 char *human_buffer(void);
 

@@ -79,7 +79,7 @@ static int run_command(const struct command *c, int argc, char **argv)
     return code;
 }
 
-// Internal operands of `heaptape help` for tools/generate, besides --man [COMMAND].
+// Internal operands of `heaptape help` for tools/generate, in addition to --man [COMMAND].
 static const struct generated {
     const char *option;
     void (*put)(FILE *to);

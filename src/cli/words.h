@@ -1,4 +1,4 @@
-// Paragraphs of text.
+// Prints paragraphs of text.
 #ifndef HEAPTAPE_CLI_WORDS_H
 #define HEAPTAPE_CLI_WORDS_H
 
@@ -11,7 +11,7 @@ enum { WORDS_COLUMNS = 80 };
 // NULL, prints nothing. Adds the number of line breaks to *breaks, which may be NULL.
 size_t words_print(FILE *to, const char *text, size_t column, size_t indent, unsigned *breaks);
 
-// Returns the number of columns of a line.
+// Returns the width of a line in columns.
 size_t words_columns(const char *text);
 
 #endif
