@@ -19,7 +19,7 @@
 //
 // Memory use is bounded by the number of live blocks, threads and call sites, not by the length of
 // the file. heaptape_trace_next_event and heaptape_trace_read_columns start a thread that reads
-// ahead. It blocks all signals and exits in heaptape_trace_close.
+// ahead. The thread blocks all signals and exits in heaptape_trace_close.
 #ifndef HEAPTAPE_TRACE_H
 #define HEAPTAPE_TRACE_H
 
@@ -66,8 +66,9 @@ enum heaptape_column_id {
     HEAPTAPE_COLUMN_KNOWN = 16
 };
 
-// An event in the valid total order of its process. If the bit of a member in `known` (1u <<
-// HEAPTAPE_COLUMN_…) is not set, the member is 0, except freed_block, which is HEAPTAPE_NONE64.
+// An event. The events of a process are in a valid total order. If the bit of a member in `known`
+// (1u << HEAPTAPE_COLUMN_…) is not set, the member is 0, except freed_block, which is
+// HEAPTAPE_NONE64.
 typedef struct heaptape_event {
     // Nanoseconds since the start of the recording or, in a workload, of the process.
     uint64_t time_ns;

@@ -100,7 +100,7 @@ struct command_mode {
     // table has neither `option` nor `selects` and is the default.
     bool (*selects)(const void *options, int operands);
     const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
-    const char *accepts; // names of further options, such as "keep|trigger"
+    const char *accepts; // names of other options that the mode accepts, such as "keep|trigger"
     const char *rejects; // word for operands in the error message, or NULL to allow operands
     // Called by the command, not by the parser of options.
     int (*run)(const void *options, void *context);

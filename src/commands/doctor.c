@@ -24,7 +24,7 @@
 #define FIRST_NS    400000000u  // time limit of the first look
 #define SECOND_NS   1300000000u // start of the second look; the first answer needs both
 #define LOOK_NS     1400000000u // time limit of the second look
-#define WATCH_NS    3000000000u // time limit of further looks
+#define WATCH_NS    3000000000u // time limit of later looks
 #define MIN_WAIT_NS 500000000u  // minimum time between looks of --watch
 #define SAMPLE_NS   100000000u
 
@@ -69,7 +69,7 @@ static const struct option options[] = {
 
 static const struct command_mode modes[] = {{.option = "try", .accepts = "yes"}, {0}};
 
-// State of consecutive looks at a process.
+// State of consecutive looks (inspections) of a process.
 struct doctor_watch {
     struct doctor doctor;
     pid_t pid;
@@ -81,7 +81,7 @@ struct doctor_watch {
 };
 
 // Adds the allocator's statistics to a look, unless the look has read the heap or the allocator is
-// glibc's. After a failure, further looks have no statistics.
+// glibc's. After a failure, later looks have no statistics.
 static void ask_allocator(struct doctor_watch *w, struct look *l)
 {
     struct attach_result result = {0};

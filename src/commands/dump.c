@@ -114,7 +114,8 @@ static uint64_t frame_at(const struct event *ev, uint32_t i)
     return get_u64((const uint8_t *)ev->text + 8 * (size_t)i);
 }
 
-// Returns true if addresses or slots are known. They are unknown for the mappings of a workload.
+// Returns true if addresses or slots are known, which is not the case for the mappings of a
+// workload.
 static bool has_blocks(const struct dump_line *l)
 {
     return !l->slots || event_infos[l->call.ev.kind].class <= HT_CLASS_RESIZE;

@@ -132,7 +132,7 @@ static int open_file(struct export_output *o, const struct export_settings *s, s
     return 0;
 }
 
-// Creates the directory under a temporary name; it is renamed once complete.
+// Creates the directory under a temporary name. The directory is renamed when it is complete.
 static int open_folder(struct export_output *o, const struct export_settings *s, struct err *e)
 {
     const char *path = o->path ? o->path : s->output;

@@ -20,8 +20,8 @@ enum {
     CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8,
     FRAME_BYTES = 8,
     WITH_SITE = 128,        // bit of an event class id, set for events that have a call site
-    PACKET_BYTES = 1 << 15, // a packet is written once it reaches this size
-    // All packets are written once their total reaches this size, in case many threads are rarely
+    PACKET_BYTES = 1 << 15, // a packet is written when it reaches this size
+    // All packets are written when their total reaches this size, in case many threads are rarely
     // active.
     PENDING_BYTES = 1 << 25,
 };

@@ -44,7 +44,7 @@ enum {
     SLOTS_FIRST = 1, // keeps token 0 from becoming address 0
 };
 
-// State of a thread's deltas. It is kept from one buffer to the next.
+// State of a thread's deltas, which is kept from one buffer to the next.
 struct tcmalloc_thread {
     uint64_t id;
     uint64_t size_units, freed; // values after the previous event
@@ -474,7 +474,7 @@ static int put_call(struct export *x, struct tcmalloc_writer *w, const struct ev
     int rc = assign_token(x, w, ev->result);
     if (rc < 0)
         return rc;
-    // A realloc to 0 bytes would only free.
+    // A realloc to 0 bytes would only free the block, so write a size of 1.
     uint64_t size = size_change(w, ev->kind == HT_REALLOC && ev->ptr && !ev->size ? 1 : ev->size);
     if (ev->kind == HT_REALLOC && ev->ptr)
         return put_event(x, size << TCMALLOC_LONG_TYPE_BITS | TCMALLOC_REALLOC, true, freed);

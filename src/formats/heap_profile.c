@@ -48,7 +48,8 @@ static double block_weight(const struct heap_profile *p, const struct live_block
     return one.blocks;
 }
 
-// Adds the time since the block was allocated. The time before the recording is unknown.
+// Adds the time since the block was allocated. Skips preexisting blocks, whose allocation time is
+// unknown.
 static void add_lifetime(struct heap_profile *p, const struct live_blocks_entry *block)
 {
     uint64_t from = p->x->facts.has_stamps ? heap_profile_ns(p, block->stamp) : block->event;

@@ -18,7 +18,7 @@ struct import_sink {
     int (*begin)(void *context, const struct trace_session *s, bool has_times);
     int (*process)(void *context, const struct trace_process *p);
     // Segments are borrowed until the call returns. All events up to the watermark are in this
-    // batch or earlier ones.
+    // batch or an earlier batch.
     int (*batch)(void *context, struct trace_segment *segments, size_t n, uint64_t watermark);
     // Called last, with the code address names of process image 0. May be NULL.
     int (*names)(void *context, const struct names *names);

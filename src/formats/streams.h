@@ -26,7 +26,7 @@ int streams_put(struct streams *s, size_t i, const void *bytes, size_t n);
 
 uint64_t streams_bytes(const struct streams *s, size_t i);
 
-// Writes the streams in order. Nothing may be appended afterwards.
+// Writes the streams in order. Do not append data afterwards.
 int streams_write(struct streams *s, struct export_buffer *to);
 
 #endif

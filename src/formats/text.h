@@ -136,8 +136,8 @@ struct text_line {
     const char *end; // a newline, which replaces the first trailing blank
 };
 
-// Reads the next line. A line without a newline means that the file is truncated. Such a line is
-// reported or, with keep_going, skipped. Returns 1, 0 at the end, or a negative errno.
+// Reads the next line. Reports a line without a newline (in a truncated file) or, with keep_going,
+// skips the line. Returns 1, 0 at the end, or a negative errno.
 int text_next(struct import *im, struct text_line *line);
 
 // Reports the text at line->at as invalid. `expected` describes the expected text, for example "a

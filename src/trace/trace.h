@@ -26,7 +26,7 @@ enum trace_frame {
     TRACE_UNRECORDED = 7, // fields of processes that were not recorded; at most once, before END
 };
 
-// Data that is missing from a recording, besides the processes that an UNRECORDED frame lists.
+// Data that is missing from a recording, other than the processes that an UNRECORDED frame lists.
 // X(name, tag, meaning): a value of 0 means that nothing is missing. The names are also keys in the
 // JSON output of `stat` and in its schema.
 // clang-format off

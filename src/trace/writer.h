@@ -24,7 +24,7 @@ struct trace_writer {
     uint64_t batch;
     uint64_t watermark;         // watermark of the last complete batch
     uint64_t batch_words;       // words in the current batch
-    uint64_t events;            // counted events written
+    uint64_t events;            // number of counted events that were written
     struct trace_count *counts; // counted events by process
     size_t n_counts, counts_capacity;
 };

@@ -17,8 +17,8 @@ struct request_settings {
     // Requests are signed with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN for
     // this region. NULL for unsigned requests.
     const char *s3_region;
-    // Time limit for connecting and sending 64 KiB, for sending each further 64 KiB, and for the
-    // response.
+    // Time limit for connecting and sending the first 64 KiB, for each additional 64 KiB, and for
+    // the response.
     uint32_t timeout_s;
     const char *timeout_option; // name of the option, for messages
     // Called at least once a second during a request. Returns true to abort the request.

@@ -34,7 +34,7 @@ int tokens_read(const char *path, struct tokens *t, struct err *e)
     return t->n ? 0 : err_set(e, -EINVAL, "%s: contains no token", path);
 }
 
-// Compares in a number of steps that depends only on the length of `given`.
+// Compares in a time that depends only on the length of `given`, so that timing reveals no token.
 static bool is_equal(const char *token, const char *given, size_t given_bytes)
 {
     size_t bytes = strlen(token);

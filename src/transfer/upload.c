@@ -32,7 +32,7 @@ struct upload {
     char **refused; // paths of files that the server refused
     size_t n_refused, refused_capacity;
     bool attempted; // an upload was attempted
-    bool over;      // no further uploads are made
+    bool over;      // no more uploads are made
 };
 
 static volatile sig_atomic_t signalled;

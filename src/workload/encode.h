@@ -92,7 +92,7 @@ struct encode_shape {
     uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
-    bool simple;    // the shape has a slot, but no dependencies and no fields besides the size
+    bool simple;    // the shape has a slot, but no dependencies, and no field except the size
 };
 
 // Ops of a frame. The struct has no pointers into the encoder, so another thread can call

@@ -45,7 +45,7 @@ void proof_release(struct proof *p);
 // Starts a frame. Call before the first op of each frame.
 void proof_frame(struct proof *p);
 
-// Checks the next ops of a thread. `readable` is the number of ops that follow in memory. Returns
+// Checks the next ops of a thread. The first `readable` ops at run->ops may be prefetched. Returns
 // 0, -ENOMEM, or -EBADMSG. With -EBADMSG, `why` describes the fault, but not its location.
 int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 

@@ -57,8 +57,8 @@ int workload_sites_set(struct workload_sites *s, uint32_t number,
 
 // workload_sites_copy defines site `number` as a copy of site `from_number` of another set, and
 // adds `shift` to the module numbers of its frames. After copying sites, call
-// workload_sites_copy_modules once to append the modules of the other set. Both functions return 0
-// or -ENOMEM.
+// workload_sites_copy_modules to append the modules of the other set. Both functions return 0 or
+// -ENOMEM.
 int workload_sites_copy(struct workload_sites *s, uint32_t number,
                         const struct workload_sites *from, uint32_t from_number, uint32_t shift);
 int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from);

@@ -58,7 +58,7 @@ struct workload_thread_op {
     uint32_t thread;
 };
 
-// An op that allocates or frees one block, without dependencies and without fields besides the size
+// An op that allocates or frees one block, without dependencies, and with no field except the size
 // of the block. The count of a calloc is 1, and a realloc is WORKLOAD_FROM_NULL. Conversion
 // produces nearly all ops in this form.
 struct workload_simple {
@@ -123,7 +123,8 @@ struct workload_summary {
     uint64_t order_repaired;
     uint64_t order_ambiguous; // number of events whose position could not be proved
     uint64_t dependencies;    // number of dependencies in the file
-    // Uses of blocks that another thread used last, including uses whose dependency is implied.
+    // Number of uses of blocks that another thread used last, including uses whose dependency is
+    // implied.
     uint64_t dependencies_needed;
     uint64_t lost_records; // number of words lost during capture
     // Total usable size of the blocks whose usable size was recorded.

@@ -69,7 +69,7 @@ uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_fir
 uint64_t advise_trim_interval(uint64_t events);
 
 // Runs the replays that the budget allows. The budget starts at `start_ns` of CLOCK_MONOTONIC. The
-// session must have read its workload, with settings.trim_every set to `trim_interval`. It must
+// session must have read its workload, with settings.trim_every set to `trim_interval`, and must
 // have exactly one allocator, the current allocator. If the replay of a setting fails, sets
 // missing_reason of the setting's row. Returns 0, or a negative errno if the current setting cannot
 // be replayed. The caller must release *a before the session, even after an error.

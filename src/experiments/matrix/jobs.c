@@ -327,7 +327,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e)
                                  : err_no_memory(e, NULL);
     bool failed = rc != 0;
-    // An interrupted job has not failed. It runs again later.
+    // An interrupted job has not failed, and runs again later.
     bool interrupted =
         rc > 0 && WIFSIGNALED(rc) && (WTERMSIG(rc) == SIGINT || WTERMSIG(rc) == SIGTERM);
     if (interrupted)

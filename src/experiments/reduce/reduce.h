@@ -1,6 +1,6 @@
 // Finds a small part of a workload that still meets a condition.
 //
-// The current part is a complete workload. Candidates are parts of the current part. They are
+// The current part is a complete workload. Candidates are parts of the current part, which are
 // written and judged in parallel. Large cuts are tried first: spans of events, every other block,
 // and the blocks of a thread, call site or size class. Then follow shrinking runs of blocks (the
 // complements of Zeller's delta debugging). The first candidate that meets the condition becomes
