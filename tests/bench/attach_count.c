@@ -45,7 +45,7 @@ static void start(void)
         return;
     snprintf(path, sizeof path, "%s/%ld.calls", dir, (long)getpid());
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    // Another user may have executed the program in the same process.
+    // EPERM: the file exists and belongs to another user, because the process has changed its user.
     if (fd < 0 || (fchmod(fd, 0666) < 0 && errno != EPERM) || ftruncate(fd, sizeof *calls) < 0)
         return;
     void *at = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -60,7 +60,8 @@ static void in_child(void)
     start();
 }
 
-// Another library's constructor may run first; dlsym allocates.
+// Returns at once if called again: another library's constructor may run first, and dlsym
+// allocates.
 static void __attribute__((constructor)) load(void)
 {
     static int loading;

@@ -1,4 +1,4 @@
-// Calls every C function of the malloc API in usual cases, in edge cases, and so that it fails.
+// Calls every C function of the malloc API in usual cases, in edge cases, and in ways that fail.
 // Checks that errno is preserved.
 #include "told.h"
 

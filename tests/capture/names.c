@@ -1,5 +1,5 @@
 // Names its two threads: names MS. The first thread exits immediately. The second thread lives for
-// at least MS milliseconds, until the process exits with status 7. The recorder makes a pass in each
+// at least MS milliseconds, until the process exits with status 7. The recorder makes a pass every
 // 10 ms of this time.
 #include "told.h"
 

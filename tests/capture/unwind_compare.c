@@ -69,7 +69,7 @@ static __attribute__((noinline)) void compare(const uintptr_t *frame)
     c.high = is_main ? (uintptr_t)__libc_stack_end & ~(uintptr_t)7
                      : (uintptr_t)__builtin_thread_pointer();
     c.memory = &memory;
-    // This is the stack of a coroutine or a signal handler.
+    // Skip the stack of a coroutine or a signal handler.
     if (c.low >= c.high || c.high - c.low > 8u << 20)
         return;
     if (!memory.age) {

@@ -34,7 +34,7 @@ static void nap(int ms)
 }
 
 // Sleeps until `ms` after the previous call. After a delay, it does not sleep until the calls have
-// caught up, so that memory grows by the clock on a busy machine, too.
+// caught up, so that memory grows at the same rate on a busy machine.
 static void pace(int ms)
 {
     static struct timespec next;
@@ -120,7 +120,7 @@ static void saw(void)
 {
     report_ready();
     // Memory stays low for a second even if a batch takes longer than that. A batch has few blocks,
-    // so that it is soon over on a busy machine, too.
+    // so that it also ends quickly on a busy machine.
     for (;; nap(1000))
         batch(20 << 20, 2000, 0);
 }

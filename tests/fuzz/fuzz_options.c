@@ -13,7 +13,7 @@ static bool has_right_number(const struct command *c, unsigned operands)
     return operands >= c->min_operands && (operands <= c->max_operands || c->runs_program);
 }
 
-// The buffer for the fields has the exact size, because spare room would hide writes beyond the
+// The buffer for the fields has the exact size, because spare space would hide writes beyond the
 // fields.
 static void parse(const struct command *c, int argc, char **argv)
 {

@@ -61,7 +61,7 @@ struct step {
     uint32_t thread; // number of the thread, in the order of first calls
     uint32_t index;  // number of the call in its thread
     bool failed;
-    uint64_t text; // hash of the text of the text
+    uint64_t text; // hash of the text
 };
 
 struct log {

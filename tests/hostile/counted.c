@@ -1,7 +1,7 @@
 // A program whose counts survive a kill: counted FILE THREADS PAIRS. Each thread allocates and
-// frees a block of 100000 plus its number, then PAIRS blocks of 16 + i % 4093 bytes for i = 0, 1, …
-// After each pair it increments its count in FILE (counts.h). At the end it prints the sum and
-// exits with 7. It writes the session's directory to "FILE.folder".
+// frees a block whose size is 100000 plus the number of the thread, then PAIRS blocks of 16 + i %
+// 4093 bytes for i = 0, 1, … After each pair it increments its count in FILE (counts.h). At the end
+// it prints the sum and exits with 7. It writes the session's directory to "FILE.folder".
 #include "counts.h"
 
 #include <fcntl.h>

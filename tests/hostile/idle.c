@@ -1,4 +1,4 @@
-// idle [FILE]: waits for 8 s, or for the file, between the first call and the others
+// idle [FILE]: waits for 8 s, or for the file, between the first call and the other calls
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

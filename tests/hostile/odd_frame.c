@@ -1,5 +1,5 @@
 // Calls malloc like code without frame pointers, where the frame pointer register contains a number
-// that is not an address. On other architectures, only prints the same answer.
+// that is not an address. On other architectures, only prints the same output.
 #include <stdio.h>
 #include <stdlib.h>
 

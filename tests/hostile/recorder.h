@@ -1,5 +1,5 @@
-// For programs that must not continue before the recorder above them has done its part, however
-// busy the machine is. Does not allocate memory. Needs /proc, or /proc open as descriptor 9.
+// Functions for programs that must wait until their recorder has done its part, however busy the
+// machine is. Does not allocate memory. Needs /proc, or /proc open as descriptor 9.
 #ifndef TESTS_HOSTILE_RECORDER_H
 #define TESTS_HOSTILE_RECORDER_H
 
@@ -50,8 +50,8 @@ static int recorder_pid(void)
     return 0;
 }
 
-// Returns the bytes of events of the kernel that the recorder has not read, or -1 if the recorder
-// receives no such events.
+// Returns the size in bytes of the kernel's events that the recorder has not read, or -1 if the
+// recorder receives no such events.
 static long recorder_unread(int pid)
 {
     for (const char *at = recorder_read("net/netlink"); (at = strchr(at, '\n')); at++) {

@@ -1,10 +1,10 @@
-// truth THREADS CALLS LOG [MODE...]: a program that knows the order of its calls, because it passes
-// blocks between threads with atomics and locks, and logs its calls (truth_log.h). All blocks are
-// in one size class, so that any thread soon reuses a freed address. Each mode makes about CALLS
-// calls in total:
+// truth THREADS CALLS LOG [MODE...]: logs its calls (truth_log.h). Their order is known, because
+// the program passes blocks between threads with atomics and locks. All blocks are in one size
+// class, so that any thread soon reuses a freed address. Each mode makes about CALLS calls in
+// total:
 //   ring     every thread passes its blocks to the next thread, which frees them
 //   lock     a stack under a mutex
-//   pool     a thread swaps its new block for an older block of any thread and frees that
+//   pool     a thread swaps its new block for an older block of any thread, which it frees
 //   realloc  as pool, but realloc moves the old block, which frees its address during the call
 //   birth    as pool, with threads that start, exit, and leave their blocks to later threads
 //   small    modifies the other modes: blocks of at most 16 bytes instead of about 1,000

@@ -109,7 +109,7 @@ __asm__(
     // This family of functions has no function that frees.
     FUNCTION("sn_malloc", "lea 2(%rdi), %rax\n nop\n ret\n")
 
-    // The arguments of scalable_aligned_malloc have another order than those for aligned_alloc.
+    // scalable_aligned_malloc and aligned_alloc have their arguments in different orders.
     FUNCTION("scalable_malloc", "lea 2(%rdi), %rax\n nop\n ret\n")
     FUNCTION("scalable_free", "lea 3(%rdi), %rax\n nop\n ret\n")
     FUNCTION("scalable_aligned_malloc", "lea 4(%rdi), %rax\n nop\n ret\n")

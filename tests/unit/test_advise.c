@@ -53,7 +53,7 @@ static void equal_settings_look_different_in_one_of_a_thousand(void **state)
     assert_true(different <= TIMES / 1000);
 }
 
-// A kind of settings may use only its share of the time. The following kinds may use the rest of
+// A kind of settings may use only its share of the time. The kinds after it may use the rest of
 // the share.
 static void each_kind_gets_its_turn(void **state)
 {

@@ -152,8 +152,8 @@ static void test_teeth(void **unused)
     assert_int_equal(judge(burst, 10, 1e5).teeth, 1);
 }
 
-// On a busy machine, a cache that fills may be looked at rarely, and may have little CPU time for
-// half of the time. It is not called a leak.
+// On a busy machine, a cache that fills may be sampled rarely, and may get little CPU time for half
+// of the time. It must not be called a leak.
 static void test_disturbed_cache(void **unused)
 {
     struct growth_point few[5], uneven[16];

@@ -57,9 +57,9 @@ static void shortening(void **state)
 
 // Creates one function for each letter. An upper-case letter is a function of a library, and 'w' is
 // a wrapper. In the process of node, 'n' is a function of node, 's' and 't' are functions of a
-// script, 'i' is one of a script of node itself, and 'g' is generated code without a name. In the
-// process of Python, 'p' is a function of libpython, 'x' is one of an installed extension, 'y' is one
-// of a script, and 'Y' is one of a script of Python itself.
+// script, 'i' is a function of a script of node itself, and 'g' is generated code without a name.
+// In the process of Python, 'p' is a function of libpython, 'x' is a function of an installed
+// extension, 'y' is a function of a script, and 'Y' is a function of a script of Python itself.
 static size_t functions_of(const char *letters, struct symbol *functions)
 {
     static char names[128][2];
@@ -108,7 +108,7 @@ static void shown(void **state)
     assert_int_equal(shown_of("LpxpYpyp"), 6);
     assert_int_equal(shown_of("paypy"), 1);
     assert_int_equal(shown_of("xpYpYp"), 2); // no script of the user
-    // A wrapper is better than a library.
+    // A wrapper is preferred to a function of a library.
     assert_int_equal(shown_of("LwLwL"), 3);
     assert_int_equal(shown_of("LMN"), 0);
     assert_int_equal(stack_shown(NULL, 0), 0);

@@ -22,7 +22,7 @@ static struct shared {
     _Atomic uint32_t ended_by; // argument of heaptape_end
     _Atomic bool blocks;       // heaptape_recorder waits for a lock
     _Atomic bool stays;        // heaptape_recorder waits until its caller has been killed
-    _Atomic pid_t tracer;      // the process that called it
+    _Atomic pid_t tracer;      // process that called heaptape_recorder
     _Atomic bool reads;        // the process waits for a byte, and `reading` is then set
     _Atomic bool reading;
     _Atomic bool ends; // the process exits

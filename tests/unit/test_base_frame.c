@@ -164,8 +164,8 @@ static void parts_without_compression(void **state)
     assert_in_range(pass_parts(parts, hints), PART_BYTES, PART_BYTES + 2 * PART_BYTES / 50);
 }
 
-// A part that has been compressed by Huffman coding is compressed so once more after its bytes have
-// become noise, and stored from then on.
+// A part that has been compressed by Huffman coding is compressed in this way once more after its
+// bytes have become noise, and then stored uncompressed.
 static void methods_follow_the_bytes(void **state)
 {
     static uint8_t parts[PARTS][PART_BYTES];

@@ -513,7 +513,7 @@ static bool free_is_unread(uint64_t address)
 static int check_owners(void)
 {
     const uint64_t address = 5ull << 40, other_region = address + (1ull << PRODUCER_REGION_SHIFT),
-                   // Has the same place in the table as `address`.
+                   // An address with the same place in the table as `address`.
         conflicting = address ^ ((1ull << PRODUCER_REGIONS_SHIFT | 1) << PRODUCER_REGION_SHIFT);
     put_block(1);
     if (!free_is_unread(address) || producer_tls.owner || owner_of(address))
@@ -772,8 +772,8 @@ static size_t resident_pages(const void *at, size_t bytes)
     return n;
 }
 
-// The table grows with the number of sites. When it is full, it loses few sites. Before, it loses
-// no site.
+// The table grows with the number of sites. The table loses no site before it is full, and few
+// sites afterwards.
 static void table_of_sites_grows_with_them(void **unused)
 {
     struct producer_sites *sites = mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE,

@@ -160,8 +160,8 @@ static void the_process_with_the_highest_peak(void **state)
     assert_int_equal(peak.end_blocks, 4);
 }
 
-// The choice does not require reading all calls of the process with nearly all calls, and does not
-// depend on the number of its calls.
+// If one process makes nearly all calls, the choice must not require reading all of these calls,
+// and must not depend on their number.
 static void processes_with_unequal_counts(void **state)
 {
     static const struct convert_watch watches = {.note = keep_note, .chosen = keep_peaks};

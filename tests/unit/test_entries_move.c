@@ -299,8 +299,8 @@ static uint64_t place_jump(uint64_t bytes, unsigned k)
     return bytes - (uint64_t)(SCANNED - 1 - k) * (2 * SPACE + 1);
 }
 
-// Each second entry has a jump into its bytes from one place of the code. The other entries have a
-// jump to the start, like a call.
+// Every second entry has a jump into its bytes from one place in the code. The other entries have a
+// jump to their start, like a call.
 static void find_jumps_in(uint64_t bytes)
 {
     struct entries_entry entries[SCANNED] = {0};
@@ -330,7 +330,7 @@ static void test_jumps_are_found_in_the_whole_code(void **state)
 {
     (void)state;
     find_jumps_in((1 << 20) + 12345);
-    // Two threads.
+    // Large enough for a search by two threads.
     find_jumps_in((40 << 20) + 777);
 }
 

@@ -147,7 +147,7 @@ static const struct trace_mapping *mapping_at(const char *at)
     return NULL;
 }
 
-// Maps a page behind `guard` bytes that are not accessible, writes to it, and returns its kind.
+// Maps a page after `guard` bytes that are not accessible, writes to it, and returns its kind.
 static enum trace_memory kind_behind(size_t guard)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -213,8 +213,9 @@ static void samples_between_two_calls(void **state)
     release(&f);
 }
 
-// The replay has no sample after 500 calls, because its threads run apart. The heap is between 100
-// and 400 KiB there, so that the memory outside need not change; or at its peak of 600 KiB.
+// The replay has no sample after 500 calls, because its threads drift apart. At the recorded
+// sample, the heap is between 100 and 400 KiB, so that the memory outside need not change, or at
+// its peak of 600 KiB.
 static void sample_between_two_of_the_replay(void **state)
 {
     (void)state;
@@ -282,7 +283,7 @@ static void writes_between_two_calls(void **state)
 }
 
 // The program writes 1,000 KiB between two calls. The replay writes 400 KiB of them at samples, and
-// the rest after its last sample there.
+// the rest after its last sample between the calls.
 static void writes_after_the_last_sample(void **state)
 {
     (void)state;

@@ -178,8 +178,8 @@ static bool is_near(double a, double b)
     return fabs(a - b) < 1e-6;
 }
 
-// Runs on the other allocator take 80 to 84 ms, all others as in `make`. The calls take 100 of 400
-// ms in the program, or up to 200. The remaining code may run 12 % faster or slower.
+// Runs on the other allocator take 80 to 84 ms, all other runs as in `make`. In the program, the
+// calls take 100 to 200 of 400 ms. The remaining code may run 12 % faster or slower.
 static void interval_of_the_ratio(void **state)
 {
     enum { RUNS = 5 };

@@ -816,7 +816,7 @@ static void share_most(struct verdict_facts *f)
         (struct verdict_name){"/dev/zero (deleted)", VERDICT_SHARED, 70 * MIB, 0};
 }
 
-// Shared memory needs no search for calls of mmap. Its name in /proc is not a file's.
+// Shared memory needs no search for calls of mmap. Its name in /proc is not the name of a file.
 static void test_shared(void **unused)
 {
     (void)unused;
@@ -947,8 +947,8 @@ static void test_runtimes(void **unused)
     assert_null(software_runtime_of(NULL));
 }
 
-// Nothing is known.
-// Live blocks are large from half of the RSS on.
+// The only facts are live blocks and RSS. Live blocks are the verdict if they have at least half of
+// the RSS.
 static void test_half_of_rss(void **unused)
 {
     struct verdict_facts f;

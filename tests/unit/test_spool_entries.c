@@ -1,5 +1,5 @@
-// Tests plans for the entries of functions: limits, displacements, jumps, and threads among the
-// replaced bytes.
+// Tests plans for the entries of functions: limits, displacements, jumps, and threads that are
+// stopped within the replaced bytes.
 #include "capture/spool/entries.h"
 
 #include "trace/event/event.h"

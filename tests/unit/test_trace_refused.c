@@ -13,7 +13,7 @@ static const struct row {
     const char *text;
     enum trace_frame type;
     size_t n;                       // size of the payload
-    uint8_t start[4], at, at_value; // first bytes, and the value of one byte behind them
+    uint8_t start[4], at, at_value; // first bytes, and the value of one byte after them
     unsigned times;                 // number of equal frames
     enum trace_frame before;        // a frame with an empty payload before these frames, or 0
 } rows[] = {
