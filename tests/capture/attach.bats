@@ -48,8 +48,9 @@ has_attached() {
   has_events "$1" 1 && [ -z "$(pgrep -P "$2")" ]
 }
 
-# attach_for EVENTS OPTION...: records until the recorder has read so many events after it attached.
-# The number does not depend on how often the machine runs the threads, unlike with --duration.
+# attach_for EVENTS OPTION...: records until the recorder has read EVENTS events after the attach.
+# Unlike with --duration, the number of events does not depend on how often the machine runs the
+# threads.
 attach_for() {
   local events=$1 recorder
   shift

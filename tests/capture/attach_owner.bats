@@ -52,7 +52,7 @@ are_refused() {
   wait_until [ -s "$winner.status" ]
   cat "$winner.err"
   [ "$(cat "$winner.status")" -eq 0 ]
-  # The others did not end its recording.
+  # The other recorders did not end this recording.
   expect "one line" [ "$(wc -l <"$winner.err")" -eq 2 ]
   for i in 1 2 3 4; do
     [ "$i" -ne "$winner" ] || continue

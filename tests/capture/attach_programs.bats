@@ -9,7 +9,7 @@ setup() {
 }
 
 # Succeeds if the preload library counted the same calls between the first and the last recorded
-# call. One call at each end may differ. No request may fail or get another answer.
+# call. One call at each end may differ. No request may fail or get a different answer.
 matches_count() {
   run timeout 600 "$BATS_TEST_DIRNAME/../bench/attach" -b "$HEAPTAPE_BUILD" -s 1 -n 0 "$1" 3>&-
   echo "status $status: $output"

@@ -36,7 +36,7 @@ rounds() {
   awk '/^voluntary/ { print $2 }' "/proc/$pid/status"
 }
 
-# makes_rounds N: waits until the program has made N further rounds of calls.
+# makes_rounds N: waits until the program has made N more rounds of calls.
 makes_rounds() {
   local until=$(($(rounds) + $1))
   has_made() { [ "$(rounds)" -ge "$until" ]; }

@@ -46,8 +46,8 @@ is_between() {
   begin
   kill -USR2 $recorder
   comes d.1.ht
-  # The dump has all calls before the request, although the process that writes it has not read
-  # older ones yet.
+  # The dump has all calls before the request, although the process that writes the dump has not
+  # read older calls yet.
   writer=$(pgrep -P $recorder -x heaptape)
   kill -STOP "$writer"
   grow 50 7000

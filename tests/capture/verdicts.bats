@@ -68,7 +68,7 @@ first() {
 
 @test "a cache that fills is not accused" {
   first cache fills false 'MiB in cache (verdicts.c:'
-  # Of the functions that allocate, only the owner is named.
+  # Among the functions that allocate, only the owner is named.
   [ "$(jq -r '.verdict.text' cache.json | grep -c 'get (')" -eq 0 ]
   first started_cache fills false 'towards [0-9.]* MiB to [0-9.]* MiB: a cache'
 }

@@ -4,7 +4,7 @@ json() {
   python3 -c "import json,sys; d=json.load(open('out.json')); $1"
 }
 
-# A budget that suffices for all repetitions on any machine: 9 of each setting, some 10 s in all.
+# A budget that suffices for all repetitions on any machine: 9 of each setting, about 10 s in total.
 budget=3600
 
 # Writes burst and burst.htw: a service frees a burst of blocks except for every 25th block and
@@ -33,7 +33,7 @@ END
   "$HEAPTAPE" convert -q -o burst.htw burst.ht
 }
 
-# Links burst and burst.htw into the folder of the test.
+# Links burst and burst.htw into the directory of the test.
 burst() {
   ln -s "$BATS_FILE_TMPDIR"/burst{,.htw} .
 }
@@ -71,7 +71,7 @@ assert means == sorted(means)'
   burst
   heaptape advise -q --budget $budget --rank end --real burst.htw -- ./burst
   [ "$status" -eq 0 ]
-  # Of the best settings, those with malloc_trim cannot be set from outside.
+  # Among the best settings, settings with malloc_trim cannot be made from outside.
   has "$output" "  the program: not run, because no variable sets this"
   has "$output" "live at the end: "
   has "$output" "RSS at the end: glibc, malloc_trim(0) every "

@@ -142,7 +142,7 @@ many() {
 }
 
 @test "convert: peaks above the table limit are estimated, except in the converted process" {
-  # Of process 200, about 235,000 blocks are sampled, so the standard error is 0.16 %. The estimate
+  # About 235,000 blocks of process 200 are sampled, so the standard error is 0.16 %. The estimate
   # is 57.45 MiB and may differ by 0.87 %.
   { many 100 20000 999; many 200 602400 100; many 300 1 59000000; many 400 1 61000000; echo end; } |
     "$HEAPTAPE_PROGRAMS/make_trace" a.ht

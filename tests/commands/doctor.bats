@@ -33,14 +33,16 @@ run_watch() {
   for _ in 1 2 3; do
     status=0
     "$HEAPTAPE" doctor "$@" "$service" >"$name.answer" || status=$?
-    # The last look of a saw-tooth may read the heap while a batch changes it. The answer says so.
+    # The last look of a saw-tooth may read the heap while a batch changes it. The answer then
+    # contains a note.
     [ "$cause" = saw ] && grep -q "live blocks are not known" "$name.answer" || break
   done
   echo "$service $status" >"$name.ended.new"
   mv "$name.ended.new" "$name.ended"
 }
 
-# The services are watched for 10 s each, so they run at the same time, beside the first tests.
+# The services are watched for 10 s each, so they run at the same time, in parallel with the first
+# tests.
 setup_file() {
   local name path
   prepare "$BATS_FILE_TMPDIR"
@@ -75,7 +77,7 @@ watched() {
   expect "status 0" [ "$status" -eq 0 ]
 }
 
-# Other allocators than glibc's, and the path of one that is installed.
+# Allocators other than glibc's, and the path of an installed allocator.
 others="libjemalloc.so.2 libtcmalloc_minimal.so.4"
 library() {
   ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }'

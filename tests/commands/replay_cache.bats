@@ -1,5 +1,5 @@
-# Plans that are cached for later replays. The workloads have slightly more than 2^20 events, since
-# plans of smaller ones are not cached.
+# Plans that are cached for later replays. The workloads have slightly more than 2^20 events,
+# because plans of smaller workloads are not cached.
 load replay_helper
 
 # The cached plans, one per line: inode and name.

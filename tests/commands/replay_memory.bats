@@ -16,7 +16,7 @@ assert d["events"] == 8000 and "free" not in d["calls"]'
   make_workload churn 2 300000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 't = d["timeline"]
-# Two threads that sample at the same time may appear in another order by time than by call.
+# If two threads sample at the same time, the order by time may differ from the order by call.
 steps = [(max(0, b[0] - a[0]), a, b) for a, b in zip(t, t[1:])]
 mean = lambda i: sum(n * (a[i] + b[i]) / 2 for n, a, b in steps) / sum(n for n, a, b in steps)
 assert abs(mean(2) - d["mean_rss_bytes"]) <= 1 and abs(mean(3) - d["mean_live_bytes"]) <= 1

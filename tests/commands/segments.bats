@@ -54,8 +54,8 @@ has_figures_of() {
   diff whole.sites <("$HEAPTAPE" stat --by site --top 0 --json s 2>/dev/null | jq .sites)
 }
 
-# Each segment is a trace that begins with the live blocks, and ends with those at the start of the
-# next segment.
+# Each segment is a trace that begins with the live blocks, and ends with the live blocks at the
+# start of the next segment.
 are_traces() {
   local file
   for file in s/*.ht; do

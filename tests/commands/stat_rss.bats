@@ -293,7 +293,7 @@ END
   expect "the peak that the program printed" \
     jq -e --argjson printed "$(cat printed)" '.peak.rss_bytes - $printed | . >= 0 and . < 4194304' a.json
   [ "$("$HEAPTAPE" stat --json a.htw | jq .peak.rss_bytes)" = "$(jq .peak.rss_bytes a.json)" ]
-  # The other parts of a recording have no peak of their own.
+  # The other parts of a recording have no separate peak.
   "$HEAPTAPE" slice -q --from 10 -o b.htw a.htw
   [ "$("$HEAPTAPE" stat --json b.htw | jq .peak.rss_bytes)" = null ]
   # The prediction for the recorded allocator is this peak without heaptape's own memory.

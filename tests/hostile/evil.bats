@@ -8,9 +8,9 @@ setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
-# beside MODE SEED: records evil beside a program that counts its calls. Both, and the shell, must
-# behave as without heaptape. `known` has its spool before evil starts, because a program that finds
-# no session is not recorded.
+# beside MODE SEED: records evil together with a program that counts its calls. Both, and the shell,
+# must behave as without heaptape. `known` has its spool before evil starts, because a program that
+# finds no session is not recorded.
 beside() {
   rm -f started
   records sh -c 'KNOWN_STARTED=started known threads "$2" 4 & known=$!; until [ -e started ]; do sleep 0.01; done

@@ -1,7 +1,7 @@
 load hostile
 
-# Libraries that replace libc functions beside the capture library: programs must not hang or end
-# differently.
+# Libraries that replace libc functions in addition to the capture library: programs must not hang
+# or end differently.
 
 setup_file() {
   cd "$BATS_FILE_TMPDIR" || return

@@ -115,9 +115,10 @@ records_beside() {
   "$HEAPTAPE" record -f -o t.ht -- bash -c "$program" >out 2>err &
   recorder=$!
   wait_until grep -q '[.]spool' /proc/$recorder/maps
-  # The limit of 32 MiB allows the first 64 chunks of a spool, with 4 MiB, and what else the recorder
-  # may map: 8 MiB for the stack of a thread, and up to 8 MiB for buffers. It does not allow the 64 MiB
-  # of 1024 chunks, even if the spool of the shell and a buffer of 4 MiB are unmapped afterwards.
+  # The limit of 32 MiB allows the first 64 chunks of a spool, with 4 MiB, and other memory that the
+  # recorder may map: 8 MiB for the stack of a thread, and up to 8 MiB for buffers. It does not
+  # allow the 64 MiB of 1024 chunks, even if the spool of the shell and a buffer of 4 MiB are
+  # unmapped afterwards.
   prlimit --pid $recorder --as=$((($(awk '/VmSize/ { print $2 }' /proc/$recorder/status) + 32768) * 1024))
   echo >go
   status=0

@@ -19,7 +19,7 @@ long() {
 @test "each installed file is in one package, and packages have no other files" {
   DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
   prefix=$(dirname "$(dirname "$(find stage -type f -name heaptape -path '*/bin/*')")")
-  # Without dpkg-architecture (package dpkg-dev), meson installs libraries into another directory
+  # Without dpkg-architecture (package dpkg-dev), meson installs libraries into a directory other
   # than Debian's.
   (cd "$prefix" && find . ! -type d -printf 'usr/%P\n') | sed "s|^usr/lib64/|usr/lib/$(uname -m)-linux-gnu/|" | sort >files
   [ -s files ]

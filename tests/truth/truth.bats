@@ -1,4 +1,4 @@
-# Programs that know their own order, recorded by capture: the workload must have this order.
+# Records programs whose order of calls is known: the workload must have this order.
 load ../helper
 
 # Command prefix of the truth program, and its modes.
@@ -129,7 +129,7 @@ needs_allocator() {
   local waits step failed=0
   waits=$("$HEAPTAPE_PROGRAMS/check_truth" a.htw log | sed 's/.* ops, \([0-9]*\) dependencies.*/\1/')
   # About a third is required. Others are implied through a third thread, or order the creation of a
-  # thread instead of a block. Of 250 dependencies, 5 are required in any case.
+  # thread instead of a block. At least 5 of 250 dependencies are required.
   step=$((waits / 40 + 1))
   for n in $(for ((i = 1; i <= step; i++)); do seq $i $step "$waits"; done); do
     [ $failed -lt 5 ] || break
