@@ -61,8 +61,8 @@ enum heaptape_column_id {
     HEAPTAPE_COLUMN_FAILED = 13,        // uint8_t
     HEAPTAPE_COLUMN_ERROR = 14,         // uint8_t
     HEAPTAPE_COLUMN_TEXT = 15,          // only a bit of `known`; cannot be read as a column
-    // uint32_t; not a member of heaptape_event. The item is heaptape_event.known, restricted to the
-    // columns that are read together.
+    // uint32_t; not a member of heaptape_event. Each item is the value of heaptape_event.known,
+    // limited to the columns that are read together.
     HEAPTAPE_COLUMN_KNOWN = 16
 };
 

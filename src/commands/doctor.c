@@ -305,7 +305,8 @@ static void remove_temporary(const char *path)
     rmdir(folder);
 }
 
-// Prints the answer for a recorded file. If `keeps` is false, removes the file after reading it.
+// Prints doctor's answer for a recorded file. If `keeps` is false, removes the file after reading
+// it.
 static int run_file(struct doctor *d, const char *path, bool keeps, bool as_json)
 {
     struct file_stat s;

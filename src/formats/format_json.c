@@ -174,7 +174,7 @@ static char *put_object(char *to, const struct export_call *c, unsigned calls)
     if (ev->error || c->failed)
         to = put_number(to, ",\"error\":", ev->error);
     // Writes both the thread's number and its tid. In a raw trace, other events contain only one of
-    // them.
+    // the two.
     if (!slots && ev->kind == HT_THREAD_START)
         to = put_number(to, ",\"thread\":", c->thread);
     to = put_notes(to, ev);

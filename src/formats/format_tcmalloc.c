@@ -50,7 +50,7 @@ struct tcmalloc_thread {
     uint64_t size_units, freed; // values after the previous event
     unsigned lost_bits;         // number of unknown high bits in size_units
     uint64_t next_token;
-    uint64_t flushed_ns; // when the thread's previous buffer was flushed
+    uint64_t flushed_ns; // time at which the thread's previous buffer was flushed
     bool has_tokens;
 };
 

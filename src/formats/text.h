@@ -36,8 +36,8 @@ static inline bool text_match_bytes(const char **at, const char *word, size_t n)
 
 #define TEXT_MATCH(at, literal) text_match_bytes(at, literal, sizeof(literal) - 1)
 
-// Sets bit 7 of each byte whose value is 10 or more. The bytes above the first such byte are
-// undefined.
+// Returns a word with bit 7 set in each byte whose value is 10 or more. The bytes above the first
+// such byte are undefined.
 static inline uint64_t text_no_digits(uint64_t values)
 {
     return ((values + 0x7676767676767676) | values) & 0x8080808080808080;

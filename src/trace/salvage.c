@@ -19,7 +19,7 @@ struct salvage {
     struct trace_salvaged *result;
     uint64_t kept_bytes;
     uint64_t watermark, end_stamp, clock_hz;
-    uint64_t latest; // latest watermark or process end
+    uint64_t latest; // latest stamp of a watermark or process end
     bool begun, in_batch;
 };
 

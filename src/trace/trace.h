@@ -305,8 +305,8 @@ void trace_process_forget(struct trace_process *p);
 bool trace_process_uses_glibc(const struct trace_process *p);
 
 // Key of a stream in a map. A recorder writes only streams 0 and 1 and far fewer than 2^31
-// processes, so keys are unique. In a damaged trace, several streams may share a key. Their events
-// are then mixed up, which does no other harm.
+// processes, so keys are unique. In a damaged trace, several streams may share a key. The events of
+// these streams are then mixed up, which does no other harm.
 static inline uint64_t trace_stream_key(uint32_t process, uint32_t thread, uint32_t stream)
 {
     return (uint64_t)process << 33 ^ (uint64_t)thread << 1 ^ stream;
