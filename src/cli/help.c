@@ -51,7 +51,7 @@ int help_option_name(char *text, size_t size, const struct option *o)
                     o->bare ? "]" : "");
 }
 
-// Prints `text` at column `indent`. `column` is the column of the cursor. If it is not below
+// Prints `text` at column `indent`. `column` is the column of the cursor. If `column` is not below
 // `indent`, starts a new line.
 static void print_beside(FILE *to, int column, int indent, const char *text)
 {

@@ -46,7 +46,7 @@ struct anonymizing {
     struct workload_file in;
     struct workload_output to;
     struct workload_sites sites; // call sites of the copy
-    uint64_t start_stamp;        // start of the source
+    uint64_t start_stamp;        // stamp at the start of the source
     uint64_t unit;               // rounding of timestamps
     uint64_t last_stamp;         // last stamp of the copy
     uint64_t marks, names, with_site;

@@ -154,7 +154,7 @@ static void show_line(const struct doctor_watch *w, uint64_t now)
                 human_size(w->high));
 }
 
-// Samples RSS until a time. Returns false if the process has ended.
+// Samples RSS until the time `until`. Returns false if the process has ended.
 static bool sample_until(struct doctor_watch *w, uint64_t until)
 {
     for (uint64_t now; (now = clock_monotonic_ns()) < until;) {

@@ -160,7 +160,7 @@ static char *put_path(char *to, uint64_t path)
 static char *put_time(char *to, uint64_t ns)
 {
     to = text_decimal(to, ns / 1000000000);
-    // A leading 1 preserves the zeros. The point overwrites the 1.
+    // Adds 1,000,000 so that leading zeros are printed. The point overwrites the 1.
     char *end = text_decimal(to, 1000000 + ns / 1000 % 1000000);
     *to = '.';
     return end;

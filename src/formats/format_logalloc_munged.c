@@ -253,7 +253,8 @@ static int put_munged(struct export *x, const struct export_call *c)
     struct event ev = c->ev;
     if (c->failed)
         return drop_call(x, c, "its result is NULL");
-    // A result that is already live gets a new number, so added frees are not needed.
+    // A result that is already live gets a new number, so the frees that the export adds are not
+    // needed.
     if (c->added)
         return 0;
     // A realloc without a result freed its block.

@@ -15,8 +15,8 @@ enum {
     PLANES_SLACK = 8,    // bytes after the second plane that planes_put may overwrite
 };
 
-// Returns the number of remaining bytes of `v`. This is the lowest k for which the value fits in 7
-// - k bits of the first byte and k more bytes.
+// Returns the number of remaining bytes of `v`. This is the lowest k for which the value fits in
+// k bytes and 7 - k bits of the first byte, or 8 if there is no such k.
 static inline unsigned planes_rest_bytes(uint64_t v)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), k = (bits - 1) / 7;

@@ -13,7 +13,7 @@ struct placement {
 
 enum {
     MAX_PLACEMENTS = 1 << 20
-}; // limit of placements, which are kept until the end of the source, where the residency is
+}; // limit of placements, which are stored because the source's residency follows all ops
 
 struct slicing {
     struct workload_file *in;

@@ -104,9 +104,9 @@ const struct advise_row *advise_best(const struct advise *a, enum advise_figure 
 const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
                                           bool cheap, const struct advise_row *best);
 
-// Runs the real program ADVISE_MIN_ROUNDS times with the current setting, and as often with each
-// setting that advise_best returns for a figure. Skips settings without an environment. Returns 0,
-// or an error of replay_real_run.
+// Runs the real program ADVISE_MIN_ROUNDS times with the current setting, and equally often with
+// each setting that advise_best returns for a figure. Skips settings without an environment.
+// Returns 0, or an error of replay_real_run.
 int advise_run_program(struct advise *a, char *const argv[], struct err *e);
 
 // Returns true if the program was run with the setting.

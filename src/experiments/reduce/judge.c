@@ -188,7 +188,8 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
 // Minimum difference between the sides of a comparison in a candidate, as a share of the right
 // side. If half the difference in the input is smaller, half the difference is the minimum. Without
 // a margin, the search would end at a workload that meets the condition in only half of the
-// replays. RSS differs by a few pages from run to run, so MEMORY_MARGIN is also added to the floor.
+// replays. RSS differs by a few pages from run to run, so `floor_bytes` is also raised by
+// MEMORY_MARGIN.
 static const double TIME_MARGIN = 0.1, MEMORY_MARGIN = 0.01;
 
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes)
