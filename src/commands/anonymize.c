@@ -74,8 +74,8 @@ static void round_op(struct workload_op *op)
         op->size = size_classes_four_max(op->size);
 }
 
-// Numbers slots in the order of their first ops. The order in which ops of several threads with
-// equal timestamps are read may differ from the order in which they were written.
+// Numbers slots in the order of their first ops, as the writer requires. Ops of several threads
+// with equal timestamps may be read in a different order than they were written.
 static int renumber_slot(struct anonymizing *a, uint32_t *slot)
 {
     if (*slot == WORKLOAD_NO_SLOT)

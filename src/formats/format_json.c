@@ -650,8 +650,8 @@ static int find_key(struct import *im, struct json_import *j, struct fields *f, 
 {
     int rc = 0;
     *key = f->tid;
-    // In a workload, threads are numbered from 0, and the first event belongs to thread 0. A tid is
-    // never 0.
+    // In a workload, threads are numbered from 0, and the first event belongs to thread 0. In a raw
+    // trace, no tid is 0.
     if (!j->begun)
         j->is_raw = f->tid != 0;
     // The events of a workload are in call order.

@@ -111,7 +111,7 @@ static uint64_t address(uint64_t token)
 
 // Applies the size delta in the high bits of `word`. If a call failed because of a huge size, the
 // high bits of its delta are missing. Sizes are therefore computed modulo 2^60. After a huge size
-// in an event with a longer type, sizes are computed modulo 2^55 until the next size that is not
+// in an event with an 8-bit type, sizes are computed modulo 2^55 until the next size that is not
 // huge.
 static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bits,
                       struct event *ev)

@@ -13,7 +13,7 @@
 // The kinds for which logalloc has a function, terminated by 0.
 extern const uint8_t logalloc_kinds[];
 
-// Raw logs identify blocks by address, munged logs by #slot. NULL is written as 0x0, like Firefox
+// Raw logs identify blocks by address, munged logs by #slot. NULL is written as 0x0, as Firefox
 // does, because logalloc_munge.py does not understand "(nil)".
 extern const struct text_syntax logalloc_raw, logalloc_munged;
 

@@ -53,8 +53,8 @@ enum columns_form {
 // Properties of the records that have the same tag, for the loop that splits frequent records.
 struct columns_class {
     uint8_t sized, plain, word_bytes, counts, is_site, is_base;
-    // If `ends` of a record and `follows` of the next record share a bit, another function handles
-    // the record.
+    // If `ends` of a record and `follows` of the next record share a bit, the loop stops before the
+    // first of the two.
     uint8_t ends, follows;
 };
 

@@ -140,8 +140,9 @@ enum trace_field {
     TRACE_F_CGROUP_LIMIT_BYTES = 71,
     TRACE_F_UNLISTED = 72, // varints: enum trace_memory, and resident bytes in unlisted mappings
     TRACE_F_MAPPING = 73,  // varints: docs/reference/trace-format.md
-    // Only if the next batch of the segment lists the blocks that the process inherited: varints
-    // with the FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording (PROCESS).
+    // Present only if the next batch of the segment lists the blocks that the process inherited:
+    // varints with the FORKED_FROM, FORKED_FROM_START and FORK_STAMP of the whole recording
+    // (PROCESS).
     TRACE_F_LISTED = 91,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
     TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)
@@ -155,8 +156,8 @@ enum trace_field {
     // first page map (PROCESS_END).
     TRACE_F_CXX_BYTES = 100,
     TRACE_F_PEAK_RSS_BYTES = 101, // highest RSS since the start; absent if unknown (PROCESS_END)
-    // Growth of the resident spool between the last page map and PEAK_RSS_BYTES, plus heaptape's
-    // private memory at exit (PROCESS_END).
+    // Growth of the resident spool from the last page map to the time of PEAK_RSS_BYTES, plus
+    // heaptape's private memory at exit (PROCESS_END).
     TRACE_F_RECORDING_GROWTH_BYTES = 102,
 // Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
