@@ -373,7 +373,7 @@ static int record_program(char **argv, int argc, const char *path, bool keeps)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Records a program, and prints the answer when the program has ended.
+// Records a program, and prints doctor's answer when the program has ended.
 static int run_program(const struct doctor_options *o, int argc, char **argv)
 {
     struct doctor d = {.argv = argv};

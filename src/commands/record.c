@@ -335,7 +335,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
                                         .stamps = true,
                                         .live = true,
                                         .watch = watch_notes()};
-    s->codec = FRAME_CODEC_NONE; // the trace only passes through a pipe
+    s->codec = FRAME_CODEC_NONE; // the trace is written only to a pipe
     s->live = true;
     if (export_live_start(&live, &how, &out, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
@@ -503,7 +503,7 @@ static int run_aggregate(const void *fields, void *settings)
                                            .rewrite_ns = o->aggregate_s * CLOCK_NS_PER_S,
                                            .period_ns = o->period_s * CLOCK_NS_PER_S,
                                            .note = note_aggregate};
-    s->codec = FRAME_CODEC_NONE; // the trace only passes through a pipe
+    s->codec = FRAME_CODEC_NONE; // the trace is written only to a pipe
     return record_to_reader(
         o, s, &(struct pipe_reader){path, &how, .check = check_aggregate, .read = write_aggregate});
 }

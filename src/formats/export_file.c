@@ -31,7 +31,7 @@ struct export_process {
     bool glibc;                    // see export_call
     struct export_call *calls_due; // only used if several processes share an output
     size_t n, at, capacity;
-    uint64_t due_ns; // time of calls_due[at], or of an earlier call if that is later
+    uint64_t due_ns; // maximum of the times of calls_due[at] and all calls before it
 };
 
 struct export_job {

@@ -272,7 +272,7 @@ size_t receive_unescape(void *context, struct MHD_Connection *c, char *text)
     size_t n = MHD_http_unescape(text);
     (void)context;
     (void)c;
-    // %00 would truncate the path. A valid name never contains the byte 1.
+    // A NUL from %00 would truncate the path. Replace it with byte 1, which names_check rejects.
     for (size_t i = 0; i < n; i++)
         text[i] = text[i] ? text[i] : 1;
     return n;

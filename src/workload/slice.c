@@ -68,7 +68,7 @@ bool slice_point_reached(const struct slice_point *p, const struct workload_op *
     case SLICE_AT_EVENT:
         return op->kind != HT_PREEXISTING && events >= p->number;
     case SLICE_AT_STAMP:
-    case SLICE_AT_TIME: // slice_point_resolve has converted it to a stamp
+    case SLICE_AT_TIME: // slice_point_resolve has converted the time to a stamp
         return op->stamp >= p->number;
     case SLICE_AT_MARK:
         return op->kind == HT_MARK && op->text_bytes == strlen(p->mark) &&
