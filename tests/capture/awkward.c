@@ -1,7 +1,7 @@
 // A program that is hard to attach to: awkward calls | clones | execs | vforks MS | keeps. It
 // prints "ready" and runs until it is killed.
 //   calls      calls malloc and free without pause
-//   clones     like calls, but never waits, beside a waiting thread without thread-local memory
+//   clones     like calls, but never waits, and has a waiting thread without thread-local memory
 //   execs      executes itself again and again
 //   vforks MS  stays in vfork for MS milliseconds each time, which no signal interrupts
 //   keeps      prints the usable sizes of the blocks allocated at the start. When the file "go"

@@ -1,5 +1,5 @@
-// A program with three allocators besides libc's, whose functions have prefixes and arguments in
-// other orders. Makes CALLS calls of each function:
+// A program with three allocators in addition to libc's. Their functions have prefixes, and
+// arguments in other orders. Makes CALLS calls of each function:
 //   entries_prefixed           waits for the file `go` before, and for the file `end` afterwards
 //   entries_prefixed once      without waiting
 //   entries_prefixed none      makes no calls

@@ -1,5 +1,5 @@
-// Calls malloc and an allocator with other function names until SIGUSR1. The blocks of the other
-// allocator have 1000 bytes or more. The blocks of malloc have 77 bytes.
+// Calls malloc and an allocator with other function names until SIGUSR1. Blocks of the other
+// allocator are 1000 bytes or larger. Blocks of malloc are 77 bytes long.
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Names its two threads: names MS. The first thread exits immediately. The second thread lives for
+// Names its two threads: names MS. The first thread exits immediately. The second thread runs for
 // at least MS milliseconds, until the process exits with status 7. The recorder makes a pass every
 // 10 ms of this time.
 #include "told.h"

@@ -77,7 +77,7 @@ assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, 
 }
 
 # share TIMES LEAST MOST: records a program that works TIMES as long between its calls as in malloc.
-# The share of malloc must be between LEAST and MOST. Other load interrupts timed calls: beside 35
+# The share of malloc must be between LEAST and MOST. Other load interrupts timed calls: with 35
 # runnable threads, up to 8 % of the recordings are wrong. One correct recording of ten is sufficient.
 share() {
   local i

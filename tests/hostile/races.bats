@@ -34,8 +34,8 @@ replays() {
 
 @test "recorder: threads, fork children, backpressure, control, live export" {
   local format
-  # The events do not fit into the spool, so threads wait, and the backup drainer runs beside the
-  # encoder.
+  # The events do not fit into the spool, so threads wait, and the backup drainer and the
+  # encoder run at the same time.
   timeout 120 "$HEAPTAPE" record -f -o t.ht -- known threads 6000 4
   timeout 120 "$HEAPTAPE" record -f -z none --usable -o t.ht -- known fork 300 10
   timeout 120 "$HEAPTAPE" record -f --stacks=4 --max-size=200K -o t.ht -- churn 300000

@@ -14,7 +14,7 @@
 //   dependencies  thread 0 allocates CALLS blocks; then thread 1 frees them, CROSS % of them with
 //                 a separate dependency
 //   holes         CALLS blocks each of 256 and 512 bytes, a quarter of them stays live (see
-//                 make_holes), beside CROSS calls of free(NULL)
+//                 make_holes), and CROSS calls of free(NULL)
 //   queue         thread 0 allocates CALLS blocks of 4 KiB, which thread 1 frees; at most CROSS of
 //                 them are live
 //   paced         each thread allocates and frees a block every 10 ms, CALLS times

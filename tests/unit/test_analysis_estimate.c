@@ -18,8 +18,8 @@ static double uniform(void)
     return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
 }
 
-// Returns the size of block `i` of a site. A block has 16 bytes to a few MiB. All blocks of one
-// site together have 5 KiB to 500 MiB.
+// Returns the size of block `i` of a site. A block is 16 bytes to a few MiB long. The total
+// size of the blocks of a site is 5 KiB to 500 MiB.
 static uint64_t size_of(unsigned site, unsigned i)
 {
     uint64_t least = 16ull << (site % 12);

@@ -15,7 +15,7 @@ enum {
 struct disturb {
     uint64_t early_ns;       // maximum by which an allocation's stamp is early
     unsigned early_permille; // share of early stamps
-    bool early_gives;        // The stamps of frees by another thread than the owner are early, too.
+    bool early_gives;        // stamps of frees by threads other than the owner are early, too
     uint64_t hand_over_ns;   // minimum time before another thread frees a block
     uint64_t late_ns;        // maximum delay of publishing a record
     unsigned late_percent;   // share of delayed records

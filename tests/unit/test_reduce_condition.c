@@ -130,7 +130,7 @@ static void half_of_the_margin_of_the_input_at_most(void **state)
     }
 }
 
-// Near the floor, RSS would be below it in some of the replays.
+// RSS differs from replay to replay, so judge_expect raises the floor by a margin.
 static void the_floor_has_a_margin(void **state)
 {
     static struct judge j;
