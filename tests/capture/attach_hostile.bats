@@ -161,7 +161,7 @@ needs_root() {
   "$HEAPTAPE" record -f -o other.ht --pid "$started" --duration 1 2>err 3>&- &
   local other=$! tracer status_of=0
   wait_until grep -q '^TracerPid:.[1-9]' /proc/"$started"/status
-  # Stopped, the first recorder attaches for longer than the second one waits.
+  # While it is stopped, the first recorder stays attached longer than the second recorder waits.
   tracer=$(awk '/^TracerPid/ { print $2 }' /proc/"$started"/status)
   kill -STOP "$tracer"
   is_refused "process $other, another heaptape, is attaching to it or detaching; try again"

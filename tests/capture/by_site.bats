@@ -201,7 +201,7 @@ exact = json.load(open("all.json"))["requested_bytes"]
 assert abs(total / exact - 1) < 0.2, (total, exact)
 END
   done
-  # Every event is recorded, and some hundreds of them have a site.
+  # Every event is recorded, and several hundred of them have a site.
   "$HEAPTAPE" dump -F json -k malloc -k calloc t.ht >events
   [ "$(jq -c 'select(.kind == "malloc" and .size < 1000)' events | wc -l)" -ge 60000 ]
   n=$(grep -c '"site"' events)
@@ -224,7 +224,7 @@ END
   ! grep 'basic_string<char, std::char_traits<char>, std::allocator<char> >' folded || false
 }
 
-# One stack per 64 KiB gives some hundreds of samples in this small recording. Each site is a stack,
+# One stack per 64 KiB gives several hundred samples in this small recording. Each site is a stack,
 # and most sites are small. HEAPTAPE_TEST_SAMPLES changes the number of 30 samples, which have about 90
 # intervals for the bytes live at the end.
 @test "call sites: intervals of samples drawn from a whole recording contain the true sum" {

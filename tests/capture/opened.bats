@@ -114,9 +114,8 @@ teardown() {
   [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
 }
 
-# record_host PLANS PLUG-IN...: records host when the recorder has made the plans. Before, it starts
-# host with the same plug-ins until there are this many, at most 100 times. Only in these runs, a plan
-# may be late.
+# record_host PLANS PLUG-IN...: first starts host with these plug-ins until there are PLANS plans,
+# at most 100 times. A plan may be late only in these runs. Then records host.
 record_host() {
   # shellcheck disable=SC2016
   record sh -c 'wanted=$1; shift
@@ -152,7 +151,7 @@ has_no_unknown_frees() {
   ! grep -v "calls its own malloc" err || false
   has 4000 malloc 702
   has 4000 calloc 703
-  # Of the constructors, also in the runs before.
+  # Calls of the constructors, including those in the earlier runs.
   expect "calls of constructors" [ "$(awk '$5 == "malloc" && $7 == 701' lines | wc -l)" -ge 4 ]
   has_no_unknown_frees
 }

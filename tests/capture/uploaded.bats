@@ -19,8 +19,8 @@ teardown() {
   show_failure
 }
 
-# Programs with children. `lists` runs for some tenths of a second. `lists_until` runs until the shell
-# pattern $0 matches a file with data, but not forever.
+# Programs with children. `lists` runs for several tenths of a second. `lists_until` runs until the
+# shell pattern $0 matches a file with data, but not forever.
 # shellcheck disable=SC2016
 lists='for i in $(seq "$0"); do sleep 0.1; ls / >/dev/null; done; exit 7'
 # shellcheck disable=SC2016

@@ -1,7 +1,7 @@
 load ../helper
 
-# Messages about wrong options, files and processes that users easily name. Other tests have the
-# messages about damaged files.
+# Messages about wrong options, files and processes that users may specify by mistake. Other tests
+# check the messages about damaged files.
 
 # refuses STATUS TEXT ARG...: heaptape exits with STATUS, and its only line is TEXT.
 refuses() {

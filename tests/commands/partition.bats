@@ -86,7 +86,7 @@ recording() {
   done | sort >got
   cut -d' ' -f1,2 got | diff want -
   awk '$2 < 122880 && $3 > 1' got | grep .
-  # Also the tables of call sites and processes.
+  # The tables of call sites and processes are also correct.
   "$HEAPTAPE" export -q -F parquet -t sites --partition -o fleet a.ht
   "$HEAPTAPE" export -q -F csv -t sites a.ht | sed 1d | sort >want
   for file in "$(recording sites)"/pid=*/*.parquet; do

@@ -92,7 +92,7 @@ agree_on_workloads() {
   agree_on "$HEAPTAPE_PROGRAMS/threads" 500
 }
 
-# Blocks live long and are freed in order; their slots are encoded relative to each other.
+# Blocks stay live for long and are freed in order; their slots are encoded relative to each other.
 @test "second reader: python3" {
   skip_under_sanitizer
   needs_tools

@@ -265,7 +265,7 @@ END
 
 @test "the memory of the recording includes its private tables" {
   skip_under_sanitizer
-  # The table of big blocks has some 600 KiB. It always contains blocks of calloc.
+  # The table of big blocks needs about 600 KiB. It always contains blocks of calloc.
   cat >big.c <<'END'
 #include <stdlib.h>
 #include <unistd.h>

@@ -295,7 +295,7 @@ not_seen() {
 
 @test "unrecorded: AddressSanitizer, and with its check of the library order turned off" {
   [ -x asan ] || skip "no AddressSanitizer"
-  # The process would live for only a millisecond, so its dynamic linker waits until the FIFO is
+  # The process would run for only a millisecond, so its dynamic linker waits until the FIFO is
   # closed.
   mkfifo slow
   records sh -c './plain examined >slow & LD_PRELOAD=$LD_PRELOAD:$PWD/slow ./asan; ./plain; wait; :'

@@ -13,7 +13,7 @@ load ../helper
   run "$HEAPTAPE_SOURCE/tools/check-headers" copy
   [ "$status" -eq 1 ]
   has "$output" "src/base/planted.h: does not compile alone"
-  # Also a header that a file includes, but not first.
+  # A header is also checked if a file includes it, but not first.
   printf '#include "base/buf.h"\n#include "base/planted.h"\n' >copy/src/base/planted.c
   run "$HEAPTAPE_SOURCE/tools/check-headers" copy
   has "$output" "src/base/planted.h: does not compile alone"

@@ -78,7 +78,7 @@ builds() {
   run project/heaptape/tools/build build
   [ "$status" -eq 0 ]
   has "$output" "x is true, o is none"
-  # Also if the directory was configured by hand.
+  # The same applies if the directory was configured by hand.
   rm -r project/heaptape/build
   rm pc/x.pc
   (cd project/heaptape && meson setup build)
