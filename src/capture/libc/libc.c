@@ -226,7 +226,7 @@ static ptrdiff_t find_rseq(const struct object *loader)
     return offset && size && *size ? *offset : 0;
 }
 
-// Threads that run this function concurrently find the same functions.
+// No lock is needed: threads that run this function concurrently find the same functions.
 static void find_all(void)
 {
     struct found_objects objects;

@@ -15,7 +15,7 @@
 const void *libc_address(void);
 
 // Returns the offset of a thread's struct rseq from its thread pointer. Returns 0 if the C library
-// does not register struct rseq with the kernel. glibc registers it since 2.35.
+// does not register struct rseq with the kernel. glibc 2.35 and later versions register it.
 ptrdiff_t libc_rseq_offset(void);
 
 // Calls the C library's dlopen instead of the wrapper.
@@ -29,8 +29,8 @@ struct r_debug;
 // unless the calling thread holds the loader's lock.
 const struct r_debug *libc_objects(void);
 
-// Fills in *o from an object in this list. The first mapped bytes of the object must be its ELF
-// header.
+// Fills in *o from an entry of the list that libc_objects returns. The first mapped bytes of the
+// object must be its ELF header.
 void libc_read_object(struct object *o, const struct link_map *map);
 
 #endif

@@ -143,9 +143,9 @@ static void update_freed(const struct spool_header *h, const struct event *ev, b
         producer_freed_remove(h, ev->result);
 }
 
-// Returns the process of a thread that has become ready. `p` was loaded before that, and is NULL if
-// the process did not exist then. Prefers `p`, because a later load may return the state that
-// replaces the process when heaptape detaches.
+// Returns the process of a thread that has become ready. `p` was loaded earlier, and is NULL if the
+// process did not exist yet. Prefers `p`, because a later load may return the state that replaces
+// the process when heaptape detaches.
 static struct producer_process *process_of(struct producer_process *p)
 {
     return p ? p : producer_current();
@@ -172,8 +172,8 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     struct producer_stream *stream = &t->streams[interrupting];
     const struct spool_chunk *chunk = stream->chunk;
     bool muted = is_muted(p, t, ev, busy);
-    // This case is so rare that the cost of system calls does not matter. Blocking signals also
-    // prevents a second handler from interrupting stream 1.
+    // Interrupted records are so rare that the cost of the system calls does not matter. Blocking
+    // signals also prevents a second handler from interrupting stream 1.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     // Later events of stream 0 must have later stamps than this event of stream 1.
     if (interrupting)

@@ -7,9 +7,9 @@
 // epoch, an address outside the window, an event of a signal handler.
 //
 // The state of the threads and of the process image is in mappings with MADV_WIPEONFORK. A fork
-// child therefore reads zeros, even after a raw clone(2). The child has neither a chunk nor space,
-// so its first event takes the slow path, which creates a spool for the child. A vfork child shares
-// its parent's memory and records as its parent.
+// child therefore reads zeros, even after a raw clone(2). The child has no chunk, so its first
+// event takes the slow path, which creates a spool for the child. A vfork child shares its parent's
+// memory and records as its parent.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_H
 #define HEAPTAPE_CAPTURE_PRODUCER_H
 
@@ -34,8 +34,8 @@
 // A thread's stream of words. If a signal handler interrupts the writing of a record in stream 0,
 // the handler's events go to stream 1.
 //
-// Within a stream, the order of the records is the order of the events. Therefore most events get
-// the ticks of the last reading of the counter (docs/design/capture.md, "Sparse readings").
+// A stream contains its records in the order of the events. Most events can therefore reuse the
+// ticks of the last counter reading (docs/design/capture.md, "Sparse readings").
 struct producer_stream {
     // Address of the next word. If it is NULL or a multiple of SPOOL_PIECE_BYTES, there may be no
     // space.
@@ -50,8 +50,8 @@ struct producer_stream {
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
-    // If `pos & mask` is 0, the event reads the counter, or there may be no space. Therefore no
-    // event uses the fast path while `mask` is 0.
+    // If `pos & mask` is 0, the event reads the counter, or there may be no space. If `mask` is 0,
+    // no event uses the fast path.
     uint32_t mask;
     // The following members are used only on the slow path and when the counter is read.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
@@ -97,8 +97,8 @@ struct producer_thread {
     bool undefined; // the current event's site was looked up and is not defined
 };
 
-// Bits of producer_tls.busy, which describe what the thread is doing. An event checks the bits to
-// detect the operation that it interrupted.
+// Bits of producer_tls.busy, which describe what the thread is doing. At each event, the producer
+// checks the bits to detect what the event interrupted.
 enum producer_busy {
     // The thread is writing a record in stream 0, so nothing else may use that stream. Other code
     // that uses the state of the thread, process or spool also sets this bit, because detaching
@@ -141,10 +141,10 @@ enum {
     // Value of producer_stream.sequence that requests a reading. spool_readings.sequence never has
     // this value.
     PRODUCER_NO_SEQUENCE = 4,
-    PRODUCER_EACH_WORD = 7, // value of `mask` that reads the counter at every event
-    // Value of `mask` for the maximum distance of readings.
+    PRODUCER_EACH_WORD = 7, // value of `mask` to read the counter at every event
+    // Value of `mask` for the maximum distance between readings.
     PRODUCER_MAX_READING_MASK = SPOOL_MAX_UNREAD_WORDS * 8 - 1,
-    // Value of `mask` if `pos` decides only whether there is space.
+    // Value of `mask` to check only whether there is space.
     PRODUCER_PIECE_MASK = SPOOL_PIECE_BYTES - 1,
 };
 _Static_assert(((PRODUCER_EACH_WORD | PRODUCER_MAX_READING_MASK) & ~PRODUCER_PIECE_MASK) == 0,
@@ -187,11 +187,11 @@ static inline volatile uint64_t *producer_section_word(void)
 // PRODUCER_BLOCK_BYTES is also set. A unit of 0 means that the thread is unknown. The units of a
 // region are mapped together, at the first event in the region after the second thread has started.
 //
-// If the same thread recorded the last event at the address, the order of its stream is the order
-// of the two events, so the new event needs no reading of the counter. Otherwise the thread first
-// reads the unit and then the counter, so that the new event has a later stamp than the other
-// thread's event (docs/design/convert.md). Between two events at an address, the program or the
-// allocator synchronizes their threads. Therefore relaxed accesses to a unit suffice.
+// If the same thread recorded the last event at the address, its stream orders the two events, and
+// the new event needs no reading of the counter. Otherwise the thread first reads the unit and then
+// the counter, so that the new event has a later stamp than the other thread's event
+// (docs/design/convert.md). Between two events at an address, the program or the allocator
+// synchronizes their threads. Therefore relaxed accesses to a unit suffice.
 enum {
     PRODUCER_BLOCK_BYTES = 16,
     PRODUCER_UNIT_SHIFT = 5,
@@ -233,9 +233,9 @@ static inline _Atomic uint8_t *producer_unit_at(uint64_t address)
     return atomic_load_explicit(&r->units, memory_order_relaxed) + (address >> PRODUCER_UNIT_SHIFT);
 }
 
-// Returns 0 if the last event in the address's unit was at this address and the thread `owner`
-// recorded it. Otherwise, and for an address that is not a multiple of PRODUCER_BLOCK_BYTES,
-// returns another value.
+// Returns 0 if the last event in the address's unit was at this address and was recorded by the
+// thread `owner`. Otherwise, or if the address is not a multiple of PRODUCER_BLOCK_BYTES, returns a
+// nonzero value.
 static inline __attribute__((always_inline)) uint64_t producer_is_foreign(uint64_t address,
                                                                           uint32_t owner)
 {
@@ -261,8 +261,8 @@ uint64_t producer_read_counter(struct producer_stream *stream)
 uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
     __attribute__((visibility("hidden")));
 
-// Returns a value other than 0 if the thread was switched out, or a reading was requested, since
-// the last reading of the counter. Requires stream->readings.
+// Returns a nonzero value if, since the last reading of the counter, the thread was switched out or
+// a reading was requested. Requires stream->readings.
 static inline __attribute__((always_inline)) uint64_t
 producer_is_disturbed(const struct producer_stream *stream)
 {
@@ -314,13 +314,13 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
 
 // Starts a record and returns the stream to write to. Returns NULL, and changes nothing, if the
 // thread is busy, if `obstacles` is not 0, or if `pos & mask` is 0. The mask is stream->mask if
-// `fast` is true, else PRODUCER_PIECE_MASK. Determine the ticks after this call: a signal handler
-// then cannot record an event between a stamp and its record, so that the stamps of a stream are
-// monotonic.
+// `fast` is true, else PRODUCER_PIECE_MASK. Determine the ticks only after this call. Otherwise a
+// signal handler could record an event between a stamp and its record, and the stamps of the stream
+// would not be monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
 producer_begin(uint32_t obstacles, bool fast)
 {
-    // A signal handler that runs before the flag is set restores all state that it changes.
+    // A signal handler that runs before `busy` is set restores all state that it changes.
     if (producer_unlikely(producer_tls.busy | obstacles))
         return NULL;
     producer_tls.busy = PRODUCER_WRITING;
@@ -428,8 +428,8 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 
 // Call after producer_put_plain has returned false. Writes the record if only a reading of the
 // counter was due. Also writes the record if heaptape has attached to the process and the block was
-// certainly allocated after that. Returns false if the caller must use producer_record; in that
-// case nothing has changed.
+// certainly allocated after the attach. Returns false if the caller must use producer_record; in
+// that case nothing has changed.
 bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
 
 // Stamps any event (ev->stamp is ignored) and records it in the shortest form that can represent
@@ -495,7 +495,7 @@ void producer_set_object(enum producer_object object, uintptr_t start, uintptr_t
 bool producer_is_allocator(const void *address);
 
 // Returns true if the program's mappings are recorded. Joins the session first if the process has
-// not tried yet.
+// not tried to join yet.
 bool producer_wants_maps(void);
 
 // Sets the function that returns the usable size of a block, or 0 if unknown. `kind` is the kind of
@@ -539,8 +539,8 @@ void producer_alone_share(void);
 // Does not wait if the recorder continues for other processes.
 void producer_alone_finish(void);
 
-// Turns recording off until producer_attach, so that no event searches for a session. Call before
-// producer_attach. Returns 0 or a positive errno.
+// Turns recording off until producer_attach, so that events do not trigger a search for a session.
+// Call before producer_attach. Returns 0 or a positive errno.
 int producer_attach_prepare(void);
 
 // Returns the PID of the live recorder of this process, or 0.
@@ -564,8 +564,8 @@ bool producer_detach(void);
 int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 
 // Frees the memory of an ended recording, so that heaptape can attach to the process again.
-// Requires that, since producer_detach, every other thread has been outside this library and had
-// its producer_tls.thread reset. Returns 0, or EAGAIN if a created thread has not started yet.
+// Requires that, since producer_detach, every other thread has left this library and its
+// producer_tls.thread was reset. Returns 0, or EAGAIN if a created thread has not started yet.
 int producer_clear(void);
 
 enum producer_plan {
@@ -581,8 +581,8 @@ enum producer_plan producer_read_plan(int fd, struct entries_plan *to);
 // Returns the functions of --wrap, or NULL if the option is not used. Call after producer_start.
 const struct spool_wrap *producer_wrap(void);
 
-// Sets the path of the object whose malloc the program calls instead of this library's malloc. ""
-// if there is no such object.
+// Sets the path of the object whose malloc the program calls instead of this library's malloc. Pass
+// "" if there is no such object.
 void producer_set_bypass(const char *path);
 
 // Adds the path of an object whose malloc calls bypass the library, unless it is already listed.

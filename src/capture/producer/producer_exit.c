@@ -94,10 +94,10 @@ void producer_thread_arm_key(void)
 }
 
 // A C library loaded by dlmopen numbers its keys independently, but stores their values in the same
-// array of each thread. The key must not be confused with a key of that library. Therefore the key
-// has a number that few programs reach. The number is also created several times: glibc ignores a
-// value that was stored when its number had been created a different number of times. The number is
-// below 32, because the values of the first 32 keys need no memory.
+// array of each thread. To avoid confusion with that library's keys, the key has a number that few
+// programs reach, and is deleted and created again several times. glibc ignores a value that was
+// stored when the number had been created a different number of times. The number is below 32,
+// because the values of the first 32 keys need no memory.
 void producer_thread_make_key(void)
 {
     enum { LAST = 31, TIMES = 8 };

@@ -119,7 +119,7 @@ static void *remap(void *from, size_t bytes, void *to)
 }
 
 // Reserves `bytes` of address space, aligned to the size of a chunk. Returns NULL if there is not
-// enough.
+// enough address space.
 static char *reserve_space(size_t bytes)
 {
     size_t room = bytes + SPOOL_CHUNK_BYTES;

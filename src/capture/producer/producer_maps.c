@@ -209,7 +209,7 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
-// Publishes the bounds of the addresses of all files that the last scan did not find.
+// Publishes the bounds of the address range of all files that the last scan no longer found.
 static void publish_gone(const struct producer_sites *sites)
 {
     uint64_t start = 0, end = 0;
@@ -224,8 +224,8 @@ static void publish_gone(const struct producer_sites *sites)
     atomic_store_explicit(&unwind_gone_bytes, end - start, memory_order_release);
 }
 
-// Returns a generation that no configuration of this process or its ancestors has used. If
-// generations have run out, the generation may have been used.
+// Returns a generation that no configuration of this process or its ancestors has used. If all
+// generations have been used, returns the highest one.
 static uint32_t next_generation(void)
 {
     producer_inherited.generations += producer_inherited.generations < CODEC_GENERATIONS - 1;

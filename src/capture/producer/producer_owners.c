@@ -8,12 +8,11 @@ struct producer_region producer_regions[PRODUCER_REGIONS];
 // Number of regions with units.
 static _Atomic uint32_t mapped;
 
-// Set when memory for units is not available, because every further attempt would cost system
-// calls.
+// Set if memory for units is not available, because each retry would cost system calls.
 static _Atomic bool is_full;
 
-// Memory for the regions that a sandboxed process uses first, because such a process must not make
-// system calls. NULL if not mapped.
+// Memory for the first regions of a sandboxed process, which must not make system calls. NULL if
+// not mapped.
 enum { SPARES = 32 };
 static void *_Atomic spares;
 static _Atomic uint32_t spares_used;

@@ -1,5 +1,5 @@
 // Functions and state that the files of the producer share, grouped by the file that defines them.
-// Each file calls only files above its own in this order:
+// Each file calls only functions of the files that precede it in this list:
 //   state, map, owners, recorder, cost, chunk, stream, maps, site (producer_site.h),
 //   residency (producer_residency.h), freed, pool, exit, follow, refused, alone, process, thread,
 //   producer
@@ -205,8 +205,8 @@ uint64_t producer_private_bytes(void);
 // again in a fork child. Returns NULL if out of memory, or before Linux 4.14.
 void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 
-// Maps the header and the first chunks of the file, and makes `open_chunks` of them accessible. The
-// file must have space for them. Returns NULL on failure.
+// Maps the header and the first chunks of the file, and makes `open_chunks` chunks accessible. The
+// file must have space for the chunks. Returns NULL on failure.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
@@ -274,8 +274,8 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
 // producer_stream.c
 
-// Returns a time in ticks (about 8 us). If two consecutive readings of the counter are that far
-// apart or farther, the events in between count as early.
+// Returns the ticks of about 8 us. If two consecutive readings of the counter are at least this far
+// apart, the events between them count as early.
 uint64_t producer_usual_ticks(void);
 
 // Stamps an event and writes it to a stream. Call only while no other record is being written to
@@ -332,7 +332,7 @@ static inline struct producer_thread *producer_thread_at(uint32_t index)
     return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
 }
 
-// Allocate a thread state from the pool, and return a thread state to it.
+// producer_thread_alloc gets a thread state from the pool. producer_thread_release puts it back.
 struct producer_thread *producer_thread_alloc(struct producer_process *p);
 void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 

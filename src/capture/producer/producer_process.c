@@ -142,10 +142,9 @@ static uint32_t reserves_within(uint64_t bytes)
     return n < SPOOL_RESERVES ? (uint32_t)n : SPOOL_RESERVES;
 }
 
-// Maps the start of the user's reserves file, for the case that the process or a fork child cannot
-// open files later. The user's first process creates the file. A file is used only if the user owns
-// it and no other user can write to it. A file that another process is still creating counts as
-// missing.
+// Maps the start of the user's reserves file, in case the process or a fork child cannot open files
+// later. The user's first process creates the file. A file is used only if the user owns it and no
+// other user can write to it. A file that another process is still creating counts as missing.
 static void map_reserves(struct producer_inherited *in)
 {
     char name[64];
@@ -329,7 +328,7 @@ static uint64_t claim_reserve(const struct producer_inherited *in)
         bit = ~now & (now + 1); // lowest free bit
         if (!bit || (unsigned)__builtin_ctzll(bit) >= in->n_reserves)
             return 0;
-        // Pairs with the recorder's release, before which the recorder emptied the reserve.
+        // Pairs with the recorder's release. The recorder empties the reserve before that store.
     } while (!atomic_compare_exchange_weak_explicit(taken, &now, now | bit, memory_order_acquire,
                                                     memory_order_relaxed));
     return bit;
@@ -507,11 +506,11 @@ static bool create_spool(struct producer_process *p)
     producer_sites_start(in->session.depth, in->session.sample_bytes);
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
                   producer_residency_start();
-    // The recorder searches for new spools every 20 ms (every 100 ms if all processes are idle),
-    // which costs short-lived processes least. Wake it only in two cases. The first is a reserve,
-    // for which other processes may be waiting. The second is the program that the recorder
-    // started, or that started the recorder: the recorder then reads the program's thread names and
-    // memory use.
+    // The recorder searches for new spools every 20 ms (every 100 ms if all processes are idle), so
+    // short-lived processes save the cost of a wake-up. Wake the recorder only in two cases. The
+    // first is a reserve spool, for which other processes may be waiting. The second is the program
+    // that the recorder started, or that started the recorder: the recorder then reads the
+    // program's thread names and memory use.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
         producer_wake_recorder(p);
     return true;
@@ -538,7 +537,7 @@ struct image {
     struct producer_thread threads[PRODUCER_POOL_STEP];
 };
 
-// State after a recording has ended. It is static so that threads can read it at any time, also in
+// State after a recording has ended. It is static so that threads can read it at any time, even in
 // fork children.
 static struct producer_process idle = {.state = PRODUCER_OFF};
 

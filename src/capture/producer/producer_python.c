@@ -12,8 +12,8 @@ struct splice {
     struct unwind_stack *to;
 };
 
-// Returns the number under which the table of defined sites lists the name of the function at this
-// address. The number differs from the IDs of all sites.
+// Returns the key, in the table of defined sites, for the name of the function at this address. The
+// key differs from the IDs of all sites.
 static uint64_t name_id(uint64_t address)
 {
     return ~address & codec_mask(CODEC_NOTE_BITS);
@@ -33,10 +33,10 @@ static uint64_t hash_text(const char *text, uint32_t n, uint64_t seed)
     return x ^ x >> 29;
 }
 
-// Records the name of the function that the frame executes, unless the name is in the trace.
-// Returns the address of the function, or 0 if the frame is invalid. The address is a hash of name,
-// file and line. Equal functions therefore have equal addresses, and Python may reuse the address
-// of a code object for another function.
+// Records the name of the function that the frame executes, unless the name is already in the
+// trace. Returns the address of the function, or 0 if the frame is invalid. The address is a hash
+// of name, file and line. Equal functions therefore have equal addresses, and Python may reuse the
+// address of a code object for another function.
 static uint64_t name_function(const struct splice *s, uint64_t frame)
 {
     char *text = s->t->unwind->text;

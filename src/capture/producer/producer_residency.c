@@ -90,8 +90,8 @@ static _Atomic uint8_t *filter_at(uint64_t address)
     return &producer_residency_filter[address >> RESIDENCY_PAGE_BITS & (RESIDENCY_PLACES - 1)];
 }
 
-// Adds 1 or -1 to the counter of the address. A counter that reached RESIDENCY_COUNT stays full,
-// and a counter of 0 is not decremented.
+// Adds 1 or -1 to the counter of the address. A counter that has reached RESIDENCY_COUNT stays
+// full, and a counter of 0 is not decremented.
 static void filter_count(uint64_t address, int change)
 {
     uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
@@ -159,7 +159,7 @@ static void mark_group(unsigned group)
         atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
 }
 
-// Removes a stale block at the address, whose release was missed.
+// Removes a block at the address if the release of the block was missed.
 static void remove_missed(uint64_t address)
 {
     struct block old;
@@ -522,7 +522,8 @@ static bool is_followed(const struct producer_process *p, uint64_t address, cons
 }
 
 // Measures a live block again. Records nothing if another thread releases the block at the same
-// time. `now` is in ticks and must not be later than the current time. Returns the maximum cost.
+// time. `now` is in ticks and must not be later than the current time. Returns the maximum cost in
+// ticks.
 static uint64_t follow_block(struct producer_process *p, struct producer_thread *t,
                              struct producer_stream *stream, struct residency_entry *at,
                              uint64_t now)

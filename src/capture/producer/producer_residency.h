@@ -1,7 +1,7 @@
 // Measures how much a program uses its big blocks: how many pages of a block are resident, and how
 // many of these pages are not all zeros. A block is measured when it is freed or resized, or at
 // exit if it is still live. An HT_RESIDENCY record before the release contains the result. Some
-// blocks are also measured while they are live, and have further records.
+// blocks are also measured while they are live, and have additional records.
 //
 // Blocks of HT_BIG_BYTES or more are kept in a table. A free reads one byte of a filter to check
 // whether the table may contain the block. This check adds no branch to the fast path. All
@@ -44,7 +44,7 @@ struct producer_residency_cost {
 extern _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES]
     __attribute__((visibility("hidden")));
 
-// Returns a value other than 0 if a big block may start at the address, or heaptape has attached to
+// Returns a nonzero value if a big block may start at the address, or if heaptape has attached to
 // the process.
 static inline uint32_t producer_residency_hint(uint64_t address)
 {
@@ -53,7 +53,7 @@ static inline uint32_t producer_residency_hint(uint64_t address)
         memory_order_relaxed);
 }
 
-// Returns a value other than 0 if a big block may start at the address.
+// Returns a nonzero value if a big block may start at the address.
 static inline uint32_t producer_residency_big_hint(uint64_t address)
 {
     return producer_residency_hint(address) & RESIDENCY_COUNT;

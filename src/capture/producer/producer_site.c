@@ -166,8 +166,8 @@ static struct unwind_memory *thread_memory(struct producer_thread *t,
     return t->unwind;
 }
 
-// Walks a stack of a coroutine or a signal handler, in copies made by the kernel. Returns false if
-// the walk is not permitted now, or the chain of frame pointers misses the wrapper.
+// Walks the stack of a coroutine or a signal handler in copies that the kernel makes. Returns false
+// if the walk is not permitted now, or if the chain of frame pointers does not lead to the wrapper.
 static bool walk_copies(struct producer_process *p, struct producer_thread *t,
                         const struct producer_stream *stream, struct unwind_registers *from,
                         struct unwind_stack *to)
@@ -355,9 +355,9 @@ bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, u
     return false;
 }
 
-// Stores the ID in its first entry and moves the previous ID of that entry. A stack is added after
-// its parts and occurs more often, so it gets the first entry. Returns false if the cache line was
-// full and an ID was lost.
+// Stores the ID in its preferred entry, and moves the ID that was there to another entry of the
+// cache line. A stack is added after its parts and occurs more often, so it gets the preferred
+// entry. Returns false if the cache line was full and an ID was lost.
 static bool add_seen(struct producer_sites *sites, uint64_t id)
 {
     uint64_t place = producer_site_place(sites, id), i = 1;
@@ -423,8 +423,8 @@ static void put_frames(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &ev);
 }
 
-// Defines the sites of the innermost `n` frames by their IDs, which are hashes of the whole stack.
-// `outer` is the site of the caller of these frames, or 0 if the stack is cut there.
+// Defines the sites of the innermost `n` frames by their IDs, each of which is a hash of the whole
+// stack. `outer` is the site of the caller of these frames, or 0 if the stack is cut there.
 static void put_sites(struct producer_process *p, struct producer_thread *t,
                       struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n,
                       uint64_t outer)

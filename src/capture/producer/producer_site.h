@@ -37,9 +37,9 @@ enum {
     PRODUCER_SEEN_SITES = 1 << 18, // maximum size
     PRODUCER_SEEN_FIRST = 1 << 10, // initial size
     PRODUCER_SEEN_LINE = 8,        // entries per cache line; an ID may be in any entry of its line
+    PRODUCER_CONFIGURATIONS = 256,
     // Maximum number of known executable mappings. Addresses in other mappings are recorded without
     // their file.
-    PRODUCER_CONFIGURATIONS = 256,
     PRODUCER_MAX_RANGES = 2048,
 };
 
@@ -72,15 +72,15 @@ struct producer_sites {
     uint32_t scans, misses; // number of scans, and of addresses found in no mapping
     _Atomic uint32_t age;   // value of unwind_age at the last check for unloaded objects
     uint32_t n_configurations;
-    uint64_t configuration; // sum of the hash changes of all replaced ranges
+    uint64_t configuration; // sum of the changes that the replaced ranges made
     struct producer_configuration configurations[PRODUCER_CONFIGURATIONS];
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
     // Buffers that may be too large for a thread's stack.
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
     _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
     _Atomic uint32_t n_seen, growing;
-    // Index mask of `seen`, without the bits of PRODUCER_SEEN_FIRST - 1. Therefore 0 is valid in a
-    // fork child.
+    // Index mask of `seen`, without the bits of PRODUCER_SEEN_FIRST - 1. The 0 in a fork child's
+    // wiped copy is therefore a valid mask.
     _Atomic uint32_t seen_mask;
     // IDs of defined sites. If other IDs have replaced an ID, the next use defines its site again.
     _Alignas(64) _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
@@ -167,7 +167,7 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 
 // Starts a new generation of sites if the process or its parent unloaded objects before the first
-// site, because the mappings before that are unknown. Increments unwind_age.
+// site, because the earlier mappings are unknown. Increments unwind_age.
 void producer_maps_start(struct producer_sites *sites);
 
 // Reads the mappings and records new executable ones in the stream.

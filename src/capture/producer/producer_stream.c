@@ -132,7 +132,7 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// Returns the address that determines the event's order, or 0.
+// Returns the address at which the event must be ordered against events of other threads, or 0.
 static uint64_t ordered_address(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;

@@ -16,8 +16,8 @@
 #define WAIT_NS 20000000u // between two checks that the recorder is alive
 // If the recorder is alive, it repairs a truncated session within this many waits of WAIT_NS.
 #define REPAIR_NAPS 50
-// Timeout of the lock. After this time the holder is presumed dead, because the lock is held for a
-// few instructions only.
+// Timeout of the lock. After this time the holder is presumed dead, because the lock is held only
+// for a few instructions.
 #define LOCK_NS 1000000000u
 
 bool control_is_gone(uint32_t pid)

@@ -27,7 +27,7 @@ enum {
     ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the page size
     ENTRIES_JUMP_BYTES = 5,       // size of jmp rel32
     ENTRIES_ENDBR_BYTES = 4,      // entries_endbr64
-    ENTRIES_JMP_REL32 = 0xe9,     // first byte of this jump
+    ENTRIES_JMP_REL32 = 0xe9,     // first byte of jmp rel32
     ENTRIES_INT3 = 0xcc,          // fills bytes that are never executed
     ENTRIES_PAGE_BYTES = 4096,    // size of a page of the area
     ENTRIES_NO_INSTRUCTION = 255, // in `moved`: this byte is not the first byte of an instruction
@@ -86,7 +86,7 @@ struct entries_entry {
     // jemalloc's mallocx), x (passed on). A plan contains functions with letters only on request
     // (`reordered` in struct entries_names).
     char arguments[6];
-    bool named; // function of --wrap; only --wrap's malloc_usable_size knows its blocks
+    bool named; // function of --wrap; only --wrap's malloc_usable_size accepts its blocks
     uint8_t was[ENTRIES_MAX_BYTES]; // original contents of the replaced bytes, padded with 0
     // For each replaced byte, the offset of the moved instruction from `trampoline`, or
     // ENTRIES_NO_INSTRUCTION. A thread that is stopped at the replaced byte continues at the moved

@@ -15,7 +15,7 @@
 //
 // Processes of different users do not share files, unless a process inherited a mapping.
 //
-// Life of a chunk: FREE -> OWNED (a thread popped the chunk or got a fresh chunk) -> DONE (the
+// States of a chunk: FREE -> OWNED (a thread popped the chunk or got a fresh chunk) -> DONE (the
 // chunk is full or the thread exited) -> FREE (the recorder drained it). A thread writes words and
 // then publishes them. Published words survive the process, however it dies. Once per batch, the
 // recorder also drains the published words of OWNED chunks.
@@ -66,8 +66,8 @@ enum {
     // threads wait for the recorder.
     SPOOL_BASE_CHUNKS = 24,
     SPOOL_CHUNKS_A_THREAD = 2,
-    // Number of full chunks at which the recorder is woken. Each pass of the recorder costs the
-    // program time.
+    // Number of full chunks at which the recorder is woken. A lower number would cost the program
+    // more time, because each pass of the recorder has a cost.
     SPOOL_CHUNKS_A_WAKE = 10,
     SPOOL_MAX_FOLLOW = 256,
     SPOOL_MAX_DEPTH = 128, // stack frames of a call site
@@ -216,10 +216,10 @@ struct spool_readings {
     // it gets a second thread or forks. All threads read it at each event, so no frequently written
     // member shares its cache line.
     _Alignas(64) _Atomic uint32_t sequence;
-    // Number of words, since the start of the process, whose events did not read the counter and
+    // Numbers of words, since the start of the process, whose events did not read the counter and
     // have the stamp of the previous reading. unread_words counts all such words. early_words
-    // counts only the words for which the next reading was usual_ticks or more after the previous
-    // one. A later reading updates both.
+    // counts only words whose next reading was at least usual_ticks after the previous one. Both
+    // are updated at a later reading.
     _Alignas(64) _Atomic uint64_t unread_words, early_words;
     uint64_t usual_ticks;
 };
@@ -236,7 +236,8 @@ struct spool_header {
     uint64_t parent_start_stamp; // start_stamp of the parent image
     uint64_t fork_stamp;         // stamp of the fork; 0 if no pthread_atfork handler ran
     uint64_t exe_device, exe_inode; // executable, as in stat(2); inode 0 if unknown
-    // /proc/self/statm before the first event of the image. "" if unknown, or in a fork child.
+    // Contents of /proc/self/statm before the first event of the image. "" if unknown, or in a fork
+    // child.
     char statm[64];
     uint64_t start_cpu_ns; // CPU time of the process when the spool was created
     uint64_t fast_ticks;   // ticks that SPOOL_FAST_EVENTS events take on the fast path

@@ -26,7 +26,7 @@ uint64_t spool_wrap_address(const char *name)
     return at;
 }
 
-// Parses one item, "je_malloc=malloc", of n characters.
+// Parses one item of n characters, such as "je_malloc=malloc".
 static int parse_one(const char *text, size_t n, struct spool_wrap *to)
 {
     const char *equals = memchr(text, '=', n);

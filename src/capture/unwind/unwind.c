@@ -14,7 +14,7 @@ _Atomic uint64_t unwind_gone_start, unwind_gone_bytes;
 
 enum {
     SLOT_LOST = UNWIND_SLOT_LOST * WORD,
-    PATH_APART = 4, // if more frames than this are not on the path, the walk becomes the path
+    PATH_APART = 4, // if more frames than this are not on the path, the walk replaces the path
 };
 
 // Fills the window from `at` upwards. Also copies up to 512 bytes before `at` on the same page,
@@ -509,7 +509,7 @@ void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
         to->sites[i] = site = codec_site(site, to->codes[i]);
 }
 
-// Numbers of objects that were loaded and unloaded so far.
+// Numbers of objects that have been loaded and unloaded so far.
 struct loads {
     unsigned long long loaded, unloaded;
 };

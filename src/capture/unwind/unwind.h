@@ -57,8 +57,8 @@ struct unwind_step {
 // call. A set of two frames is a cache line.
 struct unwind_frame {
     uint64_t pc, sp;
-    uint16_t caller; // guess: most recent caller, as an offset in `frames` in bytes
-    uint16_t place;  // offset in `path` in bytes; valid if that entry refers back to this frame
+    uint16_t caller; // guess: most recent caller, as a byte offset in `frames`
+    uint16_t place;  // byte offset in `path`; valid if that entry refers back to this frame
     int32_t number;  // number, slot and way are as in unwind_step
     uint16_t slot;
     uint8_t way;

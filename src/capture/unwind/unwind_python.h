@@ -48,7 +48,7 @@ bool unwind_python_first(struct unwind_python_group *g, const struct unwind_curs
 bool unwind_python_outer(struct unwind_python_group *g, const struct unwind_cursor *c);
 
 // Returns a number that identifies function and line of the frame while its code object exists.
-// Another code object at the same address usually has other attributes and another number.
+// Another code object at the same address usually has different attributes and a different number.
 uint64_t unwind_python_key(uint64_t frame);
 
 // Returns the caller of a frame. The caller of the outermost frame of a group is the group's end.
@@ -56,8 +56,8 @@ uint64_t unwind_python_caller(uint64_t frame);
 
 enum { UNWIND_PYTHON_TEXT_BYTES = 768 };
 
-// Stores the name of the frame's function, NUL and the path of its source file in `text`, both
-// possibly truncated, and the number of the executed line in *line, or 0 if unknown. Returns the
+// Stores the name of the frame's function, a NUL and the path of its source file in `text`. The
+// name and the path may be truncated. Sets *line to the executed line, or 0 if unknown. Returns the
 // number of bytes, or 0 if the frame is invalid.
 uint32_t unwind_python_describe(uint64_t frame, char text[UNWIND_PYTHON_TEXT_BYTES],
                                 uint32_t *line);

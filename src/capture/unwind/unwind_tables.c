@@ -44,7 +44,7 @@ static uint64_t get_long_leb(struct bytes *b, bool is_signed)
     return is_signed && shift < 64 && (byte & 64) ? v | ~0ull << shift : v;
 }
 
-// Optimized for values of one byte, because nearly all values have one byte.
+// Optimized for one-byte values, because nearly all values are that short.
 static inline uint64_t get_uleb(struct bytes *b)
 {
     return b->at < b->end && *b->at < 128 ? *b->at++ : get_long_leb(b, false);
@@ -231,8 +231,7 @@ enum { OP_BREG0 = 0x70, OP_DEREF = 6 };
 // Recognizes the three CFA expressions that compilers and linkers emit.
 static void set_expression(struct row *row, struct bytes x, const struct run *r)
 {
-    // Expression of entries of the procedure linkage table: rsp + 8 + ((rip & 15) >= threshold) *
-    // 8.
+    // CFA expression of the procedure linkage table: rsp + 8 + ((rip & 15) >= threshold) * 8.
     static const uint8_t plt[] = {0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x30, 0x2a, 0x33, 0x24, 0x22};
     size_t n = (size_t)(x.end - x.at);
     const uint8_t *p = x.at;

@@ -215,15 +215,14 @@ static void look_up_usable_size(const struct next_object *allocator)
 {
     struct next_object object;
     void *found = function_after("malloc_usable_size");
-    // If the allocator lacks the function, libc's must not be called with the allocator's blocks.
+    // If the allocator lacks the function, do not pass the allocator's blocks to libc's version.
     if (found && next_object_of(found, &object) && object.start == allocator->start)
         next_usable_size = (size_t(*)(void *))found;
 }
 
 static uint64_t foreign_kinds; // bit set of event kinds
 
-// Returns true if the allocator in use lacks the function of this kind, so that the blocks come from
-// libc.
+// Returns true if the allocator in use lacks the function of this kind, so blocks come from libc.
 static bool is_foreign(unsigned kind)
 {
     return kind < 64 && (foreign_kinds >> kind & 1);

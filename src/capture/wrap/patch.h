@@ -20,7 +20,7 @@ void patch_start_checks(void);
 void patch_remove(void);
 
 // Patches newly loaded objects, whose calls must reach the wrappers too. Call often: the function
-// checks for new objects at intervals only.
+// checks for new objects only at intervals.
 void patch_check_objects(void);
 
 #endif

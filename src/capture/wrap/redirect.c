@@ -26,7 +26,7 @@ static struct {
     _Atomic size_t n;
 } redirected;
 
-static _Atomic bool adding; // a thread adds functions
+static _Atomic bool adding; // true while a thread is adding functions
 
 const struct redirect_function *redirect_get(size_t index)
 {
@@ -303,8 +303,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 }
 
 // Writes through /proc/self/mem, so that the code never becomes writable in the address space. The
-// first byte of a jump is written last, because a thread may be executing the loader's function,
-// which only returns.
+// first byte of a jump is written last, because a thread may be executing _dl_debug_state, an empty
+// function of the loader.
 static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);

@@ -13,9 +13,9 @@
 
 #define WRAP_COLD   __attribute__((noinline, cold))
 
-// Records, in any form, a call that allocated `p` or failed, and returns `p`. The wrapper
-// tail-calls this function, so the frame of wrap_allocated replaces the wrapper's frame. `caller`
-// is the wrapper's return address.
+// Records a call that allocated `p` or failed, and returns `p`. The wrapper tail-calls this
+// function, so the frame of wrap_allocated replaces the wrapper's frame. `caller` is the wrapper's
+// return address.
 WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller);
 
 // Handle the calls to free, operator new and operator delete that wrap_fast.c does not record.
@@ -67,7 +67,7 @@ void *wrap_find_named(const char *name);
 // records the call. Returns 0 on machines other than x86-64.
 uintptr_t wrap_entry_thunk(size_t index);
 
-// Calls body(context), which may throw. Restores the state of the thread if it throws.
+// Calls body(context), which may throw. If `body` throws, restores the state of the thread.
 uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *context);
 
 // If the executable or a library of a started program defines an allocator, redirects the

@@ -181,7 +181,7 @@ struct sized_free {
     _Atomic bool is_known; // `real` has been looked up
 };
 
-// Records the call and makes it. Passes three arguments, as the C++ operators do (wrap_cxx.c).
+// Records and makes the call. Passes three arguments, as the C++ operators do (wrap_cxx.c).
 static void free_recorded(struct sized_free *f, const struct event *ev, size_t second, size_t third,
                           const void *caller)
 {

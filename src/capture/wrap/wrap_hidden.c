@@ -26,7 +26,8 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t at)
     return syscall(SYS_pread64, fd, to, bytes, at) == (long)bytes;
 }
 
-// Positions of the names of malloc in a table of names. Longer names may end at the same position.
+// Positions of malloc's names in a string table. A position may be inside a longer name with the
+// same ending.
 struct places {
     uint32_t at[MAX_PLACES];
     size_t n;

@@ -69,8 +69,8 @@ WRAPPER void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, 
     return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
 }
 
-// The stamp precedes the call, as for every call that releases memory, so the result is not known
-// yet.
+// Records the event before the call, like every call that releases memory, so the result is not
+// known yet.
 WRAPPER int munmap(void *at, size_t bytes)
 {
     if (producer_wants_maps()) {

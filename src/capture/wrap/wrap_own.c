@@ -202,15 +202,15 @@ void wrap_own_allocator(void)
     producer_leave(was);
 }
 
-// A namespace of objects. The first contains the program. glibc lists the others, which dlmopen
-// creates, since version 2.35.
+// A namespace of objects. The first contains the program. glibc 2.35 and later versions also list
+// the namespaces that dlmopen creates.
 struct space {
     struct r_debug list;
     const struct space *next; // valid if the version of the first list is above 1
 };
 
-// Number of objects of each namespace that were examined, or existed before. Used by the thread
-// that holds the loader's lock.
+// Number of objects in each namespace that were examined, or existed when the watch began. Used by
+// the thread that holds the loader's lock.
 static size_t examined[ENTRIES_NAMESPACES];
 
 static const struct space *next_space(const struct space *at)
@@ -303,7 +303,7 @@ void wrap_own_loads(void)
     errno = saved_errno;
 }
 
-// Counts the objects, with the lock of dl_iterate_phdr.
+// Counts the objects. Runs as a dl_iterate_phdr callback, so the loader's lock is held.
 static int begin_watch(struct dl_phdr_info *info, size_t size, void *data)
 {
     const struct space *at = (const struct space *)libc_objects();
