@@ -29,7 +29,7 @@ struct record_launch {
 // the second request, a write that takes longer than a second is cancelled (base/fio.h).
 void record_launch_signals(void);
 
-// Blocks these signals until record_unblock_signals.
+// Blocks the signals of record_launch_signals until record_unblock_signals.
 void record_launch_block_signals(void);
 
 // Makes each relevant signal increment *wakeups. NULL disables this.
@@ -46,12 +46,12 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
                          const char *session_dir, struct err *e);
 
 // Writes the path of the root directory of a running program, as the recorder sees it, to `path`
-// (PATH_MAX bytes). A program in a container has another root directory. Writes "" if the recorder
-// has the same root directory, or if `pid` is 0.
+// (PATH_MAX bytes). A program in a container has a different root directory. Writes "" if the
+// recorder has the same root directory, or if `pid` is 0.
 void record_launch_find_root(pid_t pid, char *path);
 
-// Reaps the program if it has ended. With `wait`, first waits for its end. Returns true if the
-// program has ended.
+// Reaps the program if it has ended. If `wait` is set, first waits for the program to end. Returns
+// true if the program has ended.
 bool record_launch_reap(struct record_launch *l, bool wait);
 
 // Updates the number of termination requests and forwards the first request to the program.

@@ -182,7 +182,7 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
 
 // Adds the facts that the kernel reports when the recorder's child ends. The highest RSS may be
 // higher than the library reported, because destructors of other libraries run after the library
-// has read it.
+// has read that value.
 static void add_exit(struct recorder *r, const struct drain_spool *s, struct trace_process *p)
 {
     // The program may have ended since the last check.
@@ -455,7 +455,7 @@ static int answer_requests(struct recorder *r, struct err *e)
 
 // If the output is read live, a pause in the program must not delay the program's last events.
 // Empty batches therefore move the watermark past the last batch with records. If requested,
-// further empty batches report the current time.
+// additional empty batches report the current time.
 static int put_empty_batch(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
@@ -555,8 +555,8 @@ static bool have_others_ended(struct recorder *r, const struct drain_spool *s)
     return true;
 }
 
-// Returns true if the program that started the recorder has asked it to finish and no other process
-// of the session is alive.
+// Returns true if the program that started the recorder has asked the recorder to finish, and no
+// other process of the session is alive.
 static bool is_asked_to_finish(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {

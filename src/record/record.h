@@ -56,8 +56,8 @@ struct record_settings {
     bool pages;     // record the processes' page maps, read from /proc
     // The output is read while being written, so events are not delayed until the next batch.
     bool live;
-    // With `live`, the maximum time between two batches, even if there are no events. If 0, batches
-    // are only written for events.
+    // If `live` is set, the maximum time between two batches, even if there are no events. If 0,
+    // batches are written only for events.
     uint64_t beat_ns;
     // If the recorder falls behind, drop and count events instead of blocking the program.
     bool lossy;
@@ -80,7 +80,8 @@ struct record_result {
     uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
     struct trace_losses losses;         // losses in all processes
-    struct trace_balance balance;       // only some of the sums; unrecorded.balance has all of them
+    struct trace_balance balance;       // only some of the sums; unrecorded.balance contains all of
+                                        // them
     struct trace_unrecorded unrecorded; // missed processes, and the losses in the trace; owned
     struct attach_result visit;         // result of attaching to a running program
     // Report on the redirection of functions in started programs.

@@ -157,8 +157,8 @@ int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_threa
     for (size_t i = 0; i < n; i++)
         __builtin_prefetch(ops[i].op.slot < c->n_slots ? &c->blocks[ops[i].op.slot] : NULL, 1);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        // If the stamp is before the start, the difference wraps around to a large number, which
-        // does no harm.
+        // If the stamp is before the start, the difference wraps around to a large number, which is
+        // harmless.
         if (__builtin_expect(ops[i].op.stamp - c->start_stamp >= c->by_site.next_cut, 0))
             rc = aggregate_counts_reach(c, ops[i].op.stamp);
         if (rc == 0)

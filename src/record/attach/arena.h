@@ -56,7 +56,7 @@ struct arena_data {
     uint8_t *bytes;
 };
 
-// Returns true if this header describes the layout of the version, such as "2.36".
+// Returns true if this header describes the layout in this version of glibc, for example "2.36".
 bool arena_is_known(const char *version);
 
 // Returns 0, -ENOMEM or -EACCES.

@@ -49,7 +49,7 @@ enum {
 #define FIRST_STOP_NS MS(20)   // for all threads to stop, at the first try
 #define LEAVE_NS      MS(500)  // time for all threads to leave the library while they are stopped
 #define LIST_NS       MS(3000) // for threads to leave malloc
-#define CLEAR_NS      MS(2000) // for threads to leave the memory of an ended recording
+#define CLEAR_NS      MS(2000) // for threads to stop using the memory of an ended recording
 #define HOLD_NS       MS(10)   // if a call takes longer, the other threads are resumed
 
 static const uint64_t no_arguments[6];
@@ -356,7 +356,7 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
     return rc;
 }
 
-// Returns true if libc or the loader called malloc. They may hold a lock.
+// Returns true if malloc was called by libc or the loader, which may hold a lock.
 static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 {
     struct user_regs_struct r;
@@ -412,8 +412,8 @@ static uint64_t thread_pointer(pid_t tid)
     return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
 }
 
-// Returns false for a thread that the program created by clone(2) without thread-local memory: it
-// cannot call functions of libc, or would use the memory of another thread.
+// Returns false for a thread that the program created by clone(2) without thread-local memory. Such
+// a thread cannot call functions of libc, or would use the memory of another thread.
 static bool has_own_memory(const struct tracees *t, size_t who)
 {
     uint64_t own = thread_pointer(t->all[who].tid);

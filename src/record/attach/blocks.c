@@ -235,7 +235,8 @@ static const struct spool_block *find_block(const struct heap_walk *w, uint64_t 
     return bsearch(&key, w->to->all, w->to->n, sizeof key, by_address);
 }
 
-// Follows a chain of free blocks. With `add`, adds the blocks; otherwise only verifies the chain.
+// Follows a chain of free blocks. If `add` is set, adds the blocks; otherwise only verifies the
+// chain.
 static bool follow_chain(struct heap_walk *w, const struct arena_cache *c, unsigned i, bool add)
 {
     uint64_t at = c->entries[i], words[2];
@@ -321,8 +322,7 @@ static uint64_t find_alignment_gap(const struct heap_walk *w, uint64_t at, uint6
     return 0;
 }
 
-// Blocks with separate mappings. Each mapping starts at a page boundary. malloc counts these
-// mappings.
+// State of the search for blocks that malloc mapped separately, each at a page boundary.
 struct mapped {
     uint64_t n, bytes;
     unsigned pages;
@@ -337,7 +337,7 @@ static int open_pagemap(const struct heap_walk *w)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Returns true if the page was ever written. Reading any other page would make the kernel map it.
+// Returns true if the page has ever been written. Reading another page would make the kernel map it.
 static bool is_touched(struct mapped *m, uint64_t at)
 {
     const uint64_t present_or_swapped = 3ull << 62;

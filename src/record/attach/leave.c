@@ -44,8 +44,8 @@ static bool run_briefly(struct tracees *t, size_t who, long run_ns, uint64_t unt
     return false;
 }
 
-// Runs the thread until it is outside of the code. All other threads stay stopped. Does not use
-// single steps: if this process were killed after a step, the thread would get SIGTRAP.
+// Runs the thread until it is outside the code. All other threads stay stopped. Does not use single
+// steps: if this process were killed after a step, the thread would get SIGTRAP.
 static bool run_outside(struct tracees *t, const struct leave_what *in, size_t who,
                         uint64_t until_ns, struct user_regs_struct *r)
 {

@@ -68,18 +68,18 @@ static bool is_wanted(const struct plans_wanted *wanted, uint64_t at)
     return f < ENTRIES_FUNCTION_LIMIT;
 }
 
-// Returns true if the entry is an own function: an allocator function that is recorded although no
-// symbol of the program leads to it. In the executable, all functions are own functions. In other
-// objects, only functions with a prefix or special arguments are own functions. For the others, the
-// program uses the definition in another object.
+// Returns true if an allocator function is recorded although no symbol of the program leads to it.
+// In the executable, this applies to all allocator functions. In other objects, it applies only to
+// functions with a prefix or special arguments: for the others, the program uses the definition in
+// another object.
 static bool is_own(const struct entries_entry *e, bool is_executable)
 {
     return (is_executable || e->family != ENTRIES_FAMILY_LIBC || e->arguments[0]) &&
            entries_class(e->function) != HT_CLASS_NONE;
 }
 
-// Returns the families in which an own function cannot be redirected. These families are not
-// recorded, because a recording of only some functions would be wrong.
+// Returns the families with a function that is_own selects but that cannot be redirected. These
+// families are not recorded, because a recording of only some functions would be wrong.
 static uint32_t find_partial(struct plans *p, const struct entries_result *result,
                              const struct plans_wanted *wanted, bool is_executable)
 {
@@ -96,8 +96,8 @@ static uint32_t find_partial(struct plans *p, const struct entries_result *resul
     return partial;
 }
 
-// Keeps only the entries of own functions, and of the functions that the program's symbols resolve
-// to, which are the functions that the wrappers call. Returns the number of entries that remain.
+// Keeps only the entries that is_own selects, and the functions that the program's symbols resolve
+// to, which the wrappers call. Returns the number of entries that remain.
 static uint32_t filter_plan(struct plans *p, const struct entries_result *result,
                             const struct plans_wanted *wanted, bool is_executable)
 {

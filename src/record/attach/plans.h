@@ -60,7 +60,7 @@ int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t ar
 // Omits objects beyond PLANS_MAX. Returns false if the table cannot be read.
 bool plans_add_redirected(struct plans *p, const struct remote *r, uint64_t at, uint64_t n);
 
-// Replaces the jumps of all objects by the original bytes. Call while all threads are stopped.
+// Replaces the jumps of all objects with the original bytes. Call while all threads are stopped.
 void plans_restore(const struct plans *p, const struct remote *r);
 
 // Removes the entries whose bytes are already replaced. Returns true if it removed entries and
@@ -74,9 +74,8 @@ bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t ti
                         uint64_t *caller);
 
 // Returns the address where a thread at `pc` must continue so that its current call is not
-// recorded. If `pc` is the entry of a redirected function, this is an address in the trampoline.
-// Otherwise it is `pc`. The call may come from another function of the allocator that was called
-// before the recording began.
+// recorded: an address in the trampoline if `pc` is the entry of a redirected function, else `pc`.
+// The caller may be another function of the allocator that was called before the recording began.
 uint64_t plans_skip_entry(const struct plans *p, uint64_t pc);
 
 // Returns true if the address lies in a stub or trampoline.

@@ -12,8 +12,8 @@
 
 enum { REMOTE_NAME = 128 };
 
-// Tables of a loaded object. Cached, because stopped threads would have to wait while they are read
-// again.
+// Tables of a loaded object. Cached, because stopped threads would have to wait while the tables
+// are read again.
 struct remote_object {
     uint64_t map; // address of the loader's link_map
     uint64_t base;
@@ -77,8 +77,8 @@ bool remote_is_libc(const struct remote *r, uint64_t address);
 
 // Finds the object that defines malloc in the next namespace of dlmopen. `list` is r_debug in the
 // first call, and the previous result in later calls. Returns 0 if there are no more namespaces.
-// glibc lists namespaces since version 2.35. o->base is 0 if no object of the namespace defines
-// malloc.
+// Only glibc 2.35 and later versions list namespaces. o->base is 0 if no object of the namespace
+// defines malloc.
 uint64_t remote_next_space(const struct remote *r, uint64_t list, struct remote_object *o);
 
 // Returns true if the object defines the function.

@@ -54,7 +54,7 @@ static int runs_heaptape(pid_t pid)
 int status_traced(pid_t pid, pid_t tracer, struct err *e)
 {
     int same = runs_heaptape(tracer);
-    // The recorder and ctl attach from a child process.
+    // Name the parent, because the recorder and ctl attach from a child process.
     if (same == 1)
         return err_set(
             e, -EAGAIN,

@@ -19,13 +19,13 @@
 #define INT3     0xcc
 #define TRAP_BIT (1ull << (SIGTRAP - 1))
 
-// Sleep while there is no event. SIGCHLD, which is blocked, ends the sleep early.
+// Duration of a sleep while there is no event. SIGCHLD, which is blocked, ends the sleep early.
 enum { NAP_NS = 500000 };
 
 enum { TOGETHER_NS = 20000000 }; // time for all threads to stop together
 enum { SYSCALL_STOP = 0x80 };    // PTRACE_O_TRACESYSGOOD
 
-// number of attempts if the kernel fails a PTRACE_SEIZE for no apparent reason
+// Number of attempts at PTRACE_SEIZE, which may fail for no apparent reason.
 enum { SEIZE_TRIES = 3 };
 
 static void wait_for_event(void)
@@ -73,7 +73,7 @@ static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
     return tracer ? status_traced(pid, tracer, e) : status_denied(pid, e);
 }
 
-// Returns 1 if the thread was seized, 0 if that was unnecessary, or a negative errno.
+// Returns 1 if the thread was seized, 0 if seizing was unnecessary, or a negative errno.
 static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
 {
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |

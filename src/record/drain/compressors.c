@@ -95,7 +95,7 @@ struct bundle *compressors_empty_bundle(struct compressors *l)
 }
 
 // Encodes the bundle before the writing thread needs it. The frames replace the words, which are no
-// longer needed. If the frames do not fit, compression does not help, so sets `raw`.
+// longer needed. If the frames do not fit, sets `raw`, because compression does not help.
 static void encode_ahead(struct bundle *p, struct trace_writer *w)
 {
     struct buf *frames = &w->frames.stored;

@@ -190,8 +190,8 @@ uint32_t drain_untraced(const struct drain_reserves *r);
 // Returns true if `pid` is among the last DRAIN_REFUSED processes that were refused.
 bool drain_has_refused(const struct drain *c, uint32_t pid);
 
-// Counts the calls of refused processes that have ended. With at_end, also counts the calls that
-// live refused processes have made so far. Call periodically.
+// Counts the calls of refused processes that have ended. If at_end is set, also counts the calls
+// that live refused processes have made so far. Call periodically.
 void drain_check_refused(struct drain *c, bool at_end);
 
 // Adds the events in unmapped chunks to lost_words. Call when the process has ended.
@@ -230,8 +230,8 @@ void drain_count_early(struct drain_spool *s, uint64_t now);
 // -EBUSY if a process of the session is still recording, or another negative errno.
 int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 
-// Drains a finished session in slices of time. Calls `batch` after each slice. Later slices only
-// contain records with stamps >= `watermark`.
+// Drains a finished session in slices of time. Calls `batch` after each slice. Later slices contain
+// only records with stamps >= `watermark`.
 int drain_finished(struct drain *c, const struct drain_sink *sink,
                    int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 

@@ -22,7 +22,8 @@ struct encoder_settings {
     enum frame_codec codec;
     int level;
     struct clock_point started;
-    uint64_t max_bytes; // no batch starts once the output has this size; 0 if there is no limit
+    uint64_t max_bytes; // no batch starts after the output has reached this size; 0 if there is no
+                        // limit
     struct trace_session *session; // borrowed; clock_hz is set when the frame is written
 };
 

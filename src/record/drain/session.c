@@ -244,7 +244,7 @@ void drain_close(struct drain *c)
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
 {
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
-    // The recorder's signal handler changes the futex word. Processes only wake it.
+    // The recorder's signal handler changes the futex word. Processes only wake the recorder.
     uint32_t own = atomic_load(&c->session->wakeups);
     if (drain_wakeups(c) - seen < SPOOL_CHUNKS_A_WAKE)
         syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, own, &t, NULL, 0);

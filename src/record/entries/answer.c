@@ -36,7 +36,7 @@ static uint32_t drop_partial_families(struct entries_result *r)
     return n;
 }
 
-// Returns the bits of the functions of --wrap that have this name.
+// Returns the bits of all --wrap functions with this name.
 static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
 {
     uint32_t found = 0;

@@ -148,7 +148,7 @@ static size_t count_below(const struct find_list *l, uint64_t at)
 }
 
 // Sets `next` of the functions. The list must be sorted. If several functions have the same
-// address, sets only `next` of the last of them.
+// address, sets `next` only in the last of them.
 static void find_next(const struct image_symbols *table, struct find_list *to)
 {
     const Elf64_Sym *s;

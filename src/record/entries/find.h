@@ -29,7 +29,7 @@ enum {
     FIND_JUMP_BYTES = ENTRIES_ENDBR_BYTES + ENTRIES_JUMP_BYTES,
 };
 
-// Functions, sorted by address. Of the functions with the same address, the one with the lowest
+// Functions, sorted by address. Among functions with the same address, the function with the lowest
 // family and event kind comes first; the others are its aliases.
 struct find_list {
     struct find_function functions[FIND_MAX];

@@ -191,7 +191,7 @@ static unsigned bit_of(const char *name)
     return text * 0x9e3779b1u >> 20;
 }
 
-// Adds a name. If a name occurs twice, the first row counts.
+// Adds a name. If a name occurs twice, the first row is used.
 static int add_row(struct functions *f, const struct family *family, const struct own_row *row)
 {
     char name[SPOOL_WRAP_BYTES];

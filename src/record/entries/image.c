@@ -121,7 +121,7 @@ size_t image_read(const struct entries_image *i, uint64_t address, void *to, siz
                                 : read_at(i->object->memory, i->base + address, to, n);
 }
 
-// Addresses of the loader's tables, as virtual addresses.
+// Virtual addresses of the loader's tables.
 struct tables {
     uint64_t symbols, names, name_bytes, gnu_hash, hash;
 };

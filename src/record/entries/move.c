@@ -307,7 +307,7 @@ enum entries_reason move_function(struct move *m, const struct entries_image *i,
 
 // Returns true if a branch may end at this address. Returns false if the bytes before the address
 // are parts of other instructions. Decodes the code from different start bytes: the streams of
-// instructions soon agree on the boundaries, so most streams contain a real branch.
+// instructions soon agree on the boundaries, so a real branch is in most streams.
 static bool is_branch_end(const struct entries_image *i, uint64_t end)
 {
     enum { BACK = 64, STREAMS = 32, MIN_STREAMS = 8 };

@@ -329,7 +329,7 @@ static int run_flight(struct flight *f, struct err *e)
     if (f->failed && rc >= 0)
         return err_set(e, -EIO, "%llu of %llu dumps were not written",
                        (unsigned long long)f->failed, (unsigned long long)f->dumps);
-    // If the recorder was killed, the input ends early. That is not an error here.
+    // If the recorder was killed, the input ends early, which is not an error here.
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
 }
 

@@ -307,8 +307,8 @@ int part_put_passed(struct part *part)
 {
     uint64_t before = part->watermark, late = part->late;
     int rc = settle(part);
-    // An empty batch first moves readers to the previous watermark. The events that are late for a
-    // reader of the whole recording are then late for them, too.
+    // First write an empty batch with the previous watermark. Events that are late for a reader of
+    // the whole recording are then also late for a reader of this segment.
     if (rc == 0 && late != part->late)
         rc = trace_write_batch(&part->writer, before, NULL, 0, part->e);
     return rc < 0 ? rc : write_batch(part);

@@ -27,7 +27,7 @@ struct snapshot {
     uint32_t process, pid; // current process: its number in the new trace, and its pid
     bool in_order;         // pending records are written by snapshot_write_passed
     uint64_t words;        // number of words written by snapshot_write_passed
-    // With in_order, the number of the next word of each stream. Otherwise the offset that
+    // If in_order is set, the number of the next word of each stream. Otherwise the offset that
     // snapshot_first_word adds to later word numbers of the stream.
     struct map shifts;
 };
@@ -45,7 +45,7 @@ static inline uint64_t snapshot_part_stamps(const struct snapshot_histogram *h)
     return (h->to - h->from) / SNAPSHOT_PARTS + 1;
 }
 
-// Writes the names of code that the order knows, as names of process `process`. Call outside a
+// Writes the names of code that the order contains, as names of process `process`. Call outside a
 // batch. Returns 0, or a negative errno with `e` set.
 int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct order *o,
                          struct err *e);
@@ -58,8 +58,9 @@ void snapshot_release(struct snapshot *s);
 int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
                    const struct heap_notes *notes, struct err *e);
 
-// Writes the words that the order has consumed since the last call. With `all`, also writes the
-// pending words. Requires an order with keep_words. Returns 0, or a negative errno with `e` set.
+// Writes the words that the order has consumed since the last call. If `all` is set, also writes
+// the pending words. Requires an order with keep_words. Returns 0, or a negative errno with `e`
+// set.
 int snapshot_write_passed(struct snapshot *s, uint32_t number, const struct order *o, bool all,
                           struct err *e);
 

@@ -5,7 +5,7 @@
 #include "record/processes/cgroup.h"
 #include "trace/trace.h"
 
-// Triggers. A number of 0 disables its trigger. If all members are zero, a dump is only written at
+// Triggers. A number of 0 disables its trigger. If all members are zero, a dump is written only at
 // the end.
 struct flight_triggers {
     bool any;                // a trigger was specified; otherwise a dump is written at the end

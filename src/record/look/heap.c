@@ -19,7 +19,8 @@
 enum {
     PAGE = 4096,
     WINDOW = 64 << 10,
-    MIN_GOOD_BINS = 100, // minimum in a main arena that threads are changing
+    MIN_GOOD_BINS = 100, // minimum number of consistent bins in a main arena that threads are
+                         // changing
     MAX_HEAPS = 1 << 16,
     // Maximum number of pages read while searching for separately mapped blocks.
     MAX_PAGES = 1 << 16,
@@ -189,7 +190,7 @@ static bool is_chain(struct heap_reading *r, const struct segment *s, uint64_t a
 }
 
 // Remembers the first invalid chunk. If the chunk at the address has a valid size but the next
-// chunk has not, the next chunk is invalid, else the chunk at the address. Ignores headers in
+// chunk does not, the next chunk is invalid, else the chunk at the address. Ignores headers in
 // swapped pages. Also ignores chunks of 16 bytes, which malloc writes at the end of its memory when
 // the program itself has called sbrk.
 static void keep_bad(struct heap_reading *r, const struct segment *s, uint64_t at, uint64_t bytes)
@@ -560,8 +561,8 @@ static bool may_have_blocks(const struct look_map *m)
     return m->owner == LOOK_ANONYMOUS && m->is_writable && !m->is_brk && m->rss_bytes;
 }
 
-// Counts a block that realloc has moved since the mappings were read. Such a block is a mapping of
-// about the missing size that no longer exists.
+// Counts a block that realloc has moved since the mappings were read. Such a block was in a mapping
+// of about the missing size, and the mapping no longer exists.
 static int add_moved(struct heap_reading *r, uint64_t missing)
 {
     uint64_t word;
@@ -594,7 +595,8 @@ static int walk_mapped(struct heap_reading *r)
     return rc;
 }
 
-// Subtracts cached blocks from the live blocks, because they have the flags of blocks in use.
+// Subtracts cached blocks from the live blocks, because cached blocks have the flags of blocks in
+// use.
 static void subtract_cached(struct heap_reading *r)
 {
     struct look_heap *h = &r->l->heap;

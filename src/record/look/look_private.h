@@ -47,7 +47,7 @@ int look_maps_add_heap(struct look_maps *m, uint64_t start, uint64_t end);
 // does, `in_heap` is true, and only mappings above a guard are stacks.
 void look_maps_find_stacks(struct look_maps *m, pid_t pid, bool in_heap);
 
-// Sets the owners outside of malloc, the names and the stacks of *l. Call after look_heap_read.
+// Sets the owners outside malloc, the names and the stacks of *l. Call after look_heap_read.
 int look_maps_finish(struct look_maps *m, struct look *l);
 
 // Returns the mapping that contains the address, or NULL.

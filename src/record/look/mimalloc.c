@@ -105,7 +105,7 @@ static uint64_t count_span(struct mimalloc_reading *r, const struct mimalloc_sli
     struct look_heap *h = &r->l->heap;
     uint64_t *owners = r->l->owners, bytes = (uint64_t)s->count * SLICE_BYTES,
              live = (uint64_t)s->used * s->block_bytes;
-    // A block that is larger than a segment.
+    // This is a block larger than a segment.
     if (is_page(s) && s->reserved == 1 && s->block_bytes > bytes)
         bytes = s->block_bytes;
     uint64_t resident = look_resident_bytes(&r->maps->resident, at, at + bytes);

@@ -55,7 +55,7 @@ static bool is_dump(const char *path)
     return digits && strcmp(name + 5 + digits, ".dump") == 0;
 }
 
-// Adds the name of a function of a script. Ignores an invalid record.
+// Adds the name of a script function. Ignores an invalid record.
 static void put_script(struct code_names *c, const struct event *ev)
 {
     const size_t start = sizeof CODEC_SCRIPT_TEXT - 1;
@@ -147,7 +147,7 @@ static int open_checked(const char *path, const struct code_names_process *p)
 }
 
 // Opens a file in the process's root directory. If that fails, opens it in the recorder's root
-// directory, provided that both are in the same namespace or the process is unknown.
+// directory, provided that the process is unknown or in the recorder's pid namespace.
 static int open_in_process(const struct code_names_process *p, const char *path)
 {
     char there[4096];

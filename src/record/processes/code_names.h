@@ -51,14 +51,14 @@ struct code_names_process {
     uint64_t since_ns; // CLOCK_REALTIME
 };
 
-// Searches the words for HT_MODULE records that name a dump or a function of a script.
+// Searches the words for HT_MODULE records that name a dump or a script function.
 void code_names_find(struct code_names *c, const uint64_t *words, uint32_t n);
 
 // Returns true if the files should be read again, and restarts the interval.
 bool code_names_is_due(struct code_names *c, uint64_t now_ns);
 
-// Reads new data in the files. With `all`, for a process that has ended, reads everything. Ignores
-// other users' files, older files and special files. Stops if out of memory.
+// Reads new data in the files. If `all` is set, reads everything; set it for a process that has
+// ended. Ignores other users' files, older files and special files. Stops if out of memory.
 void code_names_read(struct code_names *c, const struct code_names_process *p, bool all);
 
 #endif

@@ -187,7 +187,7 @@ static bool read_rights(pid_t pid, struct rights *r)
     return true;
 }
 
-// Explains a process whose files only root may open.
+// Explains why a process is not recorded if only root may open its files.
 static const char *explain_closed(pid_t pid)
 {
     struct rights r;
@@ -243,8 +243,8 @@ static bool is_gone(pid_t pid)
     return readlink(path, exe, sizeof exe) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
-// Returns false during exec and at exit, when the kernel does not know the environment and
-// /proc/PID/environ is empty.
+// Returns false during exec and at exit, when the process has no environment and /proc/PID/environ
+// is empty.
 static bool has_environment(pid_t pid)
 {
     char text[2048];

@@ -146,8 +146,8 @@ static void add_early_times(struct trace_process *p, const struct drain_spool *s
     p->early_usual_ticks = usual < s->early_ticks ? usual : s->early_ticks;
 }
 
-// Returns in bytes a field that is in KiB in the text of /proc/PID/status, or 0 if the field is
-// missing. `name` includes the newline before the name and the colon.
+// Returns a field of the text of /proc/PID/status, converted from KiB to bytes, or 0 if the field
+// is missing. `name` includes the newline before the name and the colon.
 static uint64_t status_bytes(const char *text, const char *name)
 {
     const char *line = strstr(text, name);

@@ -40,12 +40,12 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t age_ns,
 // Reads the RSS and its anonymous part from /proc/PID/statm. Returns false on failure.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
-// Reads the highest RSS so far, which the kernel updates between samples too, from
-// /proc/PID/status.
+// Reads the highest RSS so far from /proc/PID/status. The kernel also updates this value between
+// samples.
 void facts_update_peak(struct drain_spool *s);
 
-// Reads from /proc/PID/maps the mapped bytes of the C++ library. Call while the process has no page
-// map and the bytes are 0.
+// Reads the mapped bytes of the C++ library from /proc/PID/maps. Call while the process has no page
+// map and cxx_bytes is 0.
 void facts_update_cxx(struct drain_spool *s);
 
 // Like facts_memory, but return the values that the process itself read before its first event and

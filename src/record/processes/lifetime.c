@@ -243,8 +243,8 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         return -errno;
     if (!has_ended(s, fd) && try_process(s, (pid_t)s->pid, st.st_ino, offset))
         return 0;
-    // The image has ended, although its process may run an unrecorded program after exec. Searching
-    // /proc would take longer than a short-lived process runs.
+    // The image has ended, although its process may run an unrecorded program after exec. Do not
+    // search /proc, because a search takes longer than a short-lived process runs.
     if (has_ended(s, fd)) {
         s->dead = !try_named(s, dir);
         return 0;

@@ -28,9 +28,9 @@ struct proc_pages_how {
 };
 
 // Sets all members of *p except process and stamps. The caller must release *p, even on failure.
-// Takes about 1 us per mapping and 15 ns per resident page. During this time, the kernel holds the
-// process's mmap lock for reading, for part of the memory at a time. Returns 0, -ETIME after
-// max_ns, or another negative errno, such as -EACCES.
+// Takes about 1 us per mapping and 15 ns per resident page. During this time, the kernel repeatedly
+// holds the process's mmap lock for reading, each time for part of the memory. Returns 0, -ETIME
+// after max_ns, or another negative errno, such as -EACCES.
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how);
 
 #endif

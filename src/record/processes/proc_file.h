@@ -44,11 +44,11 @@ enum proc_file_field {
     PROC_FILE_MAJOR_FAULTS = 12,
     PROC_FILE_USER_TICKS = 14,
     PROC_FILE_SYSTEM_TICKS = 15,
-    PROC_FILE_START_TICKS = 22, // since the boot
+    PROC_FILE_START_TICKS = 22, // since boot
     PROC_FILE_ENV_END = 51,
 };
 
-// Returns a number of the text of /proc/PID/stat, or 0 if unknown.
+// Returns a number from the text of /proc/PID/stat, or 0 if unknown.
 uint64_t proc_file_stat(const char *stat, enum proc_file_field field);
 
 #endif

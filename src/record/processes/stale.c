@@ -63,7 +63,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-// With `remove`, removes the contents of a directory. Otherwise returns true if a recorder or
+// If `remove` is set, removes the contents of a directory. Otherwise returns true if a recorder or
 // process uses any of the contents.
 static bool walk_folder(int dir_fd, bool remove, unsigned depth)
 {

@@ -404,7 +404,7 @@ void tree_spool(struct tree *t, const struct drain_spool *s)
         .device = s->exe_device,
         .inode = s->exe_inode,
     };
-    // A process in a time namespace has another CLOCK_MONOTONIC.
+    // A process in a time namespace has a different CLOCK_MONOTONIC.
     spool.other_clock = spool.stamp > clock_ticks(t->clock) >> CODEC_STAMP_SHIFT ||
                         (!t->is_attached && spool.stamp < t->started.ticks >> CODEC_STAMP_SHIFT);
     pthread_mutex_lock(&t->mutex);
@@ -472,8 +472,8 @@ void tree_settle(struct tree *t)
     pthread_mutex_unlock(&t->mutex);
 }
 
-// Waits until all events so far have been processed, at most 10 ms. Does not wait for later events,
-// because other processes may fork continuously. Returns with the mutex held.
+// Waits for at most 10 ms until all events so far have been processed. Does not wait for later
+// events, because other processes may fork continuously. Returns with the mutex held.
 static bool catch_up(struct tree *t)
 {
     enum { MAX_NAPS = 200 };
