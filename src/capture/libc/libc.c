@@ -22,7 +22,7 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// The loader's list of objects. It is read as data so that no code of another library runs. glibc
+// The loader's list of objects. Reading these variables runs no code of another library. glibc
 // defines the first symbol, musl the second.
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
@@ -40,7 +40,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(int, pthread_key_delete, (pthread_key_t key), (key))                                         \
     X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 
-// Functions that are also forwarded, but that a C library may lack: X(result, name, parameters).
+// Like NEEDED_TABLE, for functions that a C library may lack: X(result, name, parameters).
 struct dl_find_object;
 #define OPTIONAL_TABLE(X)                                                                          \
     X(int, __register_atfork,                                                                      \
@@ -191,7 +191,7 @@ static bool is_complete(const struct found_objects *in)
 }
 
 // Finds the loader and the loaded objects in object_names. Other threads may load or close objects
-// concurrently, but only objects that come later in the list.
+// concurrently, which changes the list only after these objects.
 static bool find_objects(struct found_objects *to)
 {
     const struct r_debug *debug = libc_objects();
@@ -248,8 +248,8 @@ static void find_all(void)
     __atomic_store_n(&libc.address, (const void *)libc.__errno_location, __ATOMIC_RELEASE);
 }
 
-// The C identifier differs from the symbol, because libc's headers give the symbol attributes that
-// do not hold before find_all has run.
+// The C identifier differs from the symbol, because libc's headers declare the function with
+// attributes that do not hold before find_all has run.
 #define DEFINE(result, name, parameters, names)                                                    \
     static result boot_##name parameters                                                           \
     {                                                                                              \

@@ -1,10 +1,10 @@
 // The libc functions that the capture library calls.
 //
-// A preloaded library can override any libc function, and its version may allocate, lock, or call
-// dlopen. Inside malloc, that would deadlock. The capture library therefore imports nothing from
-// libc. libc.c defines, with hidden visibility, each libc function that the capture library calls:
-// either as a raw system call, or by forwarding to libc's own definition, which it finds in libc's
-// symbol table. string.c defines the functions that do not depend on libc.
+// A preloaded library can override any libc function with a version that allocates, locks, or calls
+// dlopen, which would deadlock inside malloc. The capture library therefore imports nothing from
+// libc. libc.c defines, with hidden visibility, each libc function that the capture library calls.
+// The definition either makes a raw system call or forwards to libc's definition, which it finds in
+// libc's symbol table. string.c defines the functions that do not depend on libc.
 #ifndef HEAPTAPE_LIBC_LIBC_H
 #define HEAPTAPE_LIBC_LIBC_H
 

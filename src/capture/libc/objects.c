@@ -77,7 +77,7 @@ void object_read_segments(struct object *o, const struct dl_phdr_info *info)
             o->end = to > o->end ? to : o->end;
         } else if (s->p_type == PT_GNU_RELRO) {
             o->relro_start = from & ~page;
-            o->relro_end = to & ~page; // rounded to pages, as the loader does
+            o->relro_end = to & ~page; // aligned to pages, as in the loader
         }
     }
 }
@@ -157,7 +157,8 @@ void object_each_slot(const struct object *o,
             const ElfW(Rela) *r = o->relocations[k] + i;
             const ElfW(Sym) *s = o->symbols + ELF64_R_SYM(r->r_info);
             uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
-            // Other relocations are for data, which the program may have changed after relocation.
+            // Skip other relocations: they are for data, which the program may have changed
+            // afterwards.
             if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
                 object_contains(o, s, sizeof *s) && s->st_name < o->string_bytes &&
                 object_contains(o, slot, sizeof *slot))

@@ -1,5 +1,5 @@
-// Symbols of the objects loaded into this process, and the slots where the loader stored the
-// addresses of functions of other objects. Reads mapped memory only and does not allocate.
+// Symbols of the objects loaded into this process, and the slots where the loader stored addresses
+// of other objects' functions. Reads mapped memory only and does not allocate.
 #ifndef HEAPTAPE_LIBC_OBJECTS_H
 #define HEAPTAPE_LIBC_OBJECTS_H
 

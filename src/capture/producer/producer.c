@@ -180,7 +180,7 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
         producer_request_reading(&t->streams[0]);
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
-    // Must precede put_event: at this point, the block of `ev` has no used pages.
+    // Must precede put_event: at this point, the block of `ev` has no used pages yet.
     if (p->measures && !muted && !interrupting)
         producer_residency_follow(p, t, stream);
     if (!muted)

@@ -44,9 +44,9 @@ struct producer_stream {
     // Equals state.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
-    // Ticks of the last reading of the counter, requests for readings by the process and the
-    // recorder, and the value of readings->sequence before the last reading. If `readings` is NULL,
-    // every event reads the counter.
+    // `ticks` is the last reading of the counter, and `sequence` the value of readings->sequence
+    // before that reading. `readings` contains requests for readings by the process and the
+    // recorder. If `readings` is NULL, every event reads the counter.
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
@@ -104,13 +104,13 @@ enum producer_busy {
     // that uses the state of the thread, process or spool also sets this bit, because detaching
     // does not unmap that state while the bit is set.
     PRODUCER_WRITING = 1,
-    // The thread is inside a real function. Calls by the allocator's object are not events.
+    // The thread is inside a real function. Calls from the allocator's object are not events.
     PRODUCER_IN_ALLOCATOR = 2,
     PRODUCER_IN_OPERATOR = 4, // like PRODUCER_IN_ALLOCATOR, for the C++ operators
     PRODUCER_MUTED = 8,       // inside libc on behalf of heaptape: all calls are ignored
     PRODUCER_NAMED = 64,      // recording a call to a second allocator with its own function names
     PRODUCER_UNSIZED = 128,   // like PRODUCER_NAMED, but usable sizes are unknown
-    // The thread is writing a record in stream 1. The interrupted record is finished later.
+    // The thread is writing a record in stream 1. The interrupted record is completed afterwards.
     PRODUCER_INTERRUPTING = 16,
 };
 
@@ -131,7 +131,7 @@ struct producer_tls {
     int32_t untimed;  // calls to real functions until the next one is timed
     uint64_t section; // replaces rseq_cs in a thread without rseq
 };
-// Decision on recording the stack of an event.
+// Whether the stack of an event is recorded.
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
 
 extern _Thread_local struct producer_tls producer_tls
@@ -191,7 +191,7 @@ static inline volatile uint64_t *producer_section_word(void)
 // the new event needs no reading of the counter. Otherwise the thread first reads the unit and then
 // the counter, so that the new event has a later stamp than the other thread's event
 // (docs/design/convert.md). Between two events at an address, the program or the allocator
-// synchronizes their threads. Therefore relaxed accesses to a unit suffice.
+// synchronizes the two threads. Therefore relaxed accesses to a unit suffice.
 enum {
     PRODUCER_BLOCK_BYTES = 16,
     PRODUCER_UNIT_SHIFT = 5,
@@ -337,8 +337,8 @@ producer_begin(uint32_t obstacles, bool fast)
 }
 
 // Writes the word that completes the record. If the epoch has changed, or `odd` is not 0, writes
-// nothing and returns false. The caller sets `odd` if the event does not fit in this form or must
-// read the counter.
+// nothing and returns false. The caller sets `odd` if the event does not fit in the short form or
+// must read the counter.
 static inline __attribute__((always_inline)) bool
 producer_end(struct producer_stream *stream, uint64_t ticks, uint64_t odd, uint64_t word)
 {
@@ -503,8 +503,8 @@ bool producer_wants_maps(void);
 // producer records no usable sizes.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 
-// Like producer_set_usable, for blocks of calls recorded under PRODUCER_NAMED. If `usable` is NULL,
-// their usable sizes are unknown.
+// Like producer_set_usable, for calls recorded under PRODUCER_NAMED. If `usable` is NULL, the
+// usable sizes of their blocks are unknown.
 void producer_set_named_usable(size_t (*usable)(void *block));
 
 // Sets the path of the allocator in the header of the spool. The executable has the path "", as in

@@ -91,8 +91,8 @@ static bool is_heaptape(const char *path)
            self.st_dev == other.st_dev;
 }
 
-// Returns the file descriptor if MALLOC_LOG is a number, else -1. logalloc uses the same
-// convention.
+// Returns the file descriptor in MALLOC_LOG, or -1 if MALLOC_LOG is not a number. logalloc uses the
+// same convention.
 static int log_descriptor(const char *log)
 {
     int fd = 0;

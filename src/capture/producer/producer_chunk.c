@@ -210,7 +210,7 @@ static bool threads_own_all(const struct producer_process *p)
     return fetched && live * SPOOL_CHUNKS_A_THREAD >= fetched;
 }
 
-// Returns the reason for not waiting any longer, or NULL.
+// Returns the reason to stop waiting, or NULL.
 static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
 {
     if (p->flags & SPOOL_NO_RECORDER)

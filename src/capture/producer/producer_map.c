@@ -23,7 +23,7 @@ bool producer_memory_is_scarce(size_t bytes)
     return is_below(RLIMIT_DATA, LIMIT_TIMES * bytes) || is_below(RLIMIT_AS, LIMIT_TIMES * bytes);
 }
 
-// Private mappings, for producer_private_bytes. If the table is full, further mappings are not
+// Private mappings, for producer_private_bytes. If the table is full, additional mappings are not
 // counted.
 static struct {
     _Atomic uintptr_t start; // 0 if unused
@@ -59,11 +59,11 @@ void producer_unmap_private(void *at, size_t bytes)
     producer_munmap(at, bytes);
 }
 
-// Returns the number of resident pages. See pagemap.rst in the documentation of the kernel.
+// Returns the number of resident pages. See pagemap.rst in the kernel's documentation.
 static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page
-    enum { ENTRIES = 512 }; // per system call, which costs as much as reading 300 entries
+    enum { ENTRIES = 512 }; // entries per system call; a call costs as much as reading 300 entries
     uint64_t entries[ENTRIES], pages = 0;
     for (long got; first < end; first += (uint64_t)got / 8) {
         uint64_t n = end - first < ENTRIES ? end - first : ENTRIES;
@@ -84,7 +84,7 @@ uint64_t producer_private_bytes(void)
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    // The first page of .bss may belong to the mapping of the file.
+    // Skip the first page of .bss, which may belong to the mapping of the file.
     uint64_t pages =
         count_resident(fd, (uintptr_t)__bss_start / page + 1, ((uintptr_t)_end + page - 1) / page);
     for (unsigned i = 0; i < MAPPINGS; i++) {
@@ -134,7 +134,8 @@ static char *reserve_space(size_t bytes)
     return at + before;
 }
 
-// Makes the mapping at `at` the spool of the process. It contains the header and the first chunks.
+// Makes the mapping at `at` the spool of the process. The mapping contains the header and the first
+// chunks.
 static struct spool_header *set_spool(struct producer_inherited *in, char *at)
 {
     madvise(at, FIRST_BYTES, MADV_DONTDUMP);
@@ -170,7 +171,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
         return NULL;
     at = from + before;
     if (remap(in->reserves, bytes, from) == MAP_FAILED)
-        return NULL; // as in map_next
+        return NULL; // do not unmap the address range (see map_next)
     producer_munmap(from, before);
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)PRODUCER_OPEN_CHUNKS * SPOOL_CHUNK_BYTES;
     // Allocate the pages now, because a full file system would raise SIGBUS later.

@@ -50,7 +50,7 @@ struct producer_thread *producer_thread_alloc(struct producer_process *p)
     t = t || producer_thread_pool_is_full(p) ? t : alloc_fresh(p);
     if (!t)
         return NULL;
-    // The cached rules are valid for any thread. The cached frames are not.
+    // Unlike the cached rules, the cached frames are valid only for the previous thread.
     if (t->unwind)
         unwind_drop_frames(t->unwind);
     *t = (struct producer_thread){

@@ -75,7 +75,7 @@ struct producer_process {
     struct producer_residency_cost residency;
 };
 
-// Thread without space, so all its events take the slow path. Never written to.
+// State of a thread without a chunk, so all its events take the slow path. Never written to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
 
 // Data that a fork child needs from its parent. The data is in ordinary memory, which fork copies.
@@ -95,8 +95,9 @@ struct producer_inherited {
     struct spool_reserves *reserves; // mapping, or NULL if the user has no reserves
     uint32_t n_reserves;             // reserves that the file has space for
     uint32_t pid;                    // pid of the image that created `spool`
-    uint64_t start_stamp;            // start of the image that created `spool`
-    uint64_t fork_stamp;             // last fork of that image, or 0 if it has not forked
+    uint64_t start_stamp;            // stamp of the start of that image
+    uint64_t fork_stamp;             // stamp of the last fork of that image, or 0 if it has not
+                                     // forked
     // Mapping of the spool: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL if
     // not mapped. A fork child drops the mapping.
     struct spool_header *spool;
@@ -115,8 +116,8 @@ struct producer_inherited {
     uint32_t end_key; // pthread_key_t, if end_key_made
     uint32_t end_key_made;
     struct producer_sites *sites; // NULL if call sites are not recorded
-    // Set of addresses, in a wiped mapping (producer_freed.c). While it is NULL, the set is empty
-    // and additions are ignored.
+    // Set of freed addresses, in a wiped mapping (producer_freed.c). While it is NULL, the set is
+    // empty and additions are ignored.
     _Atomic(_Atomic uint64_t *) freed;
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
@@ -179,8 +180,8 @@ void producer_owners_sandbox(void);
 // Frees the units. No other thread may be inside the library.
 void producer_owners_stop(void);
 
-// Like snprintf, but without locale and allocation. Supports %s and %u only. Returns false if the
-// text did not fit and was truncated.
+// Like snprintf, but ignores the locale and does not allocate. Supports only %s and %u. Returns
+// false if the text did not fit and was truncated.
 bool producer_format(char *to, size_t room, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -265,7 +266,7 @@ void producer_cost_measure(struct spool_header *h, enum clock_kind clock);
 // turned itself off.
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
 
-// Allocates the chunk's pages up to `end`, if `end` is in a piece without pages. Returns false if
+// If `end` is in a piece without pages, allocates the chunk's pages up to `end`. Returns false if
 // out of memory.
 bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
 
@@ -336,8 +337,8 @@ static inline struct producer_thread *producer_thread_at(uint32_t index)
 struct producer_thread *producer_thread_alloc(struct producer_process *p);
 void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 
-// Returns true if all thread states are in use. A thread without a state then loses its events,
-// without making system calls.
+// Returns true if all thread states are in use. A new thread then gets no state: its events are
+// lost, and it makes no system calls.
 bool producer_thread_pool_is_full(const struct producer_process *p);
 
 // Returns true if a thread was created with the start function of this library but has not run yet.
@@ -356,7 +357,7 @@ void producer_thread_make_key(void);
 // Makes sure that the key's destructor runs when the calling thread exits.
 void producer_thread_arm_key(void);
 
-// Adds the thread to the list of ending threads, unless it is listed.
+// Adds the thread to the list of ending threads, unless it is already listed.
 void producer_thread_list(struct producer_process *p, struct producer_thread *t);
 
 // Records the exit of listed threads that no longer exist, and returns their states to the pool.
@@ -378,8 +379,8 @@ bool producer_count_refused(struct producer_process *p, struct spool_reserves *s
 // producer_alone.c
 
 // Starts a recorder if the environment requests a recorder and names no session. Waits until the
-// recorder has created the session, then sets in->dir. Returns false if nothing is recorded, after
-// printing the reason.
+// recorder has created the session, then sets in->dir. If nothing is recorded, prints the reason
+// and returns false.
 bool producer_alone_start(struct producer_inherited *in);
 
 // producer_process.c

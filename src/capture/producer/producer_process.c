@@ -74,7 +74,7 @@ static void find_dir(struct producer_inherited *in)
     char **known = producer_environment();
     for (char **e = known; e && *e; e++)
         parse_variable(in, *e);
-    // Events may occur before the library's constructor.
+    // An event may occur before the library's constructor has stored the environment.
     if (!known) {
         size_t n = producer_read_file("/proc/self/environ", text, sizeof text - 1);
         for (char *e = text; e < text + n; e += strlen(e) + 1)
@@ -228,7 +228,7 @@ static uint32_t chunks_within_limits(uint32_t flags)
                                               : 0;
 }
 
-// Writes the n-th name of the process's spool to `path`, of PATH_ROOM bytes.
+// Writes the n-th name of the process's spool to `path` (PATH_ROOM bytes).
 static bool name_spool(const struct producer_inherited *in, uint32_t n, const char *suffix,
                        char *path)
 {
@@ -672,7 +672,7 @@ int producer_attach_prepare(void)
         p = replace_idle();
     if (!p)
         return ENOMEM;
-    // Another thread may have searched for a session already, without success.
+    // Another thread may already have searched for a session without finding one.
     atomic_compare_exchange_strong(&p->state, &new, PRODUCER_OFF);
     return atomic_load(&p->state) == PRODUCER_OFF ? 0 : EALREADY;
 }
@@ -690,7 +690,7 @@ int producer_attach(const char *dir)
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     bool begun = start_recording(p);
-    // Until now, other threads have run unrecorded.
+    // Until now, the other threads were not recorded.
     if (begun) {
         atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
         enable_counts(p);
@@ -720,7 +720,7 @@ bool producer_detach(void)
     p->unrecorded = NULL;
     atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
     retired = p;
-    // Pairs with the acquire of the threads. After this store, no thread starts to use `p`.
+    // Pairs with the acquire in producer_current. After this store, no thread starts to use `p`.
     atomic_store(&producer_inherited.process, &idle);
     return true;
 }

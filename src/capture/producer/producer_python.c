@@ -35,8 +35,8 @@ static uint64_t hash_text(const char *text, uint32_t n, uint64_t seed)
 
 // Records the name of the function that the frame executes, unless the name is already in the
 // trace. Returns the address of the function, or 0 if the frame is invalid. The address is a hash
-// of name, file and line. Equal functions therefore have equal addresses, and Python may reuse the
-// address of a code object for another function.
+// of name, file and line, because Python may reuse the address of a code object for another
+// function.
 static uint64_t name_function(const struct splice *s, uint64_t frame)
 {
     char *text = s->t->unwind->text;

@@ -29,8 +29,8 @@ enum {
     // millisecond).
     COST_SHARE = 200,
     COST_FREE = 1 << 21,
-    // A measurement that takes longer was interrupted by another program, so the excess is not a
-    // cost of measuring.
+    // Limits on the counted cost of a block and of a page: a measurement that takes longer was
+    // interrupted by another program.
     MAX_BLOCK_TICKS = 1 << 18,
     MAX_PAGE_TICKS = 1 << 7,
     // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of this
@@ -503,7 +503,7 @@ static void finish_group(struct producer_process *p, struct producer_thread *t,
 void producer_residency_finish(struct producer_process *p, struct producer_thread *t,
                                struct producer_stream *stream)
 {
-    // A vfork child that exits sees its parent's blocks.
+    // An exiting vfork child must not measure its parent's blocks.
     if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
         return;
     for (unsigned round = 0; round < 2; round++) {

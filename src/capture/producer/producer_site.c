@@ -17,7 +17,7 @@ enum {
     WATCH_WALKS = 1024, // walks per thread between checks for unloaded objects
 };
 
-// The main thread's stack grows up to its limit. Only this part of it is read.
+// Only this part of the main thread's stack, which grows up to its limit, is read.
 #define MAIN_STACK_BYTES (128ull << 20)
 
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
@@ -99,7 +99,7 @@ bool producer_site_choose(uint64_t size)
     struct producer_tls *tls = &producer_tls;
     bool first = !tls->random;
     if (!producer_depth) {
-        // The decision is open until the process has joined the session, which may request stacks.
+        // Undecided until the process has joined the session, which may request stacks.
         uint32_t was = producer_enter(PRODUCER_WRITING);
         tls->stack_left = tls->thread->live ? INT64_MAX : -1;
         producer_leave(was);
@@ -506,7 +506,7 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         c.memory->found_gone = false;
     if (producer_unlikely(is_any_gone(&stack)))
         check_replaced(p, t, stream, true);
-    // Another thread may have found the replaced code during the walk.
+    // Another thread may have noticed during the walk that code was replaced.
     if (producer_unlikely(stack.generation !=
                           atomic_load_explicit(&unwind_generation, memory_order_relaxed)) &&
         (at || !walk_copies(p, t, stream, &c.from, &stack)))

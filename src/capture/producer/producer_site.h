@@ -1,10 +1,10 @@
 // Call sites of the allocator. Does not allocate and is async-signal-safe, like the rest of the
 // producer.
 //
-// A site is a list of return addresses, from the wrapper's caller outwards. They are found with the
-// unwind tables of the loaded objects. If the list has a single address, the site's ID is that
-// address. Otherwise the ID is a hash of the addresses, so that threads do not have to agree on
-// IDs. The first thread that uses a site not defined in this process writes the definition
+// A site is a list of return addresses, from the wrapper's caller outwards. The addresses are found
+// with the unwind tables of the loaded objects. If the list has a single address, the site's ID is
+// that address. Otherwise the ID is a hash of the addresses, so that threads do not have to agree
+// on IDs. The first thread that uses a site not defined in this process writes the definition
 // (HT_FRAMES) into its own stream, before the record that refers to the site. Executable mappings
 // that contain the addresses are recorded as they are discovered (HT_MODULE).
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
@@ -46,7 +46,7 @@ enum {
 // A range of executable addresses.
 struct producer_range {
     uint64_t start, end;
-    uint64_t file; // identifies the file; 0 without a file
+    uint64_t file; // identifies the file; 0 if there is no file
     uint64_t bias; // start minus the offset in the file
     uint32_t scan; // number of the last scan that found the mapping
 };
@@ -72,7 +72,7 @@ struct producer_sites {
     uint32_t scans, misses; // number of scans, and of addresses found in no mapping
     _Atomic uint32_t age;   // value of unwind_age at the last check for unloaded objects
     uint32_t n_configurations;
-    uint64_t configuration; // sum of the changes that the replaced ranges made
+    uint64_t configuration; // identifies the set of replaced ranges
     struct producer_configuration configurations[PRODUCER_CONFIGURATIONS];
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
     // Buffers that may be too large for a thread's stack.
@@ -170,7 +170,7 @@ bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 // site, because the earlier mappings are unknown. Increments unwind_age.
 void producer_maps_start(struct producer_sites *sites);
 
-// Reads the mappings and records new executable ones in the stream.
+// Reads the mappings and records new executable mappings in the stream.
 void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,
                         struct producer_thread *t, struct producer_stream *stream);
 

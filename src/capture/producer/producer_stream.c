@@ -87,9 +87,8 @@ static uint64_t read_now(bool threads)
     return threads ? clock_counter_ordered() : clock_counter();
 }
 
-// The order of the stores before the reading matters for signal handlers and the kernel. The next
-// event also reads the counter if, after the store, a handler records an event, the thread is
-// switched out, or a reading is requested.
+// The stores must precede the reading: if, after the stores, a signal handler records an event, the
+// kernel switches the thread out, or a reading is requested, the next event also reads the counter.
 uint64_t producer_read_counter(struct producer_stream *stream)
 {
     if (!stream->readings)

@@ -15,10 +15,10 @@
 // an error, nothing is recorded. ENOLINK: no object calls a function of `names` through the tables.
 //
 //       int heaptape_end(uint32_t by)
-// Stops recording, for the heaptape with PID `by`. Calls that begin afterwards bypass the library.
-// The other threads keep running, and may still use the memory of the recording. Returns 0,
-// EALREADY if there is neither a recording nor memory of an ended recording, or ENOTSUP if the
-// program was started with the library.
+// Stops recording on behalf of the heaptape process with PID `by`. Calls that begin afterwards
+// bypass the library. The other threads keep running, and may still use the memory of the
+// recording. Returns 0, EALREADY if there is neither a recording nor memory of an ended recording,
+// or ENOTSUP if the program was started with the library.
 //
 //       uint32_t heaptape_recorder(void)
 // Returns the PID of the process's live recorder, or 0.

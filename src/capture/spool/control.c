@@ -23,7 +23,7 @@
 bool control_is_gone(uint32_t pid)
 {
     // kill(2) succeeds for zombies, but pidfd_open detects them. pidfd_open requires Linux 5.3 and
-    // a descriptor.
+    // a free descriptor.
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;

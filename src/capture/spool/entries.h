@@ -83,8 +83,8 @@ struct entries_entry {
     uint8_t keep;    // bytes before the jump that stay: 0 or ENTRIES_ENDBR_BYTES
     // The function's arguments, if they differ from the arguments of the event's function; else all
     // 0. Each letter is an argument: p (block), s (size), c (count), a (alignment), f (flags of
-    // jemalloc's mallocx), x (passed on). A plan contains functions with letters only on request
-    // (`reordered` in struct entries_names).
+    // jemalloc's mallocx), x (passed on). A plan contains functions with letters only if
+    // `reordered` in struct entries_names is set.
     char arguments[6];
     bool named; // function of --wrap; only --wrap's malloc_usable_size accepts its blocks
     uint8_t was[ENTRIES_MAX_BYTES]; // original contents of the replaced bytes, padded with 0
@@ -128,7 +128,7 @@ void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES]);
 extern const uint8_t entries_endbr64[ENTRIES_ENDBR_BYTES];
 
 // Returns true if `path` is in a library directory of the distribution. The libraries there have
-// dynamic symbols only, so they do not hide an allocator with a prefix.
+// dynamic symbols only, so they cannot hide an allocator with prefixed names.
 bool entries_is_system_library(const char *path);
 
 // Returns HT_CLASS_ALLOC, HT_CLASS_FREE or HT_CLASS_RESIZE, or HT_CLASS_NONE if the function is not
@@ -157,9 +157,8 @@ bool entries_make_jump(const struct entries_entry *entry, uint64_t base, uint64_
                        uint8_t to[ENTRIES_MAX_BYTES]);
 
 // Returns the address where a thread that is stopped at `pc` must continue if the bytes of the
-// entry are replaced. The address is `pc` itself if `pc` is outside these bytes or the bytes at
-// `pc` stay, and otherwise an address in the trampoline. Returns 0 if no instruction starts at
-// `pc`.
+// entry are replaced: `pc` itself if the instruction at `pc` stays in place, else an address in the
+// trampoline. Returns 0 if no instruction starts at `pc`.
 uint64_t entries_move(const struct entries_entry *entry, uint64_t base, uint64_t area, uint64_t pc);
 
 #endif

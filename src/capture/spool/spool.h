@@ -7,7 +7,7 @@
 //     and maps it only to pass the futexes in it to system calls. If a program truncates the file,
 //     a system call on the mapping fails, whereas a load would raise SIGBUS.
 //   - `<pid>-<n>.spool`, one per process image: struct spool_header, then chunks of 64 KiB.
-//     The process creates the sparse file under another name and renames it once it is complete.
+//     The process creates the sparse file under another name and renames it when it is complete.
 //     The process maps the file in steps, each from the mapping of the previous step, and therefore
 //     needs no file descriptor and no path later.
 //   - `reserves-<uid>` (struct spool_reserves), one for each user, for processes that cannot create
@@ -35,7 +35,7 @@
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
-// Prefix of the file name. The effective user ID, as the process sees it, follows.
+// Prefix of the reserves file's name, before the effective user ID as the process sees it.
 #define SPOOL_RESERVES_FILE "reserves-"
 
 // Environment variables of a traced process.
@@ -66,8 +66,8 @@ enum {
     // threads wait for the recorder.
     SPOOL_BASE_CHUNKS = 24,
     SPOOL_CHUNKS_A_THREAD = 2,
-    // Number of full chunks at which the recorder is woken. A lower number would cost the program
-    // more time, because each pass of the recorder has a cost.
+    // The recorder is woken when this many chunks are full. Waking it more often would slow the
+    // program down, because each pass of the recorder costs the program time.
     SPOOL_CHUNKS_A_WAKE = 10,
     SPOOL_MAX_FOLLOW = 256,
     SPOOL_MAX_DEPTH = 128, // stack frames of a call site
@@ -120,7 +120,7 @@ struct spool_chunk {
     uint32_t tid;    // kernel's thread ID
     // 1 for events in a signal handler that interrupted the writing of a record, else 0.
     uint32_t stream;
-    uint32_t next_free;  // link of the stack of free chunks
+    uint32_t next_free;  // link in the stack of free chunks
     uint64_t first_word; // offset of words[0] in the stream, in words
     uint64_t epoch0;     // epoch and base of the codec before words[0]
     uint64_t base0;
@@ -300,7 +300,7 @@ struct spool_header {
     uint32_t argv_bytes; // argv, each string terminated by NUL; truncated if there is no space
     char argv[32768];
     char end_status[2048];      // /proc/self/status at exit, or "" if unknown
-    _Atomic uint32_t sandboxed; // the process may not make the system call that wakes the recorder
+    _Atomic uint32_t sandboxed; // the process must not make the system call that wakes the recorder
     _Atomic uint32_t quiet;     // passes are rare, so the process wakes the recorder for each chunk
 };
 _Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header fits in 64 KiB");
@@ -345,7 +345,7 @@ struct spool_session {
     uint32_t flags;       // enum spool_session_flags
     uint32_t clock_kind;  // enum clock_kind: clock of all stamps in the session
     uint32_t stamp_shift; // CODEC_STAMP_SHIFT of the recorder's build
-    // realtime_ns is the time of creation, if there is no recorder
+    // realtime_ns is the time of creation; set only if there is no recorder
     uint64_t start_stamp, realtime_ns;
     char follow[SPOOL_MAX_FOLLOW]; // glob pattern
     uint32_t depth; // stack frames recorded per call site; 0 if no stacks are recorded

@@ -338,7 +338,7 @@ static inline void add_word(struct unwind_memory *m, uint32_t *n, uint64_t at, u
     m->words[++*n] = (struct unwind_word){(const uint64_t *)at, word};
 }
 
-// A walk. It consists of n innermost frames and the outermost `known` frames of the path.
+// A walk, which consists of n innermost frames and the outermost `known` frames of the path.
 struct path_walk {
     uint32_t n, known;
     bool ended; // reading further up the stack would not extend the walk

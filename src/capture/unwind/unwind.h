@@ -1,6 +1,6 @@
 // Walks a stack frame by frame with the unwind tables of the loaded objects (.eh_frame). Does not
-// allocate and is async-signal-safe. Builds no table: the rule for a return address is interpreted
-// when it is first used. The thread then caches the rule.
+// allocate and is async-signal-safe. Builds no table: a thread interprets the rule for a return
+// address when it first needs the rule, and then caches it.
 //
 // The thread also caches the frames that it has walked, each with its most recent caller. The
 // registers of a frame determine where its caller's frame begins, and the return address on the
@@ -72,8 +72,8 @@ struct unwind_walked {
     const uint64_t *fp; // where the frame pointer of the frame is stored
 };
 
-// A frame of the path. If the first n_words of `words` have not changed, this frame and all frames
-// outwards of it have not changed.
+// A frame of the path. If the first n_words of `words` have not changed, neither this frame nor any
+// frame outside it has changed.
 struct unwind_place {
     struct unwind_frame *frame; // NULL if unused
     uint64_t pc, sp, fp, site;
@@ -100,7 +100,7 @@ struct unwind_memory {
     bool found_gone; // a walk found code at the address of an unloaded object
     // path[1] is the outermost frame; inner frames follow
     struct unwind_place path[UNWIND_DEPTH + 1];
-    // In the order of the path. words[0] is a sentinel.
+    // Words in the order of the path. words[0] is a sentinel.
     struct unwind_word words[1 + 2 * UNWIND_DEPTH];
     struct unwind_walked walked[UNWIND_DEPTH];
     struct unwind_window window; // for stacks of coroutines and signal handlers
@@ -178,7 +178,7 @@ extern _Atomic uint32_t unwind_age __attribute__((visibility("hidden")));
 // unwind_age.
 extern _Atomic uint32_t unwind_generation __attribute__((visibility("hidden")));
 
-// Bounds of the addresses of unloaded objects whose sites are known.
+// Range of addresses that contains all unloaded objects whose sites are known.
 extern _Atomic uint64_t unwind_gone_start __attribute__((visibility("hidden")));
 extern _Atomic uint64_t unwind_gone_bytes __attribute__((visibility("hidden")));
 
@@ -234,7 +234,8 @@ static inline uint32_t unwind_make_rule(enum unwind_way way, uint32_t slot, int6
     return (uint32_t)way | slot << UNWIND_WAY_BITS | words << NUMBER_SHIFT;
 }
 
-// Assumes that fp points to the caller's fp and that the return address is above it.
+// Returns the rule for code without tables. Assumes that fp points to the caller's fp and that the
+// return address is above it.
 static inline uint32_t unwind_unknown_rule(void)
 {
     return unwind_make_rule(WAY_UNKNOWN, 2, 2 * WORD);

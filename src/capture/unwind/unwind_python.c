@@ -17,7 +17,7 @@ struct unwind_python_layout {
     uint8_t owner;            // _PyInterpreterFrame: owner
     uint8_t first_line;       // PyCodeObject: co_firstlineno
     uint8_t instructions;     // PyCodeObject: co_code_adaptive
-    uint8_t ascii, compact;   // bytes of PyASCIIObject, PyCompactUnicodeObject
+    uint8_t ascii, compact;   // sizes of PyASCIIObject and PyCompactUnicodeObject
 };
 
 static const struct unwind_python_layout layouts[] = {
@@ -62,8 +62,8 @@ static bool is_type(uint64_t object, uint64_t type)
     return object && object % 8 == 0 && unwind_read(object + OBJECT_TYPE) == type;
 }
 
-// Returns the layout of the interpreter in the object, or NULL. With Py_TRACE_REFS, objects have
-// another layout.
+// Returns the layout of the interpreter in the object, or NULL. With Py_TRACE_REFS, objects have a
+// different layout.
 static const struct unwind_python_layout *find_layout(const struct object *o)
 {
     const uint32_t *version = object_find_variable(o, "Py_Version");

@@ -131,7 +131,7 @@ static void boot_free(void *p)
     }
 }
 
-// dlsym does not call these functions.
+// Boot functions for functions that dlsym does not call.
 #define BOOT(result, name, parameters, names)                                                      \
     static result boot_##name parameters                                                           \
     {                                                                                              \

@@ -159,9 +159,9 @@ static bool is_first(const struct redirect_function *f, const struct entries_ent
 }
 
 // Chooses how calls of a function are recorded. A wrapper of the event table forwards to the
-// function that the program's symbols lead to. Other functions therefore have a thunk. Allocator
-// functions of the executable also have a thunk, because the code of the executable may expect that
-// a call leaves some registers unchanged.
+// function that the program's symbols lead to. Any other function therefore needs a thunk.
+// Allocator functions of the executable also need a thunk, because the code of the executable may
+// expect that a call leaves some registers unchanged.
 static void choose_wrapper(struct redirect_function *f, const struct entries_entry *e,
                            const struct redirect_objects *objects)
 {
@@ -256,7 +256,7 @@ static uintptr_t find_area(const struct entries_plan *plan, uintptr_t base, bool
     return known == plan->n_entries ? area : 0;
 }
 
-// Maps the area of a plan, which has been checked.
+// Maps the area of a plan that has been checked.
 static int map_area(const struct redirect_objects *objects, uintptr_t *area)
 {
     const struct entries_plan *plan = objects->plan;

@@ -71,7 +71,7 @@ uintptr_t wrap_entry_thunk(size_t index);
 uintptr_t wrap_cxx_guard(uintptr_t (*body)(const void *context), const void *context);
 
 // If the executable or a library of a started program defines an allocator, redirects the
-// allocator's functions by a plan of the recorder. Call at startup, after producer_start.
+// allocator's functions with a plan from the recorder. Call at startup, after producer_start.
 void wrap_own_allocator(void);
 
 // Redirect the allocator's functions in objects that the program opens from now on.
@@ -97,7 +97,7 @@ void wrap_own_loads(void);
 enum { WRAP_BUILD_ID_BYTES = 20 };
 
 // Returns true if the symbol table of the executable or of its debug file, which the loader does
-// not read, has a function in entries_malloc_names.
+// not read, contains a name in entries_malloc_names.
 bool wrap_has_hidden_malloc(int executable, const uint8_t *build_id);
 
 // Like wrap_has_hidden_malloc, for names with a prefix in the symbol table of a library.

@@ -30,7 +30,7 @@ enum own_role {
     OWN_LOADER,
 };
 
-// Objects that define an allocator, found in a callback. They stay loaded during the startup.
+// Objects that define an allocator, found in a callback. They stay loaded during startup.
 struct own_search {
     const struct spool_wrap *names; // functions of --wrap, or NULL
     struct object executable;
@@ -152,9 +152,9 @@ static bool has_one_thread(void)
     return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3; // ".", "..", and one thread
 }
 
-// Redirects the functions of an object by a plan of the recorder. Other threads must not execute
-// the object's code. At the start of the program, this function checks that there are no other
-// threads.
+// Redirects the functions of an object with a plan from the recorder. Other threads must not
+// execute the object's code. At the start of the program, this function checks that there are no
+// other threads.
 static void redirect_object(const struct object *o, enum own_role role, const struct own_search *s)
 {
     static struct entries_plan plan;

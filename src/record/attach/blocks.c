@@ -337,7 +337,8 @@ static int open_pagemap(const struct heap_walk *w)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Returns true if the page has ever been written. Reading another page would make the kernel map it.
+// Returns true if the page has ever been written. Reading any other page would make the kernel map
+// it.
 static bool is_touched(struct mapped *m, uint64_t at)
 {
     const uint64_t present_or_swapped = 3ull << 62;
