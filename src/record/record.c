@@ -44,7 +44,8 @@ enum {
 #define BACKUP_NAP     400000u // ns
 #define CALM_NS        MS(50)  // interval between drains while no chunks fill up
 #define IDLE_NS        MS(20)  // sleep while few chunks fill up; limits the delay of events
-// Sleep if all processes have used little CPU time and written few words for QUIET_NS.
+// QUIET_SLEEP_NS: sleep if all processes have used little CPU time and written few words for
+// QUIET_NS.
 #define QUIET_NS       MS(500)
 #define QUIET_SLEEP_NS MS(100)
 // Sleep while many chunks fill up, because some processes cannot make the system call that wakes
@@ -81,7 +82,7 @@ struct recorder {
     bool has_backup, ending;
     bool visiting;       // the recorder attached to a running program
     uint64_t visited_ns; // if `visiting`: time of attaching
-    bool active;         // the encoder has work, so the backup checks for full chunks
+    bool active;         // the encoder has work, so the backup thread checks for full chunks
     int backup_failed;   // 0, or a negative errno
     struct err backup_error;
     uint32_t seen;      // value of drain_wakeups before the last pass
@@ -92,7 +93,7 @@ struct recorder {
     bool quiet;       // no pass has found a busy process for QUIET_NS
     // Number of batches begun, and number of words drained since the last batch began.
     uint64_t batches_begun, batch_words;
-    // Number of further batches that a reader needs to order all records written so far.
+    // Number of additional batches that a reader needs to order all records written so far.
     unsigned unsettled;
     struct ended_process *ended; // processes whose PROCESS_END frames follow the current batch
     size_t n_ended, ended_capacity;

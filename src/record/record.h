@@ -80,8 +80,7 @@ struct record_result {
     uint64_t cpu_ns; // CPU time of the recorder
     uint64_t batches;
     struct trace_losses losses;         // losses in all processes
-    struct trace_balance balance;       // only some of the sums; unrecorded.balance contains all of
-                                        // them
+    struct trace_balance balance;       // only some of the sums; unrecorded.balance has all sums
     struct trace_unrecorded unrecorded; // missed processes, and the losses in the trace; owned
     struct attach_result visit;         // result of attaching to a running program
     // Report on the redirection of functions in started programs.
@@ -115,8 +114,8 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
 // file that execvp(3) would find. The string is static.
 const char *record_explain(const char *program);
 
-// Finds the first file in PATH that access(2) permits with `mode`. With X_OK, execvp(3) runs this
-// file. Returns false if there is no such file.
+// Finds the first file in PATH that access(2) permits with `mode`. If `mode` is X_OK, execvp(3)
+// would run this file. Returns false if there is no such file.
 bool record_find_program(const char *program, int mode, char path[PATH_MAX]);
 
 #endif

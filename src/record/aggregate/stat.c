@@ -14,7 +14,7 @@
 struct stat_reading {
     struct file_stat *s;
     struct frame_reader frames;
-    bool open; // inside a process
+    bool open; // inside the frames of a process
     struct by_site by_site;
     struct workload_sites sites;
     uint64_t levels[BY_SITE_BINS];

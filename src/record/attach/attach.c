@@ -43,13 +43,13 @@ enum {
 // system call.
 #define ENTRY_NS      MS(2000)
 #define CALL_NS       MS(10000)
-#define TRIM_NS       MS(600000) // for malloc_trim, whose time depends on the size of the heap
+#define TRIM_NS       MS(600000) // time for malloc_trim, which depends on the size of the heap
 #define BUSY_NS       MS(5000)   // time for another tracer to detach before a recording is ended
 #define STOP_NS       MS(100)
-#define FIRST_STOP_NS MS(20)   // for all threads to stop, at the first try
+#define FIRST_STOP_NS MS(20)   // time for all threads to stop on the first try
 #define LEAVE_NS      MS(500)  // time for all threads to leave the library while they are stopped
-#define LIST_NS       MS(3000) // for threads to leave malloc
-#define CLEAR_NS      MS(2000) // for threads to stop using the memory of an ended recording
+#define LIST_NS       MS(3000) // time for threads to leave malloc
+#define CLEAR_NS      MS(2000) // time for threads to stop using the memory of an ended recording
 #define HOLD_NS       MS(10)   // if a call takes longer, the other threads are resumed
 
 static const uint64_t no_arguments[6];
@@ -457,7 +457,7 @@ static bool find_waiting(struct tracees *t, struct remote_range library, size_t 
     return false;
 }
 
-// Finds a thread that enters malloc, with a breakpoint at the entry.
+// Uses a breakpoint to find a thread that enters malloc.
 static int find_allocating(struct tracees *t, bool *found, size_t *who, struct err *e)
 {
     uint64_t entry = remote_function(t->remote, "malloc");
@@ -749,7 +749,7 @@ static int store_jumps(struct caller *c, struct plans *p, struct err *e)
                                       (long)t->remote->pid);
 }
 
-// Stores again the jumps that the last detach removed.
+// Restores the jumps that the last detach removed.
 static int store_jumps_again(struct caller *c, struct err *e)
 {
     struct plans redirected;
@@ -1057,7 +1057,7 @@ static int run_calls(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
-    // Let the other threads run, because the calls may take long.
+    // Let the other threads run, because the calls may take a long time.
     struct caller caller = {.lets_run = true}, *c = &caller;
     int rc = check_patiently(pid, false, &s->error);
     if (rc == 0)
@@ -1088,7 +1088,7 @@ struct attach_task {
     pid_t pid;
     const struct attach_how *how;
     pid_t owner;
-    struct attach_call *calls; // NULL if the task is a recording
+    struct attach_call *calls; // NULL if the task starts or ends a recording
     size_t n_calls;
 };
 

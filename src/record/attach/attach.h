@@ -60,7 +60,7 @@ int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_me
                  struct attach_result *result, struct err *e);
 
 // Ends a recording. The process then calls malloc directly; the idle library remains in it. If
-// `owner` is not 0, only ends a recording whose recorder is `owner` or has died. Returns 0, or a
+// `owner` is not 0, ends only a recording whose recorder is `owner` or has died. Returns 0, or a
 // negative errno like attach_begin. Returns -ENOENT if heaptape was never attached or the recording
 // has another owner.
 int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile,

@@ -447,7 +447,7 @@ static int by_number(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-// Removes the free blocks from the list, which must contain each of them.
+// Removes the free blocks from the list, which must contain all of them.
 static int remove_free(struct heap_walk *w)
 {
     struct blocks *b = w->to;

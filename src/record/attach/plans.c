@@ -21,7 +21,7 @@ enum {
     NAME_BYTES = 4096,
 };
 
-// Address in the process of each function that the library wraps, or 0.
+// For each function that the library wraps, its address in the process, or 0.
 struct plans_wanted {
     uint64_t at[ENTRIES_FUNCTION_LIMIT];
     // If the function consists of a jump: the target of the jump, which a plan may redirect
@@ -78,7 +78,7 @@ static bool is_own(const struct entries_entry *e, bool is_executable)
            entries_class(e->function) != HT_CLASS_NONE;
 }
 
-// Returns the families with a function that is_own selects but that cannot be redirected. These
+// Returns the families of functions that is_own selects but that cannot be redirected. These
 // families are not recorded, because a recording of only some functions would be wrong.
 static uint32_t find_partial(struct plans *p, const struct entries_result *result,
                              const struct plans_wanted *wanted, bool is_executable)

@@ -1,6 +1,6 @@
-// Redirection of the allocator's functions in a running process. Contains the plans for the
-// process's objects (capture/spool/entries.h), the jumps in its code, and the handling of threads
-// that are stopped among the replaced instructions.
+// Redirects the allocator's functions in a running process. Manages the plans for the process's
+// objects (capture/spool/entries.h), the jumps in its code, and threads that are stopped among the
+// replaced instructions.
 #ifndef HEAPTAPE_ATTACH_PLANS_H
 #define HEAPTAPE_ATTACH_PLANS_H
 
@@ -35,8 +35,8 @@ struct plans {
 };
 
 // Makes plans for the functions that the program calls, and for functions with the names in `wrap`,
-// which may be NULL. Lists functions that cannot be redirected in `missing`. Returns 0, or -ENOMEM.
-// The caller must release *p in both cases.
+// which may be NULL. Lists in `missing` the functions that cannot be redirected. Returns 0, or
+// -ENOMEM. The caller must release *p in both cases.
 int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap *wrap,
                struct err *e);
 

@@ -21,7 +21,7 @@ enum {
     NO_ALTERNATE_STACK = 0x100, // an invalid mode, so that the kernel ignores uc_stack
 };
 
-// As in asm/sigcontext.h, which conflicts with glibc's header.
+// Defined as in asm/sigcontext.h, which conflicts with glibc's header.
 struct sw_bytes {
     uint32_t magic, extended_bytes;
     uint64_t features;

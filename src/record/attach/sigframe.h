@@ -18,8 +18,8 @@ struct sigframe {
     // Code that makes a system call and then loads all registers that the call changes. The frame
     // is not used.
     uint64_t call;
-    // Return address of called functions. The code there restores errno and all registers
-    // from the frame, by the system call sigreturn, which ends at `returned`.
+    // Return address of called functions. The code there restores errno and all registers from the
+    // frame, with the system call sigreturn, which ends at `returned`.
     uint64_t back, returned;
 };
 

@@ -1,4 +1,4 @@
-// The recorder's half of the spool: creates the session, finds and drains the spools of the
+// The recorder's side of the spool: creates the session, finds and drains the spools of the
 // session's processes, and detects when processes end. Not thread-safe. A program that overwrites
 // its spool can damage only its own trace.
 #ifndef HEAPTAPE_RECORD_DRAIN_H
@@ -179,7 +179,7 @@ void drain_close(struct drain *c);
 // errno.
 int drain_discover(struct drain *c, struct err *e);
 
-// Marks the spools of processes that have ended, were detached or called exec as dead. Returns the
+// Marks as dead the spools of processes that have ended, called exec, or were detached. Returns the
 // number of spools that it marked.
 int drain_check_ends(struct drain *c);
 

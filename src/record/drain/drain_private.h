@@ -54,8 +54,8 @@ bool drain_is_refused(const struct drain *c, const char *name);
 // -ENOMEM, or -EBADMSG if the ring is corrupt.
 int drain_read_changes(struct drain_spool *s);
 
-// If there are many changes, drops the older half of them. If all_seen is true, no stream has
-// unread events, so later events do not need the dropped changes. Otherwise the limit is higher.
+// If there are many changes, drops the older half of them. The limit is lower if all_seen is true:
+// no stream then has unread events, so later events do not need the dropped changes.
 void drain_forget_changes(struct drain_spool *s, bool all_seen);
 
 // Passes the records that were made while recording was on to the sink. Sets n_words, epoch_end and

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    FAST_NS = 25,    // ns per word; if the program writes faster, compression is fast
-    LEISURE_NS = 50, // ns per word; if the program writes slower, compression is normal again
+    FAST_NS = 25,    // ns per word; if the program writes faster, use fast compression
+    LEISURE_NS = 50, // ns per word; if the program writes slower, use normal compression again
 };
 
 struct encoder {

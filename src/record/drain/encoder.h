@@ -1,5 +1,5 @@
 // Compresses drained records and writes the trace. One thread adds pieces and another thread writes
-// them. Helpers compress (record/drain/compressors.h).
+// them. Helper threads compress (record/drain/compressors.h).
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
@@ -22,8 +22,7 @@ struct encoder_settings {
     enum frame_codec codec;
     int level;
     struct clock_point started;
-    uint64_t max_bytes; // no batch starts after the output has reached this size; 0 if there is no
-                        // limit
+    uint64_t max_bytes;            // no batch starts above this output size; 0 if there is no limit
     struct trace_session *session; // borrowed; clock_hz is set when the frame is written
 };
 

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Space for a few processes. Writing to a full tmpfs would kill the program.
+// Minimum free space, enough for a few processes. Writing to a full tmpfs would kill the program.
 #define LEAST_TMPFS_BYTES (64ull << 20)
 #define UNNAMED_SESSION   SPOOL_SESSION_FILE ".new" // name until the file is locked
 
@@ -163,7 +163,7 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
         setrlimit(RLIMIT_FSIZE, &was);
     c->lock_fd = fd;
     stale_lock(fd); // ignore failure: some file systems do not support locks
-    // The lock shows other recorders that this one is alive (see stale.c).
+    // The lock shows other recorders that this recorder is alive (see stale.c).
     if (rc == 0 && renameat(c->dir_fd, UNNAMED_SESSION, c->dir_fd, SPOOL_SESSION_FILE) < 0)
         rc = err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     if (rc < 0)

@@ -178,9 +178,9 @@ static void copy_next_to_aliases(struct find_list *l)
     }
 }
 
-// Returns the families that the object implements: those with both a function that allocates and a
-// function that frees, those with a function that the user named, and libc's family if a dynamic
-// symbol has a name of libc.
+// Returns the families that the object implements: families with both an allocating and a freeing
+// function, families with a function that the user named, and libc's family if a dynamic symbol has
+// one of libc's names.
 static uint32_t find_families(const struct find_list *l)
 {
     uint32_t allocate = 0, release = 0, dynamic = 0, named = 0;

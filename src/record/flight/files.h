@@ -20,7 +20,7 @@ struct flight_files {
     void (*note)(const char *text);
     struct flight_file *files; // files with an entry, oldest first; owned
     size_t n, capacity;
-    size_t commanded;  // number of these files whose command has ended
+    size_t commanded;  // number of files whose command has ended
     pid_t command_pid; // pid of the command that runs for the next file, or 0
 };
 

@@ -91,7 +91,7 @@ static int write_ring(struct part *p, const struct flight_ring *ring, struct tra
 }
 
 // Writes a trace that starts where the ring starts. The trace contains the processes that have not
-// ended and their live blocks. Changes the reader's state of processes.
+// ended and their live blocks. Modifies the reader's processes.
 static int write_trace(struct flight *f, struct output *out, struct written *w)
 {
     const struct part_start start = {.reader = &f->reader,

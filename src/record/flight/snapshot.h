@@ -64,7 +64,7 @@ int snapshot_write(struct snapshot *s, uint32_t number, const struct order *o,
 int snapshot_write_passed(struct snapshot *s, uint32_t number, const struct order *o, bool all,
                           struct err *e);
 
-// Returns the first word number that a later segment of the old trace has in the new trace.
+// Returns the number, in the new trace, of the first word of a later segment of the old trace.
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old);
 
 #endif

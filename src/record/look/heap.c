@@ -19,8 +19,7 @@
 enum {
     PAGE = 4096,
     WINDOW = 64 << 10,
-    MIN_GOOD_BINS = 100, // minimum number of consistent bins in a main arena that threads are
-                         // changing
+    MIN_GOOD_BINS = 100, // minimum number of consistent bins if threads change the arena
     MAX_HEAPS = 1 << 16,
     // Maximum number of pages read while searching for separately mapped blocks.
     MAX_PAGES = 1 << 16,

@@ -46,7 +46,7 @@ static enum look_owner find_owner(const struct proc_mapping *m)
     if (anonymous && m->permissions[2] == 'x')
         return LOOK_JIT;
     if (anonymous && m->mapping.after_file)
-        return LOOK_FILES; // zeroed data
+        return LOOK_FILES; // zeroed data of the file
     if (anonymous)
         return LOOK_ANONYMOUS;
     if (is_shared_memory(m->name) || (m->permissions[3] == 's' && !m->is_file))

@@ -33,7 +33,7 @@
 #define IDLE_PART  4
 #define ASLEEP_NS  5000000000u
 #define YOUNG_NS   2000000u   // minimum interval between samples
-#define YOUNG_PART 8          // the interval is the age divided by this, if that is longer
+#define YOUNG_PART 8          // above this minimum, the interval is 1/YOUNG_PART of the age
 #define PEAK_RSS   "\nVmHWM:" // line of /proc/PID/status
 
 enum {
@@ -133,7 +133,7 @@ static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
     p->call_max_ticks = atomic_load(&h->call_max_ticks);
 }
 
-// Sets bounds for the error of timestamps that are earlier readings of the counter.
+// Sets error bounds for timestamps that reuse an earlier reading of the counter.
 static void add_early_times(struct trace_process *p, const struct drain_spool *s)
 {
     const struct spool_readings *r = &s->header->readings;

@@ -76,7 +76,7 @@ static int read_runs(struct pages_reading *r, const struct trace_mapping *m, uin
         size_t want = n - at < TEXT_BYTES / 8 ? (size_t)(n - at) : TEXT_BYTES / 8;
         ssize_t got = pread(r->pagemap_fd, r->entries, want * 8, (off_t)((first + at) * 8));
         if (got < 8)
-            break; // the mapping was unmapped meanwhile
+            break; // the mapping was unmapped in the meantime
         for (size_t i = 0; i < (size_t)got / 8; i++) {
             if ((r->entries[i] & bits) != bits)
                 continue;

@@ -1,5 +1,5 @@
-// The recorder's part of pausing: decides by their stamps which records were made while recording
-// was on.
+// The recorder's part of pausing: uses stamps to decide which records were made while recording was
+// on.
 #include "record/drain/drain_private.h"
 
 #include "base/buf.h"
@@ -67,7 +67,7 @@ static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uin
 }
 
 // Returns true if the event is kept. Thread starts and exits, and the library's own records, are
-// always kept. A realloc is kept or dropped as a whole. The stamp of its first half decides.
+// always kept. A realloc is kept or dropped as a whole, depending on the stamp of its first half.
 static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const struct event *ev)
 {
     bool recorded = is_recorded(s, l, ev->stamp);

@@ -26,7 +26,7 @@ void tree_spool(struct tree *t, const struct drain_spool *s);
 void tree_settle(struct tree *t);
 
 // Returns 1 if a live process has the session in its environment, else 0. Returns a negative errno
-// if events were lost or could not be processed within milliseconds.
+// if events were lost or could not be processed within 10 ms.
 int tree_has_survivor(struct tree *t);
 
 // Processes all events, then stops. Returns true if no events were lost.
@@ -39,7 +39,7 @@ struct tree_image *tree_next_missed(struct tree *t, size_t *at);
 // `t` may be NULL.
 void tree_free(struct tree *t);
 
-// A program image. An exec starts it, and the process that called exec and the forks of that
+// A program image. An exec creates the image; the process that called exec and the forks of that
 // process run it.
 struct tree_image {
     pid_t pid;         // pid of the process that called exec

@@ -56,7 +56,7 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
 }
 
 // A search of /proc can miss a daemon, whose parent exits right after the fork. Repeats the search
-// until no process on the machine has forked meanwhile, or MAX_SEARCHES times.
+// until no process on the machine forks during a search, at most MAX_SEARCHES times.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
 {
     enum { MAX_SEARCHES = 8 };

@@ -14,7 +14,7 @@
 #define FIRST_NS   MS(20) // minimum age for the first map, so that short-lived programs are skipped
 #define CHANGED_NS MS(50) // minimum time between two maps if RSS changes
 #define SAME_NS    MS(200) // minimum time between two maps if RSS does not change
-// The minimum times are also at least 1/CHANGED_AGE and 1/SAME_AGE of the age.
+// These times are also at least 1/CHANGED_AGE and 1/SAME_AGE of the age of the process.
 #define CHANGED_AGE 1024
 #define SAME_AGE    128
 // After a map, the process pauses for PAUSE_CPU times the CPU time of the map, so that maps use at

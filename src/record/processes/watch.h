@@ -19,8 +19,7 @@ struct proc_due {
     uint64_t first_ns, last_ns, rss_bytes, last_words, pause_ns, words;
 };
 
-// Distributes the time for maps among the processes. The processes have turns in round robin.
-// Initialize to zero.
+// Distributes the time for maps among the processes in round-robin order. Initialize to zero.
 struct proc_turns {
     struct proc_due *next; // process whose turn it is, or NULL; borrowed during a pass
     uint32_t number;
