@@ -38,7 +38,7 @@ enum {
     BACKUP_UNNICE = 10,
 };
 #define BATCH_NS       MS(20)  // a batch is also written when it reaches this age
-#define SMALL_BATCH_NS MS(100) // the same for a batch of fewer than SMALL_BATCH_WORDS
+#define SMALL_BATCH_NS MS(100) // like BATCH_NS, for a batch of fewer than SMALL_BATCH_WORDS words
 #define SAMPLE_NS      MS(10)  // interval between RSS samples of each process
 #define CHECK_NS       MS(2)   // interval between checks for ended processes
 #define BACKUP_NAP     400000u // ns
@@ -473,8 +473,8 @@ static bool is_batch_due(const struct recorder *r, uint64_t now)
 }
 
 // Returns true if all processes are quiet, so that passes may be rare. Passes request readings of
-// the counter, so they must be frequent while a process uses the CPU. They must also be frequent
-// for a process that cannot wake the recorder.
+// the counter, so they must be frequent while a process uses the CPU, and for a process that cannot
+// wake the recorder.
 static bool is_quiet(const struct recorder *r, uint64_t now)
 {
     bool quiet = !r->settings->live;

@@ -94,7 +94,7 @@ static long raw_syscall(long number, const long a[6])
 #endif
 }
 
-// Always passes six arguments: the kernel ignores those that the call does not use.
+// Always passes six arguments: the kernel ignores the arguments that the call does not use.
 HIDDEN long syscall(long number, ...)
 {
     enum { MAX_ERRNO = 4095 };

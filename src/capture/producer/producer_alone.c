@@ -27,7 +27,7 @@ enum {
     END_WAIT_MS = 10000,
 };
 
-// Arguments of the recorder. They are in a mapping because they are too large for a small stack.
+// Arguments of the recorder, in a mapping because they are too large for a small stack.
 struct alone_start {
     char path[CALLED], options[MAX_OPTIONS], stacks[64], attach[64];
     char *arguments[MAX_ARGUMENTS];

@@ -234,7 +234,7 @@ struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t 
 {
     for (;;) {
         // Read the sequence before the stack of free chunks, so that a chunk freed after this line
-        // ends the wait at once.
+        // ends the wait immediately.
         uint32_t sequence = atomic_load_explicit(&p->header->free_sequence, memory_order_seq_cst);
         bool scarce = false;
         if (!producer_has_state(p, PRODUCER_RUNNING))

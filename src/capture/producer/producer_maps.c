@@ -209,7 +209,7 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
-// Publishes the bounds of the address range of all files that the last scan no longer found.
+// Publishes the range of addresses that contains all files missing in the last scan.
 static void publish_gone(const struct producer_sites *sites)
 {
     uint64_t start = 0, end = 0;

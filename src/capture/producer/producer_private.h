@@ -95,8 +95,8 @@ struct producer_inherited {
     struct spool_reserves *reserves; // mapping, or NULL if the user has no reserves
     uint32_t n_reserves;             // reserves that the file has space for
     uint32_t pid;                    // pid of the image that created `spool`
-    uint64_t start_stamp;            // stamp of the start of that image
-    uint64_t fork_stamp;             // stamp of the last fork of that image, or 0 if it has not
+    uint64_t start_stamp;            // start stamp of that image
+    uint64_t fork_stamp;             // stamp of that image's last fork, or 0 if it has not forked
                                      // forked
     // Mapping of the spool: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL if
     // not mapped. A fork child drops the mapping.

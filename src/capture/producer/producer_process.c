@@ -568,7 +568,8 @@ static void save_fork_state(void)
     if (!p || !p->header)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
-    // If the process is OFF, it may have disabled the counter.
+    // Do not read the counter if the process is OFF, because the process may have disabled the
+    // counter.
     bool reads = producer_has_state(p, PRODUCER_RUNNING);
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;

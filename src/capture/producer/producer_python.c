@@ -12,8 +12,8 @@ struct splice {
     struct unwind_stack *to;
 };
 
-// Returns the key, in the table of defined sites, for the name of the function at this address. The
-// key differs from the IDs of all sites.
+// Returns the key under which the table of defined sites stores the name of the function at this
+// address. No site has this ID.
 static uint64_t name_id(uint64_t address)
 {
     return ~address & codec_mask(CODEC_NOTE_BITS);

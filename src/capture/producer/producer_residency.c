@@ -344,7 +344,7 @@ static bool is_forbidden(const struct producer_process *p)
     return !p->measures || producer_inherited.sandbox;
 }
 
-// Returns the maximum cost of the measurement of a block.
+// Returns the maximum cost of measuring a block.
 static uint64_t max_cost(uint64_t pages)
 {
     return MAX_BLOCK_TICKS + pages * MAX_PAGE_TICKS;

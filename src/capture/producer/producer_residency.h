@@ -22,7 +22,7 @@ enum {
     RESIDENCY_PLACES = 1 << 16,
     RESIDENCY_PAGE_BITS = 12,
     RESIDENCY_CLASSES = 64, // number of size classes, by power of two
-    // Bits of a byte of the filter. RESIDENCY_COUNT masks the number of big blocks.
+    // Bits of each byte in the filter. RESIDENCY_COUNT masks the number of big blocks.
     // RESIDENCY_ALWAYS is set in all bytes after heaptape has attached to the process.
     RESIDENCY_COUNT = 127,
     RESIDENCY_ALWAYS = 128,

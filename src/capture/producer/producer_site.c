@@ -423,8 +423,8 @@ static void put_frames(struct producer_process *p, struct producer_thread *t,
     producer_stream_put(p, t, stream, &ev);
 }
 
-// Defines the sites of the innermost `n` frames by their IDs, each of which is a hash of the whole
-// stack. `outer` is the site of the caller of these frames, or 0 if the stack is cut there.
+// Defines the sites of the innermost `n` frames by their IDs. Each ID is a hash of the whole stack.
+// `outer` is the site of the caller of these frames, or 0 if the stack is cut there.
 static void put_sites(struct producer_process *p, struct producer_thread *t,
                       struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n,
                       uint64_t outer)

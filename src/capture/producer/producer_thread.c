@@ -1,5 +1,5 @@
-// The state of each thread, and what happens when a thread starts, the process exits and the
-// recording ends.
+// Manages the state of each thread. Handles the start of a thread, the exit of the process, and the
+// end of the recording.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>

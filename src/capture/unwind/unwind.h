@@ -35,8 +35,8 @@ struct unwind_window {
     uint64_t words[UNWIND_WINDOW_BYTES / 8];
 };
 
-// A rule packed into 32 bits: how to compute the CFA (the stack pointer before the call), an
-// operand of that computation in words, and the distance in words from the caller's saved frame
+// A rule packed into 32 bits. It contains the way to compute the CFA (the stack pointer before the
+// call), an operand in words, and the slot: the distance in words from the caller's saved frame
 // pointer up to the CFA, or 0 if the register is unchanged. The return address is right below the
 // CFA.
 enum {
@@ -73,7 +73,7 @@ struct unwind_walked {
 };
 
 // A frame of the path. If the first n_words of `words` have not changed, neither this frame nor any
-// frame outside it has changed.
+// outer frame has changed.
 struct unwind_place {
     struct unwind_frame *frame; // NULL if unused
     uint64_t pc, sp, fp, site;

@@ -22,7 +22,7 @@ enum { STEP_BYTES = 1 << 21 }; // distance between two addresses that are tried 
 
 static struct {
     struct redirect_function all[REDIRECT_MAX];
-    struct entries_redirected entries[REDIRECT_MAX]; // the same functions
+    struct entries_redirected entries[REDIRECT_MAX]; // the same functions as in `all`
     _Atomic size_t n;
 } redirected;
 

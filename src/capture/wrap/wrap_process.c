@@ -204,7 +204,7 @@ static bool has_sanitizer(void)
 
 // Runs as the first constructor of the process, because the library is linked with -z initfirst.
 // The C library is not initialized yet. glibc passes the arguments of main to constructors. Other C
-// libraries may not, but have set environ.
+// libraries do not always pass them, but have set environ.
 static __attribute__((constructor)) void on_load(int argc, char **argv, char **environment)
 {
     (void)argc;

@@ -1,4 +1,4 @@
-// Layout of the state of glibc's malloc, as in malloc/malloc.c and malloc/arena.c. The state is not
+// Layout of glibc's malloc state, as in malloc/malloc.c and malloc/arena.c. The state is not
 // exported. It is found by two invariants: an empty bin of an arena points to itself, and the
 // parameters contain the limits of the thread caches.
 #ifndef HEAPTAPE_ATTACH_ARENA_H

@@ -641,9 +641,8 @@ static int read_redirected(struct caller *c, struct plans *p, struct err *e)
 
 // Frees the memory of the ended recording, if all threads leave it in time. Each attempt stops all
 // threads: if they competed for the CPUs, one of them might be inside the library at every check.
-// Both the time to stop (up to STOP_NS) and the time that the threads run between two attempts
-// double each time, because a thread may lack a CPU, wait for a vfork child, or wait inside the
-// library.
+// The time to stop (up to STOP_NS) and the run time between attempts double each time, because a
+// thread may lack a CPU, wait for a vfork child, or wait inside the library.
 static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -818,7 +817,7 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
         rc = store_jumps_again(c, e);
     if (loaded && rc == 0)
         rc = join_session(c, how, p, e);
-    // If a library of another version is loaded, it cannot join the session and stays idle.
+    // A loaded library of another version cannot join the session and stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
     rc = allowed->memfd ? load_memory(c, how->library, e)

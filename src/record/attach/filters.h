@@ -19,9 +19,9 @@ struct filters_need {
 enum { FILTERS_NEEDS = 37 };
 extern const struct filters_need filters_needs[FILTERS_NEEDS];
 
-// Returns the filter's action, SECCOMP_RET_* without data. This is the most restrictive action over
-// all values of the unknown arguments. Returns SECCOMP_RET_KILL_PROCESS if the program is invalid
-// or too complex.
+// Returns the filter's action, SECCOMP_RET_* without data: the most restrictive action over all
+// values of the unknown arguments. Returns SECCOMP_RET_KILL_PROCESS if the program is invalid or
+// too complex.
 uint32_t filters_action(const struct sock_filter *program, size_t n,
                         const struct filters_need *call);
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    STACK_WORDS = 8192, // number of words of a stack that are searched for interrupted instructions
+    STACK_WORDS = 8192, // number of stack words that are searched for interrupted instructions
     NAME_BYTES = 4096,
 };
 

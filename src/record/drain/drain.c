@@ -142,7 +142,8 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         spool_break(c, s, OVERWRITTEN);
     s->fresh_chunks = fresh;
     if (drain_map_more(s, fresh) < 0) {
-        // Later chunks are lost. Their events are counted at the end. The process stops recording.
+        // Later chunks are lost, their events are counted at the end, and the process stops
+        // recording.
         s->unmapped = s->cut = true;
         s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
         atomic_store(&s->header->refused, 1);

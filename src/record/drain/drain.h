@@ -113,7 +113,7 @@ struct drain_reserves {
     uint64_t seen; // one bit per reserve; set while the reserve is open and not yet freed
 };
 
-// A spool that could not be mapped. Its `refused` flag is set.
+// A spool that could not be mapped and whose `refused` flag is set.
 struct drain_refused {
     char name[64];
     unsigned reserve;

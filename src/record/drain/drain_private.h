@@ -81,7 +81,7 @@ bool lifetime_has_session(pid_t pid, const char *dir);
 // Returns true if own_pid is the process's pid, either here or in its innermost pid namespace.
 bool lifetime_has_pid(pid_t pid, uint32_t own_pid);
 
-#define STALE_PREFIX "heaptape-" // prefix of the names of session directories
+#define STALE_PREFIX "heaptape-" // prefix of session directory names
 
 // Locks a session file until the descriptor is closed. Returns 0, or -EWOULDBLOCK if the session's
 // recorder is alive.

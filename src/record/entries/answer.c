@@ -20,8 +20,8 @@
 // machine.
 enum { LARGE_BYTES = 16 << 20 };
 
-// Removes the families in which a function cannot be redirected. Returns the number of entries that
-// remain.
+// Removes the families with a function that cannot be redirected. Returns the number of entries
+// that remain.
 static uint32_t drop_partial_families(struct entries_result *r)
 {
     uint32_t partial = 0, n = 0;

@@ -15,7 +15,7 @@ enum {
     REACH_REL8 = 128,
     // A short jump from code after the window cannot lead into the replaced bytes.
     WINDOW = ENTRIES_MAX_BYTES + REACH_REL8 + ZYDIS_MAX_INSTRUCTION_LENGTH,
-    MAX_UNSIZED = 4096, // maximum number of examined bytes of a function of unknown size
+    MAX_UNSIZED = 4096, // maximum number of bytes examined in a function of unknown size
     JMP_REL8 = 0xeb,
     CALL_REL32 = 0xe8,
     JCC_REL8 = 0x70,  // to 0x7f

@@ -108,7 +108,7 @@ struct entries_refusal {
 struct entries_result {
     struct entries_plan *plan; // NULL if no function can be redirected
     uint64_t base;             // base of the object in the process; 0 if `header` is 0
-    // Addresses of malloc_usable_size of each family, relative to base, or 0.
+    // Address of each family's malloc_usable_size, relative to base, or 0.
     uint64_t usable_size[ENTRIES_FAMILIES];
     struct entries_refusal *refused;
     size_t n_refused;

@@ -63,7 +63,7 @@ static int settle_process(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// Sets the watermark of a segment, up to which all events have been written.
+// Sets the watermark of a segment. All events up to the watermark have been written.
 static int settle(struct part *part)
 {
     uint64_t before = part->watermark;

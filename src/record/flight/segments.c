@@ -76,7 +76,7 @@ static struct snapshot_facts sum_facts(const struct segments *s)
     return sum;
 }
 
-// Estimates the size of a list of the live blocks, from the last list or from the compression of
+// Estimates the size of the next list of live blocks, from the last list or from the compression of
 // the events so far.
 static uint64_t expected_list(const struct segments *s)
 {

@@ -119,10 +119,9 @@ const char *look_owner_name(enum look_owner o); // for example "live"
 
 struct attach_result;
 
-// Reads the statistics of jemalloc or tcmalloc, and adds them to *l. Calls functions in the
-// process, for which one of its threads is stopped. Returns 0, or a negative errno with *e set:
-// -ENOTSUP for another allocator and for an allocator without statistics, or an error of
-// attach_call.
+// Reads the statistics of jemalloc or tcmalloc, and adds them to *l. Stops one of the process's
+// threads to call functions in it. Returns 0, or a negative errno with *e set: -ENOTSUP for another
+// allocator and for an allocator without statistics, or an error of attach_call.
 int look_ask(struct look *l, struct attach_result *result, struct err *e);
 
 // Makes the allocator return free memory to the kernel, by a call in the process. Returns 0, or a

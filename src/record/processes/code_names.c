@@ -250,7 +250,7 @@ enum {
     DUMP_RECORD_BYTES = 16,
     DUMP_LOAD_BYTES = 56, // the name and the code follow
     DUMP_LINES_BYTES = 32,
-    DUMP_LINE_BYTES = 16, // size of an entry per line; the path follows
+    DUMP_LINE_BYTES = 16, // size of a line entry; the path follows
 };
 
 // If the previous record is the line table of this function, adds the table. An entry applies up to

@@ -184,8 +184,8 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     r->is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
                   kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
     r->any = true;
-    // An allocator can also have guards. Its memory then looks like a stack. Therefore anonymous
-    // stacks are listed, so that blocks in them are found.
+    // The memory of an allocator with guards looks like a stack. List anonymous stacks, so that
+    // blocks in them are found.
     r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS ||
                    (kind == TRACE_MEMORY_STACK && !name[0]);
     r->was_file = kind == TRACE_MEMORY_FILE;

@@ -30,7 +30,7 @@ enum software_allocator software_allocator_of(const char *library, const char **
 struct software_runtime {
     const char *name;
     const char *program; // start of the executable's name
-    const char *library; // start of the name of a library of the runtime, or NULL
+    const char *library; // start of the file name of the runtime's library, or NULL
     bool collects;       // objects are freed only by a garbage collector
     const char *remedy;  // how to examine or limit the heap of the runtime
     // How to make call stacks contain the functions of the program; NULL if unknown.
