@@ -1013,7 +1013,7 @@ int record_run(const struct record_settings *settings, struct output *out,
     unrecorded_release(&r->unrecorded);
     entries_answers_release(&r->answers);
     // Keep the session mapped until exit. The program that started the recorder detects the end of
-    // the recorder by this mapping.
+    // the recorder through this mapping.
     if (r->launch.attached)
         r->drain.session = NULL;
     drain_close(&r->drain);

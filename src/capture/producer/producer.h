@@ -619,8 +619,8 @@ void producer_before_fork(void);
 void producer_after_fork(void);
 
 // Call before the program filters its system calls. Allocates all memory that the recording may
-// need, so that it makes no system calls from then on. `now` is true if this call installs the
-// filter; fork children then cannot start a recording. Returns the changes made, for
+// need, so that it makes no system calls from then on. `now` is true if the wrapped call itself
+// installs the filter; fork children then cannot start a recording. Returns the changes made, for
 // producer_sandbox_refused.
 unsigned producer_before_sandbox(bool now);
 

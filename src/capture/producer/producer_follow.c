@@ -22,8 +22,8 @@ static bool match_set(const char **at, char c)
     return found != negated;
 }
 
-// Returns true if the whole text matches the pattern, which may contain *, ? and [sets]. Does not use
-// fnmatch(3), which may allocate.
+// Returns true if the pattern, which may contain *, ? and [sets], matches the whole text. Does not
+// use fnmatch(3), which may allocate.
 static bool match_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *resume = NULL;
@@ -55,7 +55,7 @@ bool producer_is_followed(const struct spool_session *session)
     char exe[PRODUCER_MAX_PATH];
     if (!(session->flags & (SPOOL_FOLLOW_NONE | SPOOL_FOLLOW_MATCH)))
         return true;
-    // This is the process that the recorder started, even after exec.
+    // A child of the recorder is always recorded, even after exec.
     if ((uint32_t)syscall(SYS_getppid) == session->recorder_pid)
         return true;
     if (session->flags & SPOOL_FOLLOW_NONE)

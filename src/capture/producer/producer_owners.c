@@ -1,4 +1,4 @@
-// The thread of the last event at each address (see producer_regions in producer.h).
+// The thread that recorded the last event at each address (see producer_regions in producer.h).
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>

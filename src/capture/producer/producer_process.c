@@ -260,7 +260,7 @@ static bool publish_file(const struct producer_inherited *in, const char *unfini
         if (!name_spool(in, n, SPOOL_FILE_SUFFIX, path))
             return false;
         rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE);
-        // Not every file system supports the flag.
+        // Not every file system supports RENAME_NOREPLACE.
         if (rc && (errno == EINVAL || errno == ENOSYS) &&
             syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0)
             rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, 0);

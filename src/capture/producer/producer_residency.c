@@ -256,7 +256,7 @@ static void count_part(void *context, const struct residency_part *part)
         m->resident += part->resident[i] & 1;
 }
 
-// State while every `step`-th resident page of a zeroed block is read.
+// State of a loop that reads every `step`-th resident page of a zeroed block.
 struct reading {
     uint64_t start, bytes, step, seen, checked, used, front;
     struct iovec pages[READ_PAGES];

@@ -81,7 +81,7 @@ void control_wake_recorder(struct spool_header *h, const struct spool_session *f
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Returns 0, or a negative errno if no answer will come.
+// Returns 0, or a negative errno if the recorder will not answer.
 static int reason_to_stop(const struct control *c)
 {
     if (!control_recorder_lives(c->futexes, c->session->owner) || atomic_load(&c->header->refused))

@@ -332,7 +332,7 @@ enum spool_refusal {
 // stops draining sets SPOOL_RECORDER_STOPPED, a bit that the kernel does not change.
 #define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
 struct spool_recorder {
-    void *next; // link of the kernel's robust list: an address in the recorder
+    void *next; // link in the kernel's robust list: an address in the recorder
     _Atomic uint32_t owner;
 };
 

@@ -36,7 +36,7 @@ enum {
     CODE_LINES = 136,
     BYTES_DATA = 32,
     STR_STATE = 32,
-    STR_KIND_AT = 2, // bits of the state
+    STR_KIND_AT = 2, // bit offset in the state
     STR_COMPACT = 1 << 5,
     STR_ASCII = 1 << 6,
     RUNTIME_FREE_THREADED = 16, // since 3.13
@@ -207,7 +207,7 @@ uint64_t unwind_python_caller(uint64_t frame)
     return l ? unwind_read(frame + l->caller) : 0;
 }
 
-// Appends a character in UTF-8 if there is space for the longest one. Returns the new length.
+// Appends a character in UTF-8 if there is space for the longest character. Returns the new length.
 static uint32_t append_character(char *text, uint32_t n, uint32_t room, uint32_t c)
 {
     unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
@@ -274,7 +274,7 @@ static uint32_t find_line(const struct unwind_python_layout *l, uint64_t code, u
         while (t.at < t.end && !(*t.at & 0x80))
             t.at++;
     }
-    return line > 0 ? (uint32_t)line : 0; // the frame has not begun
+    return line > 0 ? (uint32_t)line : 0; // 0 if the frame has not begun
 }
 
 uint32_t unwind_python_describe(uint64_t frame, char text[UNWIND_PYTHON_TEXT_BYTES], uint32_t *line)

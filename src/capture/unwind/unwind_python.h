@@ -47,7 +47,7 @@ struct unwind_python_group {
 bool unwind_python_first(struct unwind_python_group *g, const struct unwind_cursor *c);
 bool unwind_python_outer(struct unwind_python_group *g, const struct unwind_cursor *c);
 
-// Returns a number that identifies function and line of the frame while its code object exists.
+// Returns a number that identifies the function and line of the frame while its code object exists.
 // Another code object at the same address usually has different attributes and a different number.
 uint64_t unwind_python_key(uint64_t frame);
 

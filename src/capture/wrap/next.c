@@ -131,7 +131,7 @@ static void boot_free(void *p)
     }
 }
 
-// Boot functions for functions that dlsym does not call.
+// Defines the boot function of a function that dlsym does not call.
 #define BOOT(result, name, parameters, names)                                                      \
     static result boot_##name parameters                                                           \
     {                                                                                              \

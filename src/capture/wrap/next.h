@@ -79,8 +79,8 @@ void next_bind(void);
 bool next_is_libc(const void *address);
 
 // Returns true if the redirected free of the C library was called by the C library's allocator,
-// which frees a thread's cache when the thread exits. The program has freed these blocks before.
-// `caller` is the return address.
+// which frees a thread's cache when the thread exits. The program itself freed these blocks
+// earlier. `caller` is the return address.
 bool next_is_cache_free(const void *caller);
 
 // Returns the target of the call instruction before the return address. Requires an x86-64 call

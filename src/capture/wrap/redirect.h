@@ -37,8 +37,8 @@ const struct redirect_function *redirect_get(size_t index);
 // The area's code pages are empty, and the object is unchanged. A second call for the same
 // functions returns the same area. Returns 0, or a positive errno: EINVAL (invalid plan), ENOEXEC
 // (the bytes in memory differ from the plan), EEXIST (another plan has redirected one of the
-// functions), EBUSY (another thread adds functions), ENOMEM (no address space within reach), ENOSPC
-// (too many functions), EPERM or EACCES (the kernel refused).
+// functions), EBUSY (another thread is adding functions), ENOMEM (no address space within reach),
+// ENOSPC (too many functions), EPERM or EACCES (the kernel refused).
 int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *area);
 
 // Redirects the functions of a plan in a loaded object, whose code no other thread may execute:

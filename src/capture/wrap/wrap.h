@@ -56,7 +56,7 @@ static inline void wrap_free(void *p)
 // Returns the error of a call that returned `p`, or 0 if the call succeeded or `size` is 0.
 uint8_t wrap_error(const void *p, size_t size);
 
-// Sets the names of --wrap, or NULL for none. If `wraps` is false, the functions are redirected
+// Sets the names of --wrap. `names` may be NULL. If `wraps` is false, the functions are redirected
 // instead of wrapped, and only the function that returns usable sizes is used.
 void wrap_set_names(const struct spool_wrap *names, bool wraps);
 

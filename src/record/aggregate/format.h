@@ -19,7 +19,7 @@ enum aggregate_frame {
     AGGREGATE_TOTALS = 5,  // totals of call sites
     AGGREGATE_SITES = 6,   // as in a workload
     AGGREGATE_NAMES = 7,   // as in a workload
-    // A varint with the number of other processes, then fields with the sums of these processes.
+    // A varint with the number of other processes, then fields with sums over these processes.
     AGGREGATE_OTHERS = 8,
     AGGREGATE_UNRECORDED = 9, // fields, as in a trace
     AGGREGATE_END = 10,       // fields; always the last frame

@@ -1,5 +1,5 @@
 // Layout of glibc's malloc state, as in malloc/malloc.c and malloc/arena.c. The state is not
-// exported. It is found by two invariants: an empty bin of an arena points to itself, and the
+// exported, but two invariants identify it: an empty bin of an arena points to itself, and the
 // parameters contain the limits of the thread caches.
 #ifndef HEAPTAPE_ATTACH_ARENA_H
 #define HEAPTAPE_ATTACH_ARENA_H

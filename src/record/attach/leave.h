@@ -8,8 +8,8 @@
 
 struct leave_what {
     uint64_t state_offset; // offset of struct spool_thread from the thread pointer
-    // A thread must leave while spool_thread.busy has any of these bits: SPOOL_THREAD_WRITING, or
-    // UINT32_MAX, which covers the whole time in a wrapper.
+    // A thread must leave while any of these bits is set in spool_thread.busy. Set to
+    // SPOOL_THREAD_WRITING, or to UINT32_MAX, which covers the whole time in a wrapper.
     uint32_t busy;
     struct remote_range library; // code of libheaptape.so
     bool malloc;                 // also leave the code of glibc's malloc

@@ -286,7 +286,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encod
     if (!piece)
         return -ENOMEM;
     uint64_t *to = n->open->words + n->open->n_words;
-    // Move the words, so that records dropped from paused times leave no gap in the bundle.
+    // Move the words, so that records dropped during a pause leave no gap in the bundle.
     if (g->words != to)
         memmove(to, g->words, r.words * sizeof *to);
     n->open->n_words += r.words;

@@ -251,7 +251,7 @@ static enum entries_reason check_rest(const struct move *m, const struct body *b
     size_t end = b->bytes < b->n ? (size_t)b->bytes : b->n;
     for (size_t at = e->bytes; at < end; at += in.length) {
         if (!decode(b->window + at, b->n - at, &in)) {
-            // The last instruction of the window may be cut.
+            // The last instruction of the window may be cut off.
             bool is_cut = end == b->n && b->n - at < ZYDIS_MAX_INSTRUCTION_LENGTH;
             return is_cut ? ENTRIES_REASONS : ENTRIES_REASON_UNKNOWN;
         }
@@ -374,8 +374,8 @@ enum {
     GROUP_BYTES = 4 * BLOCK_BYTES, // number of bytes examined before the result is tested
 };
 
-// Examines the displacement at `code`. The virtual address of `code` is `at`. The opcode precedes
-// the displacement.
+// Examines the displacement at `code`, which has the virtual address `at`. The opcode precedes the
+// displacement.
 static inline void examine(const struct jump_scan *s, const uint8_t *code, uint64_t at)
 {
     uint64_t to = at + LANE_BYTES + (uint64_t)(int64_t)(int32_t)get_u32(code);

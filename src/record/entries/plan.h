@@ -38,7 +38,7 @@ enum entries_family {
 // Names of the families; "" for ENTRIES_FAMILY_LIBC.
 extern const char *const entries_family_names[ENTRIES_FAMILIES];
 
-// The families that are recorded. Functions of Rust usually forward to another allocator, whose
+// The families that are recorded. Rust's functions usually forward to another allocator, whose
 // calls are recorded.
 #define ENTRIES_RECORDED_FAMILIES (~(1u << ENTRIES_FAMILY_RUST))
 

@@ -294,7 +294,7 @@ static int write_passed(void *context, const struct convert_unfinished *p)
     return snapshot_write_passed(&part->snapshot, p->number, p->order, part->ends, part->e);
 }
 
-// Writes the passed events of all processes as a batch.
+// Writes the emitted events of all processes as a batch.
 static int write_batch(struct part *part)
 {
     int rc = trace_batch_begin(&part->writer, part->e);

@@ -72,7 +72,7 @@ static int read_memory(struct look *l, struct look_maps *m, uint64_t until_ns, s
     rc = look_heap_read(l, m, until_ns, e);
     if (rc == 0 && look_maps_finish(m, l) < 0)
         rc = err_no_memory(e, NULL);
-    // The difference is in mappings that were not read.
+    // The mappings that were not read account for the difference.
     uint64_t rss = 1024 * status_number(l->pid, l->pid, "VmRSS", 10);
     l->maps_cut = m->is_cut;
     if (m->is_cut && rss > l->rss_bytes) {

@@ -77,7 +77,7 @@ struct remote;
 int look_mimalloc_read(struct look *l, struct look_maps *m, const struct remote *remote,
                        uint64_t until_ns);
 
-// Returns the language runtime for struct look.
+// Returns the process's language runtime, or NULL if no runtime was recognized.
 const struct software_runtime *look_runtime(pid_t pid, const struct look_maps *m);
 
 // Returns a number that changes when the process executes another program.

@@ -46,7 +46,7 @@ const struct software_runtime *software_go(void);
 // Returns the runtime of an executable, or NULL. `path` may be NULL.
 const struct software_runtime *software_runtime_of(const char *path);
 
-// Returns true if a file name begins like the name of the runtime's library.
+// Returns true if a file name begins with the name of the runtime's library.
 bool software_is_library(const struct software_runtime *r, const char *path);
 
 #endif

@@ -54,8 +54,8 @@ static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
     return HT_SEARCH(i, s->n_changes, s->changes[i] >> 2 > stamp);
 }
 
-// Returns true if recording was on at `stamp`. First tries the position in the changes that the
-// stream reached last.
+// Returns true if recording was on at `stamp`. First tries the stream's last position in the list
+// of changes.
 static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
     size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
