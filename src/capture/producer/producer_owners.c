@@ -11,8 +11,8 @@ static _Atomic uint32_t mapped;
 // Set if memory for units is not available, because each retry would cost system calls.
 static _Atomic bool is_full;
 
-// Memory for the first regions of a sandboxed process, which must not make system calls. NULL if
-// not mapped.
+// Spare memory for units of a sandboxed process, which must not make system calls. NULL if not
+// mapped.
 enum { SPARES = 32 };
 static void *_Atomic spares;
 static _Atomic uint32_t spares_used;

@@ -97,7 +97,6 @@ struct producer_inherited {
     uint32_t pid;                    // pid of the image that created `spool`
     uint64_t start_stamp;            // start stamp of that image
     uint64_t fork_stamp;             // stamp of that image's last fork, or 0 if it has not forked
-                                     // forked
     // Mapping of the spool: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL if
     // not mapped. A fork child drops the mapping.
     struct spool_header *spool;
@@ -333,7 +332,8 @@ static inline struct producer_thread *producer_thread_at(uint32_t index)
     return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
 }
 
-// producer_thread_alloc gets a thread state from the pool. producer_thread_release puts it back.
+// producer_thread_alloc allocates a thread state from the pool. producer_thread_release returns the
+// state.
 struct producer_thread *producer_thread_alloc(struct producer_process *p);
 void producer_thread_release(struct producer_process *p, struct producer_thread *t);
 

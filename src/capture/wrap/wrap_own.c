@@ -303,7 +303,7 @@ void wrap_own_loads(void)
     errno = saved_errno;
 }
 
-// Counts the objects. Runs as a dl_iterate_phdr callback, so the loader's lock is held.
+// Counts the objects. Runs as a callback of dl_iterate_phdr, which holds a lock of the loader.
 static int begin_watch(struct dl_phdr_info *info, size_t size, void *data)
 {
     const struct space *at = (const struct space *)libc_objects();

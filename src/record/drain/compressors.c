@@ -16,8 +16,7 @@ enum {
     // bundle to the writing thread, which has a higher priority.
     HELP_BUNDLES = 2,
     HELP_WORDS = 1 << 12, // size of a bundle that is worth a wake-up
-    HELPER_NICE = 5, // nice value relative to the main thread, so that other programs and the drain
-                     // run first
+    HELPER_NICE = 5, // relative to the main thread; other programs and the drain then run first
 };
 // Limits the wait for a helper, because the writing thread must also drain and forward signals.
 #define WAIT_NS 10000000u

@@ -26,7 +26,7 @@ void tree_spool(struct tree *t, const struct drain_spool *s);
 void tree_settle(struct tree *t);
 
 // Returns 1 if a live process has the session in its environment, else 0. Returns a negative errno
-// if events were lost or could not be processed within 10 ms.
+// if events were lost or could not be processed in time.
 int tree_has_survivor(struct tree *t);
 
 // Processes all events, then stops. Returns true if no events were lost.
