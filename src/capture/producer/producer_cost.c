@@ -96,7 +96,8 @@ static void add_call(uint64_t ticks)
     struct producer_thread *t = producer_tls.thread;
     struct spool_header *h = producer_inherited.spool;
     uint64_t period = timing_period(t);
-    // A signal handler may have forked or ended the recording during the call.
+    // Ignore a call that was interrupted, or during which a signal handler forked or ended the
+    // recording.
     if (!h || producer_no_room(t->streams[0].pos) || ticks >> INTERRUPTED_BITS)
         return;
     t->timed_calls++;

@@ -110,7 +110,7 @@ bool producer_retry_plain(unsigned kind, uint64_t address)
     struct producer_stream *stream = producer_begin(producer_residency_big_hint(address), false);
     if (!stream)
         return false;
-    // Detaching does not unmap the table or the spool while the thread is busy.
+    // The thread is busy, so detaching does not unmap the table or the spool.
     if (!producer_residency_hint(address) || is_freed(producer_inherited.spool, address))
         return producer_end_plain(stream, producer_ticks(stream, address), 0, kind, address);
     producer_compiler_fence();

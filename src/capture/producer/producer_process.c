@@ -206,7 +206,8 @@ static void make_session(const char *dir)
     int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return;
-    // A world-writable directory may be used by processes of several users.
+    // Processes of several users may use a world-writable directory, so they must be able to read
+    // the session.
     if (st.st_mode & S_IWOTH)
         fchmod(fd, 0644);
     if (fill_session(fd))
@@ -554,7 +555,7 @@ static struct producer_process *process_mapping(void)
         return NULL;
     if (is_first)
         i->process.pid = (uint32_t)syscall(SYS_getpid);
-    // Another thread may store the same address concurrently.
+    // Another thread may concurrently store the address, which is the same.
     if (!atomic_load_explicit(&producer_inherited.pool[0], memory_order_relaxed))
         atomic_store_explicit(&producer_inherited.pool[0], i->threads, memory_order_release);
     return &i->process;

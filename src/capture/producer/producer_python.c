@@ -13,7 +13,7 @@ struct splice {
 };
 
 // Returns the key under which the table of defined sites stores the name of the function at this
-// address. No site has this ID.
+// address. The key differs from all site IDs.
 static uint64_t name_id(uint64_t address)
 {
     return ~address & codec_mask(CODEC_NOTE_BITS);

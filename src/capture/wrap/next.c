@@ -193,7 +193,8 @@ static void *function_after(const char *symbol)
 
 bool next_find(const char *symbol, void **to)
 {
-    // If libstdc++ was loaded with RTLD_LOCAL, it is not among the next objects.
+    // Also search the C++ libraries: a library loaded with RTLD_LOCAL is not among the next
+    // objects.
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     void *found = function_after(symbol);
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
@@ -265,7 +266,7 @@ static size_t block_usable_size(unsigned kind, void *block)
     if (is_arena_block(block) || is_foreign(kind) ||
         (is_operator(kind) && !next_operators_are_malloc))
         return 0;
-    // At its first call, tcmalloc's malloc_usable_size allocates an object.
+    // At its first call, tcmalloc's malloc_usable_size allocates an object, which is not an event.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     size_t size = next_usable_size(block);
     producer_leave(was);

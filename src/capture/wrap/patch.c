@@ -264,7 +264,7 @@ void patch_start_checks(void)
 void patch_remove(void)
 {
     atomic_store(&patched, false);
-    // Another thread may be checking for new objects.
+    // Wait for another thread that is checking for new objects.
     while (atomic_exchange(&patching, true))
         syscall(SYS_sched_yield);
     unpatch_all();

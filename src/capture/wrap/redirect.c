@@ -125,7 +125,7 @@ static uintptr_t map_at(uintptr_t at, size_t bytes)
         return 0;
     if ((uintptr_t)p == at)
         return at;
-    // Before Linux 4.17, the address is only a hint.
+    // Linux before 4.17 treats the address as a hint, and may have mapped the area elsewhere.
     syscall(SYS_munmap, p, bytes);
     errno = EEXIST;
     return 0;

@@ -9,7 +9,7 @@
 
 uint8_t wrap_error(const void *p, size_t size)
 {
-    // Not every allocator sets errno.
+    // Not every allocator sets errno, so the default is ENOMEM.
     return p || size == 0 ? 0 : errno == EINVAL ? EINVAL : ENOMEM;
 }
 

@@ -1010,8 +1010,8 @@ static int check_calls(struct remote *r, const struct attach_shared *s, struct e
             return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)r->pid,
                            s->calls[i].function);
     }
-    // The function may make a system call that the program never makes, and for which the filter
-    // kills the process.
+    // Refuse the call if there is a filter: the function may make a system call that the program
+    // never makes, and for which the filter kills the process.
     if (status_number(r->pid, r->pid, "Seccomp", 10))
         return err_set(e, -ENOTSUP, "%ld: its seccomp filter may forbid the call", (long)r->pid);
     return 0;

@@ -70,7 +70,7 @@ struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *i
     bool good = all;
     for (size_t i = 0; good && i < n; i++)
         good = run_outside(t, in, i, until, &all[i]);
-    // A thread that ran may have started another thread.
+    // Fail if a thread that ran has started another thread.
     if (good && t->n == n)
         return all;
     free(all);

@@ -79,7 +79,7 @@ static int seize_thread(struct tracees *t, pid_t tid, struct err *e)
     const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
     bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
-    // The thread may have been about to exit when the kernel refused.
+    // Try again, because the thread may have been about to exit when the kernel refused.
     for (unsigned i = 0; !seized && errno != ESRCH; i++) {
         struct err why = {0};
         int rc = explain_refusal(t, tid, &why);

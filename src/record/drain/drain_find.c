@@ -186,7 +186,7 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
     uint64_t offset = spool_offset(s->reserve);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -EBADF;
-    // A hard link may refer to another user's file.
+    // Ignore a hard link, which may refer to another user's file.
     if (st.st_nlink > 1) {
         c->n_unreadable++;
         return -EBADF;

@@ -111,7 +111,7 @@ static enum entries_reason move_branch(struct move *m, const instruction *in, ui
 {
     const uint8_t jump[] = {ENTRIES_JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
     bool is_default = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
-    // AMD's and Intel's processors handle branches with 16-bit operands differently.
+    // Refuse branches with 16-bit operands: AMD's and Intel's processors handle them differently.
     if (has_prefix(in, 0x66))
         return ENTRIES_REASON_UNMOVABLE;
     if (is_default && (in->opcode == JMP_REL8 || in->opcode == ENTRIES_JMP_REL32))
@@ -506,7 +506,8 @@ int move_find_jumps(const struct entries_image *i, const struct entries_entry *e
                                 .span = n ? entries[n - 1].at + entries[n - 1].bytes - first : 0};
     struct scan_helper helper = {&s, 0};
     pthread_t thread;
-    // Starting a thread takes as long as examining a few pieces.
+    // Use a second thread only for large objects: starting it takes as long as examining a few
+    // pieces.
     bool helped = n && i->end - i->start > HELPED_BYTES &&
                   thread_start(&thread, HELPER_STACK_BYTES, run_helper, &helper) == 0;
     int rc = n ? scan_pieces(&s, 0, helped ? 2 : 1) : 0;

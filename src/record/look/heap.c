@@ -263,7 +263,7 @@ static void count_used(struct heap_reading *r, uint64_t at, uint64_t size)
     h->blocks++;
     h->live_bytes += size - 8;
     h->largest_bytes = size - 8 > h->largest_bytes ? size - 8 : h->largest_bytes;
-    // A chunk header is on a resident page.
+    // The page of the chunk's header is resident, so small blocks count as resident.
     r->l->owners[LOOK_LIVE] +=
         size < PAGE ? size : look_resident_bytes(&r->maps->resident, at, at + size + PAGE - 1);
     if (size < PAGE)

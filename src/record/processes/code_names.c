@@ -126,10 +126,10 @@ static bool belongs_to_process(int fd, const struct code_names_process *p)
     snprintf(path, sizeof path, "/proc/%ld", (long)p->visible_pid);
     if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode))
         return false;
-    // File times have the resolution of the kernel's tick.
+    // Allow for 0.1 s, because file times have the resolution of the kernel's tick.
     uint64_t written_ns =
         (uint64_t)file.st_mtim.tv_sec * 1000000000u + (uint64_t)file.st_mtim.tv_nsec;
-    // If the recorder attaches to a process, the process has already written its files.
+    // If the recorder attached to the process, the files may be older than since_ns.
     uint64_t start_ns = find_start_ns(p->visible_pid);
     if (written_ns + 100000000u < (start_ns < p->since_ns ? start_ns : p->since_ns))
         return false;
@@ -366,7 +366,7 @@ static void read_file(struct code_names *c, struct code_names_file *f,
     int rc = 1;
     if (f->ended || f->fd < 0 || fstat(f->fd, &st) < 0)
         return;
-    // The file was rewritten.
+    // If the file has become shorter, it was rewritten.
     if ((uint64_t)st.st_size < f->at)
         f->at = f->in.size = 0;
     for (uint64_t first = c->bytes; rc == 1 && (all || c->bytes - first < CODE_NAMES_PASS);) {

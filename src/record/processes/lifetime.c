@@ -123,7 +123,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
         return false;
     pid_t shown = pid_in_proc(pidfd);
     int mapped = shown && lifetime_has_pid(shown, s->pid) ? has_mapped(shown, inode, offset) : 0;
-    // A process without memory is exiting and is about to close the file.
+    // Wait for a process without memory, which is exiting and about to close the file.
     if (mapped < 0)
         poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, ENDING_MS);
     if (mapped <= 0) {

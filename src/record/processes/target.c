@@ -168,7 +168,7 @@ static bool is_output(uint32_t recorder, const char *number, const char *path)
     bool known = f && fscanf(f, "pos: %*u flags: %o", &flags) == 1;
     if (f)
         fclose(f);
-    // Opening a special file can have side effects.
+    // Open only regular files, because opening a special file can have side effects.
     if (!known || (flags & O_ACCMODE) == O_RDONLY || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
