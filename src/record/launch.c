@@ -331,7 +331,7 @@ static bool has_ended(struct record_launch *l)
 }
 
 // Returns true if an ended process has waited for child processes. Reads the page faults of these
-// children, which are field 11 of the file and the ninth field after the name.
+// children from field 11 of /proc/PID/stat, the ninth field after the name.
 static bool had_children(pid_t pid)
 {
     char text[512];

@@ -293,8 +293,8 @@ static uint64_t epochs_ns(const struct recorder *r, uint64_t epochs)
     return clock_to_ns(epochs << (CODEC_STAMP_BITS + CODEC_STAMP_SHIFT), hz);
 }
 
-// Records by how much timestamps are later than now, or earlier than the start of the recording or
-// than the preceding records of their stream. The resolution is one epoch, which is 262,144 ticks.
+// Records how far timestamps are ahead of the current time, or behind the start of the recording or
+// the preceding records of their stream. The resolution is one epoch, which is 262,144 ticks.
 static void check_clock(struct recorder *r, const struct drain_spool *s,
                         const struct trace_segment *g)
 {
@@ -438,7 +438,7 @@ static int restart_trace(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Serves requests from processes whose events up to the request have been drained.
+// Answers the requests of processes whose events before the request have been drained.
 static int answer_requests(struct recorder *r, struct err *e)
 {
     int rc = 0;

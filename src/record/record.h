@@ -25,7 +25,7 @@
 // A program that is already running.
 struct record_attach {
     pid_t pid; // 0 if the recorder starts the program
-    // The pipe on which to report the session, if the program has started the recorder. Otherwise
+    // If the program has started the recorder: the pipe on which to report the session. Otherwise
     // -1.
     int report;
     // If `pid` is set and `report` is -1: the duration of the recording, or 0 if the recording ends
@@ -73,7 +73,7 @@ struct record_result {
     int stopped_by;  // signal that ended the recording, or 0
     // the signal arrived while the output accepted no data, so the trace is incomplete
     bool cut_off;
-    // Number of requests to end the recording; from the second on, nothing waits for output.
+    // Number of requests to end the recording; after the second, nothing waits for output.
     int end_requests;
     uint32_t processes;
     uint64_t events, waits, wait_ns;

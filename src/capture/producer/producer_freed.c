@@ -35,8 +35,8 @@ void producer_freed_stop(void)
 
 // Returns the number of state changes and resets. After each of them, blocks whose allocation is
 // not in the trace may be live at any address. Returns UINT64_MAX if the number is too large for an
-// entry, or during a reset: the recorder then drops the allocations that it has drained, but keeps
-// later frees of these blocks.
+// entry. Also returns UINT64_MAX during a reset, when the recorder drops the allocations that it
+// has drained, but keeps later frees of these blocks.
 static inline uint64_t read_generation(const struct spool_header *h)
 {
     const struct spool_control *k = &h->control;

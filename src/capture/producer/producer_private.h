@@ -90,7 +90,7 @@ struct producer_inherited {
     const char *heaptape;         // path of heaptape relative to the directory of `library`
     struct spool_stacks stacks;   // from the environment; used in a session without a recorder
     struct spool_session session; // copy; magic is 0 if there is no session
-    // Mapping of the session. Only passed to system calls, unless a sandbox forbids these calls.
+    // Mapping of the session, which is only passed to system calls unless a sandbox forbids them.
     const struct spool_session *futexes;
     struct spool_reserves *reserves; // mapping, or NULL if the user has no reserves
     uint32_t n_reserves;             // reserves that the file has space for

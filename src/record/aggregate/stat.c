@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// State of the reader, with the current process.
+// State of the reader, including the current process.
 struct stat_reading {
     struct file_stat *s;
     struct frame_reader frames;

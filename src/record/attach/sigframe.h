@@ -1,6 +1,6 @@
-// Code and a signal frame in a process. A thread that makes calls for heaptape returns to the
-// program through them, without a tracer. If heaptape is killed, the thread finishes its current
-// call and then restores its registers.
+// Code and a signal frame that heaptape writes into a process. Through the code, a thread that made
+// calls for heaptape returns to the program without a tracer. If heaptape is killed, the thread
+// finishes its current call and then restores its registers.
 #ifndef HEAPTAPE_ATTACH_SIGFRAME_H
 #define HEAPTAPE_ATTACH_SIGFRAME_H
 

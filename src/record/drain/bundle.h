@@ -1,5 +1,5 @@
-// Pieces of a trace, in order. The drain queues a bundle of pieces for encoding. A bundle contains
-// the segments of at most one batch.
+// A bundle contains consecutive pieces of a trace, which the drain queues for encoding, with the
+// segments of at most one batch.
 #ifndef HEAPTAPE_RECORD_BUNDLE_H
 #define HEAPTAPE_RECORD_BUNDLE_H
 
@@ -51,8 +51,8 @@ struct bundle {
     uint32_t n_samples;
     bool begins, ends; // the batch begins or ends in this bundle
     bool fast;         // as in trace_writer; the compressors also set it while bundles wait
-    // Number of the batch, and watermark of the previous batch. If `ends` is set, `watermark` is
-    // the watermark of this batch.
+    // `batch` is the number of the batch, and `before` the watermark of the previous batch. If
+    // `ends` is set, `watermark` is the watermark of this batch.
     uint64_t batch, before, watermark;
     // The compressors set the following members.
     bool encoded;

@@ -118,7 +118,7 @@ static void chunk_free(struct drain_spool *s, uint32_t index)
         next = ((top >> 32) + 1) << 32 | (index + 1);
     } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) &&
              ++tries < MAX_TRIES);
-    // Wake only one thread, because one chunk is enough for one thread. Others would wait again.
+    // Wake only one thread: a free chunk serves one thread, and others would wait again.
     drain_wake_waiters(s->header, 1);
 }
 
@@ -137,7 +137,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
     if (fresh > s->max_chunks)
         fresh = s->max_chunks;
-    // fresh_chunks only grows, unless a mapping has failed.
+    // fresh_chunks never decreases, unless a mapping has failed.
     if (fresh < s->fresh_chunks)
         spool_break(c, s, OVERWRITTEN);
     s->fresh_chunks = fresh;
@@ -269,8 +269,8 @@ int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_
     return rc;
 }
 
-// Returns true if threads have waited longer than STUCK_NS although nothing can be drained. The
-// free list or the chunk states were then overwritten.
+// Returns true if threads have waited longer than STUCK_NS although nothing can be drained. In that
+// case, the free list or the chunk states have been overwritten.
 static bool is_stuck(struct drain_spool *s)
 {
     if (s->drain_done || s->drain_words || !atomic_load(&s->header->waiters) ||

@@ -235,7 +235,8 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 int drain_finished(struct drain *c, const struct drain_sink *sink,
                    int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 
-// Drops spool i: unmaps it and removes its file or frees its reserve. Moves later spools down.
+// Drops spool i: unmaps it and removes its file or frees its reserve. Moves later spools down by
+// one.
 void drain_drop(struct drain *c, size_t i);
 
 // Returns the number of events that were published but not drained.

@@ -279,9 +279,9 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// Ends the older images of the process that uses `found`, or `found` itself if it is older. Does
-// this only if the process is known to have `found` mapped, because only then has the process left
-// its other spool.
+// Ends the older images of the process that uses `found`, or `found` itself if it is older.
+// Requires proof that the process has `found` mapped, because only then has the process left its
+// other spool.
 static void end_older_images(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {

@@ -30,8 +30,8 @@ enum drain_resizing {
 // Reserves descriptors for drain_open_file. Returns false on failure.
 bool drain_keep_spares(struct drain *c);
 
-// drain_wake wakes at most `most` waiters of a futex. drain_wake_waiters does this for threads that
-// are waiting for a chunk.
+// drain_wake wakes at most `most` waiters of a futex. drain_wake_waiters wakes threads that are
+// waiting for a chunk.
 void drain_wake(_Atomic uint32_t *futex, int most);
 void drain_wake_waiters(struct spool_header *h, int most);
 
@@ -58,7 +58,7 @@ int drain_read_changes(struct drain_spool *s);
 // no stream then has unread events, so later events do not need the dropped changes.
 void drain_forget_changes(struct drain_spool *s, bool all_seen);
 
-// Passes the records that were made while recording was on to the sink. Sets n_words, epoch_end and
+// Passes to the sink the records that were made while recording was on. Sets n_words, epoch_end and
 // base_end like drain_sink.segment.
 int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
                         const struct drain_sink *sink, struct err *e);

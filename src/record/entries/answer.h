@@ -1,4 +1,4 @@
-// Plans for the objects of started programs that define an allocator.
+// Plans for objects that define an allocator, in programs that run under heaptape.
 #ifndef HEAPTAPE_ENTRIES_ANSWER_H
 #define HEAPTAPE_ENTRIES_ANSWER_H
 

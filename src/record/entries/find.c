@@ -102,7 +102,7 @@ static bool is_known(const struct find_list *l, const struct find_function *f, u
     return false;
 }
 
-// If a function consists of a jump, adds the code that it jumps to. Other code may enter there
+// If a function consists of a jump, adds the code that it jumps to. Other code may reach the target
 // without the jump: for example, an allocator's strdup may enter the code of malloc. Skips code
 // that is already in the list. Also skips code that functions with different names jump to, because
 // the event of such code is not known.

@@ -175,8 +175,8 @@ static uint32_t find_last_chain(const struct entries_image *i, uint64_t at, uint
     return last;
 }
 
-// Returns the number of symbols according to the GNU hash table, which is the end of the last
-// chain. The last hash value of a chain has the lowest bit set.
+// Returns the number of symbols, derived from the end of the last chain in the GNU hash table. The
+// last hash value of a chain has the lowest bit set.
 static uint64_t count_gnu_hash(const struct entries_image *i, uint64_t at)
 {
     uint32_t header[4], words[CHAIN_WORDS];
@@ -208,7 +208,7 @@ static uint64_t count_hash(const struct entries_image *i, uint64_t at)
 }
 
 // Reads a table from the object's memory, up to the end of the segment. Appends a 0 byte that
-// to->size does not count.
+// to->size does not include.
 static int read_table(const struct entries_image *i, uint64_t at, uint64_t bytes, struct buf *to)
 {
     if (bytes > IMAGE_MAX_TABLE)
@@ -234,8 +234,8 @@ int image_read_dynamic(const struct entries_image *i, struct image_symbols *to)
     return rc < 0 ? rc : read_table(i, t.names, t.name_bytes, &to->names);
 }
 
-// Reads the contents of a section. Appends a 0 byte that to->size does not count. Leaves *to empty
-// if the section is invalid.
+// Reads the contents of a section. Appends a 0 byte that to->size does not include. Leaves *to
+// empty if the section is invalid.
 static int read_section(int file, uint64_t file_bytes, const Elf64_Shdr *s, struct buf *to)
 {
     if (s->sh_type == SHT_NOBITS || s->sh_flags & SHF_COMPRESSED || s->sh_size > IMAGE_MAX_TABLE ||

@@ -29,7 +29,7 @@ struct image_symbols {
 };
 
 // Opens an object. Returns 0, -ENOEXEC if it is not an ELF object of this machine, or another
-// negative errno. The image needs no closing.
+// negative errno. The image does not need to be closed.
 int image_open(struct entries_image *i, const struct entries_object *object, struct err *e);
 
 // Returns the executable PT_LOAD segment that contains the address, or NULL.

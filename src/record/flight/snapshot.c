@@ -221,8 +221,8 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     return rc;
 }
 
-// Returns the stream that will list the blocks, which belongs to a live thread. Returns NULL if all
-// threads have exited.
+// Returns the stream of a live thread, which will list the blocks. Returns NULL if all threads have
+// exited.
 static const struct merge_stream *first_stream(const struct order *o)
 {
     for (size_t i = 0; i < o->merge.n_streams; i++) {

@@ -18,8 +18,8 @@ struct target {
 int target_open(struct target *a, pid_t pid, struct err *e);
 void target_close(struct target *a);
 
-// Sets `path` to the path in /proc of the trace that is being written. This path also works for
-// unnamed files. Returns 0, -EACCES, or -ENOENT if the trace is not a file or the file is empty.
+// Sets `path` to a path in /proc that leads to the trace being written, even if the file is
+// unnamed. Returns 0, -EACCES, or -ENOENT if the trace is not a file or the file is empty.
 enum { TARGET_PATH_BYTES = 64 };
 int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e);
 
