@@ -464,7 +464,8 @@ static inline void producer_call_end(uint64_t begin)
         producer_call_add(clock_counter() - begin);
 }
 
-// producer_enter and producer_leave bracket a real function that may itself call wrapped functions.
+// producer_enter and producer_leave bracket a call to a real function that may itself call wrapped
+// functions.
 static inline uint32_t producer_enter(enum producer_busy what)
 {
     uint32_t was = producer_tls.busy;

@@ -1,8 +1,7 @@
 // Measures the cost of recording and the time spent in the real functions.
 #include "capture/producer/producer_private.h"
 
-// An event that takes 2^18 ticks (0.1 ms at 2.6 GHz) or more must have been interrupted or have
-// waited.
+// An event that takes 2^18 ticks (0.1 ms at 2.6 GHz) or more was interrupted or had to wait.
 enum { INTERRUPTED_BITS = 18 };
 
 void producer_cost_add(struct spool_header *h, uint64_t ticks)
@@ -15,8 +14,8 @@ void producer_cost_add(struct spool_header *h, uint64_t ticks)
 
 static uint64_t timing_ticks; // ticks measured for an empty call
 
-// Uses the median, because the CPU may reorder reads of the counter. A single difference may
-// therefore have any value from 0 up.
+// Uses the median, because the CPU may reorder reads of the counter, so a single difference may
+// have any value from 0 up.
 static void measure_timing(enum clock_kind clock)
 {
     enum { TRIES = 63 };

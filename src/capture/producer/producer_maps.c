@@ -126,8 +126,9 @@ static uint64_t hash_range(const struct producer_range *r)
     return (x ^ x >> 29) * 0x94d049bb133111ebu;
 }
 
-// Inserts the range and replaces ranges that overlap it. Returns false if the range is known or
-// there is no space. Adds the configuration change to *change if a file's code was replaced.
+// Inserts the range and replaces ranges that overlap it. Returns false if the range is already
+// known or there is no space. Adds the configuration change to *change if a file's code was
+// replaced.
 static bool add_range(struct producer_sites *sites, const struct producer_range *r,
                       uint64_t *change)
 {

@@ -45,9 +45,9 @@ static uintptr_t units_before(uint64_t region)
     return region << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT);
 }
 
-// Maps the units of the address's region. Returns NULL if that fails or another thread is mapping
-// them. In both cases the event needs no unit: it has read the counter, and no earlier event at the
-// address has set the unit.
+// Maps the units of the address's region. Returns NULL if the mapping fails or another thread is
+// mapping the units. In both cases the event needs no unit: it has read the counter, and no earlier
+// event at the address has set the unit.
 static _Atomic uint8_t *map_units(uint64_t address)
 {
     struct producer_region *r = producer_region_at(address);

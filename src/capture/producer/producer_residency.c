@@ -219,8 +219,8 @@ struct residency_part {
     const unsigned char *resident;
 };
 
-// Calls `each` for each part of a range of pages. Returns false if the kernel does not report which
-// pages are resident.
+// Calls `each` for every part of a range of pages. Returns false if the kernel does not report
+// which pages are resident.
 static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages,
                       void (*each)(void *context, const struct residency_part *part), void *context)
 {
@@ -325,7 +325,7 @@ static unsigned size_class(uint64_t size)
     return 63 - (unsigned)__builtin_clzll(size | 1);
 }
 
-// Returns true, and counts the block as measured, if the cost so far permits measuring it.
+// If the cost so far permits measuring the block, counts the block as measured and returns true.
 static bool can_afford(struct producer_process *p, uint64_t size, uint64_t now)
 {
     uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);

@@ -67,9 +67,9 @@ static void count_unread(struct producer_stream *stream, bool early)
     stream->unread = 0;
 }
 
-// Returns the new mask, given the ticks since the last reading. Doubles the number of words between
-// readings if the ticks are less than a quarter of the usual ticks, and halves the number if they
-// are half or more. Ordinary variation therefore does not make events early.
+// Returns the new mask, given the ticks since the last reading. If the ticks are less than a
+// quarter of the usual ticks, doubles the number of words between readings. If they are half or
+// more, halves the number. Ordinary variation therefore does not make events early.
 static uint32_t next_mask(uint32_t mask, uint64_t ticks)
 {
     uint64_t usual = producer_usual_ticks();

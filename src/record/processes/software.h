@@ -23,7 +23,7 @@ struct software_allocator_info {
 extern const struct software_allocator_info software_allocators[SOFTWARE_ALLOCATORS];
 
 // Returns the allocator of a library, and sets *name to the name to print. If the allocator is not
-// in the table, this is the name of the library. `library` may be NULL.
+// in the table, *name is the name of the library. `library` may be NULL.
 enum software_allocator software_allocator_of(const char *library, const char **name);
 
 // A language runtime whose heap is anonymous memory outside malloc.
