@@ -4,11 +4,16 @@
 //   kept tls MANY  counts thread_local objects in MANY threads whose destructors allocate and free
 #include "told.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <new>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const size_t huge = (size_t)1 << 60;
 
@@ -117,6 +122,49 @@ static void other_calls()
     fclose(null);
 }
 
+static pthread_key_t key;
+static sem_t created; // so that the lines of the threads are in a fixed order
+
+// Runs in an early round of destructors of an exiting thread.
+static void at_thread_exit(void *round)
+{
+    after("destructor of a thread-specific value");
+    if (round == &key)
+        pthread_setspecific(key, &errno);
+}
+
+static void *with_value(void *)
+{
+    sem_wait(&created);
+    errno = 77;
+    pthread_setspecific(key, &key);
+    return nullptr;
+}
+
+// Threads start while the library still has to record the end of earlier threads.
+static void process_calls()
+{
+    sem_init(&created, 0, 0);
+    pthread_key_create(&key, at_thread_exit);
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        after("pthread_create", !pthread_create(&thread, nullptr, with_value, nullptr));
+        sem_post(&created);
+        after("pthread_join", !pthread_join(thread, nullptr));
+    }
+    void *library = after("dlopen", dlopen("libm.so.6", RTLD_NOW));
+    after("dlclose", !dlclose(library));
+    fflush(stdout);
+    errno = 77;
+    pid_t child = fork();
+    after(child ? "fork" : "fork in the child");
+    if (!child)
+        exit(0);
+    after("waitpid", waitpid(child, nullptr, 0) == child);
+    after("prctl", !prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
+    after("prctl of nothing", !prctl(-1, 0, 0, 0, 0));
+}
+
 struct at_end {
     void *held = operator new(TOLD_SIZE(0));
     ~at_end()
@@ -157,5 +205,6 @@ int main(int argc, char **argv)
     c_calls();
     cxx_calls();
     other_calls();
+    process_calls();
     return 0;
 }

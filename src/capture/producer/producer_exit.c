@@ -34,7 +34,10 @@ void producer_thread_list(struct producer_process *p, struct producer_thread *t)
 // to its streams.
 static bool has_exited(const struct producer_thread *t)
 {
-    return syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
+    int saved_errno = errno;
+    bool exited = syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
+    errno = saved_errno;
+    return exited;
 }
 
 static void finish_thread(struct producer_process *p, struct producer_thread *t)

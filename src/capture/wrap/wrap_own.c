@@ -339,6 +339,7 @@ void wrap_own_watch_first(void)
         !wrap_entry_thunk(0) || !producer_may_open_files())
         return;
     if (atomic_compare_exchange_strong(&state, &none, 1)) {
+        int saved_errno = errno;
         uint32_t was = producer_enter(PRODUCER_MUTED);
         struct own_search s = begin_search();
         wrap_own_watch();
@@ -347,6 +348,7 @@ void wrap_own_watch_first(void)
         redirect_start();
         wrap_own_watch();
         producer_leave(was);
+        errno = saved_errno;
         atomic_store(&state, 2);
     }
     while (atomic_load(&state) == 1)
