@@ -912,7 +912,7 @@ static int begin_session(struct recorder *r, struct err *e)
     r->drain.session->attached = (uint32_t)r->settings->attach.pid;
     record_launch_wake_on_signal(&r->drain.session->wakeups);
     r->answers.dir_fd = r->drain.dir_fd;
-    const struct unrecorded_how how = {.dir = r->drain.dir,
+    const struct unrecorded_how how = {.dir = r->drain.dir + r->drain.root_bytes,
                                        .library = r->settings->library,
                                        .follow = r->settings->follow,
                                        .executed = plan_program,

@@ -143,6 +143,14 @@ END
   missed 0
 }
 
+@test "unrecorded: another mount namespace, without the directory of the recording" {
+  need_root
+  unshare -m true 2>/dev/null || skip "no mount namespaces"
+  records unshare -m sh -c 'mount -t tmpfs none "${HEAPTAPE_SPOOL%/*}" && exec ./plain examined'
+  says plain "is in another root directory or mount namespace, where the directory of the recording was not found"
+  missed 1
+}
+
 @test "unrecorded: too little address space for the library, or for its spool" {
   # The minimum limit with which the program itself can run.
   local least=2000

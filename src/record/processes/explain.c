@@ -277,19 +277,28 @@ static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
     return why;
 }
 
-static const char *explain_root(pid_t pid, const char *library)
+// Returns true if the process has a root directory in which the file does not exist.
+static bool is_absent(pid_t pid, const char *file)
 {
     char path[PATH_MAX + 64];
     struct stat st;
-    snprintf(path, sizeof path, "/proc/%ld/root%s", (long)pid, library);
+    snprintf(path, sizeof path, "/proc/%ld/root%s", (long)pid, file);
     if (stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
-        return NULL;
+        return false;
     // If this fails, the process has ended, or its root directory cannot be examined.
     snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
-    return stat(path, &st) < 0
-               ? NULL
-               : "is in another root directory or mount namespace, where libheaptape.so was not "
-                 "found";
+    return stat(path, &st) == 0;
+}
+
+static const char *explain_root(pid_t pid, const struct unrecorded_how *how)
+{
+#define ELSEWHERE "is in another root directory or mount namespace, where "
+    if (is_absent(pid, how->library))
+        return ELSEWHERE "libheaptape.so was not found";
+    if (is_absent(pid, how->dir))
+        return ELSEWHERE "the directory of the recording was not found";
+#undef ELSEWHERE
+    return NULL;
 }
 
 // Like explain_file, but with a cache, because process trees execute the same few files many times,
@@ -334,7 +343,7 @@ static const char *explain_process(struct unrecorded_image *to, pid_t pid,
     if (!why && fd >= 0)
         why = explain_environment(pid, how->dir, &seen);
     if (!why && fd >= 0)
-        why = explain_root(pid, how->library);
+        why = explain_root(pid, how);
     if (fd >= 0)
         close(fd);
     to->gone = !why && !seen && is_gone(pid);
