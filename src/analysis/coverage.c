@@ -65,6 +65,22 @@ static bool begins_in_loader(const struct workload_sites *sites, const struct wo
     return name && (strncmp(name, "/ld-", 4) == 0 || strncmp(name, "/ld.so", 6) == 0);
 }
 
+// Returns true if the stack begins in the C library, as in threads. The two outermost frames are
+// start_thread and clone3. The C library has unwind tables, so the stack did not end there early.
+static bool begins_in_thread(const struct workload_sites *sites, const struct workload_site *site)
+{
+    static const char *const libraries[] = {"/libc.so.", "/libc-2.", "/libpthread"};
+    uint32_t n = 0;
+    for (bool found = true; found && n < site->n; n += found) {
+        uint32_t module = sites->frames[site->first + site->n - 1 - n].module;
+        const char *name = module ? strrchr(sites->modules[module - 1].path, '/') : NULL;
+        found = false;
+        for (size_t i = 0; name && i < sizeof libraries / sizeof *libraries; i++)
+            found |= strncmp(name, libraries[i], strlen(libraries[i])) == 0;
+    }
+    return n == 2 && site->n > n;
+}
+
 static bool reaches_program(const struct workload_sites *sites, const struct workload_site *site,
                             const bool *own)
 {
@@ -74,6 +90,12 @@ static bool reaches_program(const struct workload_sites *sites, const struct wor
     }
     return false;
 }
+
+const struct coverage_text coverage_texts[] = {
+#define HT_X(other, name, allocated, rest) [COVERAGE_##other] = {name, allocated, rest},
+    COVERAGE_OTHER_TABLE(HT_X)
+#undef HT_X
+};
 
 const char *const coverage_runtime_names[] = {
 #define HT_X(number, name) [COVERAGE_##number] = name,
@@ -162,7 +184,11 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
         if (reached)
             add_bytes(&c->reached, &bytes);
         else if (!began && begins_in_loader(sites, site))
-            add_bytes(&c->loading, &bytes);
+            add_bytes(&c->other[COVERAGE_LOADING], &bytes);
+        else if (begins_in_thread(sites, site))
+            add_bytes(&c->other[COVERAGE_THREADS], &bytes);
+        else if (i == 0 && !bytes.allocated)
+            add_bytes(&c->other[COVERAGE_BEFORE], &bytes);
         else
             rc = add_to_object(c, outermost_path(sites, site), &bytes);
     }

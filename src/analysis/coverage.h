@@ -39,14 +39,30 @@ struct coverage_interpreted {
     uint64_t allocated, named;
 };
 
+// Stacks that cannot contain code of the program, although they are complete. X(enumerator, name in
+// JSON, allocator of the bytes, rest of the sentence).
+#define COVERAGE_OTHER_TABLE(X)                                                                    \
+    X(LOADING, "loading", "constructors of libraries allocated",                                   \
+      ", before the program's first allocation")                                                   \
+    X(THREADS, "threads", "threads of libraries allocated", "")                                    \
+    X(BEFORE, "before", "the program allocated", " before the recording")
+
+enum coverage_other {
+#define HT_X(other, name, allocated, rest) COVERAGE_##other,
+    COVERAGE_OTHER_TABLE(HT_X)
+#undef HT_X
+        COVERAGE_OTHERS
+};
+extern const struct coverage_text {
+    const char *name, *allocated, *rest;
+} coverage_texts[COVERAGE_OTHERS];
+
 // An all-zero struct is empty.
 struct coverage {
     bool known; // call sites were recorded
     // Mean number of allocated bytes per sampled allocation; 0 if all allocations are recorded.
     uint64_t sample_bytes;
-    struct coverage_bytes all, reached;
-    // Bytes allocated by library constructors, before the program's first allocation.
-    struct coverage_bytes loading;
+    struct coverage_bytes all, reached, other[COVERAGE_OTHERS];
     struct coverage_interpreted interpreted[COVERAGE_RUNTIMES];
     struct coverage_object *objects; // sorted by coverage_finish
     size_t n_objects, objects_capacity;

@@ -36,7 +36,7 @@ import() {
     # shellcheck disable=SC2086
     "$HEAPTAPE" stat $options t.htw | jq -c .stack_coverage >json
     diff json - <<'END'
-{"all":{"allocated_bytes":8000,"live_at_peak_bytes":8000,"live_at_end_bytes":3000},"reached":{"allocated_bytes":6000,"live_at_peak_bytes":6000,"live_at_end_bytes":1000},"loading":{"allocated_bytes":0,"live_at_peak_bytes":0,"live_at_end_bytes":0},"ends":[{"object":"/usr/lib/libnoise.so.1","stacks":1,"allocated_bytes":2000,"live_at_peak_bytes":2000,"live_at_end_bytes":2000}]}
+{"all":{"allocated_bytes":8000,"live_at_peak_bytes":8000,"live_at_end_bytes":3000},"reached":{"allocated_bytes":6000,"live_at_peak_bytes":6000,"live_at_end_bytes":1000},"loading":{"allocated_bytes":0,"live_at_peak_bytes":0,"live_at_end_bytes":0},"threads":{"allocated_bytes":0,"live_at_peak_bytes":0,"live_at_end_bytes":0},"before":{"allocated_bytes":0,"live_at_peak_bytes":0,"live_at_end_bytes":0},"ends":[{"object":"/usr/lib/libnoise.so.1","stacks":1,"allocated_bytes":2000,"live_at_peak_bytes":2000,"live_at_end_bytes":2000}]}
 END
   done
 }

@@ -155,10 +155,12 @@ def check_sites(seen, item):
 def check_coverage(seen, stat):
     c = stat.get("stack_coverage")
     keys = [("allocated_bytes", "allocated bytes"), ("live_at_peak_bytes", "bytes live at the peak"), ("live_at_end_bytes", "bytes live at the end")]
-    shares, loading = ([f"{1000 * c[part][k] // c['all'][k] / 10:.1f} % of {of}" for k, of in keys if c["all"][k]] if c else [] for part in ("reached", "loading"))
+    def shares(part):
+        return ", ".join(f"{1000 * c[part][k] // c['all'][k] / 10:.1f} % of {of}" for k, of in keys if c["all"][k])
     sampled = " (estimated from sampled stacks)" if c and "stack_sample_bytes" in c else ""
-    before = f" Constructors of libraries allocated {', '.join(loading)}, before the program's first allocation." if c and c["loading"]["allocated_bytes"] else ""
-    expect("coverage", seen["coverage"] == ([f"Stacks reach the program's own code for {', '.join(shares)}{sampled}.{before}"] if c else []), seen["coverage"])
+    others = [("loading", "Constructors of libraries", ", before the program's first allocation"), ("threads", "Threads of libraries", ""), ("before", "The program", " before the recording")]
+    said = "".join(f" {which} allocated {shares(part)}{rest}." for part, which, rest in others if c and (c[part]["allocated_bytes"] or c[part]["live_at_peak_bytes"]))
+    expect("coverage", seen["coverage"] == ([f"Stacks reach the program's own code for {shares('reached')}{sampled}.{said}"] if c else []), seen["coverage"])
     rows = rows_of(seen, "stack-ends") if c and c["ends"] else []
     expect("stack ends", [r["object"] for r in rows] == [e["object"] for e in (c or {}).get("ends", [])], rows)
 

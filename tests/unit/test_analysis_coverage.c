@@ -135,11 +135,52 @@ static void loading(void **state)
     coverage_finish(&c);
     check_bytes(&c.all, 1118, 1111, 118);
     check_bytes(&c.reached, 10, 10, 10);
-    check_bytes(&c.loading, 1007, 1000, 7);
+    check_bytes(&c.other[COVERAGE_LOADING], 1007, 1000, 7);
     assert_int_equal(c.n_objects, 2);
     assert_string_equal(c.objects[0].path, "/usr/lib/libstdc++.so.6");
     assert_string_equal(c.objects[1].path, "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
     check_bytes(&c.objects[1].bytes, 1, 1, 1);
+    coverage_release(&c);
+    by_site_release(&b);
+    workload_sites_release(&sites);
+}
+
+static void add_thread(struct workload_sites *s, uint32_t number, const uint64_t frames[3])
+{
+    uint8_t text[24];
+    for (size_t i = 0; i < 3; i++)
+        put_u64(text + 8 * i, frames[i]);
+    assert_int_equal(workload_sites_define(s, number, (const char *)text, 3), 0);
+}
+
+// Tests complete stacks of threads whose first function is in a library, with start_thread in
+// libpthread or libc, and blocks from before the recording.
+static void threads_and_preexisting_blocks(void **state)
+{
+    struct workload_sites sites = {0};
+    struct by_site b = {0};
+    struct coverage c = {0};
+    (void)state;
+    add_module(&sites, 0x10000, "00 /home/me/app");
+    add_module(&sites, 0x20000, "00 /usr/lib/libruby.so.3");
+    add_module(&sites, 0x30000, "00 /usr/lib/x86_64-linux-gnu/libc.so.6");
+    add_module(&sites, 0x40000, "00 /usr/lib/x86_64-linux-gnu/libpthread.so.0");
+    add_thread(&sites, 1, (uint64_t[]){0x20010, 0x30010, 0x30020});
+    add_thread(&sites, 2, (uint64_t[]){0x20010, 0x40010, 0x30020});
+    add_thread(&sites, 3, (uint64_t[]){0x30030, 0x30010, 0x30020});
+    add_thread(&sites, 4, (uint64_t[]){0x20010, 0x20020, 0x30020});
+    add_thread(&sites, 5, (uint64_t[]){0x10010, 0x30010, 0x30020});
+    put(&b, HT_PREEXISTING, 9, 70000, 0);
+    for (uint32_t i = 0, size = 1; i < 5; i++, size *= 10)
+        put(&b, HT_MALLOC, i, size, i + 1);
+    by_site_finish(&b);
+    assert_int_equal(coverage_add(&c, &b, &sites, "/home/me/app"), 0);
+    check_bytes(&c.all, 11111, 81111, 81111);
+    check_bytes(&c.reached, 10000, 10000, 10000);
+    check_bytes(&c.other[COVERAGE_THREADS], 11, 11, 11);
+    check_bytes(&c.other[COVERAGE_BEFORE], 0, 70000, 70000);
+    assert_int_equal(c.n_objects, 1);
+    check_bytes(&c.objects[0].bytes, 1100, 1100, 1100);
     coverage_release(&c);
     by_site_release(&b);
     workload_sites_release(&sites);
@@ -158,6 +199,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(objects_of_the_program),
     cmocka_unit_test(shares),
     cmocka_unit_test(loading),
+    cmocka_unit_test(threads_and_preexisting_blocks),
     cmocka_unit_test(a_share_is_all_only_if_it_is),
 };
 

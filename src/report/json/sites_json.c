@@ -319,9 +319,11 @@ void sites_json_coverage(struct json *j, const struct coverage *c)
     json_put_object(j, "reached");
     put_bytes(j, &c->reached);
     json_end_object(j);
-    json_put_object(j, "loading");
-    put_bytes(j, &c->loading);
-    json_end_object(j);
+    for (size_t i = 0; i < COVERAGE_OTHERS; i++) {
+        json_put_object(j, coverage_texts[i].name);
+        put_bytes(j, &c->other[i]);
+        json_end_object(j);
+    }
     put_interpreted(j, c);
     json_put_array(j, "ends");
     for (size_t i = 0; i < c->n_objects && i < SITES_JSON_TOP; i++) {

@@ -142,8 +142,10 @@ function coverageText(c) {
   const parts = (of) => [['allocated_bytes', 'allocated bytes'], ['live_at_peak_bytes', 'bytes live at the peak'], ['live_at_end_bytes', 'bytes live at the end']]
     .filter(([key]) => c.all[key]).map(([key, what]) => `${part(of, key).toFixed(1)} % of ${what}`).join(', ');
   const sampled = c.stack_sample_bytes ? ' (estimated from sampled stacks)' : '';
-  const loading = c.loading.allocated_bytes ? ` Constructors of libraries allocated ${parts(c.loading)}, before the program's first allocation.` : '';
-  return parts(c.all) ? `Stacks reach the program's own code for ${parts(c.reached)}${sampled}.${loading}` : '';
+  const others = [['loading', 'Constructors of libraries', ", before the program's first allocation"], ['threads', 'Threads of libraries', ''],
+    ['before', 'The program', ' before the recording']].filter(([key]) => c[key].allocated_bytes || c[key].live_at_peak_bytes)
+    .map(([key, which, rest]) => ` ${which} allocated ${parts(c[key])}${rest}.`).join('');
+  return parts(c.all) ? `Stacks reach the program's own code for ${parts(c.reached)}${sampled}.${others}` : '';
 }
 
 function coverageTable(c) {

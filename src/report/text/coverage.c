@@ -27,21 +27,25 @@ static void print_share(const char *what, uint64_t reached, uint64_t all)
                permille % 10);
 }
 
+static void print_shares(const struct coverage_bytes *part, const struct coverage_bytes *all)
+{
+    print_share("allocated", part->allocated, all->allocated);
+    print_share("live at peak", part->at_peak, all->at_peak);
+    print_share("live at end", part->at_end, all->at_end);
+}
+
 void stat_print_coverage(const struct coverage *c)
 {
     if (!c->known)
         return;
     printf("\nbytes whose stack reaches the program's own code%s\n",
            c->sample_bytes ? " (estimated from sampled stacks)" : "");
-    print_share("allocated", c->reached.allocated, c->all.allocated);
-    print_share("live at peak", c->reached.at_peak, c->all.at_peak);
-    print_share("live at end", c->reached.at_end, c->all.at_end);
-    if (c->loading.allocated) {
-        printf(
-            "\nbytes that constructors of libraries allocated, before the program's first allocation\n");
-        print_share("allocated", c->loading.allocated, c->all.allocated);
-        print_share("live at peak", c->loading.at_peak, c->all.at_peak);
-        print_share("live at end", c->loading.at_end, c->all.at_end);
+    print_shares(&c->reached, &c->all);
+    for (size_t i = 0; i < COVERAGE_OTHERS; i++) {
+        if (!c->other[i].allocated && !c->other[i].at_peak)
+            continue;
+        printf("\nbytes that %s%s\n", coverage_texts[i].allocated, coverage_texts[i].rest);
+        print_shares(&c->other[i], &c->all);
     }
     if (!c->n_objects)
         return;
@@ -78,16 +82,18 @@ static void add_shares(char *text, size_t room, const struct coverage_bytes *par
 
 static void note_reached(const struct coverage *c)
 {
-    char reached[256] = "", loading[256] = "";
-    add_shares(reached, sizeof reached, &c->reached, &c->all);
-    note("stacks reach the program's own code for %s%s", reached,
+    char shares[256] = "";
+    add_shares(shares, sizeof shares, &c->reached, &c->all);
+    note("stacks reach the program's own code for %s%s", shares,
          c->sample_bytes ? " (estimated from sampled stacks)" : "");
-    add_shares(loading, sizeof loading, &c->loading, &c->all);
-    // The dynamic loader calls constructors, so the stacks of constructors cannot contain code of
-    // the program.
-    if (coverage_permille(c->loading.allocated, c->all.allocated))
-        note("constructors of libraries allocated %s, before the program's first allocation",
-             loading);
+    for (size_t i = 0; i < COVERAGE_OTHERS; i++) {
+        const struct coverage_bytes *part = &c->other[i];
+        *shares = 0;
+        add_shares(shares, sizeof shares, part, &c->all);
+        if (coverage_permille(part->allocated, c->all.allocated) ||
+            coverage_permille(part->at_peak, c->all.at_peak))
+            note("%s %s%s", coverage_texts[i].allocated, shares, coverage_texts[i].rest);
+    }
 }
 
 // Returns the share of bytes whose stacks end early, in thousandths. This is the share of the
