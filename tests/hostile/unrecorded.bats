@@ -227,6 +227,11 @@ opens() {
   records sh -c "deepbind '$PWD/work.so' d; deepbind '$PWD/noplt.so' d; deepbind '$PWD/work.so' d"
   has "$stderr" "noplt.so was opened with RTLD_DEEPBIND"
   [ "$(grep -c "was opened with RTLD_DEEPBIND" <<<"$stderr")" -eq 2 ]
+  # Of many objects, three are named.
+  for i in 1 2 3 4 5; do cp work.so "work$i.so"; done
+  records sh -c "for i in 1 2 3 4 5; do deepbind '$PWD'/work\$i.so d; done"
+  [ "$(grep -c "was opened with RTLD_DEEPBIND: " <<<"$stderr")" -eq 3 ]
+  has "$stderr" "heaptape: 2 other objects were opened with RTLD_DEEPBIND, too ('heaptape stat --json' lists all)"
   # There is no message without the flag, or if the library binds no calls of malloc.
   opens ldn 0
   for how in "" l lc x tf v; do
@@ -263,6 +268,9 @@ not_seen() {
   records deepbind "$PWD/idle.so" d
   has "$stderr" "% was not recorded"
   [ "$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].malloc_in_use_bytes // empty] | max')" -lt 40000 ]
+  # The blocks of a fork child are blocks of its parent, which explains them.
+  records deepbind "$PWD/work.so" dF
+  expect "no line about the child" [ "$(grep -c "% was not recorded" <<<"$stderr")" -eq 1 ]
   # Without such a library, mallinfo2 is not called.
   records deepbind "$PWD/work.so" ""
   [ -z "$(not_seen)" ]

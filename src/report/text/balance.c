@@ -151,6 +151,8 @@ static void print_code_names(const struct balance *p)
             human_items(p->b->cut_code_names, "process", "processes"));
 }
 
+enum { MOST_OBJECTS = 3 };
+
 static void print_facts(const struct balance *p)
 {
     static char name[4 * sizeof p->l->deepbound];
@@ -169,13 +171,20 @@ static void print_facts(const struct balance *p)
                  "recording turned itself off in %s%s: %s (remove the cause, and record again)",
                  t->process, t->others, t->text);
     }
+    uint32_t objects = 0;
     for (uint32_t at = 0; at < l->deepbound_bytes; at += (uint32_t)strlen(l->deepbound + at) + 1) {
+        if (objects++ >= MOST_OBJECTS)
+            continue;
         printable_copy(name, sizeof name, l->deepbound + at, strlen(l->deepbound + at));
         err_note(
             p->how->print,
             "%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded (open it without the flag)",
             name);
     }
+    if (objects > MOST_OBJECTS)
+        err_note(p->how->print,
+                 "%s opened with RTLD_DEEPBIND, too ('heaptape stat --json' lists all)",
+                 human_items(objects - MOST_OBJECTS, "other object was", "other objects were"));
 }
 
 static void print_clock(const struct balance *p)

@@ -32,14 +32,14 @@ static uint64_t missing_bytes(const struct unseen *u)
 }
 
 // Returns false if all calls of the process were recorded, or if the memory of the process is
-// unknown.
+// unknown. Peaks do not contain the blocks that a fork child inherits, but its malloc does.
 static bool find_unseen(struct unseen *u, const struct trace_process *p, const struct peak *peak)
 {
     *u = (struct unseen){p, 0, 0};
     if (p->bypassed_by) {
         u->had = peak->private_bytes;
         u->recorded = peak->peak_bytes;
-    } else if (p->malloc_system_bytes) {
+    } else if (p->malloc_system_bytes && !p->forked_from) {
         u->had = p->malloc_in_use_bytes;
         u->recorded = peak->end_bytes + peak->end_blocks * CHUNK_EXTRA_BYTES;
     }
