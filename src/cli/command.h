@@ -96,8 +96,9 @@ enum { COMMAND_EXAMPLES = 3, COMMAND_MODES = 2 };
 // mode.
 struct command_mode {
     const char *option; // the mode is selected if this option is given; the mode accepts the option
-    // If `option` is NULL, returns true if the command line selects the mode. The last row of a
-    // table has neither `option` nor `selects` and is the default.
+    const char *verb;   // the mode is selected if the first operand is this verb
+    // If `option` and `verb` are NULL, returns true if the command line selects the mode. The last
+    // row of a table has neither of the three and is the default.
     bool (*selects)(const void *options, int operands);
     const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
     const char *accepts; // names of other options that the mode accepts, such as "keep|trigger"

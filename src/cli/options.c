@@ -202,7 +202,10 @@ static const char *expected_value(const struct option *o, char text[256])
 
 static void complain_range(const struct parse *p, const struct option *o, const char *value)
 {
-    if (!o->max)
+    if (o->type == OPTION_PARSED && o->min && !o->max)
+        usage_error(p->command, "--%s: the size in '%s' is below %s", o->name, value,
+                    human_size(o->min));
+    else if (!o->max)
         usage_error(p->command, "--%s: '%s' is too large", o->name, value);
     else if (o->type == OPTION_SIZE)
         usage_error(p->command, "--%s: '%s' is out of range: %s to %s", o->name, value,
@@ -388,16 +391,18 @@ static int parse_words(struct parse *p)
 
 static bool is_default(const struct command_mode *m)
 {
-    return !m->option && !m->selects;
+    return !m->option && !m->verb && !m->selects;
 }
 
-static bool is_selected(const struct command *c, const struct command_mode *m, const void *fields,
-                        uint64_t given, int operands)
+static bool is_selected(const struct parse *p, const struct command_mode *m, int operands)
 {
+    const struct option *o = p->command->options;
+    if (m->verb)
+        return operands && strcmp(p->argv[0], m->verb) == 0;
     if (!m->option)
-        return !m->selects || m->selects(fields, operands);
-    for (size_t i = 0; c->options[i].name; i++) {
-        if (given >> i & 1 && strcmp(c->options[i].name, m->option) == 0)
+        return !m->selects || m->selects(p->fields, operands);
+    for (size_t i = 0; o[i].name; i++) {
+        if (p->given >> i & 1 && strcmp(o[i].name, m->option) == 0)
             return true;
     }
     return false;
@@ -406,7 +411,7 @@ static bool is_selected(const struct command *c, const struct command_mode *m, c
 // Returns true if a message can name the mode, by its option or by its name.
 static bool has_name(const struct command_mode *m)
 {
-    return m->option || m->name;
+    return m->option || m->verb || m->name;
 }
 
 static bool accepts(const struct command_mode *m, const char *option)
@@ -425,8 +430,10 @@ static bool is_restricted(const struct command_mode *modes, const char *option)
 
 static const char *mode_name(const struct command_mode *m, char text[64])
 {
-    snprintf(text, 64, "--%s", m->option ? m->option : "");
-    return m->name ? m->name : text;
+    if (m->name)
+        return m->name;
+    snprintf(text, 64, "%s%s", m->verb ? "the verb " : "--", m->verb ? m->verb : m->option);
+    return text;
 }
 
 // Prints "--keep requires --flight or --segment", with the modes that accept the option.
@@ -449,13 +456,13 @@ static void print_required(const struct command *c, const struct command_mode *m
 
 // Returns the first row of `modes` that the command line selects, or NULL after a usage error. Bit
 // i of `given` is set if option i of the command differs from its default.
-static const struct command_mode *select_mode(const struct command *c,
-                                              const struct command_mode *modes, const void *fields,
-                                              uint64_t given, int operands)
+static const struct command_mode *select_mode(const struct parse *p,
+                                              const struct command_mode *modes, int operands)
 {
     char name[64];
+    const struct command *c = p->command;
     const struct command_mode *mode = modes;
-    while (!is_selected(c, mode, fields, given, operands))
+    while (!is_selected(p, mode, operands))
         mode++;
     if (operands && mode->rejects) {
         usage_error(c, "%s takes no %s", mode_name(mode, name), mode->rejects);
@@ -465,7 +472,7 @@ static const struct command_mode *select_mode(const struct command *c,
         const struct option *o = &c->options[i];
         if (i >= MAX_OPTIONS)
             die(EXIT_FAILED, "'%s' has more than %d options", c->name, MAX_OPTIONS);
-        if (!(given >> i & 1) || accepts(mode, o->name) || !is_restricted(modes, o->name))
+        if (!(p->given >> i & 1) || accepts(mode, o->name) || !is_restricted(modes, o->name))
             continue;
         if (is_default(mode))
             print_required(c, modes, o);
@@ -503,7 +510,7 @@ int options_parse(const struct command *c, void *fields, struct options_shared *
     set_defaults(c->options, fields, true);
     argv[n] = n < argc ? NULL : argv[n];
     for (size_t i = 0; i < COMMAND_MODES && c->modes[i]; i++) {
-        common->modes[i] = select_mode(c, c->modes[i], fields, p.given, n);
+        common->modes[i] = select_mode(&p, c->modes[i], n);
         if (!common->modes[i])
             return -1;
     }

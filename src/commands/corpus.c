@@ -525,6 +525,13 @@ static int run_corpus(const void *fields, char **argv)
     return verbs[verb](o, argv + 1, (size_t)cli_common.n_operands - 1);
 }
 
+static const struct command_mode modes[] = {
+    {.verb = "record", .accepts = "install|size"},
+    {.verb = "list", .accepts = "json"},
+    {.verb = "run", .accepts = "allocator|runs|results|engine|engine-option|retry"},
+    {0},
+};
+
 static const struct command_word words[] = {
     {"record", "record, convert and anonymize each program"},
     {"list", "print the index"},
@@ -550,6 +557,7 @@ const struct command cmd_corpus = {
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct corpus_options),
+    .modes = {modes},
     .min_operands = 1,
     .max_operands = 1000,
     .run = run_corpus,

@@ -149,7 +149,7 @@ static const struct option options[] = {
      offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
     {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
      "keep recent events in memory, dump on a trigger", offsetof(struct record_options, flight),
-     .parse = parse_window},
+     .parse = parse_window, .min = FLIGHT_MIN_BYTES},
     {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL,
      "with --flight: set what triggers a dump [exit]", offsetof(struct record_options, triggers),
      .parse = parse_triggers},
@@ -157,7 +157,7 @@ static const struct option options[] = {
      offsetof(struct record_options, on_dump)},
     {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
      "write the trace as files of SIZE or DURATION", offsetof(struct record_options, segment),
-     .parse = parse_window},
+     .parse = parse_window, .min = FLIGHT_MIN_BYTES},
     {0, "on-segment", OPTION_STRING, "CMD", NULL,
      "with --segment: run CMD after each; $1 is its path",
      offsetof(struct record_options, on_segment)},
@@ -744,7 +744,9 @@ static bool selects_started_by_program(const void *fields, int operands)
 
 // HEAPTAPE_RECORD may contain options for several programs, so options that do not apply are
 // ignored instead of causing an error.
-#define SOURCE_OPTIONS "allocator|duration|walk|wrap"
+#define EVENT_OPTIONS                                                                              \
+    "start|follow|stacks|usable|maps|no-residency|no-pages|lossy|clock" // for the capture library
+#define SOURCE_OPTIONS "allocator|duration|walk|wrap|" EVENT_OPTIONS
 
 // Selects the processes to record. `run` completes the settings and returns 0, or an exit code
 // after a usage error.
@@ -753,8 +755,11 @@ static const struct command_mode sources[] = {
      .accepts = SOURCE_OPTIONS,
      .run = set_up_started_by_program},
     {.option = "collect", .accepts = "allocator", .rejects = "PROGRAM"},
-    {.option = "pid", .accepts = "duration|walk|wrap", .rejects = "PROGRAM", .run = set_up_pid},
-    {.accepts = "allocator|wrap", .run = set_up_program},
+    {.option = "pid",
+     .accepts = "duration|walk|wrap|" EVENT_OPTIONS,
+     .rejects = "PROGRAM",
+     .run = set_up_pid},
+    {.accepts = "allocator|wrap|" EVENT_OPTIONS, .run = set_up_program},
 };
 
 static bool selects_upload(const void *fields, int operands)
@@ -768,10 +773,10 @@ static bool selects_upload(const void *fields, int operands)
 static const struct command_mode outputs[] = {
     {.selects = selects_upload,
      .name = "-o URL",
-     .accepts = "output|segment|spool|upload-token-file|s3",
+     .accepts = "output|segment|spool|spool-limit|upload-wait|upload-timeout|upload-token-file|s3",
      .run = run_upload},
     {.option = "collect", .accepts = "output|max-size", .run = run_collect},
-    {.option = "aggregate", .accepts = "output", .run = run_aggregate},
+    {.option = "aggregate", .accepts = "output|period", .run = run_aggregate},
     {.option = "flight", .accepts = "output|trigger|on-dump|keep", .run = run_flight},
     {.option = "segment", .accepts = "output|on-segment|keep", .run = run_segments},
     {.option = "log-fd", .accepts = "format", .run = run_file},

@@ -126,7 +126,9 @@ int replay_parse_cpus(const char *text, void *field)
                 return -EINVAL;
             to = strtoul(end + 1, &end, 10);
         }
-        if (from > to || to >= CPU_SETSIZE)
+        if (from > to)
+            return -EINVAL;
+        if (to >= CPU_SETSIZE)
             return -ERANGE;
         for (unsigned long i = from; i <= to; i++)
             CPU_SET(i, &cpus->set);

@@ -74,8 +74,13 @@ static const struct option options[] = {
 
 static const struct command_mode modes[] = {
     {.option = "rss", .accepts = "at"},
-    {.accepts = "by|brief|verbose|wrappers"},
+    {.option = "wrappers", .accepts = "by|format|weight|top"},
+    {.option = "by", .accepts = "format|weight|top"},
+    {.option = "brief"},
+    {.accepts = "verbose"},
 };
+
+static const struct command_mode outputs[] = {{.option = "json"}, {.accepts = "format"}};
 
 static void print_count(const char *what, uint64_t n)
 {
@@ -521,7 +526,7 @@ const struct command cmd_stat = {
         },
     .options = options,
     .options_bytes = sizeof(struct stat_options),
-    .modes = {modes},
+    .modes = {modes, outputs},
     .min_operands = 1,
     .max_operands = 1000,
     .run = run_stat,

@@ -243,6 +243,13 @@ END
   misused "--by: 'a.ht' is not one of site|pool" stat --by a.ht
   misused "--top: 'x' is not a whole number" stat --top x a.ht
   misused "--from and --to require --by site" stat --from 1s a.ht
+  misused "--top requires --wrappers or --by" stat --top 3 a.ht
+  misused "--format requires --wrappers or --by" stat --format json a.ht
+  misused "--weight requires --wrappers or --by" stat --weight end a.ht
+  misused "--by cannot be combined with --brief" stat --by site --brief a.ht
+  misused "--brief cannot be combined with --verbose" stat --brief --verbose a.ht
+  misused "--json cannot be combined with --format" stat --by site --json --format folded a.ht
+  misused "--cpus: '1-0' is not a list of numbers such as 2,3 or 0-7" replay --cpus 1-0 w.htw
   misused "--pid: 'nosuch' is not one of PID|all" convert -p nosuch a.ht
   misused "--duration: '0' is out of range: 1 to 4294967295" record --duration 0 -o t.ht -- true
   misused "--stacks: 'abc' is not one of DEPTH|sample[:BYTES]" record --stacks=abc -o t.ht -- true
@@ -256,6 +263,9 @@ END
   # shellcheck disable=SC2046 # several words
   misused "--keep can be given at most 16 times" reduce -o r.htw $(printf ' --keep verify%.0s' {1..17}) w.htw
   misused "--dir is missing" corpus run
+  misused "--size requires the verb record" corpus --size 3
+  misused "the verb list cannot be combined with --size" corpus list --size 3
+  misused "the verb run cannot be combined with --install" corpus run --install
 }
 
 @test "messages: results and matrices" {

@@ -320,6 +320,15 @@ os.kill(os.getpid(), signal.SIGKILL)'
 -o http://h/ --flight 1s ls: -o URL cannot be combined with --flight
 -o http://h/ --segment 1s --keep 3 ls: -o URL cannot be combined with --keep
 --spool d ls: --spool requires -o URL
+--spool-limit 1M ls: --spool-limit requires -o URL
+--upload-wait 1 ls: --upload-wait requires -o URL
+--upload-timeout 1 ls: --upload-timeout requires -o URL
+--period 60 ls: --period requires --aggregate
+--collect d --stacks: --collect cannot be combined with --stacks
+--collect d --no-pages: --collect cannot be combined with --no-pages
+--flight 16K ls: --flight: the size in '16K' is below 1.0 MiB
+--segment 1min,16K -o %n.ht ls: --segment: the size in '1min,16K' is below 1.0 MiB
+--segment 1M,2M -o %n.ht ls: --segment: '1M,2M' is not one of SIZE|DURATION[,...]
 --trigger exit ls: --trigger requires --flight
 --keep 3 ls: --keep requires --flight or --segment
 -o a.ht --segment 1M ls: --segment requires %n in FILE for the number of the segment

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_BYTES = 1 << 20 };
-
 int flight_window_parse(const char *text, struct flight_window *w)
 {
     char *copy = strdup(text), *rest = copy;
@@ -19,9 +17,9 @@ int flight_window_parse(const char *text, struct flight_window *w)
         if (w->ns == UINT64_MAX && span_parse(one, &w->ns) == 0)
             rc = w->ns ? 0 : -EINVAL;
         else
-            rc = w->bytes || options_parse_size(one, &w->bytes) < 0 || w->bytes < LEAST_BYTES
-                     ? -EINVAL
-                     : 0;
+            rc = w->bytes || options_parse_size(one, &w->bytes) < 0 ? -EINVAL
+                 : w->bytes < FLIGHT_MIN_BYTES                      ? -ERANGE
+                                                                    : 0;
     }
     free(copy);
     return rc;

@@ -9,7 +9,10 @@ struct flight_window {
     uint64_t bytes, ns;
 };
 
-// Parses "64M", "5min" or both, separated by a comma. Returns 0, or -EINVAL.
+enum { FLIGHT_MIN_BYTES = 1 << 20 };
+
+// Parses "64M", "5min" or both, separated by a comma. Returns 0, -EINVAL, or -ERANGE if the number
+// of bytes is below FLIGHT_MIN_BYTES.
 int flight_window_parse(const char *text, struct flight_window *w);
 
 // Returns the pattern with %n replaced with `number`, or NULL if out of memory. The caller must
