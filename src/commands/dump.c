@@ -277,7 +277,7 @@ static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
     int rc = walk_run(&t->reader, &how, &cut, e);
     if (rc == 0 && cut.text[0])
         note("%s", cut.text);
-    return rc;
+    return rc < 0 ? rc : trace_reader_find_pid(&t->reader, (uint32_t)d->options->pid, e);
 }
 
 static int dump_workload(struct dump *d, struct workload_reader *r, struct err *e)
@@ -286,8 +286,8 @@ static int dump_workload(struct dump *d, struct workload_reader *r, struct err *
     const struct workload_header *h = workload_reader_header(r);
     const struct workload_op *op;
     struct dump_line line = {.slots = true, .timed = h->has_stamps};
-    int rc;
-    while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
+    int rc = workload_reader_find_pid(r, (uint32_t)d->options->pid, e);
+    while (rc >= 0 && (rc = workload_next_op(r, &thread, &op, e)) > 0) {
         if (!d->kinds[op->kind])
             continue;
         export_call_from_op(h, thread, op, &line.call);

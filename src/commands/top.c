@@ -256,6 +256,8 @@ static int run_top(const void *fields, char **argv)
     t.screen.columns = wrap_columns();
     t.screen.rows = o->rows ? (unsigned)o->rows : TABLE_ROWS;
     (t.screen.on_terminal ? run_screen : run_batch)(&t);
+    if (is_over(&t) && t.screen.pid && !screen_process(&t.screen, &t.follow))
+        die(EXIT_FAILED, "%s: contains no events of process %u", argv[0], t.screen.pid);
     follow_close(&t.follow);
     return EXIT_DONE;
 }

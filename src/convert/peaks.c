@@ -286,21 +286,6 @@ void peaks_release(struct peaks *p)
     *p = (struct peaks){0};
 }
 
-// Sets an error that lists the first pids.
-static int err_no_process(const struct trace_file *t, uint32_t pid, struct err *e)
-{
-    char pids[200] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < t->reader.n_processes && n < sizeof pids - 32; i++)
-        n += (size_t)snprintf(pids + n, sizeof pids - n, "%s%u", i ? ", " : "",
-                              t->reader.processes[i]->pid);
-    if (!pid || !n)
-        return err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name);
-    return err_set(e, -ENOENT,
-                   "%s: the trace contains no events of process %u; it contains processes %s",
-                   t->in.name, pid, pids);
-}
-
 // Returns the number of images that match `pid`, using the counts at the end of the file. Sets
 // *most to the image with the most events, and *part to its share of the events of all matching
 // images.
@@ -381,7 +366,7 @@ int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *
     if (rc < 0)
         return rc;
     if (!p->n && !choose_idle(t, pid, process))
-        return err_no_process(t, pid, e);
+        return trace_reader_no_process(&t->reader, pid, e);
     if (p->n)
         *process = p->items[0].process;
     *n = !p->n ? 1 : t->tail.n ? t->tail.n : p->n;

@@ -511,9 +511,14 @@ int export_file(const char *from, const struct export_settings *s, struct err *e
         if (progress)
             progress->total = j.in->size_bytes;
         bool addresses = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
-        rc = f.kind == FILE_WORKLOAD ? export_workload(&j, f.workload.reader, 0)
-             : addresses             ? export_trace(&j, &f.trace)
-                                     : export_workloads(&j, &f.trace);
+        if (f.kind == FILE_WORKLOAD)
+            rc = workload_reader_find_pid(f.workload.reader, s->pid, e);
+        rc = rc < 0                    ? rc
+             : f.kind == FILE_WORKLOAD ? export_workload(&j, f.workload.reader, 0)
+             : addresses               ? export_trace(&j, &f.trace)
+                                       : export_workloads(&j, &f.trace);
+        if (rc == 0 && f.kind == FILE_TRACE)
+            rc = trace_reader_find_pid(&f.trace.reader, s->pid, e);
     }
     progress_clear(progress);
     int closed = export_outputs_close(&j.outputs, rc == 0);

@@ -99,6 +99,29 @@ int trace_reader_add_process(struct trace_reader *r, struct trace_process **proc
     return 0;
 }
 
+int trace_reader_no_process(const struct trace_reader *r, uint32_t pid, struct err *e)
+{
+    char pids[200] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_processes && n < sizeof pids - 32; i++)
+        n += (size_t)snprintf(pids + n, sizeof pids - n, "%s%u", i ? ", " : "",
+                              r->processes[i]->pid);
+    if (!pid || !n)
+        return err_set(e, -ENOENT, "%s: the trace contains no events", r->in->name);
+    return err_set(e, -ENOENT,
+                   "%s: the trace contains no events of process %u; it contains processes %s",
+                   r->in->name, pid, pids);
+}
+
+int trace_reader_find_pid(const struct trace_reader *r, uint32_t pid, struct err *e)
+{
+    for (size_t i = 0; pid && i < r->n_processes; i++) {
+        if (r->processes[i]->pid == pid)
+            return 0;
+    }
+    return pid ? trace_reader_no_process(r, pid, e) : 0;
+}
+
 static int read_process(struct trace_reader *r, const struct frame *f, struct trace_item *item,
                         struct err *e)
 {

@@ -69,6 +69,12 @@ int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item,
                      struct err *e);
 
+// Sets an error that lists the first processes that were read. Returns -ENOENT.
+int trace_reader_no_process(const struct trace_reader *r, uint32_t pid, struct err *e);
+
+// Returns 0 if `pid` is 0 or the process was read, or -ENOENT with the message set.
+int trace_reader_find_pid(const struct trace_reader *r, uint32_t pid, struct err *e);
+
 // Adds a process with the next process number. All other fields are unknown.
 int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e);
 

@@ -137,6 +137,14 @@ const struct workload_header *workload_reader_header(const struct workload_reade
     return &r->header;
 }
 
+int workload_reader_find_pid(const struct workload_reader *r, uint32_t pid, struct err *e)
+{
+    uint32_t own = workload_reader_header(r)->pid;
+    return !pid || pid == own ? 0
+                              : err_set(e, -ENOENT, "%s: is a workload of process %u, not %u",
+                                        r->in->name, own, pid);
+}
+
 const struct workload_summary *workload_reader_summary(const struct workload_reader *r)
 {
     return r->has_summary ? &r->summary : NULL;

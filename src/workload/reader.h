@@ -16,6 +16,9 @@ void workload_reader_close(struct workload_reader *r);
 
 const struct workload_header *workload_reader_header(const struct workload_reader *r);
 
+// Returns 0 if `pid` is 0 or the workload's process, or -ENOENT with the message set.
+int workload_reader_find_pid(const struct workload_reader *r, uint32_t pid, struct err *e);
+
 // Reads the summary of a regular file through the index. Keeps the stream position. Returns 0, or a
 // negative errno: -ESPIPE for a pipe.
 int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e);

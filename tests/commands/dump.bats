@@ -83,6 +83,24 @@ END
   usage_fails "unknown kind of event 'mallok'"
 }
 
+@test "dump, export, top: a process that the file does not contain" {
+  make_trace
+  "$HEAPTAPE" convert -q --pid 100 -o a.htw a.ht
+  local words
+  for words in "dump --pid 3" "export -F json --pid 3" "export -F wl --pid 3"; do
+    # shellcheck disable=SC2086 # several words
+    heaptape $words a.ht
+    fails_with 1 "a.ht: the trace contains no events of process 3; it contains processes 100, "
+    # shellcheck disable=SC2086
+    heaptape $words a.htw
+    fails_with 1 "a.htw: is a workload of process 100, not 3"
+  done
+  heaptape top -n 1 --pid 3 a.ht
+  fails_with 1 "a.ht: contains no events of process 3"
+  heaptape dump --pid 100 a.htw
+  [ "$status" -eq 0 ]
+}
+
 @test "dump: a truncated file is dumped up to its end" {
   make_trace
   heaptape convert -q a.ht
