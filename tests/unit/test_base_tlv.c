@@ -61,7 +61,7 @@ static int set_thing(void *to, const struct tlv *f)
 
 static void rows_round_trip(void **state)
 {
-    const struct thing t = {200, true, 4, UINT64_MAX - 1, 0, "héap", NULL, "a\0b"};
+    const struct thing t = {200, true, 4, UINT64_MAX - 1, 0, "héap", NULL, "a\0b\0"};
     struct thing read = {.name = strdup("old")};
     struct buf b = {0};
     struct tlv f;
@@ -75,7 +75,7 @@ static void rows_round_trip(void **state)
     assert_string_equal(read.name, "héap");
     assert_null(read.missing);
     assert_int_equal(read.listed_bytes, 4);
-    assert_memory_equal(read.listed, "a\0b", 5);
+    assert_memory_equal(read.listed, "a\0b\0", 5);
     tlv_release_rows(thing_rows, &read);
     buf_release(&b);
     (void)state;
