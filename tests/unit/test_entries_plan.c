@@ -494,7 +494,7 @@ static void test_moved_instructions_have_their_offsets(void **state)
     // The plan leaves endbr64 in place and moves xor and test.
     static const uint8_t moved_endbr[] = {0, 255, 255, 255, 0, 255, 2, 255, 255};
     assert_int_equal(endbr->bytes, sizeof moved_endbr);
-    assert_int_equal(endbr->keep, ENTRIES_ENDBR_BYTES);
+    assert_int_equal(endbr->keep, ENTRIES_KEEP_BYTES);
     assert_memory_equal(endbr->moved, moved_endbr, sizeof moved_endbr);
     entries_result_release(&r);
 }

@@ -33,7 +33,7 @@ static struct entries_plan *new_plan(void)
                                 .slot = 4096,
                                 .function = HT_MALLOC,
                                 .bytes = sizeof before,
-                                .keep = ENTRIES_ENDBR_BYTES};
+                                .keep = ENTRIES_KEEP_BYTES};
     memcpy(e->was, before, sizeof before);
     memset(e->moved, ENTRIES_NO_INSTRUCTION, sizeof e->moved);
     e->moved[0] = 0;

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-const uint8_t entries_endbr64[ENTRIES_ENDBR_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
-
 const char *const entries_malloc_names[ENTRIES_PREFIXES] = {
 #define NAME(family, prefix, rows) prefix "malloc",
     ENTRIES_PREFIX_TABLE(NAME)
@@ -72,7 +70,7 @@ static bool is_pages(uint64_t bytes)
 static bool is_entry_valid(const struct entries_plan *p, const struct entries_entry *e)
 {
     if (!entries_symbol(e->function) || e->bytes > ENTRIES_MAX_BYTES ||
-        (e->keep != 0 && e->keep != ENTRIES_ENDBR_BYTES) || e->bytes < e->keep + ENTRIES_JUMP_BYTES)
+        (e->keep != 0 && e->keep != ENTRIES_KEEP_BYTES) || e->bytes < e->keep + ENTRIES_JUMP_BYTES)
         return false;
     for (unsigned i = 0; i < e->bytes; i++) {
         uint32_t moved = e->moved[i];
@@ -92,12 +90,12 @@ static bool are_apart(const struct entries_entry *a, const struct entries_entry 
 
 bool entries_are_valid(const struct entries_plan *p)
 {
-    const uint64_t most = 1ull << 31;
     if (p->magic != ENTRIES_MAGIC || !is_pages(p->code_bytes) || !is_pages(p->area_bytes) ||
         p->code_bytes > ENTRIES_MAX_CODE || p->area_bytes > 2 * ENTRIES_MAX_CODE ||
         p->code_bytes >= p->area_bytes || !p->n_entries || p->n_entries > ENTRIES_MAX ||
-        p->n_fixups > ENTRIES_MAX_FIXUPS || p->span >= most || p->place % ENTRIES_PAGE_BYTES != 0 ||
-        p->place >= (int64_t)most || p->place < -(int64_t)most)
+        p->n_fixups > ENTRIES_MAX_FIXUPS || p->span >= ENTRIES_REACH ||
+        p->place % ENTRIES_PAGE_BYTES != 0 || p->place >= (int64_t)ENTRIES_REACH ||
+        p->place < -(int64_t)ENTRIES_REACH)
         return false;
     for (uint32_t i = 0; i < p->n_fixups; i++) {
         if (p->fixups[i] > p->code_bytes - sizeof(uint32_t))
@@ -117,13 +115,8 @@ bool entries_are_valid(const struct entries_plan *p)
 bool entries_relocate(struct entries_plan *p, int64_t distance)
 {
     for (uint32_t i = 0; i < p->n_fixups; i++) {
-        int32_t displacement;
-        memcpy(&displacement, p->code + p->fixups[i], sizeof displacement);
-        int64_t moved = displacement - distance;
-        displacement = (int32_t)moved;
-        if (displacement != moved)
+        if (!entries_shift(p->code + p->fixups[i], distance))
             return false;
-        memcpy(p->code + p->fixups[i], &displacement, sizeof displacement);
     }
     p->place += distance;
     return true;
@@ -132,19 +125,6 @@ bool entries_relocate(struct entries_plan *p, int64_t distance)
 bool entries_is_system_library(const char *path)
 {
     return strncmp(path, "/usr/lib/", 9) == 0 || strncmp(path, "/lib", 4) == 0;
-}
-
-bool entries_make_jump(const struct entries_entry *e, uint64_t base, uint64_t area,
-                       uint8_t to[ENTRIES_MAX_BYTES])
-{
-    int64_t far =
-        (int64_t)(area + e->stub) - (int64_t)(base + e->at + e->keep + ENTRIES_JUMP_BYTES);
-    int32_t displacement = (int32_t)far;
-    memcpy(to, e->was, ENTRIES_MAX_BYTES);
-    memset(to + e->keep, ENTRIES_INT3, (size_t)(e->bytes - e->keep));
-    to[e->keep] = ENTRIES_JMP_REL32;
-    memcpy(to + e->keep + 1, &displacement, sizeof displacement);
-    return displacement == far;
 }
 
 uint64_t entries_move(const struct entries_entry *e, uint64_t base, uint64_t area, uint64_t pc)

@@ -8,7 +8,8 @@
 // slot switches the function. When a recording ends and all threads are stopped, `heaptape`
 // restores the original bytes. Stubs, trampolines and slots stay valid.
 //
-// If a function starts with endbr64, that instruction stays, and the jump follows it. A plan does
+// If a function starts with an instruction at which indirect jumps may land (endbr64 on x86-64, bti
+// or paciasp on aarch64), that instruction stays, and the jump follows it. A plan does
 // not depend on the load address, so it can be stored under the object's build ID.
 #ifndef HEAPTAPE_SPOOL_ENTRIES_H
 #define HEAPTAPE_SPOOL_ENTRIES_H
@@ -25,14 +26,21 @@ enum {
     ENTRIES_MAX_FIXUPS = 384,     // displacements in the area's code that point into the object
     ENTRIES_MAX_BYTES = 16,       // replaced bytes of a function
     ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the page size
-    ENTRIES_JUMP_BYTES = 5,       // size of jmp rel32
-    ENTRIES_ENDBR_BYTES = 4,      // entries_endbr64
-    ENTRIES_JMP_REL32 = 0xe9,     // first byte of jmp rel32
-    ENTRIES_INT3 = 0xcc,          // fills bytes that are never executed
+    ENTRIES_KEEP_BYTES = 4,       // size of an instruction that stays before the jump
     ENTRIES_PAGE_BYTES = 4096,    // size of a page of the area
     ENTRIES_NO_INSTRUCTION = 255, // in `moved`: this byte is not the first byte of an instruction
     ENTRIES_NAMESPACES = 16,      // DL_NNS of glibc: maximum number of namespaces of dlmopen
 };
+
+// The jump of this machine: its size, the number of bytes that are written last and at once, and the
+// byte that fills code that is never executed.
+#if defined(__aarch64__)
+enum { ENTRIES_JUMP_BYTES = 4, ENTRIES_LAST_BYTES = 4, ENTRIES_FILL = 0 };
+#define ENTRIES_REACH (UINT64_C(1) << 27) // a jump reaches addresses within this distance
+#else
+enum { ENTRIES_JUMP_BYTES = 5, ENTRIES_LAST_BYTES = 1, ENTRIES_FILL = 0xcc };
+#define ENTRIES_REACH (UINT64_C(1) << 31)
+#endif
 
 // Other functions that the library wraps. They have no event kind: X(number, SYMBOL, symbol). The
 // numbers follow the event kinds.
@@ -80,7 +88,7 @@ struct entries_entry {
     uint16_t function;
     uint16_t family; // 0 for the names of libc and C++; for other values, see src/record/entries/
     uint8_t bytes;   // number of replaced bytes: complete instructions, including `keep`
-    uint8_t keep;    // bytes before the jump that stay: 0 or ENTRIES_ENDBR_BYTES
+    uint8_t keep;    // bytes before the jump that stay: 0 or ENTRIES_KEEP_BYTES
     // The function's arguments, if they differ from the arguments of the event's function; else all
     // 0. Each letter is an argument: p (block), s (size), c (count), a (alignment), f (flags of
     // jemalloc's mallocx), x (passed on). A plan contains functions with letters only if
@@ -102,9 +110,9 @@ struct entries_redirected {
 };
 
 // The area contains the code pages, followed by the pages with the slots. It is mapped at base +
-// place, or elsewhere within 2 GiB of the object. If the area is mapped D bytes above base + place,
-// the library subtracts D from the 32-bit displacement at each offset in `fixups`. Each of these
-// displacements points into the object. The library also stores the addresses of the trampolines in
+// place, or elsewhere within ENTRIES_REACH of the object. If the area is mapped D bytes above base +
+// place, the library subtracts D from the displacement at each offset in `fixups` (entries_shift).
+// Each of these displacements points into the object. The library also stores the addresses of the trampolines in
 // the slots, and computes the jumps in the object.
 struct entries_plan {
     uint64_t magic;
@@ -124,8 +132,6 @@ struct entries_plan {
 // Only the recorder creates these files.
 enum { ENTRIES_FILE_BYTES = 24 };
 void entries_name_file(const struct stat *file, char name[ENTRIES_FILE_BYTES]);
-
-extern const uint8_t entries_endbr64[ENTRIES_ENDBR_BYTES];
 
 // Returns true if `path` is in a library directory of the distribution. The libraries there have
 // dynamic symbols only, so they cannot hide an allocator with prefixed names.
@@ -147,12 +153,16 @@ const char *entries_symbol(unsigned function);
 // and every slot and stub belongs to one entry. Does not read the object.
 bool entries_are_valid(const struct entries_plan *plan);
 
+// Subtracts the distance, in bytes, from a displacement: 32 bits on x86-64, an instruction on
+// aarch64. Returns false if the result does not fit. (entries_x86_64.c, entries_aarch64.c)
+bool entries_shift(uint8_t *displacement, int64_t distance);
+
 // Adapts the code of a valid plan to an area at base + place + distance. If a displacement cannot
 // span the distance, returns false and leaves the code undefined.
 bool entries_relocate(struct entries_plan *plan, int64_t distance);
 
 // Writes the new contents of the entry's replaced bytes, for an object at `base` and an area at
-// `area`. Returns false if the stub is out of reach.
+// `area`. Returns false if the stub is out of reach. (entries_x86_64.c, entries_aarch64.c)
 bool entries_make_jump(const struct entries_entry *entry, uint64_t base, uint64_t area,
                        uint8_t to[ENTRIES_MAX_BYTES]);
 

@@ -18,7 +18,7 @@
 
 enum { STEP_BYTES = 1 << 21 }; // distance between two addresses that are tried for an area
 // Distance within which a jump reaches every byte of an object and an area.
-#define REACH_BYTES ((uintptr_t)0x7ff00000)
+#define REACH_BYTES ((uintptr_t)(ENTRIES_REACH - (1 << 20)))
 
 static struct {
     struct redirect_function all[REDIRECT_MAX];
@@ -303,8 +303,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 }
 
 // Writes through /proc/self/mem, so that the code never becomes writable in the address space. The
-// first byte of a jump is written last, because a thread may be executing _dl_debug_state, an empty
-// function of the loader.
+// last bytes complete the jump at once, because a thread may be executing the loader's function,
+// which only returns.
 static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -313,12 +313,13 @@ static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area
     for (uint32_t i = 0; done && i < plan->n_entries; i++) {
         const struct entries_entry *e = &plan->entries[i];
         uint8_t jump[ENTRIES_MAX_BYTES];
-        const long rest = e->bytes - e->keep - 1;
+        const long rest = e->bytes - e->keep - ENTRIES_LAST_BYTES;
         const uint8_t *code = jump + e->keep;
         const uintptr_t at = base + e->at + e->keep;
         done = entries_make_jump(e, base, area, jump) &&
-               syscall(SYS_pwrite64, fd, code + 1, rest, at + 1) == rest &&
-               syscall(SYS_pwrite64, fd, code, 1l, at) == 1;
+               syscall(SYS_pwrite64, fd, code + ENTRIES_LAST_BYTES, rest,
+                       at + ENTRIES_LAST_BYTES) == rest &&
+               syscall(SYS_pwrite64, fd, code, (long)ENTRIES_LAST_BYTES, at) == ENTRIES_LAST_BYTES;
     }
     if (fd >= 0)
         close(fd);

@@ -2,8 +2,8 @@
 
 #include "capture/spool/attach.h"
 #include "record/attach/status.h"
-#include "record/entries/find.h"
 #include "record/entries/functions.h"
+#include "record/entries/move.h"
 #include "trace/event/event.h"
 
 #include <errno.h>
@@ -213,10 +213,10 @@ static void drop_own_functions(const struct remote *r, struct plans_wanted *want
 // Finds the function that the program's calls of function `f` reach.
 static void find_wanted(const struct remote *r, struct plans_wanted *wanted, unsigned f)
 {
-    uint8_t code[FIND_JUMP_BYTES];
+    uint8_t code[MOVE_JUMP_BYTES];
     wanted->at[f] = wanted_symbol(f) ? remote_first_function(r, wanted_symbol(f)) : 0;
     if (wanted->at[f] && remote_read(r, wanted->at[f], code, sizeof code))
-        wanted->target[f] = find_jump_target(code, wanted->at[f]);
+        wanted->target[f] = move_jump_target(code, wanted->at[f]);
 }
 
 bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap)

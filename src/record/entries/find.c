@@ -1,7 +1,7 @@
 #include "record/entries/find.h"
 
-#include "base/bytes.h"
 #include "base/search.h"
+#include "record/entries/move.h"
 #include "trace/event/event.h"
 
 #include <stdlib.h>
@@ -74,21 +74,11 @@ static void add_addresses(const struct functions *names, struct find_list *to)
     }
 }
 
-uint64_t find_jump_target(const uint8_t code[FIND_JUMP_BYTES], uint64_t at)
-{
-    enum { JMP_REL8 = 0xeb };
-    bool has_endbr = memcmp(code, entries_endbr64, sizeof entries_endbr64) == 0;
-    unsigned k = has_endbr ? ENTRIES_ENDBR_BYTES : 0;
-    if (code[k] == ENTRIES_JMP_REL32)
-        return at + k + ENTRIES_JUMP_BYTES + (uint64_t)(int32_t)get_u32(code + k + 1);
-    return code[k] == JMP_REL8 ? at + k + 2 + (uint64_t)(int8_t)code[k + 1] : 0;
-}
-
 static uint64_t read_jump(const struct entries_image *i, uint64_t at)
 {
-    uint8_t code[FIND_JUMP_BYTES] = {0};
+    uint8_t code[MOVE_JUMP_BYTES] = {0};
     image_read(i, at, code, sizeof code);
-    return find_jump_target(code, at);
+    return move_jump_target(code, at);
 }
 
 // Returns true if another function in the list is at the address or jumps to the address.
@@ -217,12 +207,10 @@ static uint32_t find_shared(const struct find_list *l, uint32_t present)
 // that folds equal code (--icf) may give such a function the same address as unrelated functions.
 static bool may_be_folded(const struct entries_image *i, const struct find_function *f)
 {
-    enum { FOLDED_BYTES = 12, RET = 0xc3 };
-    uint8_t last;
+    enum { FOLDED_BYTES = 12 };
     unsigned function = f->row->function;
     return function && function != ENTRIES_LOADS && entries_class(function) == HT_CLASS_NONE &&
-           f->bytes && f->bytes <= FOLDED_BYTES &&
-           image_read(i, f->at + f->bytes - 1, &last, 1) == 1 && last == RET;
+           f->bytes && f->bytes <= FOLDED_BYTES && move_is_return(i, f->at + f->bytes);
 }
 
 static void finish_list(const struct entries_image *i, struct find_list *l)

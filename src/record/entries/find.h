@@ -26,7 +26,6 @@ struct find_function {
 
 enum {
     FIND_MAX = 512,
-    FIND_JUMP_BYTES = ENTRIES_ENDBR_BYTES + ENTRIES_JUMP_BYTES,
 };
 
 // Functions, sorted by address. Among functions with the same address, the function with the lowest
@@ -35,10 +34,6 @@ struct find_list {
     struct find_function functions[FIND_MAX];
     size_t n;
 };
-
-// If the function at `at` consists of a direct jump, returns the target of the jump, else 0. `code`
-// holds the first bytes of the function, and zeros after its end.
-uint64_t find_jump_target(const uint8_t code[FIND_JUMP_BYTES], uint64_t at);
 
 // Finds the functions. Returns 0, or -ENOMEM.
 int find_functions(const struct entries_image *i, const struct functions *names,

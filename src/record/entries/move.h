@@ -1,4 +1,5 @@
-// Moves the first instructions of one function to a trampoline.
+// Moves the first instructions of one function to a trampoline. Each machine has a file
+// (move_x86_64.c, move_aarch64.c).
 #ifndef HEAPTAPE_ENTRIES_MOVE_H
 #define HEAPTAPE_ENTRIES_MOVE_H
 
@@ -6,6 +7,8 @@
 
 enum {
     MOVE_CODE_BYTES = 64, // size of a trampoline
+    MOVE_STUB_BYTES = 16,
+    MOVE_JUMP_BYTES = ENTRIES_KEEP_BYTES + ENTRIES_JUMP_BYTES,
     MOVE_MAX_FIXUPS = 8,
 };
 
@@ -25,6 +28,16 @@ struct move {
 // cannot be moved.
 enum entries_reason move_function(struct move *m, const struct entries_image *i,
                                   const struct find_function *f);
+
+// If the function at `at` consists of a direct jump, returns the target of the jump, else 0. `code`
+// holds the first bytes of the function, and zeros after its end.
+uint64_t move_jump_target(const uint8_t code[MOVE_JUMP_BYTES], uint64_t at);
+
+// Returns true if the instruction that ends at the address returns from a function.
+bool move_is_return(const struct entries_image *i, uint64_t end);
+
+// Writes the stub of an entry: a jump through the slot. `was` is known.
+void move_write_stub(uint8_t to[MOVE_STUB_BYTES], const struct entries_entry *e);
 
 // Sets reasons[k] to ENTRIES_REASON_JUMPED_TO if a jump or call anywhere in the code of the object
 // leads into the replaced bytes of entries[k]. The entries are sorted by address, and bytes[k] is

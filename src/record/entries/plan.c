@@ -1,6 +1,5 @@
 #include "record/entries/plan.h"
 
-#include "base/bytes.h"
 #include "base/fio.h"
 #include "record/entries/find.h"
 #include "record/entries/move.h"
@@ -12,10 +11,8 @@
 #include <unistd.h>
 
 enum {
-    STUB_BYTES = 16,
-    CELL_BYTES = STUB_BYTES + MOVE_CODE_BYTES, // stub and trampoline of an entry
+    CELL_BYTES = MOVE_STUB_BYTES + MOVE_CODE_BYTES, // stub and trampoline of an entry
 };
-#define MAX_SPAN (UINT64_C(1) << 31)
 
 _Static_assert(ENTRIES_MAX *CELL_BYTES <= ENTRIES_MAX_CODE, "the code of all entries fits");
 _Static_assert(ENTRIES_MAX * sizeof(uint64_t) <= ENTRIES_PAGE_BYTES, "one page has all slots");
@@ -77,7 +74,7 @@ static void place_area(struct draft *d)
     p->area_bytes = p->code_bytes + ENTRIES_PAGE_BYTES;
     p->span = d->image.end;
     p->place = (int64_t)(d->image.start & ~(uint64_t)(ENTRIES_PAGE_BYTES - 1)) - p->area_bytes;
-    memset(p->code, ENTRIES_INT3, sizeof p->code);
+    memset(p->code, ENTRIES_FILL, sizeof p->code);
 }
 
 // Adds an entry to the draft. If the function cannot be redirected, returns the reason.
@@ -87,11 +84,11 @@ static enum entries_reason add_entry(struct draft *d, const struct find_function
     uint32_t k = p->n_entries;
     if (k == ENTRIES_MAX)
         return ENTRIES_REASON_TOO_MANY;
-    if (p->span >= MAX_SPAN)
+    if (p->span >= ENTRIES_REACH)
         return ENTRIES_REASON_REACH;
     struct entries_entry *e = &p->entries[k];
     *e = (struct entries_entry){.stub = k * CELL_BYTES,
-                                .trampoline = k * CELL_BYTES + STUB_BYTES,
+                                .trampoline = k * CELL_BYTES + MOVE_STUB_BYTES,
                                 .slot = p->code_bytes + k * (uint32_t)sizeof(uint64_t),
                                 .function = f->row->function,
                                 .family = (uint16_t)f->family,
@@ -131,14 +128,6 @@ static int find_jumps(struct draft *d)
     return move_find_jumps(&d->image, d->plan->entries, d->plan->n_entries, bytes, d->reasons);
 }
 
-// Writes the stub: endbr64, and a jump through the slot.
-static void write_stub(uint8_t *to, const struct entries_entry *e)
-{
-    static const uint8_t code[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0, 0, 0};
-    memcpy(to, code, sizeof code);
-    put_u32(to + sizeof code - 4, e->slot - (e->stub + (uint32_t)sizeof code));
-}
-
 // Returns true if the function only jumps to code that is redirected.
 static bool is_redirected_at_target(const struct draft *d, const struct find_function *f)
 {
@@ -168,7 +157,7 @@ static void write_code(struct draft *d)
         struct entries_entry *e = &p->entries[n++];
         *e = p->entries[k];
         d->result->named |= d->functions[k]->row->named;
-        write_stub(p->code + e->stub, e);
+        move_write_stub(p->code + e->stub, e);
         memcpy(p->code + e->trampoline, m->code, m->code_bytes);
         for (unsigned f = 0; f < m->n_fixups; f++)
             p->fixups[p->n_fixups++] = e->trampoline + m->fixups[f];

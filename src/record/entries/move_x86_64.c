@@ -17,6 +17,8 @@ enum {
     WINDOW = ENTRIES_MAX_BYTES + REACH_REL8 + ZYDIS_MAX_INSTRUCTION_LENGTH,
     MAX_UNSIZED = 4096, // maximum number of bytes examined in a function of unknown size
     JMP_REL8 = 0xeb,
+    JMP_REL32 = 0xe9,
+    RET = 0xc3,
     CALL_REL32 = 0xe8,
     JCC_REL8 = 0x70,  // to 0x7f
     JCC_REL32 = 0x80, // to 0x8f, after 0x0f
@@ -24,6 +26,8 @@ enum {
     HELPED_BYTES = 1 << 25, // two threads examine an object that is larger than this
     HELPER_STACK_BYTES = 1 << 18,
 };
+
+static const uint8_t endbr64[ENTRIES_KEEP_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 typedef ZydisDecodedInstruction instruction;
 
@@ -109,12 +113,12 @@ static enum entries_reason put_jump(struct move *m, const uint8_t *opcode, unsig
 // Appends a jump, conditional or not, with a 32-bit displacement.
 static enum entries_reason move_branch(struct move *m, const instruction *in, uint64_t target)
 {
-    const uint8_t jump[] = {ENTRIES_JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
+    const uint8_t jump[] = {JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
     bool is_default = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
     // Refuse branches with 16-bit operands: AMD's and Intel's processors handle them differently.
     if (has_prefix(in, 0x66))
         return ENTRIES_REASON_UNMOVABLE;
-    if (is_default && (in->opcode == JMP_REL8 || in->opcode == ENTRIES_JMP_REL32))
+    if (is_default && (in->opcode == JMP_REL8 || in->opcode == JMP_REL32))
         return put_jump(m, jump, sizeof jump, target);
     if ((is_default && (in->opcode & 0xf0) == JCC_REL8) ||
         (in->opcode_map == ZYDIS_OPCODE_MAP_0F && (in->opcode & 0xf0) == JCC_REL32))
@@ -138,7 +142,7 @@ static enum entries_reason move_call(struct move *m, const uint8_t *code, const 
         0x58,                                  // pop %rax
     };
     enum { LEA_END = 15 };
-    const uint8_t jump[] = {ENTRIES_JMP_REL32}, jump_through[] = {0xff, 0x25};
+    const uint8_t jump[] = {JMP_REL32}, jump_through[] = {0xff, 0x25};
     uint64_t end = at + in->length;
     unsigned start = m->code_bytes;
     // Linkers replace a call through a table with a direct call that has the prefix 0x67.
@@ -228,8 +232,7 @@ static enum entries_reason move_instructions(struct move *m, struct body *b)
     e->bytes = (uint8_t)(at > wanted ? at : wanted);
     if (b->function->next - b->function->at < e->bytes)
         return ENTRIES_REASON_OVERLAP;
-    return ended ? reason
-                 : put_jump(m, &(const uint8_t){ENTRIES_JMP_REL32}, 1, b->function->at + e->bytes);
+    return ended ? reason : put_jump(m, &(const uint8_t){JMP_REL32}, 1, b->function->at + e->bytes);
 }
 
 // Returns true if a moved instruction refers to bytes that the jump replaces.
@@ -274,8 +277,30 @@ static void find_body(const struct entries_image *i, const struct find_function 
 
 static bool starts_with_endbr(const struct body *b)
 {
-    return b->n >= ENTRIES_ENDBR_BYTES &&
-           memcmp(b->window, entries_endbr64, sizeof entries_endbr64) == 0;
+    return b->n >= ENTRIES_KEEP_BYTES && memcmp(b->window, endbr64, sizeof endbr64) == 0;
+}
+
+uint64_t move_jump_target(const uint8_t code[MOVE_JUMP_BYTES], uint64_t at)
+{
+    bool has_endbr = memcmp(code, endbr64, sizeof endbr64) == 0;
+    unsigned k = has_endbr ? ENTRIES_KEEP_BYTES : 0;
+    if (code[k] == JMP_REL32)
+        return at + k + ENTRIES_JUMP_BYTES + (uint64_t)(int32_t)get_u32(code + k + 1);
+    return code[k] == JMP_REL8 ? at + k + 2 + (uint64_t)(int8_t)code[k + 1] : 0;
+}
+
+bool move_is_return(const struct entries_image *i, uint64_t end)
+{
+    uint8_t last;
+    return image_read(i, end - 1, &last, 1) == 1 && last == RET;
+}
+
+// Writes the stub: endbr64, and a jump through the slot.
+void move_write_stub(uint8_t to[MOVE_STUB_BYTES], const struct entries_entry *e)
+{
+    static const uint8_t code[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0, 0, 0};
+    memcpy(to, code, sizeof code);
+    put_u32(to + sizeof code - 4, e->slot - (e->stub + (uint32_t)sizeof code));
 }
 
 enum entries_reason move_function(struct move *m, const struct entries_image *i,
@@ -289,12 +314,12 @@ enum entries_reason move_function(struct move *m, const struct entries_image *i,
         return ENTRIES_REASON_OUTSIDE;
     find_body(i, f, &b);
     e->at = f->at;
-    e->keep = starts_with_endbr(&b) ? ENTRIES_ENDBR_BYTES : 0;
+    e->keep = starts_with_endbr(&b) ? ENTRIES_KEEP_BYTES : 0;
     memset(e->moved, ENTRIES_NO_INSTRUCTION, sizeof e->moved);
     e->moved[0] = 0;
     if (b.n < (size_t)e->keep + ENTRIES_JUMP_BYTES)
         return ENTRIES_REASON_OUTSIDE;
-    if (b.window[e->keep] == ENTRIES_INT3)
+    if (b.window[e->keep] == ENTRIES_FILL)
         return ENTRIES_REASON_BREAKPOINT;
     enum entries_reason reason = move_instructions(m, &b);
     if (reason != ENTRIES_REASONS)
@@ -342,7 +367,7 @@ struct jump_scan {
 static bool is_jump_opcode(const uint8_t *displacement, bool *is_call)
 {
     *is_call = displacement[-1] == CALL_REL32;
-    return *is_call || displacement[-1] == ENTRIES_JMP_REL32 ||
+    return *is_call || displacement[-1] == JMP_REL32 ||
            (displacement[-2] == 0x0f && (displacement[-1] & 0xf0) == JCC_REL32);
 }
 
