@@ -661,9 +661,9 @@ static int set_up_program(const void *fields, void *settings)
     if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     s->allocator = allocator.library;
-#ifndef __x86_64__
+#if !defined(__x86_64__) && !defined(__aarch64__)
     if (o->wrap)
-        die(EXIT_RECORD, "--wrap: heaptape redirects functions on x86-64 only");
+        die(EXIT_RECORD, "--wrap: heaptape redirects functions on x86-64 and aarch64 only");
 #endif
     s->variables = allocator.tunables;
     s->n_variables = allocator.n_tunables;

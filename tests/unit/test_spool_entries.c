@@ -10,9 +10,14 @@
 
 enum { TRAMPOLINE = 32, STUB = 16, AT = 0x1000 };
 
-// The first instructions of malloc, with their sizes: endbr64 (4 bytes); push rbp (1); mov rbp, rsp
-// (3); push rbx (1).
+// The first instructions of malloc.
+#if defined(__aarch64__)
+// bti c; mov x29, sp
+static const uint8_t before[] = {0x5f, 0x24, 0x03, 0xd5, 0xfd, 0x03, 0x00, 0x91};
+#else
+// endbr64 (4 bytes); push rbp (1); mov rbp, rsp (3); push rbx (1)
 static const uint8_t before[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x53};
+#endif
 
 static struct entries_plan *new_plan(void)
 {
@@ -38,8 +43,10 @@ static struct entries_plan *new_plan(void)
     memset(e->moved, ENTRIES_NO_INSTRUCTION, sizeof e->moved);
     e->moved[0] = 0;
     e->moved[4] = 4;
+#if !defined(__aarch64__)
     e->moved[5] = 5;
     e->moved[8] = 8;
+#endif
     return p;
 }
 
@@ -63,7 +70,7 @@ static void valid_plans_and_others(void **state)
     REFUSES(p->n_fixups = ENTRIES_MAX_FIXUPS + 1);
     REFUSES(p->fixups[0] = 4093);
     REFUSES(p->span = 1ull << 31);
-    REFUSES(p->span = AT + 8);
+    REFUSES(p->span = AT + sizeof before - 1);
     REFUSES(p->place = 1);
     REFUSES(p->place = 1ll << 31);
     REFUSES(p->entries[0].at = UINT64_MAX);
@@ -74,16 +81,61 @@ static void valid_plans_and_others(void **state)
     REFUSES(p->entries[0].slot = 8192);
     REFUSES(p->entries[0].function = HT_REALLOC_BEGIN);
     REFUSES(p->entries[0].function = ENTRIES_FUNCTION_LIMIT);
-    REFUSES(p->entries[0].bytes = 8);
+    REFUSES(p->entries[0].bytes = sizeof before - 1);
     REFUSES(p->entries[0].bytes = ENTRIES_MAX_BYTES + 1);
     REFUSES(p->entries[0].keep = 3);
-    REFUSES(p->entries[0].trampoline = 4090);
+    REFUSES((p->entries[0].trampoline = 4090, p->entries[0].moved[4] = 8));
     REFUSES((p->n_entries = 2, p->entries[1] = p->entries[0]));
     REFUSES((p->n_entries = 2, p->entries[1] = p->entries[0], p->entries[1].at += 100));
     free(p);
     free(good);
 }
 
+#if defined(__aarch64__)
+// Encodings of the GNU assembler: b .+0x1000, b .-0x2000; adrp x3, .+0x1000, adrp x3, .-0x2000.
+static void displacements_follow_the_area(void **state)
+{
+    (void)state;
+    static const uint32_t codes[][2] = {{0x14000400, 0x17fff800}, {0xb0000003, 0xd0ffffe3}};
+    for (unsigned i = 0; i < 2; i++) {
+        struct entries_plan *p = new_plan();
+        memcpy(p->code + 64, &codes[i][0], 4);
+        assert_true(entries_relocate(p, 0x3000));
+        assert_memory_equal(p->code + 64, &codes[i][1], 4);
+        assert_int_equal(p->place, -65536 + 0x3000);
+        assert_false(entries_relocate(p, 1ll << (i ? 33 : 28)));
+        free(p);
+    }
+}
+
+static void the_jump_leads_to_the_stub(void **state)
+{
+    (void)state;
+    struct entries_plan *p = new_plan();
+    uint8_t to[ENTRIES_MAX_BYTES];
+    uint32_t jump;
+    assert_true(entries_make_jump(&p->entries[0], 0x500000, 0x400000, to));
+    assert_memory_equal(to, before, 4);
+    memcpy(&jump, to + 4, sizeof jump);
+    assert_int_equal(jump >> 26, 5);
+    assert_int_equal(0x500000 + AT + 4 + (int32_t)(jump << 6) / 16, 0x400000 + STUB);
+    assert_false(entries_make_jump(&p->entries[0], 0x500000, 0x500000 + (1ull << 28), to));
+    free(p);
+}
+
+static void threads_continue_in_the_trampoline(void **state)
+{
+    (void)state;
+    struct entries_plan *p = new_plan();
+    const struct entries_entry *e = &p->entries[0];
+    const uint64_t base = 0x500000, area = 0x400000, at = base + AT;
+    // The jump replaces one instruction, so no thread must be moved.
+    for (uint64_t k = 0; k <= sizeof before; k += 4)
+        assert_int_equal(entries_move(e, base, area, at + k), at + k);
+    assert_int_equal(entries_move(e, base, area, at + 6), 0);
+    free(p);
+}
+#else
 static void displacements_follow_the_area(void **state)
 {
     (void)state;
@@ -131,6 +183,7 @@ static void threads_continue_in_the_trampoline(void **state)
     assert_int_equal(entries_move(e, base, area, at - 1), at - 1);
     free(p);
 }
+#endif
 
 static void arguments_have_the_order_of_the_function(void **state)
 {

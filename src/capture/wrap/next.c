@@ -405,6 +405,15 @@ bool next_is_libc(const void *address)
     return is_inside(&libc_object, (uintptr_t)address);
 }
 
+#if defined(__aarch64__)
+uintptr_t next_call_target(const void *caller)
+{
+    enum { BL = 37, BITS = 26 };
+    const uint32_t call = ((const uint32_t *)caller)[-1];
+    int32_t words = (int32_t)(call << (32 - BITS)) >> (32 - BITS);
+    return call >> BITS == BL ? (uintptr_t)caller + (uintptr_t)(intptr_t)(words - 1) * 4 : 0;
+}
+#else
 uintptr_t next_call_target(const void *caller)
 {
     enum { CALL = 0xe8, DISPLACEMENT_BYTES = 4 };
@@ -413,6 +422,7 @@ uintptr_t next_call_target(const void *caller)
     memcpy(&distance, displacement, sizeof distance);
     return displacement[-1] == CALL ? (uintptr_t)caller + (uintptr_t)(intptr_t)distance : 0;
 }
+#endif
 
 // Only the C library's allocator calls free directly. Other functions of the C library call free
 // through the loader's tables.

@@ -127,12 +127,17 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
     return result;
 }
 
+// A thunk passes its index and the registers with arguments to wrap_entry_call. The thunk restores
+// all registers except the result register. A compiler that sees the code of a function knows which
+// registers the function leaves unchanged, and may keep values in these registers during a call.
+#if defined(__x86_64__) || defined(__aarch64__)
+enum { THUNK_BYTES = 16 };
+_Static_assert(REDIRECT_MAX == 192, "the number of thunks below");
+extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
+#endif
+
 #if defined(__x86_64__)
-// A thunk pushes its index and passes the registers with arguments to wrap_entry_call. The thunk
-// restores all registers except the result register. A compiler that sees the code of a function
-// knows which registers the function leaves unchanged, and may keep values in these registers
-// during a call. Such a compiler may also call the function with an unaligned stack, so the thunk
-// aligns the stack.
+// A compiler that sees the code may also call the function with an unaligned stack.
 #define TEXT_OF(x) #x
 #define NUMBER(x)  TEXT_OF(x)
 #define MOVE_XMM(move)                                                                             \
@@ -148,9 +153,6 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
 #define SAVE(name, at)    "mov %" #name ", " #at "(%rsp)\n"
 #define RESTORE(name, at) "mov " #at "(%rsp), %" #name "\n"
 
-enum { THUNK_BYTES = 16 };
-_Static_assert(REDIRECT_MAX == 192, "the number of thunks below");
-
 __asm__(
     ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
     ".type wrap_entry_thunks, @function\nwrap_entry_thunks:\n.cfi_startproc\n"
@@ -165,8 +167,41 @@ __asm__(
         MOVE_XMM(SAVE_XMM) "mov -8(%rbp), %edi\nmov %rsp, %rsi\nmov %rbp, %rdx\ncall wrap_entry_call\n" MOVE_XMM(
             RESTORE_XMM) MOVE_GENERAL(RESTORE) "leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n"
                                                ".size wrap_entry_thunks, . - wrap_entry_thunks\n");
-extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
+#elif defined(__aarch64__)
+// clang-format off
+#define MOVE_GENERAL(move)                                                                         \
+    move(x2, x3, 16) move(x4, x5, 32) move(x6, x7, 48) move(x8, x9, 64) move(x10, x11, 80)         \
+        move(x12, x13, 96) move(x14, x15, 112)
+#define MOVE_VECTORS(move)                                                                         \
+    move(q0, q1, 144) move(q2, q3, 176) move(q4, q5, 208) move(q6, q7, 240) move(q8, q9, 272)      \
+        move(q10, q11, 304) move(q12, q13, 336) move(q14, q15, 368) move(q16, q17, 400)            \
+        move(q18, q19, 432) move(q20, q21, 464) move(q22, q23, 496) move(q24, q25, 528)            \
+        move(q26, q27, 560) move(q28, q29, 592) move(q30, q31, 624)
+#define SAVE(a, b, at)    "stp " #a ", " #b ", [sp, " #at "]\n"
+#define RESTORE(a, b, at) "ldp " #a ", " #b ", [sp, " #at "]\n"
 
+// The caller expects that x16 and x17 change, because the linker may insert code that changes them.
+__asm__(
+    ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
+    ".type wrap_entry_thunks, %function\nwrap_entry_thunks:\n.cfi_startproc\n"
+    ".set wrap_entry_index, 0\n.rept 192\n"
+    ".cfi_def_cfa sp, 0\n.cfi_restore x29\n.cfi_restore x30\n"
+    "stp x29, x30, [sp, -16]!\n.cfi_def_cfa_offset 16\n.cfi_offset x29, -16\n"
+    ".cfi_offset x30, -8\nmov x29, sp\n.cfi_def_cfa_register x29\n"
+    "mov w17, wrap_entry_index\nb wrap_entry_common\n"
+    ".set wrap_entry_index, wrap_entry_index + 1\n.endr\n"
+    "wrap_entry_common:\n"
+    "sub sp, sp, 656\n" // 18 registers of 8 bytes and 32 of 16 bytes
+    SAVE(x0, x1, 0) MOVE_GENERAL(SAVE) MOVE_VECTORS(SAVE) "str x18, [sp, 128]\n"
+    "mov w0, w17\nmov x1, sp\nmov x2, x29\nbl wrap_entry_call\n"
+    MOVE_GENERAL(RESTORE) MOVE_VECTORS(RESTORE) "ldr x1, [sp, 8]\nldr x18, [sp, 128]\n"
+    "mov sp, x29\n.cfi_def_cfa_register sp\nldp x29, x30, [sp], 16\n.cfi_def_cfa_offset 0\n"
+    ".cfi_restore x29\n.cfi_restore x30\nret\n.cfi_endproc\n"
+    ".size wrap_entry_thunks, . - wrap_entry_thunks\n");
+// clang-format on
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
 uintptr_t wrap_entry_thunk(size_t index)
 {
     return (uintptr_t)wrap_entry_thunks + index * THUNK_BYTES;

@@ -10,6 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__aarch64__)
+enum { MACHINE = EM_AARCH64 };
+#define MACHINE_NAME "aarch64"
+#else
+enum { MACHINE = EM_X86_64 };
+#define MACHINE_NAME "x86-64"
+#endif
+
 enum {
     MAX_DYNAMIC = 1024, // maximum number of entries in the dynamic section
     CHAIN_WORDS = 1024, // number of hash values that are read at once
@@ -31,7 +39,7 @@ static size_t read_at(int fd, uint64_t at, void *to, size_t n)
 static bool is_object_of_this_machine(const Elf64_Ehdr *h)
 {
     return memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == ELFCLASS64 &&
-           h->e_ident[EI_DATA] == ELFDATA2LSB && h->e_machine == EM_X86_64 &&
+           h->e_ident[EI_DATA] == ELFDATA2LSB && h->e_machine == MACHINE &&
            (h->e_type == ET_EXEC || h->e_type == ET_DYN) && h->e_phentsize == sizeof(Elf64_Phdr);
 }
 
@@ -87,7 +95,7 @@ int image_open(struct entries_image *i, const struct entries_object *object, str
     *i = (struct entries_image){.object = object, .start = UINT64_MAX};
     if (read_at(fd, start, &i->header, sizeof i->header) != sizeof i->header ||
         !is_object_of_this_machine(&i->header))
-        return err_set(e, -ENOEXEC, "%s: is not an ELF object for x86-64", object->path);
+        return err_set(e, -ENOEXEC, "%s: is not an ELF object for " MACHINE_NAME, object->path);
     if (!read_segments(i, fd, start))
         return err_set(e, -ENOEXEC, "%s: has invalid ELF program headers", object->path);
     find_base(i);

@@ -1,6 +1,6 @@
 // Finds the allocator functions of one ELF object and plans how to redirect them
 // (capture/spool/entries.h). The object is untrusted, so every offset, size and instruction is
-// checked. x86-64 only.
+// checked. x86-64 and aarch64 only.
 #ifndef HEAPTAPE_ENTRIES_PLAN_H
 #define HEAPTAPE_ENTRIES_PLAN_H
 
@@ -82,7 +82,7 @@ struct entries_object {
     X(UNMOVABLE, "an instruction depends on its address")                                          \
     X(CALL, "a call is among the first instructions")                                              \
     X(BREAKPOINT, "a debugger or another tool has changed its first bytes")                        \
-    X(REACH, "the object is larger than 2 GiB")                                                    \
+    X(REACH, "the object is too large for a jump")                                                    \
     X(OVERLAP, "its first bytes belong to another function too")                                   \
     X(LONG, "the first instructions are too long")                                                 \
     X(TOO_MANY, "the object has too many allocator functions")                                     \
@@ -120,8 +120,8 @@ void entries_result_release(struct entries_result *r);
 
 // Makes the plan of an object. Fills in *to, which the caller must release even after an error.
 // Returns 0, even if the object defines none of the functions. Returns -ENOEXEC if the object is
-// not a valid ELF object of this machine, -ENOTSUP on machines other than x86-64, or another
-// negative errno. The message names the object.
+// not a valid ELF object of this machine, -ENOTSUP on machines other than x86-64 and aarch64, or
+// another negative errno. The message names the object.
 int entries_plan_object(const struct entries_object *object, const struct entries_names *names,
                         struct entries_result *to, struct err *e);
 

@@ -1,4 +1,4 @@
-// Stubs for machines other than x86-64, whose instructions are not decoded.
+// Stubs for machines other than x86-64 and aarch64, whose instructions are not decoded.
 #include "record/entries/plan.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ int entries_plan_object(const struct entries_object *object, const struct entrie
                         struct entries_result *to, struct err *e)
 {
     (void)names, (void)to;
-    return err_set(e, -ENOTSUP, "%s: heaptape redirects functions at their entries on x86-64 only",
+    return err_set(e, -ENOTSUP, "%s: heaptape redirects functions at their entries on x86-64 and aarch64 only",
                    object->path);
 }
 
