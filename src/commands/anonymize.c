@@ -202,6 +202,7 @@ static int put_end(struct anonymizing *a)
     s.calls_min_ns = from->calls_min_ns;
     s.calls_max_ns = from->calls_max_ns;
     s.recording_rss_bytes = from->recording_rss_bytes;
+    s.libraries = from->libraries;
     s.cxx_bytes = from->cxx_bytes;
     s.peak_rss_bytes = from->peak_rss_bytes;
     summary_add_early(&s, from);

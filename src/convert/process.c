@@ -87,7 +87,7 @@ int convert_process_done(void *context, const struct order_counts *counts,
     s->calls_min_ns = s->cpu_ns ? clock_to_ns(c->process->call_min_ticks, c->clock_hz) : 0;
     s->calls_max_ns = s->cpu_ns ? clock_to_ns(c->process->call_max_ticks, c->clock_hz) : 0;
     s->recording_rss_bytes = trace_process_recording_rss(c->process);
-    s->cxx_bytes = c->process->cxx_bytes;
+    s->libraries = c->process->libraries;
     s->peak_rss_bytes = trace_process_peak_rss(c->process);
     s->early_events = c->process->early_events;
     s->early_max_ns = clock_to_ns(c->process->early_max_ticks, c->clock_hz);

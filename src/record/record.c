@@ -346,8 +346,8 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
             continue;
         r->n_samples++;
         facts_update_peak(s);
-        if (!s->pages_due.last_ns && !s->cxx_bytes)
-            facts_update_cxx(s);
+        if (!s->pages_due.last_ns)
+            facts_update_libraries(s);
         s->pages_due.words = s->words;
         proc_watch_request(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
     }

@@ -276,7 +276,7 @@ static void set_task(struct results *r, const struct replay_run_settings *s)
 {
     r->touch = s->touch;
     r->timed = s->timed;
-    r->has_cxx = s->has_cxx;
+    r->libraries = s->libraries;
     r->paced = s->paced;
     r->coupled = s->coupled;
     r->stats = s->stats;

@@ -13,8 +13,8 @@ enum { REPLAY_TIMEOUT_SECONDS = 60 };
 struct replay_run_settings {
     const char *player; // path to heaptape-replay
     enum results_touch touch;
+    uint64_t libraries;  // libraries of the recorded program, as in trace/libraries.h
     bool timed;          // time each call, which slows down the run
-    bool has_cxx;        // leave the C++ library out of library_bytes
     bool stats;          // read the allocator's own statistics at STATS ops
     bool snapshots;      // copy the slot table at the SNAPSHOT op and at the end
     bool paced;          // keep the pace of the plan

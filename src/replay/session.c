@@ -1,6 +1,7 @@
 #include "replay/session.h"
 
 #include "base/buf.h"
+#include "trace/libraries.h"
 
 #include <errno.h>
 #include <math.h>
@@ -87,7 +88,8 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     s->calls_max_ns = summary.calls_max_ns;
     s->recording_rss_bytes = summary.recording_rss_bytes;
     s->recorded_peak_rss_bytes = summary.peak_rss_bytes;
-    s->has_cxx = summary.cxx_bytes > 0;
+    s->libraries = summary.libraries ? summary.libraries : summary.cxx_bytes ? LIBRARIES_CXX : 0;
+    s->libraries &= ~libraries_bit(s->recorded_allocator ? s->recorded_allocator : "");
     return summary.events;
 }
 
@@ -223,10 +225,10 @@ struct replay_best_placement replay_session_best_placement(const struct replay_s
 int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w,
                         struct err *e)
 {
-    uint64_t expected = read_summary(s, w);
     s->workload = name;
     s->input = w;
     note_recording(s, workload_reader_header(w->reader));
+    uint64_t expected = read_summary(s, w);
     progress_init(&s->progress, "reading the workload", "events", expected, s->settings.quiet);
     int rc = set_pace(s, w, e);
     if (rc == 0 && expected >= CACHE_MIN_EVENTS && !s->settings.no_cache)
@@ -290,6 +292,17 @@ static int run_for_memory(struct replay_session *s, const struct replay_result *
     return rc;
 }
 
+// Returns the libraries of the recorded program. A workload may lack them.
+static uint64_t find_libraries(const struct replay_session *s)
+{
+    const uint64_t *calls = plan_facts(s->plan)->by_kind;
+    for (unsigned kind = HT_NEW; !s->libraries && kind <= HT_DELETE_ARRAY_ALIGNED_NOTHROW; kind++) {
+        if (calls[kind])
+            return LIBRARIES_CXX;
+    }
+    return s->libraries;
+}
+
 static int run_once(struct replay_session *s, struct replay_result *r, enum run_purpose purpose,
                     struct err *e)
 {
@@ -301,7 +314,7 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .timeout_ns = set->timeout_ns,
         .touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
         .timed = purpose == RUN_TIMED,
-        .has_cxx = s->has_cxx,
+        .libraries = find_libraries(s),
         .stats = purpose == RUN_STATS,
         .trim_step = r->trim_step,
         .coupled = !apart && purpose != RUN_TIMED &&

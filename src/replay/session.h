@@ -90,7 +90,8 @@ struct replay_session {
     // Highest RSS of the recorded process according to the kernel, or 0 if unknown. Includes
     // recording_rss_bytes.
     uint64_t recorded_peak_rss_bytes;
-    bool has_cxx;                       // the recorded process had loaded the C++ library
+    uint64_t libraries; // libraries of the recorded process besides its allocator, as in
+                        // trace/libraries.h
     struct process_rss_outside outside; // set after the runs
     // Bounds on the memory of the workload. If the bounds are known, placement_missing_reason is
     // NULL; otherwise it is a static string.

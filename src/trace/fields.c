@@ -2,6 +2,7 @@
 
 #include "base/tlv.h"
 #include "base/varint.h"
+#include "trace/libraries.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ static const struct tlv_row end_rows[] = {
     {TRACE_F_MALLOC_SYSTEM_BYTES, TLV_NUMBER, PROCESS(malloc_system_bytes),
      PROCESS(malloc_system_bytes)},
     {TRACE_F_PEAK_RSS_BYTES, TLV_NUMBER, PROCESS(peak_rss_bytes), PROCESS(peak_rss_bytes)},
-    {TRACE_F_CXX_BYTES, TLV_NUMBER, PROCESS(cxx_bytes), PROCESS(cxx_bytes)},
+    {TRACE_F_LIBRARIES, TLV_NUMBER, PROCESS(libraries), PROCESS(libraries)},
     {TRACE_F_RECORDING_GROWTH_BYTES, TLV_NUMBER, PROCESS(recording_growth_bytes),
      PROCESS(recording_growth_bytes)},
     {TRACE_F_RECORDED_FROM, TLV_NUMBER, PROCESS(recorded_from), PROCESS(recorded_to)},
@@ -259,9 +260,11 @@ static int set_process(void *to, const struct tlv *f)
         return set_listed(p, f);
     if (f->tag == TRACE_F_EXIT_STATUS)
         p->has_exit_status = 1;
-    // An earlier PAGES frame may have set a higher value than this field of PROCESS_END.
-    if (f->tag == TRACE_F_CXX_BYTES && f->number < p->cxx_bytes)
+    // PAGES frames may have added libraries before the PROCESS_END frame.
+    if (f->tag == TRACE_F_LIBRARIES || f->tag == TRACE_F_CXX_BYTES) {
+        p->libraries |= f->tag == TRACE_F_LIBRARIES ? f->number : f->number ? LIBRARIES_CXX : 0;
         return 0;
+    }
     int rc = tlv_set(process_rows, p, f);
     if (rc == 0)
         rc = tlv_set(allocator_rows, p, f);

@@ -62,7 +62,7 @@ static const struct pages_number numbers[] = {
     {TRACE_F_HUGE_BYTES, AT(huge_bytes)},     {TRACE_F_MINOR_FAULTS, AT(minor_faults)},
     {TRACE_F_MAJOR_FAULTS, AT(major_faults)}, {TRACE_F_PROCESS_CPU_NS, AT(cpu_ns)},
     {TRACE_F_CGROUP_BYTES, AT(cgroup_bytes)}, {TRACE_F_CGROUP_LIMIT_BYTES, AT(cgroup_limit_bytes)},
-    {TRACE_F_CXX_BYTES, AT(cxx_bytes)},
+    {TRACE_F_LIBRARIES, AT(libraries)},
 };
 #undef AT
 

@@ -56,8 +56,8 @@ struct trace_pages {
         huge_bytes; // totals over all mappings; huge_bytes counts anonymous memory in huge pages
     uint64_t minor_faults, major_faults, cpu_ns; // since the start of the process
     uint64_t cgroup_bytes, cgroup_limit_bytes;   // or TRACE_PAGES_UNKNOWN
-    uint64_t cxx_bytes;                          // resident bytes of files of the C++ library
-    uint64_t rss_of[TRACE_MEMORY_KINDS];         // by type: total of unlisted mappings
+    uint64_t libraries;                          // mapped libraries, as in libraries.h
+    uint64_t rss_of[TRACE_MEMORY_KINDS];         // totals of the mappings that are not listed
     struct trace_mapping *mappings;              // sorted by address
     size_t n_mappings, mappings_capacity;
     struct trace_page_run *runs;

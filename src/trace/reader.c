@@ -4,6 +4,7 @@
 #include "base/varint.h"
 #include "trace/columns.h"
 #include "trace/fields.h"
+#include "trace/libraries.h"
 #include "trace/pages.h"
 
 #include <errno.h>
@@ -327,9 +328,9 @@ static int read_pages(struct trace_reader *r, const struct frame *f, struct trac
     uint64_t bytes = trace_pages_recording_bytes(f->data, f->size);
     if (bytes > r->processes[number]->recording_rss_bytes)
         r->processes[number]->recording_rss_bytes = bytes;
-    bytes = fields_number(f->data, f->size, TRACE_F_CXX_BYTES, 0);
-    if (bytes > r->processes[number]->cxx_bytes)
-        r->processes[number]->cxx_bytes = bytes;
+    r->processes[number]->libraries |= fields_number(f->data, f->size, TRACE_F_LIBRARIES, 0);
+    if (fields_number(f->data, f->size, TRACE_F_CXX_BYTES, 0))
+        r->processes[number]->libraries |= LIBRARIES_CXX;
     return 0;
 }
 

@@ -152,13 +152,13 @@ enum trace_field {
     TRACE_F_EARLY_EVENTS = 97,
     TRACE_F_EARLY_MAX_TICKS = 98,
     TRACE_F_EARLY_USUAL_TICKS = 99,
-    // Resident bytes of the files of the C++ library (PAGES), or their mapped bytes before the
-    // first page map (PROCESS_END).
-    TRACE_F_CXX_BYTES = 100,
+    TRACE_F_CXX_BYTES = 100,      // above 0 if the C++ library is mapped; replaced by LIBRARIES
     TRACE_F_PEAK_RSS_BYTES = 101, // highest RSS since the start; absent if unknown (PROCESS_END)
     // Growth of the resident spool from the last page map to the time of PEAK_RSS_BYTES, plus
     // heaptape's private memory at exit (PROCESS_END).
     TRACE_F_RECORDING_GROWTH_BYTES = 102,
+    // Bits of libraries.h: mapped libraries (PAGES), also before the first page map (PROCESS_END).
+    TRACE_F_LIBRARIES = 103,
 // Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -239,7 +239,7 @@ struct trace_process {
         call_max_ticks; // as in TRACE_F_CALL_*; call_max_ticks is 0 if unknown
     // Highest resident bytes of heaptape's own mappings in the page maps so far, or 0 if unknown.
     uint64_t recording_rss_bytes;
-    uint64_t cxx_bytes; // highest value of TRACE_F_CXX_BYTES so far
+    uint64_t libraries; // union of TRACE_F_LIBRARIES so far
     // Highest RSS since the process started, by the kernel's count, or 0 if unknown. Includes
     // heaptape's own mappings, and the time before the recording.
     uint64_t peak_rss_bytes;

@@ -74,7 +74,8 @@ enum {
     X(56, early_max_ns, KEEP) \
     X(57, early_usual_ns, KEEP) \
     X(58, cxx_bytes, KEEP) \
-    X(59, peak_rss_bytes, KEEP)
+    X(59, peak_rss_bytes, KEEP) \
+    X(60, libraries, KEEP)
 // clang-format on
 
 // Field tags of HEADER and SUMMARY frames. Wire values, which are never reused. Both frames share

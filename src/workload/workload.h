@@ -139,7 +139,8 @@ struct workload_summary {
     // Resident memory that the recording uses in the process, or 0 if unknown. The samples include
     // this memory.
     uint64_t recording_rss_bytes;
-    uint64_t cxx_bytes; // resident bytes of the C++ library's files; 0 if none or unknown
+    uint64_t libraries; // libraries of the process, as in trace/libraries.h; 0 if none or unknown
+    uint64_t cxx_bytes; // above 0 if an older workload notes the C++ library
     // Peak RSS of the process, as the kernel counts it, or 0 if unknown. Includes the memory of the
     // recording.
     uint64_t peak_rss_bytes;

@@ -244,6 +244,30 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
   expect "${bytes[*]}" [ $((bytes[0] - bytes[1])) -gt 300000 ]
 }
 
+@test "an allocator that the program is linked with is in the process on every allocator" {
+  tcmalloc=$("$HEAPTAPE" allocators | grep -o '/[^ ]*libtcmalloc[^ ]*') || skip "no tcmalloc"
+  echo '#include <stdlib.h>
+#include <unistd.h>
+int main(void) { free(malloc(100)); return usleep(300000); }' | tee alone.c >linked.c
+  cc -o alone alone.c
+  cc -o linked linked.c -Wl,--no-as-needed "$tcmalloc" -lm
+  for program in alone linked; do
+    LD_PRELOAD=libc.so.6 "$HEAPTAPE" record -q -o $program.ht -- ./$program
+    "$HEAPTAPE" convert -q -o $program.htw $program.ht
+    "$HEAPTAPE" replay -q -r 1 --no-latency --json -a tcmalloc $program.htw >out.json
+    jq '.baseline_rss_bytes, .library_bytes' out.json >$program.bytes
+  done
+  alone=($(cat alone.bytes)) linked=($(cat linked.bytes))
+  expect "${alone[*]} and ${linked[*]}" [ "${linked[0]}" -eq 0 ]
+  expect "${alone[*]} and ${linked[*]}" [ "${alone[0]}" -gt 1000000 ]
+  expect "${alone[*]} and ${linked[*]}" [ $((alone[1] - linked[1])) -gt 300000 ]
+  # An allocator that was only preloaded is not in the process on other allocators.
+  "$HEAPTAPE" record -q -f -a tcmalloc -o alone.ht -- ./alone
+  "$HEAPTAPE" convert -q -f -o alone.htw alone.ht
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json -a tcmalloc alone.htw | jq .baseline_rss_bytes >alone.bytes
+  expect "$(cat alone.bytes)" [ "$(cat alone.bytes)" -gt 1000000 ]
+}
+
 @test "recorded pace, and N times that" {
   make_workload paced 3 50
   # A busy machine may delay a call, and all calls after it. Repeat the replay if the machine delayed

@@ -113,25 +113,27 @@ static void test_sums(void **state)
     assert_true(found.minor_faults > 0);
 }
 
-static void test_cxx_library(void **state)
+static void test_libraries(void **state)
 {
-    static const char *const names[] = {"libstdc++.so.6.0.30", "libc++.so.1", "libstdc++.a"};
+    static const char *const names[] = {"libstdc++.so.6.0.30", "libc++.so.1",
+                                        "libtcmalloc_minimal.so.4", "libstdc++.a"};
+    static const uint64_t bits[] = {1, 2, 64, 0};
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char folder[] = "/tmp/cxx-XXXXXX", path[64];
+    char folder[] = "/tmp/libraries-XXXXXX", path[64];
     (void)state;
     assert_non_null(mkdtemp(folder));
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         look();
-        uint64_t before = found.cxx_bytes;
+        uint64_t before = found.libraries;
+        assert_false(before & bits[i]);
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        assert_int_equal(ftruncate(fd, 3 * (off_t)page), 0);
-        char *at = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+        assert_int_equal(ftruncate(fd, (off_t)page), 0);
+        char *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
         assert_true(at != MAP_FAILED);
-        memset(at, 1, 3 * page);
         look();
-        assert_int_equal(found.cxx_bytes - before, i < 2 ? 3 * page : 0);
-        munmap(at, 3 * page);
+        assert_int_equal(found.libraries, before | bits[i]);
+        munmap(at, page);
         close(fd);
         unlink(path);
     }
@@ -261,7 +263,7 @@ int main(void)
         cmocka_unit_test(test_runs),  cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_sums),  cmocka_unit_test(test_stacks),
         cmocka_unit_test(test_names), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_each),  cmocka_unit_test(test_cxx_library),
+        cmocka_unit_test(test_each),  cmocka_unit_test(test_libraries),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     trace_pages_release(&found);

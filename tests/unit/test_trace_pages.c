@@ -36,7 +36,7 @@ static struct trace_pages make(void)
                             .cpu_ns = 9,
                             .cgroup_bytes = 10,
                             .cgroup_limit_bytes = TRACE_PAGES_UNKNOWN,
-                            .cxx_bytes = 11};
+                            .libraries = 11};
     p.rss_of[TRACE_MEMORY_FILE] = 12288;
     p.rss_of[TRACE_MEMORY_RECORDING] = 8192;
     p.names[p.n_names++] = (struct trace_pages_name){TRACE_MEMORY_FILE, 12288, "/lib/a.so"};
@@ -62,7 +62,7 @@ static void test_round_trip(void **state)
     assert_int_equal(trace_pages_put(&b, &p), 0);
     assert_int_equal(trace_pages_get(b.data, b.size, &got), 0);
     assert_int_equal(trace_pages_recording_bytes(b.data, b.size), 8192);
-    assert_int_equal(got.cxx_bytes, 11);
+    assert_int_equal(got.libraries, 11);
     assert_int_equal(got.n_mappings, 2);
     assert_int_equal(got.n_runs, 2);
     assert_memory_equal(got.runs, p.runs, p.n_runs * sizeof *p.runs);

@@ -99,7 +99,7 @@ struct drain_spool {
     // drain_resident_bytes() at the time of peak_rss_bytes, at the start of the last page map, and
     // at the start of the last complete page map. 0 before these times.
     uint64_t peak_spool_bytes, begun_spool_bytes, mapped_spool_bytes;
-    uint64_t cxx_bytes;      // mapped bytes of the C++ library before the first page map, or 0
+    uint64_t libraries;      // libraries mapped before the first page map, as in libraries.h
     struct buf thread_names; // payload of TRACE_F_THREAD_NAMES
     struct proc_due pages_due;
     struct code_names code; // names of JIT-compiled code

@@ -3,9 +3,9 @@
 #include "base/buf.h"
 #include "base/build_id.h"
 #include "capture/spool/control.h"
-#include "record/processes/pages.h"
 #include "record/processes/proc_file.h"
 #include "trace/codec.h"
+#include "trace/libraries.h"
 
 #include "base/varint.h"
 
@@ -174,15 +174,14 @@ void facts_update_peak(struct drain_spool *s)
     s->peak_spool_bytes = drain_resident_bytes(s);
 }
 
-void facts_update_cxx(struct drain_spool *s)
+void facts_update_libraries(struct drain_spool *s)
 {
     struct proc_file_lines maps;
-    unsigned long long start, end;
+    if (s->libraries & LIBRARIES_STDCXX)
+        return;
     proc_file_lines_open(&maps, "/proc/%d/maps", s->visible_pid);
-    for (const char *line; (line = proc_file_lines_next(&maps));) {
-        if (proc_pages_is_cxx_library(line) && sscanf(line, "%llx-%llx", &start, &end) == 2)
-            s->cxx_bytes += end - start;
-    }
+    for (const char *line; (line = proc_file_lines_next(&maps));)
+        s->libraries |= libraries_bit(line);
     proc_file_lines_close(&maps);
 }
 
@@ -231,7 +230,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     add_cpu_time(p, s);
     add_early_times(p, s);
     add_peak_rss(p, s);
-    p->cxx_bytes = s->cxx_bytes;
+    p->libraries = s->libraries;
     p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
     p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
     if (h->bypassed_by[0])

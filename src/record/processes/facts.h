@@ -44,9 +44,9 @@ bool facts_memory(struct trace_sample *sample, pid_t pid);
 // samples.
 void facts_update_peak(struct drain_spool *s);
 
-// Reads the mapped bytes of the C++ library from /proc/PID/maps. Call while the process has no page
-// map and cxx_bytes is 0.
-void facts_update_cxx(struct drain_spool *s);
+// Reads the mapped libraries from /proc/PID/maps, unless they are known to include the C++ library.
+// Call while the process has no page map.
+void facts_update_libraries(struct drain_spool *s);
 
 // Like facts_memory, but return the values that the process itself read before its first event and
 // when it ended.

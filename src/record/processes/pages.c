@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "record/processes/cgroup.h"
 #include "record/processes/proc_file.h"
+#include "trace/libraries.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -126,13 +127,6 @@ static void add_name(struct trace_pages *p, enum trace_memory kind, const char *
     p->names[at] = found;
 }
 
-bool proc_pages_is_cxx_library(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash &&
-           (strncmp(slash, "/libstdc++.so", 13) == 0 || strncmp(slash, "/libc++.so", 10) == 0);
-}
-
 static int end_mapping(struct pages_reading *r)
 {
     uint64_t resident, rss = r->mapping.rss_bytes;
@@ -142,8 +136,8 @@ static int end_mapping(struct pages_reading *r)
         return -ENOMEM;
     if (r->is_named && r->name[0] && rss)
         add_name(r->to, r->mapping.kind, r->name, rss);
-    if (r->mapping.kind == TRACE_MEMORY_FILE && proc_pages_is_cxx_library(r->name))
-        r->to->cxx_bytes += rss;
+    if (r->mapping.kind == TRACE_MEMORY_FILE)
+        r->to->libraries |= libraries_bit(r->name);
     r->to->rss_bytes += rss;
     r->to->swap_bytes += r->mapping.swap_bytes;
     r->to->huge_bytes += r->mapping.huge_bytes;

@@ -15,9 +15,6 @@ struct proc_mapping {
     const char *name;             // path or [name]; borrowed
 };
 
-// Returns true for a file of the C++ library of GCC or LLVM.
-bool proc_pages_is_cxx_library(const char *path);
-
 struct proc_pages_how {
     const char *recording; // string contained in the paths of heaptape's own files
     uint64_t max_ns;       // time limit, measured with `clock`

@@ -65,11 +65,11 @@
     X(max_lag_ns, NS, PLAYER, TYPICAL, TIME, TEXT, NULL, LESS, "max lag", \
       "with --speed: longest delay of a thread") \
     X(baseline_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, NEITHER, "baseline RSS", \
-      "RSS after the allocator was loaded and before the first call; included in all RSS figures") \
+      "RSS after the allocator was loaded and before the first call, or 0 if the program had mapped the allocator's library; included in all RSS figures") \
     X(start_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT, NULL, LESS, "RSS at the start", \
       "private resident memory, less the player's own, when the preexisting blocks have been allocated and the clock has not started") \
     X(library_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, LESS, "allocator's files", \
-      "resident pages of the files of the allocator's library and of the libraries that it needs, after the last call; C++ libraries count only if the program had not loaded them") \
+      "resident pages of the files of the allocator's library and of the libraries that it needs, after the last call; libraries that the program had mapped do not count") \
     X(process_peak_rss_bytes, BYTES, DERIVED, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "process_rss_ratio", LESS, "process RSS", \
       "predicted peak RSS of the whole process: the replayed heap plus the memory outside it, as sampled in the recording; null if unknown") \
     X(outside_rss_bytes, BYTES, DERIVED, MEDIAN, MEMORY, RUN | TEXT | COLUMN | PAGE, NULL, LESS, "outside heap", \

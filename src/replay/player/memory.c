@@ -1,5 +1,6 @@
 // Measures the process's private resident memory, excluding the player's own.
 #include "replay/player/player.h"
+#include "trace/libraries.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,6 +125,13 @@ static bool is_own_object(const struct dl_phdr_info *info)
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
+// Returns true for a library that the recorded program has loaded, so that its memory is part of the
+// process on every allocator.
+static bool is_of_program(const struct dl_phdr_info *info)
+{
+    return libraries_bit(info->dlpi_name) & player.results->libraries;
+}
+
 // Writes to each page of the segment without changing the contents. Skips pages that the loader has
 // made read-only.
 static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
@@ -136,14 +144,18 @@ static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
     }
 }
 
-// Makes the kernel copy an object's writable pages before the replay.
-static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
+// Makes the kernel copy an object's writable pages before the replay. Sets *is_linked if the object
+// is an allocator that the program has loaded.
+static int touch_object(struct dl_phdr_info *info, size_t size, void *is_linked)
 {
     uintptr_t readonly_from = 0, readonly_to = 0;
     (void)size;
-    (void)unused;
-    if (!is_own_object(info))
+    if (!is_own_object(info) && !is_of_program(info))
         return 0;
+    if (libraries_bit(info->dlpi_name) & LIBRARIES_ALLOCATORS) {
+        *(bool *)is_linked = true;
+        return 0;
+    }
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *h = &info->dlpi_phdr[i];
         if (h->p_type == PT_GNU_RELRO) {
@@ -175,37 +187,17 @@ static __attribute__((noinline)) void touch_stack(void)
 
 void player_touch_own_pages(void)
 {
+    bool is_linked = false;
     touch_stack();
-    dl_iterate_phdr(touch_object, NULL);
-}
-
-// Returns true for a library that C++ programs load regardless of the allocator.
-static bool is_cxx_library(const char *path)
-{
-    static const char *const names[] = {"libstdc++.so", "libc++.so", "libc++abi.so", "libgcc_s.so",
-                                        "libm.so"};
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_cxx_workload(void)
-{
-    if (player.results->has_cxx)
-        return true;
-    for (unsigned kind = HT_NEW; kind <= HT_DELETE_ARRAY_ALIGNED_NOTHROW; kind++) {
-        if (player.plan->by_kind[kind])
-            return true;
-    }
-    return false;
+    dl_iterate_phdr(touch_object, &is_linked);
+    // The program has the allocator's memory at load on every allocator.
+    if (is_linked)
+        own_bytes += player_private_bytes();
 }
 
 struct library_count {
     int pagemap_fd;
-    bool is_cxx, is_unknown;
+    bool is_unknown;
     uint64_t pages;
 };
 
@@ -232,8 +224,7 @@ static int count_library(struct dl_phdr_info *info, size_t size, void *context)
     struct library_count *c = context;
     (void)size;
     // The kernel's own object (vdso) has no path.
-    if (is_own_object(info) || !strchr(info->dlpi_name, '/') ||
-        (c->is_cxx && is_cxx_library(info->dlpi_name)))
+    if (is_own_object(info) || is_of_program(info) || !strchr(info->dlpi_name, '/'))
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *h = &info->dlpi_phdr[i];
@@ -246,8 +237,7 @@ static int count_library(struct dl_phdr_info *info, size_t size, void *context)
 
 uint64_t player_library_bytes(void)
 {
-    struct library_count c = {open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), is_cxx_workload(),
-                              false, 0};
+    struct library_count c = {open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), false, 0};
     if (c.pagemap_fd < 0)
         return RESULTS_UNKNOWN;
     dl_iterate_phdr(count_library, &c);

@@ -149,8 +149,8 @@ struct results {
     // is not measured again.
     uint64_t idle_wait_ns;
     uint64_t spin_ticks;               // time for which a blocked wait spins before sleeping
+    uint64_t libraries;                // libraries of the recorded program, as in libraries.h
     uint64_t library_dev, library_ino; // identify the allocator's library; both are 0 for libc
-    uint32_t has_cxx;                  // 1 if the recorded program had loaded the C++ library
     uint32_t stats;                    // 1 to execute STATS ops
     uint32_t trim_step;                // execute every n-th TRIM op, where n is trim_step
     // Sizes of the arrays that follow this struct: samples, statistics, spans of the plan's
