@@ -182,8 +182,7 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
 }
 
 // Adds the facts that the kernel reports when the recorder's child ends. The highest RSS may be
-// higher than the library reported, because destructors of other libraries run after the library
-// has read that value.
+// higher than the library reported, because a process can run code after the library has read it.
 static void add_exit(struct recorder *r, const struct drain_spool *s, struct trace_process *p)
 {
     // The program may have ended since the last check.

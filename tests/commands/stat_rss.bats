@@ -319,6 +319,12 @@ END
   "$HEAPTAPE" record -q -o a.ht -- ./program
   expect "60 MiB" jq -e '.peak.rss_bytes | . >= 62914560 and . < 104857600' \
     <("$HEAPTAPE" stat --json a.ht)
+  # The last sample of memory was taken after the destructors, also of a process that forked.
+  "$HEAPTAPE" record -q -o c.ht -- perl -e 'exit system("./program") >> 8'
+  for trace in a.ht c.ht; do
+    expect "60 MiB at the end" awk -F, 'NR > 1 && $3 > most { most = $3 } END { exit most < 62914560 }' \
+      <("$HEAPTAPE" export -q -F csv -t samples $trace)
+  done
   gcc -w -static -o alone program.c late.c # a program that is not recorded
   "$HEAPTAPE" record -q -o b.ht -- perl -e 'exit system("./alone") >> 8'
   expect "less than 60 MiB" jq -e '.peak.rss_bytes < 62914560' <("$HEAPTAPE" stat --json b.ht)

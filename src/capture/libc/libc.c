@@ -38,7 +38,8 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
     X(char *, getenv, (const char *name), (name))                                                  \
     X(int, pthread_key_create, (pthread_key_t * key, void (*end)(void *)), (key, end))             \
     X(int, pthread_key_delete, (pthread_key_t key), (key))                                         \
-    X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
+    X(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))              \
+    X(int, __cxa_atexit, (void (*end)(void *), void *value, void *object), (end, value, object))
 
 // Like NEEDED_TABLE, for functions that a C library may lack: X(result, name, parameters).
 struct dl_find_object;

@@ -515,6 +515,9 @@ void producer_set_allocator(const char *path);
 // Call at exit: closes the streams of ended threads and measures the live blocks.
 void producer_finish(void);
 
+// Reads the process's peak RSS and CPU time again. Call after the destructors of all libraries.
+void producer_finish_last(void);
+
 // Like producer_finish, for an exit that skips destructors. Does nothing if a sandbox might forbid
 // the system calls.
 void producer_exit(void);

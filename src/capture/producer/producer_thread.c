@@ -67,6 +67,26 @@ void producer_thread_cancel(struct producer_thread *t)
     producer_thread_release(p, t);
 }
 
+static void read_status(struct producer_process *p)
+{
+    if (p->measures)
+        producer_read_file("/proc/self/status", p->header->end_status,
+                           sizeof p->header->end_status - 1);
+    atomic_store_explicit(&p->header->end_cpu_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+                          memory_order_relaxed);
+}
+
+void producer_finish_last(void)
+{
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    struct producer_process *p = producer_current();
+    if (producer_has_state(p, PRODUCER_RUNNING) && !producer_inherited.sandbox)
+        read_status(p);
+    producer_leave(was);
+    producer_signals_restore(mask);
+}
+
 void producer_finish(void)
 {
     uint64_t mask = producer_signals_block();
@@ -79,14 +99,10 @@ void producer_finish(void)
     if (recording && p->measures && t->live && !t->muted && !t->forbidden &&
         !(was & PRODUCER_WRITING))
         producer_residency_finish(p, t, &t->streams[0]);
-    if (recording && p->measures && !producer_inherited.sandbox)
-        producer_read_file("/proc/self/status", p->header->end_status,
-                           sizeof p->header->end_status - 1);
+    if (recording && !producer_inherited.sandbox)
+        read_status(p);
     if (recording && p->measures && !producer_inherited.sandbox)
         atomic_store_explicit(&p->header->end_private_bytes, producer_private_bytes(),
-                              memory_order_relaxed);
-    if (recording && !producer_inherited.sandbox)
-        atomic_store_explicit(&p->header->end_cpu_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID),
                               memory_order_relaxed);
     producer_leave(was);
     producer_signals_restore(mask);

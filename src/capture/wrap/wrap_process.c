@@ -174,6 +174,16 @@ static void start(void)
     errno = saved_errno;
 }
 
+int __cxa_atexit(void (*function)(void *), void *argument, void *object); // ABI of C++
+
+// Runs after the destructors of all libraries. Reading the pages of their code can raise RSS above
+// the peak.
+static void on_end(void *unused)
+{
+    (void)unused;
+    producer_finish_last();
+}
+
 WRAPPER __typeof__(*next.__libc_start_main) __libc_start_main; // not declared in any header
 
 // The executable's startup code calls this function after the constructors of all libraries. It
@@ -186,6 +196,8 @@ WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, cha
     if (!is_started)
         start();
     producer_alone_share();
+    // Functions run in reverse order. The C library will register the destructors of all libraries.
+    __cxa_atexit(on_end, NULL, NULL);
     return next.__libc_start_main(begin, argc, argv, init, fini, loader_fini, stack_end);
 }
 
