@@ -82,7 +82,7 @@ struct entries_object {
     X(UNMOVABLE, "an instruction depends on its address")                                          \
     X(CALL, "a call is among the first instructions")                                              \
     X(BREAKPOINT, "a debugger or another tool has changed its first bytes")                        \
-    X(REACH, "the object is too large for a jump")                                                    \
+    X(REACH, "the object is too large for a jump")                                                 \
     X(OVERLAP, "its first bytes belong to another function too")                                   \
     X(LONG, "the first instructions are too long")                                                 \
     X(TOO_MANY, "the object has too many allocator functions")                                     \
