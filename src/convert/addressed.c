@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    // Limit on held ops, about 200 bytes each. Beyond the limit, the free that the oldest held op
-    // waits for is inserted.
+    // Limit on held ops, which take about 200 bytes each. Beyond the limit, the free is inserted
+    // for which the oldest held op is waiting.
     MAX_HELD = 1 << 20,
     NONE = 0xffffffff,
 };
@@ -217,8 +217,8 @@ static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready
     *ready = first->thread;
 }
 
-// If the address that the op frees no longer belongs to the op's block, drops the free and turns a
-// realloc into a malloc. Returns 1 if nothing is left of the op, else 0.
+// If the address that the op frees no longer belongs to the op's block, drops the free, and turns a
+// realloc into a malloc. Returns 1 if nothing of the op remains, else 0.
 static int drop_lost(const struct addressed *a, struct op *op)
 {
     uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;
@@ -273,8 +273,8 @@ static int emit_op(struct addressed *a, struct addressed_thread *t, struct op *o
     return rc;
 }
 
-// Returns true if the op is still held. Compares with the thread's first held op, because a
-// thread's ops are emitted in order.
+// Returns true if the op is still held. A thread's ops are emitted in order, so compares with the
+// thread's first held op.
 static bool still_waits(const struct addressed *a, const struct addressed_wait *w)
 {
     const struct addressed_thread *t = a->threads[w->thread];

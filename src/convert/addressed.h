@@ -1,6 +1,6 @@
 // Turns ordered ops back into calls with addresses, arranged so that every address alternates
-// between allocated and free. Needed for formats that identify blocks by address and have one line
-// per call.
+// between allocated and free. This is needed for formats that identify blocks by address and have
+// one line per call.
 //
 // The order may emit the allocation of an address before the realloc or free that releases the
 // address. One reason is that a realloc is emitted when it ends; another is that the stamps of

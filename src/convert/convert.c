@@ -16,7 +16,7 @@ struct fork {
     struct heap heap;
 };
 
-// A process. If it was not chosen, it is ordered without a sink, and only up to its last fork.
+// A process. A process that was not chosen is ordered without a sink, and only up to its last fork.
 struct process {
     struct convert_sink sink;
     struct order *order;     // NULL if the process was skipped or is finished
@@ -277,8 +277,8 @@ static int process_finish(struct converter *c, struct process *p)
     return rc;
 }
 
-// Finishes the ended processes. A process that has to wait for its parent becomes due again when
-// the parent has passed the fork.
+// Finishes the processes that have ended. If a process has to wait for its parent, it becomes due
+// again when the parent has passed the fork.
 static int finish_due(struct converter *c)
 {
     int rc = 0;
@@ -379,8 +379,8 @@ static int advance_all(struct converter *c)
 }
 
 // Ends a batch. An event up to the previous watermark depends only on events that were published
-// before the event. These events are in the previous batch or, if their stream was read earlier, in
-// this batch (docs/design/convert.md). Parents are advanced before their children.
+// before it. They are in the previous batch or, if their stream was read before the event's stream,
+// in this batch (docs/design/convert.md). Parents are advanced before their children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {
     uint64_t until = c->watermark;

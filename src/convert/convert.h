@@ -23,7 +23,7 @@ struct convert_sink {
 };
 
 struct convert_options {
-    // Time to wait, in ns of recorded time, for an event that resolves contradictory stamps. 0
+    // How long to wait for an event that resolves contradictory stamps, in ns of recorded time. 0
     // means CONVERT_WINDOW_NS.
     uint64_t window_ns;
     bool no_early_frees; // see order_options
@@ -36,12 +36,12 @@ struct convert_options {
     // Find forks while reading, instead of using `forks`. A child may then appear after its parent
     // has emitted ops that follow the fork.
     bool find_forks;
-    // With find_forks, the time after a fork during which the child may appear. A child that
-    // appears later lacks the blocks that its parent has freed since the fork. If the parent has
-    // ended, the child lacks all inherited blocks.
+    // With find_forks, the time after a fork during which the child may appear. If the child
+    // appears later, it lacks the blocks that its parent has freed since the fork. If the parent
+    // has ended by then, the child lacks all inherited blocks.
     uint64_t fork_ns;
     bool keep_words; // keep the words of emitted events (see merge_stream.kept)
-    // If not NULL, the conversion advances in steps when a batch is complete, and calls `limit`
+    // If not NULL, the conversion advances in steps whenever a batch is complete, and calls `limit`
     // before each step. Returns the stamp at which the step ends, which must be above the previous
     // result and at most `until`. The step that ends at `until` is the last.
     uint64_t (*limit)(void *context, uint64_t until);
@@ -60,13 +60,13 @@ struct convert_options {
 enum {
     CONVERT_WINDOW_NS = 1000000,
     // The largest reordering measured is 547 ticks of a 2.6 GHz counter, or 210 ns
-    // (docs/design/capture.md). The limit is higher for larger machines, where cache lines travel
-    // farther.
+    // (docs/design/capture.md). The limit is higher to allow for larger machines, where cache lines
+    // travel farther.
     CONVERT_SKID_NS = 1000,
 };
 
 struct convert_result {
-    bool cut_off;       // the recording is truncated: only its beginning was converted
+    bool cut_off;       // the recording is truncated; only its beginning was converted
     struct err cut;     // offset where the trace ends, if cut_off is set
     uint64_t end_stamp; // end of the recording or, if the trace is truncated, the last watermark
 };

@@ -5,7 +5,7 @@
 
 #include "convert/order/order.h"
 
-// How the block of a slot was allocated. struct order does not store these facts.
+// How the block of a slot was allocated. struct order does not store this information.
 struct heap_note {
     uint64_t size, stamp;
     uint32_t site; // number of the site within the order, or 0 if unknown
@@ -19,7 +19,7 @@ struct heap_freed {
     struct heap_note note;
 };
 
-// Facts about a process's blocks. An all-zero struct is empty.
+// Information about a process's blocks. An all-zero struct is empty.
 struct heap_notes {
     struct heap_note *items;
     size_t n, capacity;

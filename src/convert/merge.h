@@ -22,9 +22,9 @@ struct merge_stream {
     uint64_t next_word;             // position of the next word to feed, in words from the start
     size_t ahead;                   // order_overtakes has read the words before max(ahead, head)
     struct codec_state ahead_state; // state before words[ahead]
-    // With merge.keeps: `kept` is the first consumed word that the caller still needs, `kept_state`
-    // is the codec state before this word, and `lost_words` is the number of words lost in gaps
-    // since the caller last reset `lost_words`.
+    // With merge.keeps: `kept` is the first consumed word that the caller still needs, and
+    // `kept_state` is the codec state before this word. `lost_words` is the number of words lost in
+    // gaps since the caller last reset the member.
     size_t kept;
     struct codec_state kept_state;
     uint64_t lost_words;

@@ -82,7 +82,7 @@ static void subtract_from_tally(const struct count *c, struct tally *from, uint6
     from->blocks -= bytes / size_of(value);
 }
 
-// Rebuilds `blocks`, leaving out blocks of ended processes and blocks that `step` excludes.
+// Rebuilds `blocks` without the blocks of ended processes and the blocks that `step` excludes.
 static int thin_out(struct count *c)
 {
     struct map old = c->blocks;
@@ -332,8 +332,8 @@ static int walk_others_first(struct count *c, const struct trace_count *most, st
     return rc;
 }
 
-// Chooses the first process with this pid, or the first process if `pid` is 0. Only for segments,
-// because the last segment may contain no events; returns false for other traces.
+// Chooses the first process with this pid, or the first process if `pid` is 0. This is only for
+// segments, because the last segment may contain no events. Returns false for other traces.
 static bool choose_idle(const struct trace_file *t, uint32_t pid, uint32_t *process)
 {
     const struct trace_reader *r = &t->reader;

@@ -28,7 +28,7 @@ struct peaks {
     bool estimated;
 };
 
-// Reads the whole trace; afterwards, the reader has seen all processes. Counts only images with
+// Reads the whole trace, so the reader has seen all processes afterwards. Counts only images with
 // `pid`, or all images if `pid` is 0. `progress` may be NULL. Returns 0, or a negative errno with
 // *e set. The caller must release *p in either case.
 int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress,
@@ -40,9 +40,9 @@ void peaks_release(struct peaks *p);
 //
 // If the end of the trace names a single candidate, the trace is not read and *p is empty.
 // Otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures
-// cover only the part of the trace that was read before the choice. Sets *n to the number of
-// processes with events. Returns 0, or a negative errno with *e set: -ENOENT if no process matches,
-// with a message that lists the pids. The caller must release *p in either case.
+// cover only the part of the trace that was read before the process was chosen. Sets *n to the
+// number of processes with events. Returns 0, or a negative errno with *e set: -ENOENT if no
+// process matches, with a message that lists the pids. The caller must release *p in either case.
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e);
 

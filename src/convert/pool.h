@@ -1,5 +1,5 @@
-// Free slots. Each thread has a stack of the slots that it freed. A reused slot is then still in
-// the cache, and no other thread competes for it during replay. Surplus slots move in batches to a
+// Free slots. Each thread has a stack of the slots that it freed, so a reused slot is still in the
+// cache, and no other thread competes for it during replay. Surplus slots move in batches to a
 // shared pool. A thread that receives a batch depends on the op that freed the last slot of the
 // batch.
 #ifndef HEAPTAPE_CONVERT_POOL_H

@@ -269,7 +269,7 @@ static size_t release_targets(struct conversion *j)
     return files;
 }
 
-// Reports forks without a recorded time: forks made with clone(2), and all forks in old traces.
+// Reports forks whose time was not recorded: forks made with clone(2), and all forks in old traces.
 static void note_unseen_forks(const struct conversion *j)
 {
     size_t unseen = 0;

@@ -1,5 +1,5 @@
-// A process's call sites by trace id. A thread may use a site before the site's definition arrives
-// in the stream of another thread. Stacks are therefore assembled from their frames later.
+// A process's call sites by trace id. A thread may use a site before another thread's stream
+// delivers the definition of the site. Stacks are therefore assembled from their frames later.
 #ifndef HEAPTAPE_CONVERT_SITE_TABLE_H
 #define HEAPTAPE_CONVERT_SITE_TABLE_H
 
@@ -47,8 +47,8 @@ int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number);
 // Like site_table_resolve, but for all sites.
 int site_table_resolve_all(struct site_table *t);
 
-// Sets in *to the stacks whose frames are all defined by now. *to must be a copy of t->all. Returns
-// 0 or -ENOMEM.
+// In *to, sets those stacks whose frames are all defined by now. *to must be a copy of t->all.
+// Returns 0 or -ENOMEM.
 int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to);
 
 #endif

@@ -41,10 +41,10 @@ static bool put_from(struct table *t, const struct table_block *slots, uint32_t 
     return true;
 }
 
-// Redistributes the cells of the first `n` buckets over all buckets, from last to first. Growing
+// Redistributes the cells of the first `n` buckets over all buckets, from last to first. Growth
 // preserves the order of the buckets and moves cells only to later buckets. Most cells therefore
-// fit, and memory is accessed sequentially except for the addresses. Cells that wrapped around, and
-// cells that do not fit in any bucket up to the last, are inserted at the end.
+// fit, and all memory accesses except those to the addresses are sequential. Cells that wrapped
+// around, and cells that do not fit in any bucket up to the last, are inserted at the end.
 static int spread_cells(struct table *t, const struct table_block *slots, size_t n)
 {
     uint32_t *left = NULL;

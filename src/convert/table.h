@@ -24,9 +24,9 @@ enum { TABLE_OP_BITS = 40, TABLE_MAX_THREADS = 1 << 24 };
 enum { TABLE_CELLS = 8, TABLE_BUCKET_BYTES = 64 };
 
 struct table_bucket {
-    // 0 if the cell is empty. The array is always stored as a whole: an address is often used again
-    // within the next events, which load the whole array, and a processor cannot forward a store to
-    // a wider load.
+    // 0 if the cell is empty. The array is always stored as a whole. An address is often used again
+    // by the next events, which load the whole array, and a CPU cannot forward a store to a wider
+    // load.
     _Alignas(TABLE_BUCKET_BYTES) uint16_t tags[TABLE_CELLS];
     // Number of cells in later buckets whose home is this bucket or an earlier bucket.
     uint32_t passed;

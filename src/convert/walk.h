@@ -16,7 +16,7 @@ struct walk_options {
     int (*call)(void *context, const struct walk_call *call);
     // Selects the processes to visit. NULL selects all.
     bool (*wants)(void *context, const struct trace_process *p);
-    // For traces that are still being written: called when all calls available so far have been
+    // For traces that are still being written. Called when all calls available so far have been
     // visited. Returns 0, or a negative errno. May be NULL.
     int (*pause)(void *context);
     // Called after the last call of a process. Returns 0, or a negative errno. May be NULL.

@@ -34,7 +34,7 @@ static char *find_folder(void)
         return NULL;
     if (parent[0] == '/' && asprintf(&folder, "%s/heaptape", parent) < 0)
         folder = NULL;
-    // Permissions follow the XDG Base Directory Specification.
+    // The XDG Base Directory Specification requires these permissions.
     if (folder && mkdir(folder, 0700) < 0 && errno == ENOENT && mkdir(parent, 0700) == 0)
         mkdir(folder, 0700);
     if (folder && (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || !is_private(&st))) {
@@ -188,7 +188,7 @@ static uint64_t max_bytes(const char *folder, uint64_t kept_bytes)
 }
 
 // Removes the least recently used plans until there is space for `bytes` more bytes. Returns false
-// if that is impossible.
+// if there is not enough space even then.
 static bool make_room(const struct cache *c, uint64_t bytes)
 {
     struct kept *kept = NULL;

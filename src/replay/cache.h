@@ -25,7 +25,7 @@ struct cache {
     uint64_t modified; // the workload's modification time when it was hashed
 };
 
-// Finds the cache directory and hashes the workload, without moving the workload's read position.
+// Finds the cache directory and hashes the workload. The workload's read position does not change.
 // The caller must release *c, even if no directory was found.
 void cache_init(struct cache *c, const struct workload_file *w);
 void cache_release(struct cache *c);
@@ -37,9 +37,8 @@ bool cache_load(struct cache *c, struct plan **p, const char *name, const struct
 // name. Returns 0, -ENOENT without a message if caching is disabled, or another negative errno.
 int cache_open_file(struct cache *c, struct output *out, struct err *e);
 
-// Caches the finished plan, whose file is `out`. Does nothing if the workload has changed since
-// cache_init() or the plan is too large. Ignores other failures, because the plan can be built
-// again.
+// Caches the finished plan, whose file is `out`. If the workload has changed since cache_init() or
+// the plan is too large, does nothing. Ignores other failures, because the plan can be rebuilt.
 void cache_store(struct cache *c, const struct plan *p, const struct workload_file *w,
                  struct output *out);
 

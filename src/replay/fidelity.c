@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Memory is compared only within these limits.
+// If one of these limits is exceeded, memory is not compared.
 enum {
     FEW_SAMPLES = 5,
     // At the first sample, at most 1/EARLY_PART of the peak live bytes are live.

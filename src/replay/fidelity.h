@@ -4,8 +4,8 @@
 
 #include "replay/session.h"
 
-// Live bytes at the replay's samples, compared with the live bytes after the same number of calls
-// in recorded order.
+// Compares the live bytes at the replay's samples with the live bytes after the same number of
+// calls in recorded order.
 struct fidelity_live {
     uint64_t points, equal;
     uint64_t max_bytes; // largest difference
@@ -15,26 +15,26 @@ struct fidelity_live {
     double peak_ratio;
 };
 
-// The replay's heap compared with the program's heap. The replay's heap is its RSS minus its RSS at
-// load. The program's heap is private memory minus memory outside the heap. Memory outside the heap
-// is the private memory in excess of live bytes at the first sample, plus the program's own
-// mappings if they were recorded. Other mappings and stacks count as heap if they are first used
-// after that sample.
+// Compares the replay's heap with the program's heap. The replay's heap is the replay's RSS minus
+// its RSS at load. The program's heap is its private memory minus its memory outside the heap. The
+// memory outside the heap is the amount by which private memory exceeds live bytes at the first
+// sample, plus the program's own mappings if they were recorded. Other mappings and stacks count as
+// heap if they are first used after that sample.
 struct fidelity_memory {
     uint64_t samples; // number of samples compared, possibly 0
     uint64_t baseline_bytes, mapped_bytes;
     double recorded_peak_bytes, replayed_peak_bytes;
     double mean_error; // sum of differences divided by the sum of recorded bytes, over the samples
     double mean_bias;  // like mean_error, but signed: above 0 if the replay uses more memory
-    // Live bytes at the first sample. The larger this value, the less certain the memory outside
-    // the heap.
+    // Live bytes at the first sample. The larger this value is, the less certain is the estimate of
+    // the memory outside the heap.
     uint64_t first_live_bytes;
     // Number of samples with less private memory than the program's own mappings.
     uint64_t overmapped;
 };
 
-// Shares (0 to 1) of the time and of the calls during which at least two threads are between their
-// first and last ops.
+// The share of the time, and the share of the calls, during which at least two threads are between
+// their first and last ops. Both are between 0 and 1.
 struct fidelity_overlap {
     double recorded_time, replayed_time, recorded_events, replayed_events;
 };
@@ -46,8 +46,8 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
 int fidelity_overlap(const struct plan *p, const struct replay_run *run,
                      struct fidelity_overlap *o);
 
-// A mean error, or a difference between peaks, above this share of recorded memory is reported as
-// far off.
+// If the mean error or the difference between the peaks exceeds this share of recorded memory, the
+// replay is reported as far off.
 #define FIDELITY_FAR 0.1
 
 // `memory` and `live` are from the run with the median peak RSS, everything else from the run with

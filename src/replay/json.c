@@ -215,7 +215,7 @@ static void put_reported(struct json *j, const char *key, uint64_t bytes)
         json_put_u64(j, key, bytes);
 }
 
-// Returns the number of bytes that the allocator holds in addition to live blocks.
+// Returns the bytes that the allocator holds beyond its live blocks.
 static uint64_t unused_bytes(const struct results_stats *at)
 {
     if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)

@@ -83,7 +83,7 @@ void launch_environment_free(char **environment)
     free(environment);
 }
 
-// Duplicates a descriptor to a number above the numbers that the player expects.
+// Duplicates a descriptor to a number above all numbers that the player expects.
 static int move_up(int fd)
 {
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);

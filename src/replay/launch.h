@@ -22,9 +22,9 @@ struct launch_files {
     struct watchdog *watchdog;
 };
 
-// Makes the new process open the allocator's library if its path contains a space or colon, because
-// LD_PRELOAD cannot contain such a path. launch_environment() then uses the descriptor instead.
-// Must be called after all other actions have been added.
+// If the path of the allocator's library contains a space or colon, makes the new process open the
+// library, because LD_PRELOAD cannot contain such a path. launch_environment() then uses the
+// descriptor instead of the path. Call after all other actions have been added.
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
 // Returns heaptape's environment with the allocator's tunables added. The environment preloads only

@@ -57,7 +57,7 @@ static void find_cpus(struct machine *m)
             n += (size_t)snprintf(m->cpus + n, sizeof m->cpus - n,
                                   i > from + 1 ? "%s%u-%u" : "%s%u", n ? "," : "", from, i - 1);
     }
-    // A truncated list would be misleading.
+    // If the list does not fit, drop it, because a truncated list would be misleading.
     if (n >= sizeof m->cpus)
         m->cpus[0] = 0;
 }

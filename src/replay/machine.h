@@ -22,8 +22,8 @@ struct machine {
 
 void machine_read(struct machine *m);
 
-// Writes the build ID of an ELF file with this machine's word size, in hexadecimal, or "" if the
-// file has none.
+// Writes the build ID of an ELF file in hexadecimal, or "" if the file has no build ID. The file
+// must have this machine's word size.
 void machine_build_id(const char *path, char *text, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Smaller changes of the heap between two calls are ignored.
+// Smaller changes in heap size between two calls are ignored.
 enum { JOINED_BYTES = 256 << 10 };
 
 // If a peak exceeds all samples by this factor, it lies between two samples.
@@ -110,8 +110,8 @@ static const struct results_sample *find_sample(const struct replay_run *run, ui
 // Returns bounds on the heap of the replay at a recorded sample. If the replay was not sampled
 // after the same call, the heap is between the values of the two nearest samples. If the program
 // wrote to a block earlier than the replay, or if the recorded sample is in the middle of a call
-// that clears or copies a block, the heap is at most the heap at the replay's next sample. If no
-// sample of the replay shows the peak, the heap is at most the peak.
+// that clears or copies a block, the heap is at most the heap at the replay's next sample. If the
+// peak falls between the replay's samples, the heap is at most the peak.
 static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;
@@ -133,7 +133,8 @@ static struct heap_range find_range(const struct outside_input *in, size_t i, do
 }
 
 // Returns the memory outside the heap at a recorded sample, if the heap is in the range `heap`.
-// Assumes that this memory has changed as little as possible since the previous sample.
+// Assumes that the memory outside the heap has changed as little as possible since the previous
+// sample.
 static double outside_at(const struct outside_input *in, size_t i, double recorded,
                          struct heap_range heap)
 {
@@ -240,8 +241,8 @@ static double outside_at_peak(const struct process_rss_outside *o, const struct 
     return bytes + library_bytes(run);
 }
 
-// Finds the peak over the recorded samples, the samples of the replay, and the peak of the heap.
-// The peak of the heap may lie between samples.
+// Finds the process's peak from the recorded samples, the replay's samples, and the heap's peak.
+// The heap's peak may lie between samples.
 void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run)
 {
     struct predicted_peak p = {.outside = o, .library_bytes = library_bytes(run)};

@@ -1,7 +1,7 @@
-// Predicts the resident memory of the whole process on each allocator: the sum of the heap in
-// the replay and the memory outside the heap at the recorded samples. The memory outside the heap
-// is the sampled RSS minus the heap of the recorded allocator. The recorded allocator must be among
-// the allocators replayed.
+// Predicts the resident memory of the whole process on each allocator. The prediction is the heap
+// in the replay plus the memory outside the heap at the recorded samples. The memory outside the
+// heap is the sampled RSS minus the heap of the recorded allocator. The recorded allocator must be
+// among the allocators replayed.
 #ifndef HEAPTAPE_REPLAY_PROCESS_RSS_H
 #define HEAPTAPE_REPLAY_PROCESS_RSS_H
 
@@ -23,7 +23,8 @@ struct process_rss_point {
 struct process_rss_outside {
     struct process_rss_point *points; // ordered by event
     size_t n;
-    // Part of the recorded process's peak that no sample shows, or 0 if the peak is unknown.
+    // The amount by which the recorded process's peak exceeds the samples, or 0 if the peak is
+    // unknown.
     double hidden_bytes;
 };
 

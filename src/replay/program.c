@@ -9,12 +9,12 @@
 // 50 %.
 #define RECORDING_PART 0.6
 
-// Maximum share of CPU time spent in page faults of big blocks. These page faults also depend on
-// huge pages, which makes the remaining time uncertain.
+// Maximum share of CPU time spent on page faults in big blocks. The time of these faults also
+// depends on huge pages, so the remaining time is uncertain.
 #define USE_PART 0.5
 
-// The code outside the calls runs faster or slower if blocks are placed differently. In 95 % of all
-// cases, the difference is at most this share of the code's time (docs/design/replay.md).
+// The code outside the calls runs faster or slower if blocks are placed differently. In 95 % of
+// cases, its time changes by at most this share (docs/design/replay.md).
 #define PLACEMENT_PART 0.12
 
 // Largest factor by which cold caches are assumed to slow down calls in the program, compared with

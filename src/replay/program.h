@@ -44,8 +44,8 @@ double program_ratio(const struct replay_session *s, const struct program_time *
 struct measure_ratio program_interval(const struct replay_session *s, const struct program_time *t,
                                       const struct replay_result *r);
 
-// Returns the share of the CPU time that is spent outside the calls. The change of this time is not
-// predicted. Requires that the share of the calls is known.
+// Returns the share of the CPU time that is spent outside the calls. Changes in this time are not
+// predicted. Call only if the share of the calls is known.
 double program_rest_share(const struct program_time *t);
 
 // Returns the reason why the ratio is unknown, or NULL. The string is static.

@@ -1,4 +1,4 @@
-// Runs of the real program on a session's allocators, for comparison with the replays.
+// Runs the real program on a session's allocators, for comparison with the replays.
 #ifndef HEAPTAPE_REPLAY_REAL_H
 #define HEAPTAPE_REPLAY_REAL_H
 
@@ -15,10 +15,10 @@ extern const struct replay_real_info replay_real_infos[REAL_FIGURES];
 char **replay_real_recorded(const struct replay_session *s);
 
 // Runs the program `runs` times for each of `n` results, in turn. Call after the session has run.
-// Stores figures in the member `real` of the result. LD_PRELOAD preloads the allocator, and the
-// allocator's tunables are set. Input and output are /dev/null. Returns 0, -ENOMEM, a negative
-// errno if the program could not be started, or -ECHILD if its exit status differs from the first
-// run's exit status.
+// Stores figures in each result's member `real`. Preloads the allocator with LD_PRELOAD, and sets
+// the allocator's tunables. The program's input and output are /dev/null. Returns 0, -ENOMEM, a
+// negative errno if the program could not be started, or -ECHILD if its exit status differs from
+// the first run's exit status.
 int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
                     char *const argv[], struct err *e);
 

@@ -190,7 +190,7 @@ static void note_recording(struct replay_session *s, const struct workload_heade
         s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
 
-// Finds bounds on the memory of the workload, in another pass over its ops.
+// Finds bounds on the workload's memory in another pass over its ops.
 static int find_placement(struct replay_session *s, uint64_t events, struct err *e)
 {
     uint64_t max = s->settings.placement_events;

@@ -152,7 +152,7 @@ struct replay_call replay_session_size(const struct replay_session *s,
 enum replay_threads replay_session_memory_threads(const struct replay_session *s);
 
 // Returns true if memory is measured in separate runs. A paced replay measures memory in the same
-// runs, because its threads stay together anyway and a run takes as long as the program did.
+// runs: its threads stay together anyway, and each run takes as long as the program did.
 bool replay_session_memory_apart(const struct replay_session *s);
 
 // The smallest amount of memory that is known to be sufficient for the blocks, and where it was
@@ -163,8 +163,8 @@ struct replay_best_placement {
     const struct replay_result *result;
 };
 
-// Returns the lower of two values: the memory of the placement that was found, and the lowest peak
-// RSS of the allocators.
+// Returns the lower of two values: the memory that the best placement found needs, and the lowest
+// peak RSS of any allocator.
 struct replay_best_placement replay_session_best_placement(const struct replay_session *s);
 
 // Returns the ratio of a figure to the same figure of the first allocator.

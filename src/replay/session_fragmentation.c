@@ -1,5 +1,5 @@
-// Fragmentation: makes one more run on each allocator, using a plan that stops all threads at the
-// peak of live bytes.
+// Measures fragmentation in one more run on each allocator, using a plan that stops all threads at
+// the peak of live bytes.
 #include "replay/session.h"
 
 #include <errno.h>

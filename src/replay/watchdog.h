@@ -20,7 +20,8 @@ struct watchdog {
     uint64_t still_ns;   // time since the positions last changed
 };
 
-// Call before the player starts. Afterwards, the allocator may have overwritten the lengths in `r`.
+// Call before the player starts. Once the player runs, the allocator may overwrite the lengths in
+// `r`.
 void watchdog_init(struct watchdog *w, const struct plan *p, const struct streaming *streaming,
                    struct results *r, uint64_t timeout_ns);
 

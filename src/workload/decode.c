@@ -36,7 +36,7 @@ static int reserve_arrays(struct decode *d, size_t n_ops, size_t n_blocks,
     return 0;
 }
 
-// Refuses a frame that adds more threads or slots than its ops can use, so that allocations stay
+// Rejects a frame that adds more threads or slots than its ops can use, so that allocations stay
 // proportional to the file size.
 static int read_limits(struct decode *d, const uint8_t *p, const char **what)
 {
@@ -232,8 +232,7 @@ static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
     return !(fields & HT_F_TEXT) || get_text(d, op);
 }
 
-// Decodes an op's dependencies. dependencies_point_back checks the dependencies after all stamps
-// are decoded.
+// Decodes an op's dependencies. dependencies_point_back checks them after all stamps are decoded.
 static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t thread)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_DEPENDENCY];
@@ -312,13 +311,13 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
 }
 
 // Sets the stamps of a workload without timestamps: the stamp of an op is its number in the total
-// order. The column stores the order as pairs: a run, and a number of ops of that run.
+// order. The column stores the order as pairs of a run and a number of its ops.
 static const char *number_ops(struct decode *d)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
     uint64_t at = d->ops_before, end = at + d->n_ops;
-    // By run: number of ops that already have a stamp. Uses the array d->freed, which is no longer
-    // needed after all runs are decoded.
+    // Indexed by run: number of ops that already have a stamp. Reuses the array d->freed, which is
+    // not needed after all runs are decoded.
     uint32_t *allocated = d->freed;
     memset(allocated, 0, d->n_runs * sizeof *allocated);
     while (at < end) {

@@ -7,7 +7,7 @@
 
 struct decode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t dependency_op; // op named by the last dependency on this thread
+    uint64_t dependency_op; // op that the last dependency on this thread names
     uint64_t wait_block;    // serial of the block that contains the last dependency
     uint64_t run_serial;    // serial of the frame that contains this thread's last run
     uint32_t run;           // index of this thread's last run in its frame

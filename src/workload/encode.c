@@ -116,7 +116,7 @@ static inline uint32_t shape_key(const struct workload_op *op)
     return make_key(op->kind, flags, op->error);
 }
 
-// Adds the shape of a valid op. Returns its index, -EAGAIN or -EINVAL.
+// Adds the shape of a valid op. Returns the shape's index, -EAGAIN or -EINVAL.
 static int shape_add(struct encode *x, const struct workload_op *op, uint32_t key)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT;
@@ -294,8 +294,8 @@ static inline uint64_t allocated_code(struct encode_cursor *at, uint32_t slot)
 }
 
 // Appends the code of a known slot. *last is the number of the slot's last use in the block. If the
-// op frees or resizes the slot, the code is the age of the last use, or ENCODE_BY_NUMBER | slot if
-// `recent` no longer contains the last use.
+// op frees or resizes the slot, the code is the age of the last use or, if `recent` no longer
+// contains that use, ENCODE_BY_NUMBER | slot.
 static inline __attribute__((always_inline)) void
 code_slot(struct encode_cursor *at, uint32_t *recent, uint16_t *last, uint32_t slot, unsigned use)
 {

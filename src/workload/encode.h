@@ -7,8 +7,8 @@
 #include "workload/format.h"
 #include "workload/planes.h"
 
-// Number of codes for the age of a slot's last use. Must be a power of two. A code for a greater
-// age would need as much space as the slot number.
+// Number of codes for the age of a slot's last use, a power of two. A code for a greater age would
+// need as much space as the slot number.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
 enum {
@@ -47,7 +47,7 @@ struct encode_words {
     size_t n, capacity;
 };
 
-// Write positions in a block, except those that only rare ops change.
+// Write positions in a block, except positions that only rare ops change.
 struct encode_cursor {
     struct encode_column allocated, sizes, allocated_times, times;
     uint64_t *used;  // codes of freed or resized slots

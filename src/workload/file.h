@@ -23,8 +23,8 @@ enum {
     FILE_TWICE = 8,
     FILE_TRACE_TWICE = 16, // like FILE_TWICE, but only for traces
     FILE_AGGREGATE = 32,   // for file_sniff only; record/aggregate/stat.h reads aggregates
-    // Accept only regular files. For paths that the user did not name, but that come from a file or
-    // directory.
+    // Accept only regular files. For paths that come from a file or directory instead of from the
+    // user.
     FILE_REGULAR = 64,
 };
 

@@ -185,8 +185,8 @@ static inline bool format_has_site(unsigned kind)
            kind == HT_POOL_ALLOC || kind == HT_POOL_FREE;
 }
 
-// Returns true if ops of this kind may have these WORKLOAD_* flags and, if `no_slot` is set, may
-// lack a slot.
+// Returns true if ops of this kind may have these WORKLOAD_* flags. If `no_slot` is set, such ops
+// must also be allowed to lack a slot.
 bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
 
 // Returns the number of the op's call site, or 0.

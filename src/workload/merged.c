@@ -192,9 +192,9 @@ static struct merged_source *choose_source(struct merged *m)
     return best;
 }
 
-// Replaces a number of the input by its number in the merged workload. If the number is new,
-// assigns *count and increments *count. Returns 0, -ENOMEM, or -EOVERFLOW if *count has reached its
-// limit.
+// Replaces a number of the input with its number in the merged workload. If the number is new,
+// assigns *count to it and increments *count. Returns 0, -ENOMEM, or -EOVERFLOW if *count has
+// reached its limit.
 static int renumber(struct merged_numbers *n, uint32_t *number, uint32_t *count)
 {
     size_t had = n->n;
@@ -251,8 +251,8 @@ static int number_named(struct merged *m, struct merged_source *s, struct worklo
     return rc;
 }
 
-// Renumbers the dependencies. Raises the op's stamp above the stamps of its dependencies, because a
-// coarser clock can make the stamps equal.
+// Renumbers the dependencies. Raises the op's stamp above the stamps of its dependencies, because
+// these stamps can become equal on a coarser clock.
 static int number_dependencies(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     if (HT_GROW(&m->dependencies, &m->dependencies_capacity, op->n_dependencies) < 0)

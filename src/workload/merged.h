@@ -14,18 +14,16 @@ struct merged_input {
 
 struct merged; // opaque
 
-// Merges n ≥ 1 inputs and uses the clock of the first input. If any input lacks stamps, the merged
-// workload has no stamps, and its ops come from the inputs in turn. Returns NULL if memory runs
-// out.
+// Merges n ≥ 1 inputs, using the clock of the first. If any input lacks stamps, the merged workload
+// has no stamps, and takes its ops from the inputs in turn. Returns NULL if memory runs out.
 struct merged *merged_new(const struct merged_input *inputs, size_t n);
 void merged_free(struct merged *m);
 
 // Returns the header, borrowed. Its argv joins the command lines of all inputs with "+".
 const struct workload_header *merged_header(const struct merged *m);
 
-// Sets *op to the next op in a valid total order. *op is borrowed until the next call. Returns 1, 0
-// at the end, or a negative errno like workload_next_op, or -EOVERFLOW if slot or thread numbers
-// run out.
+// Sets *op to the next op in a valid total order, borrowed until the next call. Returns 1, 0 at the
+// end, or a negative errno like workload_next_op, or -EOVERFLOW if slot or thread numbers run out.
 int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
 
 // Merges the call sites of all inputs. Call after reading all ops. The caller must release *to.

@@ -93,8 +93,8 @@ static inline unsigned bits_of(uint64_t v)
     return 64 - (unsigned)__builtin_clzll(v | 1);
 }
 
-// Returns true if distances between slots are shorter than slot numbers. This is typical when
-// blocks are freed in an order related to the order of allocation, but not when frees are random.
+// Returns true if distances between slots are shorter than slot numbers. This is typical if blocks
+// are freed in an order related to the order of allocation, but not if frees are random.
 static bool relative_is_shorter(const struct encode_frame *f)
 {
     uint64_t by_number = 0, by_distance = 0;

@@ -28,7 +28,7 @@ static inline unsigned planes_rest_bytes(uint64_t v)
 static inline __attribute__((always_inline)) void planes_put(uint8_t **first, uint8_t **rest,
                                                              uint64_t v)
 {
-    // Branch prediction fails for the size, so values of one and two bytes share branchless code.
+    // The size cannot be predicted, so values of one and two bytes share branchless code.
     if (__builtin_expect(v < 0x4000, 1)) {
         unsigned two = v >= 0x80;
         *(*first)++ = (uint8_t)(two ? 0x80 | v >> 8 : v);

@@ -13,7 +13,7 @@
 enum {
     OP_BITS = 40,
     // Limit on stored dependencies (16 bytes each). Beyond the limit, the older half of each
-    // thread's dependencies is dropped. An op whose dependencies were dropped then counts as
+    // thread's dependencies is dropped. If an op's dependencies were dropped, the op counts as
     // depending on everything that its thread has depended on so far.
     MAX_REMEMBERED = 1 << 22,
     // Limit on pairs of threads with a known order (at most 32 bytes each). The limit is sufficient
@@ -41,7 +41,8 @@ struct proof_thread {
     bool began;
 };
 
-// Ops [from, to) of a thread, whose dependencies order_ranges has not yet added to another thread.
+// A range [from, to) of a thread's ops. order_ranges has not yet added their dependencies to
+// another thread.
 struct proof_range {
     uint32_t thread;
     uint64_t from, to;
@@ -152,7 +153,7 @@ static int order_after_all(struct proof *p, uint32_t to, const struct proof_thre
     return rc;
 }
 
-// Orders thread `to` after all ops that the ops in the ranges depend on, directly or through other
+// Orders thread `to` after all ops on which the ops in the ranges depend, directly or through other
 // ops.
 static int order_ranges(struct proof *p, uint32_t to)
 {
@@ -321,8 +322,8 @@ static int report_difference(struct proof *p, const char *name, uint64_t said, c
 // How a number in the summary can change when ops are added.
 enum growth { GROWS, FALLS, VARIES };
 
-// Returns true if `said`, a number in the summary, is consistent with `counted`, the count over the
-// ops so far. If `all` is set, `counted` is the count over all ops.
+// Returns true if `said`, a number in the summary, is consistent with `counted`, the corresponding
+// count of the ops so far. If `all` is set, these are all ops of the file.
 static bool is_possible(enum growth growth, bool all, uint64_t said, uint64_t counted)
 {
     if (all)

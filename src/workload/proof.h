@@ -18,11 +18,11 @@ struct proof_thread;
 struct proof {
     struct summary_counter counter;
     // Bounds on the peak in the summary. The exact peak is unknown, because the order of ops with
-    // equal stamps is undefined within a frame. The order of frames is defined.
+    // equal stamps within a frame is undefined.
     uint64_t peak_from, peak_to;
     uint64_t frame_live, frame_allocated;
-    // True if the order proof was requested and not abandoned. A proof that would take quadratic
-    // time is abandoned.
+    // True if the order proof was requested and has not been abandoned. A proof is abandoned if it
+    // would take quadratic time.
     bool order;
     struct proof_thread *threads;
     size_t n_threads, threads_capacity;
@@ -52,7 +52,7 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 // Checks the summary after the last op. Returns the same values as proof_run.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
-// Checks a summary although only part of the ops was read: refuses numbers that the remaining ops
+// Checks a summary when only part of the ops was read: rejects numbers that the remaining ops
 // cannot produce. Returns the same values as proof_run.
 int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
 

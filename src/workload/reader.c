@@ -28,7 +28,7 @@ struct workload_reader {
     struct decode decode;
     struct format_index seen;            // expected contents of the index
     uint64_t first_at[FORMAT_STEPS + 1]; // by type: offset of the first frame, or 0
-    // Runs with ops that workload_next_op has not returned yet. They form a binary heap, ordered by
+    // The runs with ops that workload_next_op has not returned yet form a binary heap, ordered by
     // the stamp of the next op, then by thread.
     struct reader_run {
         const struct workload_op *at, *end;

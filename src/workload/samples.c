@@ -131,7 +131,7 @@ static void sort_steps(struct samples_residency *l)
     for (size_t i = 0; i < l->n_steps; i += n) {
         const struct workload_residency_step first = l->steps[i];
         const struct workload_residency *r = samples_residency_find(l, first.thread, first.op);
-        // The final figure may include a partial page, but steps never include partial pages.
+        // The final figure may include a partial page, but steps never do.
         bool is_late = r && first.used / WORKLOAD_PAGE_KIB < r->used / WORKLOAD_PAGE_KIB;
         for (n = 0;
              i + n < l->n_steps && compare_step_ops(&l->steps[i + n], first.thread, first.op) == 0;

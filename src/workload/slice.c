@@ -175,7 +175,7 @@ static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot
     return 0;
 }
 
-// If another thread of the part used the slot last, makes the op depend on that use.
+// If another thread of the part was the last to use the slot, makes the op depend on that use.
 static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)

@@ -40,7 +40,7 @@ struct slice_range {
     uint32_t first, last;
 };
 
-// Blocks and other ops to keep. All calls on a kept block are kept.
+// The blocks and other ops to keep. If a block is kept, all calls on it are kept.
 struct slice_choice {
     // Indexed by block number. Blocks are numbered in the order of the source's PREEXISTING ops and
     // allocating ops. NULL if all blocks are kept.

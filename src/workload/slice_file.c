@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Op `to` of the part gets the residency of op `from` of the source.
+// Maps op `from` of the source to op `to` of the part, which gets the residency of `from`.
 struct placement {
     struct workload_dependency from, to;
 };
@@ -165,8 +165,8 @@ static int write_end(struct slicing *j, const struct workload_summary *s)
     return rc;
 }
 
-// Sets the recorded interval of the part. On a side where the part ends before the source does, the
-// bound is the part's first or last stamp. Otherwise, the bound is that of the source.
+// Sets the recorded interval of the part. If the part omits ops at one end of the source, the bound
+// at that end is the part's first or last stamp. Otherwise, it is the source's bound.
 static void set_recorded(const struct slicing *j, const struct slice_counts *c,
                          struct workload_summary *s)
 {

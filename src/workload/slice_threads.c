@@ -62,7 +62,7 @@ static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *num
     if (!below)
         return false;
     *number = op + t->shifts[below - 1].by;
-    // A dropped op has no number in the part. The op after it begins the next shift.
+    // A dropped op has no number in the part. The next op that is kept begins the next shift.
     if (below < t->n_shifts) {
         uint64_t next = t->shifts[below].from + t->shifts[below].by;
         if (*number >= next)

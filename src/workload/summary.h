@@ -24,7 +24,7 @@ struct summary_counter {
     size_t n_slots, capacity;
     unsigned two_words; // if 1, a word for the caller's use follows each slot; it is initially 0
     uint64_t live_bytes, live_blocks, preexisting_bytes;
-    bool contradicted; // an op allocated into an occupied slot or used a free slot
+    bool contradicted; // an op allocated in an occupied slot, or used a free slot
 };
 
 static const uint64_t SUMMARY_SIZE_MASK = (1ull << SUMMARY_SIZE_BITS) - 1,
@@ -66,8 +66,8 @@ int summary_simple(struct summary_counter *s, uint32_t thread, const struct work
 // Like summary_op, but for several ops, with prefetching.
 int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n);
 
-// Counts up to `n` ops of a thread. Stops after an op that contradicts earlier ops. Returns the
-// number of ops counted, including the contradicting op, or -ENOMEM. The first `readable` ops may
+// Counts up to `n` ops of a thread. Stops after an op that contradicts earlier ops, and includes
+// this op in the count. Returns the number of ops counted, or -ENOMEM. The first `readable` ops may
 // be prefetched.
 int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n,
                 size_t readable);

@@ -58,8 +58,8 @@ struct workload_thread_op {
     uint32_t thread;
 };
 
-// An op that allocates or frees one block, without dependencies, and with no field except the size
-// of the block. The count of a calloc is 1, and a realloc is WORKLOAD_FROM_NULL. Conversion
+// An op that allocates or frees one block. The op has no dependencies, and no field except the
+// block's size. The count of a calloc is 1, and a realloc is WORKLOAD_FROM_NULL. Conversion
 // produces nearly all ops in this form.
 struct workload_simple {
     uint64_t stamp;
@@ -123,8 +123,8 @@ struct workload_summary {
     uint64_t order_repaired;
     uint64_t order_ambiguous; // number of events whose position could not be proved
     uint64_t dependencies;    // number of dependencies in the file
-    // Number of uses of blocks that another thread used last, including uses whose dependency is
-    // implied.
+    // Number of uses of a block whose last use was by another thread, including uses whose
+    // dependency is implied.
     uint64_t dependencies_needed;
     uint64_t lost_records; // number of words lost during capture
     // Total usable size of the blocks whose usable size was recorded.
@@ -144,8 +144,9 @@ struct workload_summary {
     // Peak RSS of the process, as the kernel counts it, or 0 if unknown. Includes the memory of the
     // recording.
     uint64_t peak_rss_bytes;
-    // Stamps may be earlier than their events: about early_events stamps by up to early_max_ns, and
-    // all others by up to early_usual_ns. All three are 0 if no stamp is early.
+    // Stamps may be earlier than their events. About early_events stamps are early by up to
+    // early_max_ns, and all others by up to early_usual_ns. If no stamp is early, all three members
+    // are 0.
     uint64_t early_events, early_max_ns, early_usual_ns;
     uint64_t samples_at;         // offset of the samples frame, or 0; the writer sets the offsets
     uint64_t sites_at;           // offset of the first call sites frame, or 0
@@ -169,7 +170,7 @@ enum { WORKLOAD_PAGE_BYTES = 4096, WORKLOAD_PAGE_KIB = WORKLOAD_PAGE_BYTES >> 10
 struct workload_residency {
     uint64_t op; // number of the op within its thread
     uint32_t thread;
-    uint32_t used;     // KiB that are known to be used; for calloc, pages that are not all zero
+    uint32_t used;     // KiB known to be used; for calloc, of pages that are not all zeros
     uint32_t resident; // an upper bound on the resident KiB, except for blocks from calloc
     uint32_t front;    // KiB used contiguously from the start of the block
 };

@@ -24,7 +24,8 @@ struct workload_writer {
     bool has_stamps;
     const struct workload_sites *sites;        // borrowed, or NULL
     const struct samples_residency *residency; // borrowed, or NULL
-    // Full frames, which a thread writes while the next frame is filled, if a CPU is available.
+    // Full frames. If a CPU is available, a thread writes them while the next frame is being
+    // filled.
     struct encode_frame full[FRAMES_BEHIND];
     struct ring ring;
     pthread_t thread;

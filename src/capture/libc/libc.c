@@ -95,7 +95,7 @@ static long raw_syscall(long number, const long a[6])
 #endif
 }
 
-// Always passes six arguments: the kernel ignores the arguments that the call does not use.
+// Always passes six arguments. The kernel ignores arguments that the call does not use.
 HIDDEN long syscall(long number, ...)
 {
     enum { MAX_ERRNO = 4095 };
@@ -183,7 +183,7 @@ struct found_objects {
     bool has[OBJECTS];
 };
 
-// Returns true if the remaining objects cannot define any function that is still missing.
+// Returns true if no remaining object can define a function that is still missing.
 static bool is_complete(const struct found_objects *in)
 {
     return in->has[OBJECT_C] && in->has[OBJECT_LOADER] &&
@@ -249,8 +249,8 @@ static void find_all(void)
     __atomic_store_n(&libc.address, (const void *)libc.__errno_location, __ATOMIC_RELEASE);
 }
 
-// The C identifier differs from the symbol, because libc's headers declare the function with
-// attributes that do not hold before find_all has run.
+// The C identifier differs from the symbol, because libc's headers declare the symbol with
+// attributes that are not true before find_all has run.
 #define DEFINE(result, name, parameters, names)                                                    \
     static result boot_##name parameters                                                           \
     {                                                                                              \

@@ -157,8 +157,7 @@ void object_each_slot(const struct object *o,
             const ElfW(Rela) *r = o->relocations[k] + i;
             const ElfW(Sym) *s = o->symbols + ELF64_R_SYM(r->r_info);
             uintptr_t *slot = (uintptr_t *)(o->base + r->r_offset);
-            // Skip other relocations: they are for data, which the program may have changed
-            // afterwards.
+            // Skip other relocations. They are for data, which the program may have changed since.
             if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
                 object_contains(o, s, sizeof *s) && s->st_name < o->string_bytes &&
                 object_contains(o, slot, sizeof *slot))

@@ -1,5 +1,5 @@
 // Replacements for libc's memory and string functions (see libc.h). The compiler may emit calls to
-// some of them. The fast path of an event does not call them.
+// some of these functions. The fast path of an event calls none of them.
 #include <stddef.h>
 #include <string.h>
 

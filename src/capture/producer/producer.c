@@ -172,15 +172,15 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     struct producer_stream *stream = &t->streams[interrupting];
     const struct spool_chunk *chunk = stream->chunk;
     bool muted = is_muted(p, t, ev, busy);
-    // Interrupted records are so rare that the cost of the system calls does not matter. Blocking
-    // signals also prevents a second handler from interrupting stream 1.
+    // Interruptions are rare, so the cost of the system calls does not matter. Blocking signals
+    // also prevents a second handler from interrupting stream 1.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     // Later events of stream 0 must have later stamps than this event of stream 1.
     if (interrupting)
         producer_request_reading(&t->streams[0]);
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
-    // Must precede put_event: at this point, the block of `ev` has no used pages yet.
+    // Do this before put_event, while the block of `ev` has no used pages yet.
     if (p->measures && !muted && !interrupting)
         producer_residency_follow(p, t, stream);
     if (!muted)
@@ -254,8 +254,8 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
         ev.value = t->number;
     }
     producer_leave(was);
-    // From here on, the state stays mapped: producer_clear fails while a created thread has not
-    // started.
+    // From here on, the state stays mapped, because producer_clear fails while a created thread has
+    // not started.
     if (t)
         producer_record(&ev, NULL);
     return t;

@@ -44,14 +44,14 @@ struct producer_stream {
     // Equals state.epoch, or PRODUCER_NO_EPOCH to force every event onto the slow path.
     uint64_t fast_epoch;
     struct spool_chunk *chunk; // owned, or NULL
-    // `ticks` is the last reading of the counter, and `sequence` the value of readings->sequence
-    // before that reading. `readings` contains requests for readings by the process and the
-    // recorder. If `readings` is NULL, every event reads the counter.
+    // `ticks` is the last reading of the counter, and `sequence` is the value of readings->sequence
+    // before that reading. Through `readings`, the process and the recorder request readings. If
+    // `readings` is NULL, every event reads the counter.
     uint64_t ticks;
     struct spool_readings *readings;
     uint32_t sequence;
-    // If `pos & mask` is 0, the event reads the counter, or there may be no space. If `mask` is 0,
-    // no event uses the fast path.
+    // If `pos & mask` is 0, the event must read the counter, or there may be no space for it. If
+    // `mask` is 0, no event uses the fast path.
     uint32_t mask;
     // The following members are used only on the slow path and when the counter is read.
     uint64_t first_word; // offset of the chunk's first word in the stream, in words
@@ -82,8 +82,8 @@ struct producer_thread {
     };
     uint32_t index; // index in the pool; constant
     uint16_t muted; // 1 if the thread's events are discarded because recording is paused
-    // 1 if the thread must not make system calls, or cannot read the counter. The events of the
-    // thread are then lost.
+    // 1 if the thread must not make system calls or cannot read the counter. The thread's events
+    // are then lost.
     uint16_t forbidden;
     uintptr_t stack_low, stack_high; // bounds of the stack that can be walked; 0 if unknown
     struct unwind_memory *unwind;    // NULL before the first walk
@@ -101,8 +101,8 @@ struct producer_thread {
 // checks the bits to detect what the event interrupted.
 enum producer_busy {
     // The thread is writing a record in stream 0, so nothing else may use that stream. Other code
-    // that uses the state of the thread, process or spool also sets this bit, because detaching
-    // does not unmap that state while the bit is set.
+    // that uses the state of the thread, process or spool also sets this bit, so that detaching
+    // does not unmap the state.
     PRODUCER_WRITING = 1,
     // The thread is inside a real function. Calls from the allocator's object are not events.
     PRODUCER_IN_ALLOCATOR = 2,
@@ -181,7 +181,7 @@ static inline volatile uint64_t *producer_section_word(void)
 }
 
 // Each unit records which thread recorded the last event at an address. A unit is one byte. It
-// covers PRODUCER_UNIT_BYTES of address space, where blocks may start at two addresses, the
+// covers PRODUCER_UNIT_BYTES of address space. Blocks may start at two addresses in that space, the
 // multiples of PRODUCER_BLOCK_BYTES. The unit contains the number of the thread that recorded the
 // last event at either address. If that event was at the second address, the bit
 // PRODUCER_BLOCK_BYTES is also set. A unit of 0 means that the thread is unknown. The units of a
@@ -190,8 +190,8 @@ static inline volatile uint64_t *producer_section_word(void)
 // If the same thread recorded the last event at the address, its stream orders the two events, and
 // the new event needs no reading of the counter. Otherwise the thread first reads the unit and then
 // the counter, so that the new event has a later stamp than the other thread's event
-// (docs/design/convert.md). Between two events at an address, the program or the allocator
-// synchronizes the two threads. Therefore relaxed accesses to a unit suffice.
+// (docs/design/convert.md). Relaxed accesses to a unit suffice, because the program or the
+// allocator synchronizes the two threads between their events.
 enum {
     PRODUCER_BLOCK_BYTES = 16,
     PRODUCER_UNIT_SHIFT = 5,
@@ -207,8 +207,7 @@ enum {
 _Static_assert(PRODUCER_UNIT_BYTES == 2 * PRODUCER_BLOCK_BYTES,
                "a bit of the unit distinguishes its addresses");
 
-// Units of a region. If another region occupies the region's place in the table, the region has no
-// units.
+// Units of a region. If another region occupies its entry in the table, a region has no units.
 struct producer_region {
     _Atomic uint64_t number;          // 1 + (address >> PRODUCER_REGION_SHIFT), or 0
     _Atomic(_Atomic uint8_t *) units; // where the unit of address 0 would be; set before `number`
@@ -216,7 +215,7 @@ struct producer_region {
 extern struct producer_region producer_regions[PRODUCER_REGIONS]
     __attribute__((visibility("hidden")));
 
-// Returns the place in producer_regions for the region of the address.
+// Returns the entry of producer_regions for the address's region.
 static inline struct producer_region *producer_region_at(uint64_t address)
 {
     uint64_t number = address >> PRODUCER_REGION_SHIFT;
@@ -378,9 +377,9 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
            producer_put_sized(kind, size, address);
 }
 
-// Like producer_put_sized, but also moves the base to the block, and adds a note if HT_CALLOC has a
-// count other than 1. Returns false if the caller must use producer_record; in that case nothing
-// has changed.
+// Like producer_put_sized, but also moves the base to the block. If HT_CALLOC has a count other
+// than 1, also adds a note. Returns false if the caller must use producer_record; in that case
+// nothing has changed.
 bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
     __attribute__((visibility("hidden")));
 
@@ -391,7 +390,7 @@ static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
 }
 
 // Call after producer_put_allocated has returned false. `caller` is the wrapper's return address,
-// `frame` the frame address of the calling function.
+// and `frame` is the frame address of the calling function.
 static inline bool producer_put_retry(unsigned kind, uint64_t size, uint64_t address,
                                       const void *caller, const void *frame)
 {
@@ -426,10 +425,10 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
     return producer_end_plain(stream, ticks, due, kind, address);
 }
 
-// Call after producer_put_plain has returned false. Writes the record if only a reading of the
-// counter was due. Also writes the record if heaptape has attached to the process and the block was
-// certainly allocated after the attach. Returns false if the caller must use producer_record; in
-// that case nothing has changed.
+// Call after producer_put_plain has returned false. Writes the record in two cases: only a reading
+// of the counter was due, or heaptape has attached to the process and the block was certainly
+// allocated after the attach. Returns false if the caller must use producer_record; in that case
+// nothing has changed.
 bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
 
 // Stamps any event (ev->stamp is ignored) and records it in the shortest form that can represent
@@ -443,7 +442,7 @@ void producer_record(const struct event *ev, const void *caller);
 void producer_set_rseq(ptrdiff_t offset);
 
 // Counts a call to a real function. If the result is true, call producer_call_choose, which decides
-// whether the call is timed and selects the next candidate. Pass the ticks of a timed call to
+// whether to time the call and selects the next candidate. Pass the ticks of a timed call to
 // producer_call_add.
 static inline bool producer_call_is_due(void)
 {
@@ -535,8 +534,8 @@ void producer_set_environment(char **environment);
 // first event does the same.
 void producer_start(void);
 
-// Call once before main, after the C library has set environ. If this process started the recorder
-// itself (LD_PRELOAD alone), makes the programs that it executes join the session.
+// Call once before main, after the C library has set environ. If this process started its recorder
+// itself (with LD_PRELOAD alone), makes the programs that the process executes join the session.
 void producer_alone_share(void);
 
 // Call at exit. If this process started the recorder itself, waits until that recorder has ended.
@@ -568,8 +567,8 @@ bool producer_detach(void);
 int producer_record_preexisting(const struct spool_block *blocks, size_t n);
 
 // Frees the memory of an ended recording, so that heaptape can attach to the process again.
-// Requires that, since producer_detach, every other thread has left this library and its
-// producer_tls.thread was reset. Returns 0, or EAGAIN if a created thread has not started yet.
+// Call only after every other thread has left this library since producer_detach and its
+// producer_tls.thread has been reset. Returns 0, or EAGAIN if a created thread has not started yet.
 int producer_clear(void);
 
 enum producer_plan {
@@ -592,9 +591,9 @@ void producer_set_bypass(const char *path);
 // Adds the path of an object whose malloc calls bypass the library, unless it is already listed.
 void producer_add_deepbound(const char *path);
 
-// Returns the spool's header if some objects' malloc calls bypass this library and a child process
-// may be created to query their malloc. Otherwise returns NULL, for example in a sandbox or a vfork
-// child.
+// Returns the spool's header if the malloc calls of some objects bypass this library and the
+// process may create a child that queries their malloc. Otherwise returns NULL, for example in a
+// sandbox or a vfork child.
 struct spool_header *producer_malloc_query_header(void);
 
 // Returns true if the loader's lock may be held by a thread that no longer exists, because a
@@ -618,12 +617,12 @@ void producer_set_library(const char *path, const char *heaptape);
 void producer_before_fork(void);
 
 // Call in a fork child before any of the program's code runs. Records the child's identity.
-// Otherwise a vfork child of this child, which shares its memory, might record the first event and
-// be mistaken for this child.
+// Otherwise, if this child made a vfork, the vfork child might record the first event in the shared
+// memory and be mistaken for this child.
 void producer_after_fork(void);
 
 // Call before the program filters its system calls. Allocates all memory that the recording may
-// need, so that it makes no system calls from then on. `now` is true if the wrapped call itself
+// need, so that no system calls are needed from then on. `now` is true if the wrapped call itself
 // installs the filter; fork children then cannot start a recording. Returns the changes made, for
 // producer_sandbox_refused.
 unsigned producer_before_sandbox(bool now);
@@ -632,8 +631,8 @@ unsigned producer_before_sandbox(bool now);
 void producer_sandbox_refused(unsigned changes);
 
 // producer_disable stops recording the calling thread, or the whole process if `process` is true.
-// Call it when the thread or process is about to lose the ability to record. producer_enable
-// resumes recording the thread.
+// Call when the thread or process is about to lose the ability to record. producer_enable resumes
+// recording the thread.
 void producer_disable(bool process);
 void producer_enable(void);
 

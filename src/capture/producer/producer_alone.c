@@ -2,9 +2,9 @@
 // record`.
 //
 // The recorder is not a child of the program. An intermediate process starts the recorder and
-// exits. The intermediate process has no exit signal and is therefore invisible to the program's
-// wait(2). The recorder runs in its own session. The only descriptor that it inherits from the
-// program is standard error.
+// exits. The intermediate process has no exit signal, so the program's wait(2) does not see it. The
+// recorder runs in its own session. The only descriptor that it inherits from the program is
+// standard error.
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
@@ -110,8 +110,8 @@ static void set_arguments(struct alone_start *s, const char *options)
     s->arguments[n++] = s->path;
     s->arguments[n++] = "record";
     s->arguments[n++] = "-q";
-    // Interpret HEAPTAPE_STACKS as a session without a recorder does. A --stacks option in
-    // HEAPTAPE_RECORD comes later on the command line and takes precedence.
+    // Interpret HEAPTAPE_STACKS as in a session without a recorder. If HEAPTAPE_RECORD contains a
+    // --stacks option, that option takes precedence because it is later on the command line.
     struct spool_stacks ignored = {0};
     const char *stacks = find_variable(SPOOL_ENV_STACKS);
     if (stacks && spool_parse_stacks(stacks, &ignored) == 0 &&

@@ -56,8 +56,8 @@ static struct spool_chunk *pop_free(struct producer_process *p)
 }
 
 // Returns the number of chunks that the process may use now. Unless the spool is too small, the
-// limit exceeds the number of chunks that live threads can own. If all chunks are in use, the
-// recorder can therefore free some of them.
+// limit exceeds the number of chunks that live threads can own. Therefore, if all chunks are in
+// use, the recorder can free some of them.
 static uint32_t chunk_limit(const struct producer_process *p)
 {
     uint32_t max = p->max_chunks, fetched = producer_sandbox_chunks(p);
@@ -215,7 +215,7 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
 {
     if (p->flags & SPOOL_NO_RECORDER)
         return "the spool is full";
-    // The check is a system call, so do not check at every event dropped under --lossy.
+    // The check is a system call, so do not make it for every event that is dropped under --lossy.
     if (producer_tls.thread->streams[0].lost % LOOK_EACH == 0 && !producer_has_recorder(p))
         return SPOOL_REASON_ENDED;
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))

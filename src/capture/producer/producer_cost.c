@@ -14,8 +14,8 @@ void producer_cost_add(struct spool_header *h, uint64_t ticks)
 
 static uint64_t timing_ticks; // ticks measured for an empty call
 
-// Uses the median, because the CPU may reorder reads of the counter, so a single difference may
-// have any value from 0 up.
+// Uses the median: the CPU may reorder reads of the counter, so a single difference may be 0 or
+// arbitrarily large.
 static void measure_timing(enum clock_kind clock)
 {
     enum { TRIES = 63 };

@@ -67,9 +67,9 @@ void producer_thread_reap(struct producer_process *p)
     }
 }
 
-// Destructor of the key, called once per round of destructors. After the last round, the thread
-// still runs and the C library frees its per-thread blocks. The destructor therefore only appends
-// the thread to a list, and other threads check whether the thread has exited.
+// Destructor of the key, called once per round of destructors. After the last round, the thread is
+// still running, and the C library frees its per-thread blocks. The destructor therefore only
+// appends the thread to a list, and other threads check whether the thread has exited.
 static void on_key_round(void *value)
 {
     if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&
@@ -97,10 +97,10 @@ void producer_thread_arm_key(void)
 }
 
 // A C library loaded by dlmopen numbers its keys independently, but stores their values in the same
-// array of each thread. To avoid confusion with that library's keys, the key has a number that few
-// programs reach, and is deleted and created again several times. glibc ignores a value that was
-// stored when the number had been created a different number of times. The number is below 32,
-// because the values of the first 32 keys need no memory.
+// array of each thread. To avoid confusion with that library's keys, this key has a number that few
+// programs reach. The number is below 32, because the values of the first 32 keys need no memory.
+// The key is also deleted and created again several times: glibc counts how often each key number
+// has been created, and ignores a value that was stored under a different count.
 void producer_thread_make_key(void)
 {
     enum { LAST = 31, TIMES = 8 };

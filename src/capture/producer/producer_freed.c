@@ -33,10 +33,10 @@ void producer_freed_stop(void)
         producer_munmap(table, TABLE_BYTES);
 }
 
-// Returns the number of state changes and resets. After each of them, blocks whose allocation is
-// not in the trace may be live at any address. Returns UINT64_MAX if the number is too large for an
-// entry. Also returns UINT64_MAX during a reset, when the recorder drops the allocations that it
-// has drained, but keeps later frees of these blocks.
+// Returns the number of state changes and resets. After each state change or reset, any address may
+// have a live block whose allocation is not in the trace. Returns UINT64_MAX if the number is too
+// large for an entry. Also returns UINT64_MAX during a reset: the recorder then drops the
+// allocations that it has drained, but keeps later frees of the same blocks.
 static inline uint64_t read_generation(const struct spool_header *h)
 {
     const struct spool_control *k = &h->control;
@@ -59,7 +59,7 @@ find_place(const struct spool_header *h, uint64_t address, struct freed_place *t
     // Blocks rarely start at odd multiples of 8, so these addresses have separate entries.
     unit = unit >> 1 | (unit & 1) << (UNIT_BITS - 1);
     uint64_t region = unit >> PLACE_BITS, high = region >> PRODUCER_FREED_INDEX_BITS;
-    // Heaps of threads start at multiples of a large power of two, so the index depends on all
+    // Thread heaps start at multiples of a large power of two, so the index must depend on all
     // bits.
     uint32_t spread = (uint32_t)high * 0x9e3779b1u >> (32 - PRODUCER_FREED_INDEX_BITS);
     to->entry = &table[(region ^ spread) & (PRODUCER_FREED_ENTRIES - 1)];

@@ -63,7 +63,7 @@ void producer_unmap_private(void *at, size_t bytes)
 static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page
-    enum { ENTRIES = 512 }; // entries per system call; a call costs the time of reading 300 entries
+    enum { ENTRIES = 512 }; // entries per system call; a call costs as much as reading 300 entries
     uint64_t entries[ENTRIES], pages = 0;
     for (long got; first < end; first += (uint64_t)got / 8) {
         uint64_t n = end - first < ENTRIES ? end - first : ENTRIES;
@@ -212,8 +212,8 @@ void producer_map_forget(struct producer_inherited *in)
     in->spool = NULL;
 }
 
-// Maps the next step. The new mapping must start at a chunk that is already mapped, so it begins
-// with the chunk before the step. That chunk is then unmapped again.
+// Maps the next step. mremap needs a chunk that is already mapped, so the new mapping begins with
+// the chunk before the step. That chunk is then unmapped again.
 static bool map_next(struct producer_inherited *in, uint32_t step)
 {
     struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);

@@ -292,8 +292,8 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
         producer_stream_put(p, t, stream, &ev);
     }
     syscall(SYS_close, l.fd);
-    // Do this before publish_gone. A walk that no longer finds its code among the unloaded objects
-    // must load the new age.
+    // Do this before publish_gone, so that a walk that no longer finds its code among the unloaded
+    // objects loads the new age.
     if (change) {
         change_configuration(sites, change);
         // Stacks of other threads in the new objects must have later stamps than HT_MODULE.

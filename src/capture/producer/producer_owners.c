@@ -39,15 +39,15 @@ static void *allocate_units(void)
                : producer_map_wiped(&made, PRODUCER_REGION_UNITS);
 }
 
-// Returns the distance of a region's units from the unit of address 0.
+// Returns the distance from the unit of address 0 to the region's units.
 static uintptr_t units_before(uint64_t region)
 {
     return region << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT);
 }
 
 // Maps the units of the address's region. Returns NULL if the mapping fails or another thread is
-// mapping the units. In both cases the event needs no unit: it has read the counter, and no earlier
-// event at the address has set the unit.
+// mapping the units. In both cases, the event needs no unit, because it has read the counter and no
+// earlier event at the address has set the unit.
 static _Atomic uint8_t *map_units(uint64_t address)
 {
     struct producer_region *r = producer_region_at(address);

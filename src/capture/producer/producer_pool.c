@@ -59,8 +59,8 @@ struct producer_thread *producer_thread_alloc(struct producer_process *p)
         .number = atomic_fetch_add_explicit(&p->header->threads_numbered, 1, memory_order_relaxed),
         .parent = HT_NO_THREAD,
     };
-    // The program synchronizes its threads, so the first thread sees this bit before an event that
-    // depends on the new thread.
+    // The program synchronizes its threads, so the first thread sees this bit before it records an
+    // event that depends on the new thread.
     if (t->number)
         atomic_fetch_or(&p->header->readings.sequence, SPOOL_THREADS);
     return t;

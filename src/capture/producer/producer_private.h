@@ -75,10 +75,11 @@ struct producer_process {
     struct producer_residency_cost residency;
 };
 
-// State of a thread without a chunk, so all its events take the slow path. Never written to.
+// State of a thread without a chunk. All events of such a thread take the slow path. Never written
+// to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
 
-// Data that a fork child needs from its parent. The data is in ordinary memory, which fork copies.
+// Data that a fork child needs from its parent, in ordinary memory, which fork copies.
 struct producer_inherited {
     _Atomic(struct producer_process *) process; // a wiped mapping
     // Pool of threads, in wiped mappings. NULL if not mapped.
@@ -157,8 +158,8 @@ static inline void producer_request_reading(struct producer_stream *stream)
     stream->sequence = PRODUCER_NO_SEQUENCE;
 }
 
-// Like producer_request_reading, for all threads of the process. If a thread sees the request, its
-// next event gets a later stamp than all stamps before this call.
+// Like producer_request_reading, for all threads of the process. The next event of a thread that
+// sees the request gets a later stamp than all stamps before this call.
 static inline void producer_request_readings(struct spool_header *h)
 {
     atomic_fetch_add(&h->readings.sequence, SPOOL_READ_STEP);
@@ -246,8 +247,8 @@ void producer_process_off(struct producer_process *p, const char *reason);
 
 // producer_cost.c
 
-// Counts an event that does not use the fast path. If the result is true, measure the cost of the
-// event and pass its ticks to producer_cost_add.
+// Counts an event that does not use the fast path. If the result is true, measure the event's cost
+// in ticks and pass the cost to producer_cost_add.
 static inline bool producer_cost_is_due(struct producer_thread *t)
 {
     return producer_unlikely(++t->slow_events % SPOOL_COST_EVENTS == 0);
@@ -307,8 +308,8 @@ enum {
 
 // The set of addresses at which a block was freed since heaptape attached to the process. A block
 // that is live at such an address was allocated after that free, so its allocation is in the trace.
-// The set may lack addresses, but never contains an address that was not added. The set is empty
-// after the recording was paused, resumed or reset, and in a fork child.
+// Some added addresses may be missing from the set, but the set contains no other addresses. The
+// set is empty after the recording was paused, resumed or reset, and in a fork child.
 
 // Makes the set usable, unless memory is scarce.
 void producer_freed_start(void);
@@ -370,9 +371,9 @@ bool producer_is_followed(const struct spool_session *session);
 
 // producer_refused.c
 
-// Counts this process as unrecorded in its user's reserves, unless `shared` is NULL. For the first
-// SPOOL_UNTRACED processes, also stores `why` (enum spool_refusal), and counts their calls from
-// then on. Always returns false.
+// Unless `shared` is NULL, counts this process as unrecorded in its user's reserves. If the process
+// is among the first SPOOL_UNTRACED, also stores `why` (enum spool_refusal) and counts the
+// process's calls from then on. Always returns false.
 bool producer_count_refused(struct producer_process *p, struct spool_reserves *shared,
                             uint32_t why);
 

@@ -508,10 +508,9 @@ static bool create_spool(struct producer_process *p)
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) &&
                   producer_residency_start();
     // The recorder searches for new spools every 20 ms (every 100 ms if all processes are idle), so
-    // short-lived processes save the cost of a wake-up. Wake the recorder only in two cases. The
-    // first is a reserve spool, for which other processes may be waiting. The second is the program
-    // that the recorder started, or that started the recorder: the recorder then reads the
-    // program's thread names and memory use.
+    // most processes need not wake it. Wake the recorder only in two cases. First, other processes
+    // may be waiting for a reserve spool. Second, if this program started the recorder or was
+    // started by it, the recorder reads the program's thread names and memory use.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
         producer_wake_recorder(p);
     return true;
@@ -538,8 +537,8 @@ struct image {
     struct producer_thread threads[PRODUCER_POOL_STEP];
 };
 
-// State after a recording has ended. It is static so that threads can read it at any time, even in
-// fork children.
+// State after a recording has ended. The state is static, so that threads can read it at any time,
+// even in fork children.
 static struct producer_process idle = {.state = PRODUCER_OFF};
 
 // State of an ended recording that threads may still use, or NULL.
@@ -569,8 +568,7 @@ static void save_fork_state(void)
     if (!p || !p->header)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
-    // Do not read the counter if the process is OFF, because the process may have disabled the
-    // counter.
+    // If the process is OFF, do not read the counter, because the process may have disabled it.
     bool reads = producer_has_state(p, PRODUCER_RUNNING);
     in->fork_stamp =
         reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;

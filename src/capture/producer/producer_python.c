@@ -81,7 +81,7 @@ void producer_python_splice(struct producer_process *p, struct producer_thread *
     memcpy(m->codes, stack->codes, native * sizeof *m->codes);
     stack->n = 0;
     for (uint32_t i = 0; i < native && stack->n < producer_depth; i++) {
-        // If the walk was limited, the extent of its outermost frame is unknown.
+        // If the walk reached its limit, the extent of its outermost frame is unknown.
         uint64_t end = i + 1 < native            ? m->sps[i + 1]
                        : native < producer_depth ? c->high
                                                  : m->sps[i];

@@ -17,8 +17,8 @@ bool producer_has_recorder(const struct producer_process *p)
         return true;
     if (!producer_sandbox_chunks(p))
         return control_recorder_lives(in->futexes, in->session.owner);
-    // A sandbox forbids the system call of control_recorder_lives, so read the mapping, although
-    // the access may fault.
+    // A sandbox forbids the system call in control_recorder_lives, so read the mapping instead,
+    // although the access may fault.
     return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) ==
            in->session.owner;
 }

@@ -5,8 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-// Finds the resource limit that makes calls fail with `error`. If several limits do, finds the
-// lowest.
+// Finds the resource limit that makes calls fail with `error`. If there are several such limits,
+// finds the lowest.
 static void find_limit(struct spool_untraced *u, uint32_t error)
 {
     static const struct {

@@ -452,7 +452,7 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
         return;
     if (recorded)
         measure_block(p, t, stream, ev->ptr, &b);
-    // Remember the block, because it stays live if the realloc fails.
+    // If the realloc fails, the block stays live, so remember it.
     t->resized = class == HT_CLASS_HALF ? ev->ptr : 0;
     t->resized_bytes = b.size;
     t->resized_zeroed = b.zeroed;

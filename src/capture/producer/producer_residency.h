@@ -1,7 +1,8 @@
 // Measures how much a program uses its big blocks: how many pages of a block are resident, and how
 // many of these pages are not all zeros. A block is measured when it is freed or resized, or at
-// exit if it is still live. An HT_RESIDENCY record before the release contains the result. Some
-// blocks are also measured while they are live, and have additional records.
+// exit if it is still live. An HT_RESIDENCY record, which precedes the record of the release,
+// contains the result. Some blocks are also measured while they are live, and have additional
+// records.
 //
 // Blocks of HT_BIG_BYTES or more are kept in a table. A free reads one byte of a filter to check
 // whether the table may contain the block. This check adds no branch to the fast path. All

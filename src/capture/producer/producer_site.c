@@ -99,7 +99,7 @@ bool producer_site_choose(uint64_t size)
     struct producer_tls *tls = &producer_tls;
     bool first = !tls->random;
     if (!producer_depth) {
-        // Undecided until the process has joined the session, which may request stacks.
+        // Stays undecided until the process has joined the session, which may request stacks.
         uint32_t was = producer_enter(PRODUCER_WRITING);
         tls->stack_left = tls->thread->live ? INT64_MAX : -1;
         producer_leave(was);
@@ -195,7 +195,7 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t,
     return true;
 }
 
-// Checks for unloaded objects at intervals. Must not be called during a walk.
+// Checks for unloaded objects at intervals. Do not call during a walk.
 static inline void check_unloaded(struct producer_thread *t)
 {
     if (producer_unlikely(++t->walks % WATCH_WALKS == 0) && unwind_check_unloaded())
@@ -271,8 +271,8 @@ static bool is_seen(uint64_t id)
 bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
                              const void *caller, const void *frame)
 {
-    // Assume that this is the wrapper's frame. The comparison of at[1] fails if the compiler moved
-    // the call into a function called by the wrapper.
+    // Assume that this is the wrapper's frame. If the compiler moved the call into a function
+    // called by the wrapper, the comparison with at[1] fails.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
         !producer_site_choose(count * size)) {
@@ -356,8 +356,8 @@ bool producer_site_in_line(const struct producer_sites *sites, uint64_t place, u
 }
 
 // Stores the ID in its preferred entry, and moves the ID that was there to another entry of the
-// cache line. A stack is added after its parts and occurs more often, so it gets the preferred
-// entry. Returns false if the cache line was full and an ID was lost.
+// cache line. A whole stack is added after its parts and occurs more often, so it gets the
+// preferred entry. Returns false if the cache line was full and an ID was lost.
 static bool add_seen(struct producer_sites *sites, uint64_t id)
 {
     uint64_t place = producer_site_place(sites, id), i = 1;
@@ -437,9 +437,9 @@ static void put_sites(struct producer_process *p, struct producer_thread *t,
     }
 }
 
-// Writes the missing definitions of the stack and its mappings to the stream. A walk along frame
-// pointers may be wrong, so the stack is cut at the first address that is not code. The wrapper's
-// caller is always code.
+// Defines the stack and its mappings in the stream, except the parts that are already defined. A
+// walk along frame pointers may be wrong, so the stack is cut at the first address that is not
+// code. The wrapper's caller is always code.
 static void define_stack(struct producer_process *p, struct producer_thread *t,
                          struct producer_stream *stream, const struct unwind_stack *stack)
 {

@@ -79,10 +79,11 @@ struct producer_sites {
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
     _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
     _Atomic uint32_t n_seen, growing;
-    // Index mask of `seen`, without the bits of PRODUCER_SEEN_FIRST - 1. The 0 in a fork child's
-    // wiped copy is therefore a valid mask.
+    // Index mask of `seen`, without the bits of PRODUCER_SEEN_FIRST - 1. A fork child's wiped copy
+    // contains 0, which is therefore a valid mask.
     _Atomic uint32_t seen_mask;
-    // IDs of defined sites. If other IDs have replaced an ID, the next use defines its site again.
+    // IDs of defined sites. If an ID has been replaced by other IDs, the next use of its site
+    // defines the site again.
     _Alignas(64) _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
 };
 

@@ -48,7 +48,7 @@ uint64_t producer_usual_ticks(void)
 
 enum { MAX_UNCOUNTED = 1024 };
 
-// Counts the words since the last reading, whose events have the ticks of that reading.
+// Counts the words since the last reading. Their events have the ticks of that reading.
 static void count_unread(struct producer_stream *stream, bool early)
 {
     struct spool_readings *r = stream->readings;
@@ -67,9 +67,10 @@ static void count_unread(struct producer_stream *stream, bool early)
     stream->unread = 0;
 }
 
-// Returns the new mask, given the ticks since the last reading. If the ticks are less than a
-// quarter of the usual ticks, doubles the number of words between readings. If they are half or
-// more, halves the number. Ordinary variation therefore does not make events early.
+// Returns the new mask, given the ticks since the last reading. If these ticks are less than a
+// quarter of the usual ticks, doubles the number of words between readings. If they are at least
+// half of the usual ticks, halves the number. Ordinary variation therefore does not make events
+// early.
 static uint32_t next_mask(uint32_t mask, uint64_t ticks)
 {
     uint64_t usual = producer_usual_ticks();
@@ -87,8 +88,9 @@ static uint64_t read_now(bool threads)
     return threads ? clock_counter_ordered() : clock_counter();
 }
 
-// The stores must precede the reading: if, after the stores, a signal handler records an event, the
-// kernel switches the thread out, or a reading is requested, the next event also reads the counter.
+// Sets the section and the sequence before it reads the counter. If a signal handler, a thread
+// switch or a request for a reading comes after these stores, the next event therefore reads the
+// counter again.
 uint64_t producer_read_counter(struct producer_stream *stream)
 {
     if (!stream->readings)
@@ -164,7 +166,7 @@ static void put_record(struct producer_stream *stream, const struct event *ev, u
     producer_publish(stream, end);
 }
 
-// Returns true if the event counts as a call when it is lost. If a call has two records, only one
+// Returns true if the event, when lost, counts as a lost call. If a call has two records, only one
 // of them counts.
 static bool is_call(const struct event *ev)
 {

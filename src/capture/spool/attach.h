@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 // heaptape loads the library into a running process through the path of a descriptor
-// (SPOOL_ATTACHED_FD), because the process's file system does not always contain the library. If
+// (SPOOL_ATTACHED_FD), because the process's file system may not contain the library. If
 // memfd_create is forbidden, heaptape loads the file SPOOL_ATTACHED_FILE in the session directory.
 // The library recognizes both cases from its own path.
 #define SPOOL_ATTACHED_FD   "/proc/self/fd/"

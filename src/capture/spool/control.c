@@ -16,8 +16,8 @@
 #define WAIT_NS 20000000u // between two checks that the recorder is alive
 // If the recorder is alive, it repairs a truncated session within this many waits of WAIT_NS.
 #define REPAIR_NAPS 50
-// Timeout of the lock. After this time the holder is presumed dead, because the lock is held only
-// for a few instructions.
+// Timeout of the lock. The lock is held only for a few instructions, so after this time its holder
+// is presumed dead.
 #define LOCK_NS 1000000000u
 
 bool control_is_gone(uint32_t pid)
@@ -59,7 +59,7 @@ static void sleep_ns(uint64_t ns)
 
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 {
-    // This operation only compares the word; it requeues no waiter. If the kernel or a system call
+    // This operation only compares the word and requeues no waiters. If the kernel or a system call
     // filter does not support the operation, the recorder is assumed to be alive.
     const _Atomic uint32_t *word = &futexes->recorder.owner;
     long rc = -1;
@@ -175,7 +175,7 @@ static int reset_trace(const struct control *c)
     return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
 }
 
-// If there is no recorder, does not wait, because the spool itself is the recording.
+// If there is no recorder, does not wait, because the spool is itself the recording.
 static int sync_all(const struct control *c)
 {
     return c->session->flags & SPOOL_NO_RECORDER ? 0 : send_request(c, SPOOL_SYNC);

@@ -17,8 +17,8 @@
 //
 // States of a chunk: FREE -> OWNED (a thread popped the chunk or got a fresh chunk) -> DONE (the
 // chunk is full or the thread exited) -> FREE (the recorder drained it). A thread writes words and
-// then publishes them. Published words survive the process, however it dies. Once per batch, the
-// recorder also drains the published words of OWNED chunks.
+// then publishes them. Published words survive the process, no matter how it dies. Once per batch,
+// the recorder also drains the published words of OWNED chunks.
 #ifndef HEAPTAPE_SPOOL_SPOOL_H
 #define HEAPTAPE_SPOOL_SPOOL_H
 
@@ -48,8 +48,8 @@
 #define SPOOL_ENV_ATTACH "HEAPTAPE_ATTACH"
 
 enum {
-    // With chunks of 1 MiB, an event costs twice as much, because the words fall out of the L2
-    // cache (docs/design/capture.md).
+    // With chunks of 1 MiB, an event would cost twice as much, because the words would be evicted
+    // from the L2 cache (docs/design/capture.md).
     SPOOL_CHUNK_BYTES = 65536,
     SPOOL_CHUNK_HEADER_BYTES = 64,
     // Pages of a chunk are allocated in pieces of this size. Most processes and threads use one
@@ -66,7 +66,7 @@ enum {
     // threads wait for the recorder.
     SPOOL_BASE_CHUNKS = 24,
     SPOOL_CHUNKS_A_THREAD = 2,
-    // The recorder is woken when this many chunks are full. Waking it more often would slow the
+    // The recorder is woken when this many chunks are full. More frequent wake-ups would slow the
     // program down, because each pass of the recorder costs the program time.
     SPOOL_CHUNKS_A_WAKE = 10,
     SPOOL_MAX_FOLLOW = 256,
@@ -110,12 +110,12 @@ enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUN
 
 struct spool_chunk {
     // End of the published words: the low 32 bits of the address after the last published word, in
-    // the process's address space. Only the owner writes it, with release order after the words.
-    // The recorder loads it with acquire order (spool_published).
+    // the process's address space. Only the owner writes this member, with release order after the
+    // words. The recorder loads it with acquire order (spool_published).
     _Atomic uint32_t published;
     _Atomic uint32_t state; // enum spool_chunk_state
-    // The owner writes the members up to base0, and `start`, before it sets state to OWNED
-    // (release). They are constant until the chunk is FREE again.
+    // Before it sets state to OWNED (release), the owner writes `start` and the members up to
+    // base0. They are constant until the chunk is FREE again.
     uint32_t thread; // number of the thread within its process, from 0, in order of creation
     uint32_t tid;    // kernel's thread ID
     // 1 for events in a signal handler that interrupted the writing of a record, else 0.
@@ -161,7 +161,7 @@ enum { SPOOL_STATE_CHANGES = 1024 };
 
 // Control words, written by the process and by `heaptape ctl` (src/capture/spool/control.h). Only
 // the slow path of a thread reads `state`. The boundaries between recorded and unrecorded time are
-// exact nevertheless, because the recorder drops events by timestamp.
+// still exact, because the recorder drops events by timestamp.
 struct spool_control {
     _Atomic uint32_t state;                 // enum spool_recording
     uint32_t first_state;                   // `state` before the first change; constant
@@ -170,7 +170,7 @@ struct spool_control {
     _Atomic uint32_t asked[SPOOL_REQUESTS]; // number of requests made
     _Atomic uint32_t done[SPOOL_REQUESTS];  // number of requests acknowledged; a futex
     // Incremented by SPOOL_RESET_STEP before each reset request. The recorder ignores reset
-    // requests without this increment, so that a stray write in the program does not delete the
+    // requests without this increment, so that a stray write by the program cannot delete the
     // trace.
     _Atomic uint32_t reset_proof;
     _Atomic uint64_t events; // events recorded so far, counted by the recorder
@@ -301,7 +301,7 @@ struct spool_header {
     char argv[32768];
     char end_status[2048];      // /proc/self/status at exit, or "" if unknown
     _Atomic uint32_t sandboxed; // the process must not make the system call that wakes the recorder
-    _Atomic uint32_t quiet;     // passes are rare, so the process wakes the recorder for each chunk
+    _Atomic uint32_t quiet;     // passes are rare, so each chunk wakes the recorder
 };
 _Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header fits in 64 KiB");
 

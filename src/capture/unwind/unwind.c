@@ -24,7 +24,8 @@ static bool fill_window(struct unwind_window *w, uint64_t at)
     enum { BEFORE = 512, PAGE = 4096 };
     uint64_t page = at & ~(uint64_t)(PAGE - 1), from = at - page < BEFORE ? page : at - BEFORE,
              cut = page + PAGE - from;
-    // Split the copy at a page boundary, because an unreadable piece is omitted completely.
+    // Split the copy at a page boundary: if part of a piece is unreadable, the whole piece is
+    // omitted.
     const struct iovec local = {w->words, sizeof w->words},
                        remote[] = {{(void *)from, cut},
                                    {(void *)(page + PAGE), sizeof w->words - cut}};
@@ -292,8 +293,8 @@ static bool is_above(uint64_t cfa, const struct unwind_frame *f)
     return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
 }
 
-// Finds the caller of `f` if the cached caller is wrong. Returns NULL if there is no caller or the
-// caller cannot be found.
+// Finds the caller of `f` after the cached caller has proved wrong. Returns NULL if there is no
+// caller or the caller cannot be found.
 static __attribute__((noinline)) struct unwind_frame *
 find_other_caller(const struct unwind_cursor *c, struct unwind_frame *f, struct fp *fp)
 {

@@ -2,11 +2,11 @@
 // allocate and is async-signal-safe. Builds no table: a thread interprets the rule for a return
 // address when it first needs the rule, and then caches it.
 //
-// The thread also caches the frames that it has walked, each with its most recent caller. The
-// registers of a frame determine where its caller's frame begins, and the return address on the
-// stack shows whether the cached caller is still the caller. For a known stack, one comparison per
-// frame therefore replaces the walk. All frames of one stack, called the path, are cached together
-// with their sites and with the words that prove that the frames are unchanged.
+// The thread also caches the frames that it has walked, each with its most recent caller. A frame's
+// registers determine where its caller's frame begins, and the return address on the stack shows
+// whether the cached caller is still the caller. Therefore, if the stack is known, one comparison
+// per frame replaces the walk. All frames of one stack, called the path, are cached together with
+// their sites and with the words that prove that the frames are unchanged.
 //
 // Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, sections 10.6 and 10.7; x86-64 psABI.
 #ifndef HEAPTAPE_CAPTURE_UNWIND_H

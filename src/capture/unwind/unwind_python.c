@@ -116,9 +116,9 @@ static bool is_entry(const struct unwind_python_layout *l, uint64_t frame)
     return l->has_entries && *(const uint8_t *)(frame + l->owner) == OWNED_BY_C_STACK;
 }
 
-// Returns the innermost frame, or 0. Sets *cframe to the _PyCFrame if this version has one. The
-// _PyCFrame is not on this stack if the thread executes no Python function, or executes it on
-// another stack.
+// Returns the innermost frame, or 0. Sets *cframe to the _PyCFrame if this version has one. If the
+// thread executes no Python function, or executes one on another stack, the _PyCFrame is not on
+// this stack.
 static uint64_t first_frame(const struct unwind_python_layout *l, const struct unwind_cursor *c,
                             uint64_t *cframe)
 {

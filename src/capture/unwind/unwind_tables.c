@@ -128,7 +128,7 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
     const char *augmentation = (const char *)b.at;
     size_t n = strnlen(augmentation, (size_t)(b.end - b.at));
     (void)get_fixed(&b,
-                    // If the augmentation string is longer, the meaning of the rest and of the
+                    // If the augmentation string is longer, the meaning of its rest and of the
                     // bytes after it is unknown.
                     n < 8 ? n + 1 : 8);
     if (n >= 8)

@@ -50,7 +50,7 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
         return ENOLINK;
     }
     look_up_functions(names, tables & SPOOL_TABLES_NAMES);
-    // Functions are redirected one by one. If recording had already started, a block could be
+    // Functions are redirected one by one, so do not record yet. Otherwise a block could be
     // allocated by a recorded call and freed by an unrecorded call, or vice versa.
     int error = producer_attach_prepare();
     if (!error && tables)

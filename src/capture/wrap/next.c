@@ -29,8 +29,8 @@ static _Atomic uint32_t resolving, resolved;
 // arena.
 static struct next real;
 
-// The C library. next_resolve finds it together with the functions, because a fork child must not
-// wait for the loader's lock later.
+// The C library. next_resolve finds it together with the functions, so that a forked child does not
+// have to wait for the loader's lock later.
 static struct next_object libc_object;
 
 // The real functions, or their trampolines if they are redirected.
@@ -185,7 +185,7 @@ void *next_find_definition(const char *name, const void *except)
 }
 
 // Returns the function's definition in the next object. If this library was loaded late, returns
-// the definition in the object that would be next if the library had been loaded first.
+// the definition that would be next if the library had been loaded first.
 static void *function_after(const char *symbol)
 {
     return next_is_injected() ? next_find_definition(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);

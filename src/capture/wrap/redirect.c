@@ -131,8 +131,8 @@ static uintptr_t map_at(uintptr_t at, size_t bytes)
     return 0;
 }
 
-// Tries the place of the plan first. Then tries places below the object, because the heap of sbrk
-// may grow above an executable.
+// Tries the plan's place first. Then tries places below the object, because sbrk's heap may grow
+// above an executable.
 static uintptr_t map_in_reach(const struct entries_plan *plan, uintptr_t base)
 {
     uintptr_t end = base + plan->span, lowest = end > REACH_BYTES ? end - REACH_BYTES : STEP_BYTES;

@@ -53,9 +53,8 @@ void redirect_forget(bool (*is_loaded)(uintptr_t base));
 // Returns true if a function of the object is redirected.
 bool redirect_has(const struct object *o);
 
-// After redirect_start, calls of the functions in the plans that were added since redirect_stop
-// reach the wrappers. After redirect_stop, calls of all redirected functions reach the real
-// functions.
+// redirect_start makes calls reach the wrappers, for the functions in plans that were added since
+// redirect_stop. redirect_stop makes calls of all redirected functions reach the real functions.
 void redirect_start(void);
 void redirect_stop(void);
 

@@ -50,7 +50,7 @@ void wrap_cxx_resolve(void)
     next_find("_ZSt17__throw_bad_allocv", (void **)&throw_bad_alloc);
     if (real[HT_NEW] && next_object_of(real[HT_NEW], &object)) {
         producer_set_object(PRODUCER_OBJECT_OPERATOR, object.start, object.end);
-        // Standard operators call the same malloc as all other objects do.
+        // The standard operators call the same malloc as all other objects.
         struct next_object hidden_by;
         if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
             kind_of = WRAP_OPERATORS_OWN;

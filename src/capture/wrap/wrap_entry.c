@@ -137,7 +137,8 @@ extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
 #endif
 
 #if defined(__x86_64__)
-// A compiler that sees the code may also call the function with an unaligned stack.
+// A compiler that sees the code may also call the function with an unaligned stack, so the thunk
+// aligns the stack.
 #define TEXT_OF(x) #x
 #define NUMBER(x)  TEXT_OF(x)
 #define MOVE_XMM(move)                                                                             \

@@ -122,8 +122,8 @@ static unsigned read_sections(int fd, ElfW(Ehdr) * h)
 }
 
 // Copies the file name in .gnu_debuglink, or "" if there is no valid name. The section headers are
-// in `piece`. Compares only the names of sections without flags: .gnu_debuglink has no flags, and
-// such sections are rare.
+// in `piece`. Compares only the names of sections without flags, because .gnu_debuglink has no
+// flags and such sections are rare.
 static void read_debug_link(int fd, const ElfW(Ehdr) * h, char to[static NAME_MAX + 1])
 {
     static const char section[] = ".gnu_debuglink";

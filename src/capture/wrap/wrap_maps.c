@@ -1,6 +1,7 @@
 // Wrappers for the program's own mappings, for `heaptape record --maps`. libc calls internal
 // functions to map memory for its malloc and for thread stacks, so the wrappers do not see these
-// calls. Mappings made by the allocator in use are recognized by the caller's address and excluded.
+// calls. Mappings that the allocator in use makes are recognized by the caller's address and
+// excluded.
 #undef _FILE_OFFSET_BITS // otherwise mmap is an alias of mmap64, but this file wraps both
 #include "capture/wrap/next.h"
 #include "capture/wrap/wrap.h"

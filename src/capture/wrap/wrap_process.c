@@ -48,8 +48,8 @@ WRAPPER int prctl(int option, ...)
 enum { ASK_NS = 200000, ASK_TIMES = 500 }; // time limit of the child's query: 0.1 s
 
 // Runs in a child that shares only the spool with the program. The query may never return: an
-// interrupted thread may hold a lock of malloc, or the program may have overwritten free lists so
-// that they are circular.
+// interrupted thread may hold one of malloc's locks, or the program may have overwritten the free
+// lists and made them circular.
 static _Noreturn void query_malloc(next_mallinfo2_function ask, struct spool_header *h)
 {
     syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0l, 0l, 0l);
@@ -202,8 +202,8 @@ WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, cha
 }
 
 // Returns true if a sanitizer defines malloc. The constructor of a sanitizer must run first,
-// because it may replace malloc. AddressSanitizer may also abort, and the recorder reports this
-// cause only if no events were recorded before.
+// because it may replace malloc. AddressSanitizer may also abort. The recorder reports that cause
+// only if no events were recorded before the abort.
 static bool has_sanitizer(void)
 {
     static const char *const functions[] = {"__asan_init", "__tsan_init", "__msan_init",

@@ -252,9 +252,8 @@ void order_deadline(struct order *o)
 }
 
 // Returns the time for which a stream waits. If the library recorded the usable size of a freed
-// block, the allocation of the block may be missing from the trace, but it is never late. An
-// allocation that is found later would belong to another block, so the stream waits for a shorter
-// time.
+// block, the block's allocation may be missing from the trace, but it is never late. If an
+// allocation is found later, it belongs to another block, so the stream waits for a shorter time.
 static uint64_t hold_limit(const struct order *o, enum order_hold why)
 {
     enum { SKIDS = 16 };

@@ -4,8 +4,8 @@
 // stamps, every address therefore alternates between allocated and free. But the CPU may read the
 // counter ahead of the surrounding instructions: the stamp of an allocation may be a few hundred ns
 // too early and appear to precede the free that released its address. Such an allocation need not
-// wait, because ops refer to slots, not to addresses. The address has two blocks for a while, and
-// only a free requires a decision: which of the two blocks it refers to (docs/design/convert.md).
+// wait, because ops refer to slots, not to addresses. The address has two blocks for a while. Only
+// when one of them is freed must it be decided which of the two it is (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ORDER_H
 #define HEAPTAPE_CONVERT_ORDER_H
 
@@ -35,8 +35,8 @@ struct order_sink {
 };
 
 struct order_options {
-    // Longest time, in stamps, for which the free of an unknown address waits for the allocation of
-    // the address. If an address gets a second block, also the longest time for which the second
+    // The longest time, in stamps, that the free of an unknown address waits for the allocation of
+    // the address. If an address gets a second block, this is also the longest time that the second
     // block waits for the free of the first.
     uint64_t window;
     // Largest assumed error of an allocation's stamp, in stamps. Two stamps that are closer than
@@ -52,7 +52,7 @@ struct order_counts {
     uint64_t repaired; // number of allocations and frees that are not in the order of their stamps
     // Number of block events that were published after later events had been emitted.
     uint64_t late;
-    // Number of guesses: a free may be lost, or may have freed either of two blocks.
+    // Number of guesses: a free may have been lost, or may have freed either of two blocks.
     uint64_t ambiguous;
     uint64_t unmatched; // number of frees of addresses without a recorded allocation
     // Number of dependencies in the workload, and number of all dependencies including implied
@@ -85,8 +85,8 @@ int order_advance(struct order *o, uint64_t limit);
 // may come from the sink.
 int order_settle(struct order *o, uint64_t stamp);
 
-// Call before order_finish if the recording is truncated. Events that later events depend on may be
-// missing, so if there are several threads, frees count as ambiguous.
+// Call before order_finish if the recording is truncated. Events on which later events depend may
+// be missing. If there are several threads, frees therefore count as ambiguous.
 void order_cut_off(struct order *o);
 
 // Emits the remaining events. Returns 0, or a negative errno.

@@ -157,8 +157,8 @@ static uint32_t *choose_block(struct order *o, const struct merge_stream *s, uin
     return oldest;
 }
 
-// The free of the oldest block at this address was lost. To keep the workload valid, makes the
-// thread that next allocated the address free the block.
+// The free of the oldest block at this address was lost. To keep the workload valid, the thread
+// that next allocated the address frees the block.
 int order_duplicate_lost(struct order *o, size_t i)
 {
     struct order_duplicate d = o->duplicates[i];
@@ -381,7 +381,7 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
 }
 
 // Residency belongs to the op that allocated the block. A failed realloc is a later use of the
-// block, so this function stores the last use before any failed reallocs.
+// block, so this function stores the last use before the failed reallocs.
 static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
 {
     uint64_t origin = map_get(&o->failed_resizes, last);

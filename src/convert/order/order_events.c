@@ -36,8 +36,8 @@ static int begin_stream(struct order *o, struct merge_stream *s)
 
 // Counts the segment's records that should have preceded ops that are already emitted. Such a
 // record is late because its thread was preempted between reading the stamp and storing the record.
-// Ops that depend on these records have later stamps and have not been emitted yet. The only damage
-// is therefore that these records are not in the order of their stamps.
+// Ops that depend on these records have later stamps and have not been emitted yet. The only
+// consequence is therefore that these records are not in the order of their stamps.
 static uint64_t count_late(const struct order *o, const struct trace_segment *s)
 {
     struct codec_state state = {s->epoch0, s->base0};
@@ -286,7 +286,7 @@ int order_advance(struct order *o, uint64_t limit)
         uint64_t now = due ? s->stamp : limit, bound = merge_second(&o->merge);
         int rc = 0;
         bound = bound < limit ? bound : limit;
-        // Handle one deadline at a time, and then the streams that were released, before the next
+        // Handle one deadline at a time. Handle the streams that it releases before the next
         // deadline.
         if (o->next_deadline < now)
             rc = order_expire(o, o->next_deadline);

@@ -1,6 +1,6 @@
 // Fast path for nearly all records: allocations at free addresses, and frees by the allocating
 // thread. Handles runs of such records of one stream, in steps that keep their state in registers.
-// Records that need more are left to order_allocate and order_release.
+// order_allocate and order_release handle all other records.
 #ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
 #define HEAPTAPE_CONVERT_ORDER_FAST_H
 
@@ -53,7 +53,7 @@ static inline size_t order_decode_run(struct order *o, struct merge_stream *s, u
     const struct table table = o->table;
     const uint64_t *words = s->words + s->head, epoch = s->state.epoch, base = s->state.base;
     const size_t left = s->tail - s->head, n = left < run->limit ? left : run->limit;
-    // If no first half is pending, a realloc allocates.
+    // A realloc without a pending first half is an allocation.
     const uint32_t others = t->n_pending ? 1u << HT_REALLOC : 0,
                    tags = (order_plain_tags | order_sized_tags) & ~others;
     uint64_t last = t->last_stamp;

@@ -16,11 +16,11 @@ enum {
     ORDER_RECENT = 64, // number of a thread's latest ops whose stamps are stored
     ORDER_BATCH = 64,  // ops passed to the sink at a time
     ORDER_RUN = 128,   // simple ops passed to the sink at a time
-    // Limit on addresses with two blocks; a higher number indicates lost events.
+    // Limit on the number of addresses with two blocks. A higher number indicates lost events.
     ORDER_MAX_DUPLICATES = 64,
     // Budget of search steps: ORDER_FIRST_STEPS, plus ORDER_STEPS_PER_WORD for each word of the
     // trace. Two threads on two CPUs that free each other's blocks as fast as possible need 0.4
-    // steps per word. The need is proportional to the number of CPUs.
+    // steps per word. The number is proportional to the number of CPUs.
     ORDER_STEPS_PER_WORD = 128,
     ORDER_FIRST_STEPS = 1 << 20,
     // Cells for upcoming frees. Two addresses rarely share a cell within a few skids.
@@ -226,9 +226,9 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op,
                      uint64_t result);
 
-// Returns true if the current free must come after another thread's free of the same address whose
-// stamp is later by at most the skid. The current free is the first record of `s`, and its thread
-// did not allocate the block. Counts undecidable cases as ambiguous.
+// Returns true if the current free must come after another thread's free of the same address,
+// although the other free's stamp is later (by at most the skid). The current free is the first
+// record of `s`, and its thread did not allocate the block. Counts undecidable cases as ambiguous.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp,
                      uint64_t address);
 
@@ -239,7 +239,7 @@ int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, 
                uint64_t result);
 void order_pools_release(struct order_pools *p);
 
-// Records how much of the block at `ptr` was used; ignores unknown blocks. Returns 0 or -ENOMEM.
+// Records how much of the block at `ptr` was used. Ignores unknown blocks. Returns 0 or -ENOMEM.
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr);
 
 // Records an emitted free if there are several threads.
@@ -252,8 +252,8 @@ static inline void order_note_release(struct order *o, const struct order_thread
 }
 
 // Called for a free whose address has no block. Another thread may recently have freed the address.
-// If the free may have to precede that other free, counts it as ambiguous, because the block of the
-// other free may be allocated later.
+// If the current free may have to precede the other free, counts it as ambiguous, because the block
+// of the other free may be allocated later.
 void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp,
                            uint64_t address);
 
@@ -261,7 +261,7 @@ void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
                uint64_t address);
 
-// Releases the stream that has the earliest stamp of all streams held for this reason and address.
+// Of all streams held for this reason and address, releases the stream with the earliest stamp.
 void order_wake(struct order *o, enum order_hold why, uint64_t address);
 
 // Handles all deadlines up to `now`.

@@ -1,9 +1,9 @@
 // Frees whose stamps are too early. The CPU may read the counter while it still waits for the cache
 // line through which another thread passed the block. A free by a thread that did not allocate the
-// block can then appear to precede the free of the previous block at the address. This requires
-// that the earlier free, the next allocation and the transfer of the block all happened within the
-// depth of the reordering. The two frees of the address are then closer than that depth, and other
-// records of these threads at the address show which free came first.
+// block can then appear to precede the free of the previous block at the address. This happens only
+// if the earlier free, the next allocation and the transfer of the block all fall within the depth
+// of the reordering. The stamps of the two frees are then closer than that depth, and these
+// threads' other records at the address show which free came first.
 #include "convert/order/order_fast.h"
 
 enum { MAX_DEPTH = 64 };
@@ -110,8 +110,8 @@ static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_
         p->for_a = stamp;
 }
 
-// Finds allocations in the stream. A thread's free cannot refer to a block that the thread
-// allocates only after the free.
+// Finds allocations in the stream. A free cannot refer to a block that the same thread allocates
+// later.
 static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s,
                             uint64_t address)
 {

@@ -105,7 +105,8 @@ static int put_counted(struct pending_op *a, const struct plan_call *c)
     return plan_put_call(a->plan, a->stream, c, a->e);
 }
 
-// Appends an op that makes no call. The op preserves the numbering of the workload's ops.
+// Appends an op that makes no call, so that later ops keep the numbers that they have in the
+// workload.
 static int put_without_call(struct pending_op *a)
 {
     return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_SKIPPED}, a->e);
@@ -187,7 +188,8 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
     return rc;
 }
 
-// Offers surplus entries to other threads, which may use the entries after this thread's latest op.
+// Offers surplus entries to other threads. These threads may use the entries after this thread's
+// latest op.
 static int share_entries(struct pending_op *a)
 {
     uint64_t position;
@@ -237,9 +239,8 @@ static uint64_t of_block_kib(uint64_t kib, uint64_t size)
                : kib;
 }
 
-// Returns the known use of other blocks from the same call site. If the site is unknown, returns
-// the use of other blocks in the same size class. Blocks from calloc are counted separately.
-// Returns NULL when out of memory.
+// Returns the known use of other blocks from the same call site or, if the site is unknown, in the
+// same size class. Blocks from calloc are counted separately. Returns NULL when out of memory.
 static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size,
                                     bool zeroed)
 {
@@ -276,9 +277,10 @@ static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
     return part;
 }
 
-// Estimates a block's used bytes from other blocks, as their median share weighted by bytes. Most
-// blocks are used either entirely or hardly at all. A mean would underestimate buffers that are
-// allocated repeatedly, because it would include pools that are set up once and hardly used.
+// Estimates how many bytes of a block are used. The estimate is the median used share of other
+// blocks, weighted by bytes. Most blocks are used either entirely or hardly at all. A mean would be
+// too low for buffers that are allocated repeatedly, because it would include pools that are set up
+// once and hardly used.
 static uint64_t expect_use(const struct plan_use *u, uint64_t size)
 {
     const uint64_t middle[] = {(u->all.bytes - 1) / 2, u->all.bytes / 2};
@@ -300,10 +302,10 @@ static int release_late(struct pending_op *a, struct plan_slot *slot)
     return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
 }
 
-// If the use of the op's block is known or can be estimated, appends a TOUCH with the use. If there
-// is no TOUCH, the player guesses. If the block was not measured, or was in memory that was already
-// resident, the use is estimated from blocks with the same call site and size class, or only the
-// same size class.
+// If the use of the op's block is known or can be estimated, appends a TOUCH with the use. Without
+// a TOUCH, the player guesses the use. If the block was not measured or its memory was already
+// resident, estimates the use from blocks with the same call site and size class, or only the same
+// size class.
 static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_slot *slot)
 {
     struct plan *p = a->plan;
@@ -754,8 +756,8 @@ int plan_put_end(struct plan *p, struct err *e)
     return rc < 0 ? rc : plan_late_put(p, NULL, e);
 }
 
-// Reads residency only if the index lists it. If the file is damaged, the reader of the ops reports
-// the damage in more detail.
+// Reads residency only if the workload's index lists it. If the file is damaged, the reader of the
+// ops reports the damage in more detail.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
               struct err *e)
 {

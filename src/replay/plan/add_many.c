@@ -1,5 +1,5 @@
-// Adds many plain calls at a time, because most ops of a workload are plain calls. Has the same
-// effect as add_op() in add.c, but keeps the variables in registers.
+// Adds many plain calls at a time. Most ops of a workload are plain calls. Has the same effect as
+// add_op() in add.c, but keeps the variables in registers.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
@@ -37,7 +37,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-// Returns the number of ops that may be added before another op must be inserted.
+// Returns how many of the workload's ops may be added before an op of the player must be inserted.
 static size_t count_before_others(const struct plan *p, const struct plan_stream *s,
                                   uint32_t thread, size_t n)
 {

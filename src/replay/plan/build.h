@@ -92,8 +92,8 @@ struct plan_section {
 
 enum {
     PLAN_SECTIONS = 3,
-    // Minimum size of a section. Shorter sections would take time without making the memory figures
-    // more precise.
+    // Minimum size of a section. Shorter sections would slow down the replay but would not make the
+    // memory figures more precise.
     PLAN_SECTION_CALLS = 8,
     PLAN_SECTION_BYTES = 16384, // bytes allocated and freed
     PLAN_SECTION_PART = 32,     // at least 1/PLAN_SECTION_PART of the peak of live bytes so far
@@ -188,7 +188,7 @@ static inline int64_t plan_wrapping_add(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-// Returns the step n: every n-th SAMPLE is kept.
+// Returns n, where every n-th SAMPLE is kept.
 static inline size_t plan_sample_step(const struct plan *p)
 {
     return (p->n_samples + PLAN_SAMPLES_WANTED - 1) / PLAN_SAMPLES_WANTED;
@@ -277,8 +277,8 @@ static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, ui
            calls >= PLAN_SECTION_CALLS;
 }
 
-// late.c: records a big block that an op allocates in the slot, and the use of the block. Returns
-// 0, or -1 when out of memory.
+// late.c: records the big block that an op allocates in the slot, and the block's use. Returns 0,
+// or -1 when out of memory.
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late);
 
 // Call before an op of `s` frees or resizes the slot's big block. Appends the remaining touches.
@@ -299,12 +299,12 @@ int plan_late_exit(struct plan *p, struct plan_stream *s, uint32_t thread, struc
 // Applies the steps of the blocks up to the next op's timestamp.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// Call after the last sample of memory, because later uses of pages are not known. Makes all pages
-// due that blocks use before their next steps.
+// Call after the last sample of memory, because later uses of pages are not known. Marks as due all
+// pages that blocks use before their next steps.
 void plan_late_use_all(struct plan *p);
 
-// Returns a stream that touches blocks after the last op and whose thread has not exited, or NULL
-// if all blocks are used.
+// Returns a stream that touches blocks after the last op and whose thread has not exited. Returns
+// NULL if all blocks are used.
 struct plan_stream *plan_late_stream(const struct plan *p);
 
 // add.c: call after the last op of a process that ended. Appends the remaining samples, and touches

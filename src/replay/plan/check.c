@@ -1,6 +1,6 @@
-// Checks a plan that was loaded from a file. No word, regardless of its origin, may make the player
-// access memory outside its tables. Threads may still wait for each other forever. The watchdog
-// ends such a replay.
+// Checks a plan that was loaded from a file. Even a malicious plan must not make the player access
+// memory outside its tables. The threads of a plan that passes may still wait for each other
+// forever. The watchdog ends such a replay.
 #include "replay/plan/build.h"
 
 #include <stdlib.h>

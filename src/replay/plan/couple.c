@@ -1,10 +1,10 @@
 // Coupling keeps the threads of a replay as close together as they were when recorded.
 //
-// A workload has the dependencies that arise from blocks, but not the dependencies that arise from
-// the program's queues and locks. A producer that was held back by a bounded queue would therefore
-// run ahead. To prevent this, the total order is cut into sections. No thread begins section n
-// before all ops of section n - 2 are done. The thread that has the first op of section n waits for
-// these ops, with one COUPLE for each thread that has any of them. The other threads wait for that
+// A workload contains the dependencies that arise from blocks, but not those that arise from the
+// program's queues and locks. A producer that was held back by a bounded queue would therefore run
+// ahead. To prevent this, the total order is cut into sections. No thread begins section n before
+// all ops of section n - 2 are done. The thread with section n's first op waits for the ops of
+// section n - 2, with one COUPLE for each thread that has such ops. The other threads wait for that
 // first op.
 //
 // A section also ends at each sample of the recorded program's memory. Two samples between the same
@@ -33,8 +33,8 @@ static void end_section(struct plan *p)
     section_at(p, c->number)->n = 0;
 }
 
-// Ends a section for each sample before `op`. Two empty sections in a row are enough to wait for
-// all earlier ops.
+// Ends a section for each sample before `op`, but does not create a third empty section in a row.
+// Two empty sections are enough to wait for all earlier ops.
 static void end_at_samples(struct plan *p, const struct workload_op *op)
 {
     const struct plan_coupling *c = &p->coupling;

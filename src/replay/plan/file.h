@@ -1,6 +1,6 @@
 // Layout of a plan's file, which the player maps. The file contains a header and 64-bit words,
 // which include the ops of the threads. Words are numbered from the start of the file. If the ops
-// do not fit in memory, they are streamed. They are then stored in windows, whose words are
+// do not fit in memory, they are stored in windows and streamed. The words of the windows are
 // numbered from PLAN_FIRST_WINDOW. A ring in another file contains window w at index w %
 // PLAN_WINDOWS.
 #ifndef HEAPTAPE_PLAN_FILE_H
@@ -26,8 +26,8 @@ struct plan_header {
     uint32_t n_threads;
     // 1 if the player also writes to all pages of blocks from calloc.
     uint32_t touch_zeroed;
-    // 1 if a START_THREAD waits for the exits of earlier threads. 0 if the wait might never end,
-    // because a thread has calls after its exit, or threads wait for each other at a snapshot.
+    // 1 if a START_THREAD waits until earlier threads have exited. 0 if the wait might never end: a
+    // thread has calls after its exit, or threads wait for each other at a snapshot.
     uint64_t waits_for_exits;
     uint64_t preexisting_at; // stream that allocates preexisting blocks
     uint64_t slot_table_entries;
@@ -35,10 +35,10 @@ struct plan_header {
     uint64_t max_block_bytes; // size of the largest block
     uint64_t n_caches;        // highest thread number in a SWITCH plus 1; 0 if there is no SWITCH
     uint64_t leftovers_at;    // stream that frees the leftovers after the clock has stopped
-    // Number of calls that the player makes, including the calls for preexisting blocks and
-    // leftovers.
+    // Number of calls that the player makes, by kind, including the calls for preexisting blocks
+    // and leftovers.
     uint64_t by_kind[HT_KIND_LIMIT];
-    // Members for a streamed plan; otherwise 0.
+    // The following members are 0 unless the plan is streamed.
     uint64_t ring_at;
     uint64_t window_words; // size of each of the PLAN_WINDOWS windows
     // Size of struct plan_streaming, which precedes the ring in the ring's file.

@@ -1,5 +1,5 @@
 // Late use of big blocks. The player touches a block when it is allocated, but the program may have
-// used the block later, or piece by piece. The samples of the program's memory show such use. If a
+// used it later, or piece by piece. The samples of the program's memory reveal such use. If a
 // sample has less private memory than the live and used blocks would need, parts of the newest big
 // blocks were not used yet. If a later sample has more private memory, the oldest of these blocks
 // were used between the two samples. A block that was measured several times while it was live has
@@ -8,16 +8,16 @@
 //
 // Pages are touched only while the block is live. The thread of the next op touches the pages that
 // are due in the blocks of all threads, because the blocks' own threads may sleep until other
-// blocks are freed. A touch depends on the previous touch or the allocation of the block, and the
-// release depends on the last touch.
+// blocks are freed. Each touch of a block depends on its previous touch or, for the first touch, on
+// its allocation. The block's release depends on the last touch.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
 enum {
     MAX_LATE = 1024, // additional blocks are touched when they are allocated
-    // Blocks count as late only if a sample has less memory than expected by more than this limit.
-    // The kernel counts resident pages per thread or CPU, and adds several dozen pages to the total
-    // at a time.
+    // Blocks count as late only if a sample's memory is below the expected memory by more than this
+    // limit. The kernel counts resident pages per thread or CPU, and adds several dozen pages to
+    // the total at a time.
     SLACK_BYTES = 512 << 10,
     SLACK_PART = 32, // plus 1/SLACK_PART of the used bytes
 };
@@ -137,7 +137,7 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
     return rc;
 }
 
-// Defers `bytes` of use, starting with the newest block.
+// Defers the use of `bytes` bytes, starting with the newest block.
 static void defer_use(struct plan *p, uint64_t bytes)
 {
     for (size_t i = p->n_lates; i-- > 0 && bytes >= WORKLOAD_PAGE_BYTES;) {

@@ -4,10 +4,10 @@
 //   bits    0-6   7        8-31    32-63
 //   a call  op    publish  entry   size
 //
-// Any extra words of the op follow. `entry` is an index into the player's slot table, which holds
-// the address of each live block; entry 0 is always NULL. If the entry or size does not fit, the op
-// begins with a PLAN_WIDE word: the actual op is in its entry field, and the next two words are
-// entry and size. Ops that are not calls use the fields as described at PLAN_OTHER_OPS.
+// The op's extra words follow, if there are any. `entry` is an index into the player's slot table,
+// which holds the address of each live block; entry 0 is always NULL. If the entry or size does not
+// fit, the op begins with a PLAN_WIDE word: the actual op is in its entry field, and the next two
+// words are entry and size. Ops that are not calls use the fields as described at PLAN_OTHER_OPS.
 #ifndef HEAPTAPE_PLAN_OPS_H
 #define HEAPTAPE_PLAN_OPS_H
 
@@ -160,7 +160,7 @@ enum { PLAN_FAMILIES(HT_X) };
 #undef HT_X
 
 // Select the assertions for an event class: `call` if its kinds are replayed, `alloc` if they
-// allocate, and the variable arguments if they resize.
+// allocate, and the variadic arguments if they resize.
 #define PLAN_FOR_ALLOC(call, alloc, ...)  call alloc
 #define PLAN_FOR_FREE(call, alloc, ...)   call
 #define PLAN_FOR_RESIZE(call, alloc, ...) call __VA_ARGS__

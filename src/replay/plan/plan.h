@@ -1,6 +1,6 @@
 // A workload converted to the form that the player reads, in a shared memory file. A plan is built
-// once and used by every run on every allocator. While a plan is built, everything that the player
-// relies on is checked, so a finished plan never makes the player use a missing block or wait
+// once and used by every run on every allocator. Everything that the player relies on is checked
+// while a plan is built, so a finished plan never makes the player use a missing block or wait
 // forever.
 //
 // A plan has a stream of words for each thread. Entries of the player's slot table replace the
@@ -67,7 +67,7 @@ struct plan_settings {
     struct output *file;
     bool one_thread; // play all ops in one thread, in the order in which they are added
     // Number of calls between two STATS ops. Each mark also gets a STATS op. If 0, only calls of
-    // malloc_stats get a STATS op.
+    // malloc_stats do.
     uint64_t stats_every;
     uint64_t trim_every;         // number of calls between two TRIM ops, or 0 for no TRIM ops
     bool snapshots;              // record the address and site of each live block at two points

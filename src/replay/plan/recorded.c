@@ -70,9 +70,9 @@ int plan_note_point(struct plan *p, struct err *e)
 }
 
 // Returns true if the program wrote to most of its blocks. If private memory is as large as live
-// bytes, blocks were used in their entirety, including blocks from calloc. Because a sample may
-// fall between a block's allocation and its first use, an eighth of the memory may be missing in
-// any sample, and more than that in one sample out of eight.
+// bytes, blocks were used entirely, including blocks from calloc. A sample may fall between a
+// block's allocation and its first use. Therefore each sample may lack an eighth of the memory, and
+// one sample in eight may lack more.
 static bool used_its_blocks(const struct plan *p)
 {
     size_t compared = 0, missing = 0;

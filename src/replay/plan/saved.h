@@ -1,7 +1,7 @@
-// Finished plans in files, so that a plan is built once for many replays. A file contains the
-// windows of a streamed plan; the words of the plan's own file, at a multiple of PLAN_FILE_STEP;
-// the rest of struct plan; and a trailer with checksums. Numbers are in native format, so only the
-// build that made a plan can load it.
+// Saves finished plans in files, so that a plan is built only once for many replays. A file
+// contains a streamed plan's windows; the words of the plan's own file, at a multiple of
+// PLAN_FILE_STEP; the rest of struct plan; and a trailer with checksums. Numbers are in native
+// format, so only the build that saved a plan can load it.
 #ifndef HEAPTAPE_PLAN_SAVED_H
 #define HEAPTAPE_PLAN_SAVED_H
 
@@ -26,8 +26,8 @@ int plan_load(struct plan **p, const char *name, const struct plan_settings *s,
 // Returns true if the file ends in the trailer of a saved plan.
 bool plan_is_saved(int fd);
 
-// Verifies the checksums of a saved plan of any workload and build. Returns 0, -EBADMSG, -ENOMEM,
-// or another negative errno.
+// Verifies the checksums of a saved plan, which may be for any workload and from any build. Returns
+// 0, -EBADMSG, -ENOMEM, or another negative errno.
 int plan_verify(const char *name, int fd, struct err *e);
 
 #endif

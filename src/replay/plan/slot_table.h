@@ -50,8 +50,8 @@ int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_
 // Allocates an entry that has never been used. Returns 0, or -ENOMEM.
 int slot_table_allocate_fresh(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry);
 
-// Puts an entry back into the pool. Returns 1 if the pool should share entries, 0 if it should not,
-// or -ENOMEM.
+// Returns an entry to the pool. Returns 1 if the pool should share entries, 0 if it should not, or
+// -ENOMEM.
 int slot_table_free(struct slot_table_pool *p, uint32_t entry);
 
 // Moves up to SLOT_TABLE_BATCH of the pool's oldest entries to a batch that other threads may use

@@ -1,5 +1,5 @@
 // Snapshots of the live blocks. A snapshot consists of the blocks that are live at a point in the
-// total order, and of the op that copies the slot table there while no other thread is running.
+// total order, and an op that copies the slot table at that point while no other thread is running.
 #include "base/buf.h"
 #include "replay/plan/build.h"
 #include "workload/format.h"

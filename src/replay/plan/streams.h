@@ -15,7 +15,7 @@
 struct plan_stream;
 
 // Memory for streams: either a growing file in shared memory, or the window being filled. Word
-// numbers only increase, so they order the words of a stream.
+// numbers never decrease, so they order the words of a stream.
 struct plan_memory {
     int fd;            // -1 for windows, whose words belong to the caller
     uint64_t *words;   // the address changes when a file grows
@@ -62,7 +62,7 @@ struct plan_stream {
     struct plan_memory *memory;
     uint32_t number;
     bool started_by_thread; // a THREAD_CREATE names this thread
-    bool outlives;          // the thread's start was recorded but its exit was not
+    bool outlives;          // the thread's start was recorded, but its exit was not
     bool open;              // the stream contains words; with windows, in the current window
     uint64_t first;         // number of the first word, or 0 if the stream is empty
     uint64_t next, end;
@@ -98,9 +98,9 @@ int plan_stream_number(struct plan_stream *s, unsigned n);
 // Appends a STOP. Each chunk reserves a word for the STOP.
 void plan_stream_stop(struct plan_stream *s);
 
-// Makes op number `op` < s->ops publish, and sets *position to the word number that it publishes.
-// If the op's window is already complete, sets *position to the end of the thread's segment in that
-// window. If all threads must have left that window, sets *position to 0.
+// Makes op number `op` (less than s->ops) publish, and sets *position to the word number that the
+// op publishes. If the op's window is already complete, sets *position to the end of the thread's
+// segment in that window. If all threads must have left that window, sets *position to 0.
 void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position);
 
 // Returns the number of the op whose words end at or after `position`. The stream must be in a

@@ -67,7 +67,8 @@ void player_counters_start(void)
     }
 }
 
-// Scales the value of a counter that shared the hardware and therefore ran only part of the time.
+// Reads a counter. If it shared the hardware and therefore ran only part of the time, scales its
+// value.
 static uint64_t read_counter(int fd)
 {
     struct {

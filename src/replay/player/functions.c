@@ -199,8 +199,8 @@ static void check_found(unsigned kind)
         player_fail(RESULTS_NO_FUNCTION, NULL, kind, 0, 0);
 }
 
-// Finds posix_memalign and memalign. Each can replace the other, and can also replace all other
-// functions for aligned allocation.
+// Finds posix_memalign and memalign. Either function can replace the other, and all other functions
+// for aligned allocation.
 static void find_aligned(void)
 {
     find_function(HT_POSIX_MEMALIGN);

@@ -44,14 +44,14 @@ void histogram_merge(struct histogram *to, const struct histogram *from);
 uint64_t histogram_quantile(const struct histogram *h, double share);
 
 // Returns the mean of the lowest `share` of the values, using the middles of their buckets. The
-// highest values are left out because they are outliers caused by interrupts and other programs.
+// highest values are excluded, because they are outliers caused by interrupts and other programs.
 // Returns 0 for an empty histogram.
 double histogram_trimmed_mean(const struct histogram *h, double share);
 
 // Returns the limit above which a value counts as an outlier: `min`, or ten times the 99th
-// percentile if that is more. With fewer than 100 values, the percentile ignores the largest value.
-// Interrupts and other programs delay calls, and a single delay of a few milliseconds would
-// dominate the mean of a million calls.
+// percentile if that is more. If there are fewer than 100 values, the percentile ignores the
+// largest value. Interrupts and other programs delay calls, and a single delay of a few
+// milliseconds would dominate the mean of a million calls.
 uint64_t histogram_outlier_limit(const struct histogram *h, uint64_t min);
 
 // Returns the mean of the values up to `limit`, and sets *outliers to the number of values above

@@ -77,8 +77,9 @@ ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// Pages that the program used, not counting pages that the block shares with other blocks: `front`
-// pages at the start, and the other pages spread evenly. Used pages `from` to `to` - 1 are touched.
+// Pages that the program used, excluding pages that the block shares with other blocks. `front`
+// pages are at the start; the other pages are spread evenly. Used pages `from` to `to` - 1 are
+// touched.
 struct player_use {
     uint64_t used, front, from, to;
     bool zeroed; // from calloc: the program reads these pages before it writes to them
@@ -144,9 +145,9 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
-// Writes to the block in the way that the program may have done. `had` bytes of the block have
-// already been written. Some programs never use most of their memory from calloc: gcc's tables stay
-// mostly unused, for example, but redis's tables do not.
+// Writes to the block as the program probably did. The first `had` bytes of the block have already
+// been written. Some programs never use most of their memory from calloc: gcc's tables stay mostly
+// unused, for example, but redis's tables do not.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had,
                                size_t size)
 {

@@ -80,9 +80,9 @@ void player_reset_peak(void)
 }
 
 // Returns a lower bound on the peak of private memory that includes peaks between samples. The
-// kernel's high-water mark covers all resident memory. Shared memory grows during a replay, unless
-// the kernel drops pages of a saved plan. The function subtracts the shared memory at the end or at
-// the start, whichever is more. Therefore the result never exceeds the true peak.
+// kernel's high-water mark covers all resident memory. Shared memory usually grows during a replay,
+// but the kernel may drop pages of a saved plan. The function subtracts the shared memory at the
+// start or at the end, whichever is larger. Therefore the result never exceeds the true peak.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];

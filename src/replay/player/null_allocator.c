@@ -1,7 +1,7 @@
-// libheaptape-null.so: an allocator that only returns writable addresses. The time of a replay on
-// this allocator is therefore the replay overhead. The addresses are in a shared mapping, which
-// does not count as the allocator's memory. Each thread has a small region, which stays in the
-// cache.
+// libheaptape-null.so: an allocator that does nothing but return writable addresses. The time of a
+// replay on this allocator is therefore the replay overhead. The addresses are in a shared mapping,
+// which does not count as the allocator's memory. Each thread has a small region, which stays in
+// the cache.
 #include "replay/player/null_allocator.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ enum {
     REGIONS = 1024,          // additional threads share regions
 };
 
-// Size of the real memory, which libc needs for threads, and which is never reused. The size is
-// REAL_BYTES_LIMITED if address space is limited.
+// Size of the real memory, which libc needs for threads and which is never reused. If address space
+// is limited, the size is REAL_BYTES_LIMITED.
 #define REAL_BYTES         ((uint64_t)4 << 30)
 #define REAL_BYTES_LIMITED ((uint64_t)64 << 20)
 

@@ -13,8 +13,8 @@
 // negative errno.
 int heaptape_null_init(uint64_t max_block_bytes);
 
-// With true, this thread's allocations return real memory, which libc needs. With false, they
-// return only an address. Threads that start after the first call with false begin in that mode.
+// If true, this thread's allocations return real memory, which libc needs. If false, they return
+// only an address. After the first call with false, new threads start in that mode.
 void heaptape_null_real(bool real);
 
 #endif

@@ -30,8 +30,8 @@ struct player_line {
     _Atomic uint32_t sequence; // futex for sleeping threads; incremented to wake them
 };
 
-// A copy of another thread's progress. Progress only increases, so a dependency that the copy
-// already satisfies does not require access to that thread's line.
+// A copy of another thread's progress. Progress never decreases, so if the copy already satisfies a
+// dependency, the other thread's line does not have to be read.
 struct player_seen {
     uint64_t progress;
     uint32_t thread;
@@ -59,8 +59,8 @@ struct player_thread {
     struct player_waits waits, coupled_waits;
     uint64_t requested_bytes, usable_bytes; // only with RESULTS_TOUCH_USABLE
     bool touches;                           // a TOUCH has set the next three members
-    // Number of pages of the next block that the program used, and KiB used contiguously from the
-    // start of the block.
+    // How much of the next block the program used: the number of pages, and the number of KiB used
+    // contiguously from the start.
     uint64_t touch_pages, touch_front_kib;
     uint64_t touch_late; // number of pages left to a TOUCH_LATE
     uint64_t touch_ns;   // time spent writing to big blocks
@@ -105,8 +105,8 @@ static inline void player_set_pc(struct results_position *at, const uint64_t *pc
     atomic_store_explicit(&at->pc, (uintptr_t)pc, memory_order_relaxed);
 }
 
-// Returns the number of the word at player_pc(). In a streamed plan, windows with increasing word
-// numbers share the same memory, so the function adds a base.
+// Returns the number of the word at player_pc(). In a streamed plan, later windows reuse the memory
+// of earlier windows, so the function adds a base.
 static inline uint64_t player_position(const struct player_thread *t)
 {
     return t->at->base + (uint64_t)(player_pc(t) - player.words);
@@ -244,8 +244,8 @@ void player_release_threads(void);
 void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits);
 void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds the thread's figures to the results
-// Joins all threads, except threads that outlive the recording. When the function returns, the
-// excepted threads have made all their calls.
+// Joins all threads except those that outlive the recording. When the function returns, these
+// threads have made all their calls.
 void player_join_all(void);
 void player_end_threads(void); // joins the threads that outlive the recording
 

@@ -121,8 +121,8 @@ struct results_stats {
 // Lifetime of a thread in the replay.
 struct results_span {
     uint64_t begin_ns, end_ns; // times since the start
-    // Number of calls in all threads before begin and end. Known up to each thread's last SAMPLE or
-    // COUNT.
+    // Number of calls in all threads before begin and end. Includes calls only up to each thread's
+    // last SAMPLE or COUNT.
     uint64_t begin_event, end_event;
 };
 

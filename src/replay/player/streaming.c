@@ -49,8 +49,8 @@ static void wait_for_segment(struct player_thread *t, struct plan_streaming_thre
                              uint32_t next)
 {
     uint64_t since = clock_monotonic_ns(), start = player.start_ns;
-    // If the decoder is waiting for free space, both the decoder and this thread are waiting for
-    // slower threads.
+    // If the decoder is waiting for free space, it is waiting for slower threads, and so is this
+    // thread.
     bool is_decoder = !atomic_load(&player.streaming->decoder_sleeps);
     if (!spin_until_filled(shared, next)) {
         while (atomic_load(&shared->filled) == next) {

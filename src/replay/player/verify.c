@@ -3,7 +3,7 @@
 // overwritten by the allocator.
 //
 // Each block is filled with its own pattern. The pattern is checked when the block is freed or
-// resized and at the end of the replay. A shadow map has one bit for every 8 bytes of live address
+// resized, and at the end of the replay. A shadow map has one bit for every 8 bytes of live address
 // space. Therefore memory that is allocated twice is detected immediately, across threads, even
 // before anything is written to it.
 #include "replay/player/player.h"
@@ -192,8 +192,8 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
-// Finds a live block that overlaps `c`. This slow search runs just before the process ends. Other
-// threads are still running, so the search may fail.
+// Finds a live block that overlaps `c`. The search is slow, but it runs only just before the
+// process ends. It may fail, because other threads are still running.
 static void find_other(const struct verified_block *c)
 {
     struct results *r = player.results;
