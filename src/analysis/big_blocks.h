@@ -28,7 +28,7 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
 
 struct big_blocks_use {
     uint64_t bytes; // requested bytes of all large blocks
-    // Requested bytes of the large blocks whose use was measured, not counting measurements that a
+    // Requested bytes of the large blocks whose use was measured, excluding measurements that a
     // replay ignores.
     uint64_t measured;
     uint64_t unused; // bytes of these blocks in whole unused pages

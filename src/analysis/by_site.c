@@ -26,8 +26,8 @@ void by_site_release(struct by_site *b)
 const uint64_t by_site_lives_ns[] = {10000, 1000000, 100000000, 10000000000};
 const uint64_t by_site_lives_events[] = {16, 1 << 10, 1 << 16, 1 << 22};
 
-// If live bytes have reached a new peak since the site's last change, saves the site's live blocks,
-// which are the same as at the peak. Call before the site's live blocks change.
+// Call before the site's live blocks change. If live bytes have reached a new peak since the site's
+// last change, saves the site's live blocks, which are still the same as at the peak.
 static void note_peak(const struct by_site *b, struct by_site_totals *t)
 {
     if (t->seen_peak == b->peaks)
@@ -58,7 +58,7 @@ static void count_span(struct by_site *b, const struct live_blocks_entry *block,
     t->span_bytes += bytes;
 }
 
-// Starts the span if the op reaches `from`, and ends the span if the op reaches `to`. Call before
+// If the op reaches `from`, starts the span. If the op reaches `to`, ends the span. Call before
 // counting the op.
 static void follow_span(struct by_site_span *s, const struct workload_op *op, uint64_t events)
 {
@@ -175,7 +175,7 @@ int by_site_cut(struct by_site *b)
     return 0;
 }
 
-// Returns true if the figures of the site are estimates. Site 0 has no estimates: it counts the
+// Returns true if the site's figures are estimates. Site 0 has no estimates, because it counts the
 // calls that were not sampled.
 static bool is_estimated(const struct by_site *b, uint32_t site)
 {

@@ -27,7 +27,7 @@ struct by_site_totals {
         peak_bytes;                   // at the peak of the total live bytes
     uint64_t live_blocks, live_bytes; // at the end of the pass
     // Number of freed blocks. If sites are sampled, this is an estimate that includes resized
-    // blocks; otherwise resized blocks are not counted.
+    // blocks. Otherwise, resized blocks are not included.
     uint64_t freed_blocks;
     // Number of the peak that peak_blocks and peak_bytes describe.
     uint64_t seen_peak;
@@ -79,7 +79,7 @@ struct by_site_pool_part {
     uint32_t site;
 };
 
-// Live blocks in the program's pools, by pool and call site. Blocks are stored by site because a
+// Live blocks in the program's pools, by pool and call site. Blocks are stored by site, because a
 // reset of a pool frees the blocks of all sites. Part indices start at 1.
 struct by_site_pools {
     struct map part_of;  // maps a pool and a site to the index of their part
@@ -142,16 +142,16 @@ int by_site_cut(struct by_site *b);
 // Counts a thread's op. Returns 0 or -ENOMEM.
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op);
 
-// Continues a count of ops that had no call sites. Attributes the live blocks and the peak in
-// *before to site 0. Call only once, before the other functions. Returns 0 or -ENOMEM.
+// Continues a count that began with ops without call sites. Attributes the live blocks and the peak
+// in *before to site 0. Call only once, before the other functions. Returns 0 or -ENOMEM.
 int by_site_begin(struct by_site *b, const struct usage *before);
 
 // Returns true if the op has a call site.
 bool by_site_known(const struct workload_op *op);
 
 // Returns the rank of a site in a list of possible leaks. A cache grows like a leak until it is
-// full. But a program frees blocks of a cache when entries are replaced or expire, and never frees
-// leaked blocks. The growth of a site that frees blocks therefore has a lower weight.
+// full. However, a program frees a cache's blocks when entries are replaced or expire, whereas it
+// never frees leaked blocks. If a site frees blocks, its growth therefore has a lower weight.
 static inline double by_site_growth_rank(double growth_bytes, double freed_blocks)
 {
     return freed_blocks > 0 ? growth_bytes / BY_SITE_FREES_WEIGH : growth_bytes;

@@ -66,7 +66,7 @@ static bool begins_in_loader(const struct workload_sites *sites, const struct wo
 }
 
 // Returns true if the stack begins in the C library, as in threads. The two outermost frames are
-// start_thread and clone3. The C library has unwind tables, so the stack did not end there early.
+// start_thread and clone3. The C library has unwind tables, so the stack was not truncated there.
 static bool begins_in_thread(const struct workload_sites *sites, const struct workload_site *site)
 {
     static const char *const libraries[] = {"/libc.so.", "/libc-2.", "/libpthread"};
@@ -171,7 +171,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
     // Indexed by module number; entry 0 is for addresses outside all modules.
     bool *own = calloc(sites->n_modules + 1, sizeof *own);
     int rc = own ? 0 : -ENOMEM;
-    bool began = false; // a site has reached the program; later sites have higher numbers
+    bool began = false; // set when a site has reached the program; later sites have higher numbers
     for (size_t i = 0; own && i < sites->n_modules; i++)
         own[i + 1] = symbols_is_own(&sites->modules[i], exe);
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {

@@ -18,8 +18,8 @@ struct coverage_object {
     uint64_t sites;
 };
 
-// Interpreters whose functions have names only if the interpreter writes a perf map. X(enumerator,
-// name in JSON).
+// Interpreters whose functions have no names unless the interpreter writes a perf map.
+// X(enumerator, name in JSON).
 #define COVERAGE_RUNTIME_TABLE(X)                                                                  \
     X(PYTHON, "python")                                                                            \
     X(NODE, "node")                                                                                \
@@ -39,8 +39,8 @@ struct coverage_interpreted {
     uint64_t allocated, named;
 };
 
-// Stacks that cannot contain code of the program, although they are complete. X(enumerator, name in
-// JSON, allocator of the bytes, rest of the sentence).
+// Stacks that are complete, but cannot contain code of the program. X(enumerator, name in JSON,
+// allocator of the bytes, rest of the sentence).
 #define COVERAGE_OTHER_TABLE(X)                                                                    \
     X(LOADING, "loading", "constructors of libraries allocated",                                   \
       ", before the program's first allocation")                                                   \

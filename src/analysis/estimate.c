@@ -60,8 +60,8 @@ static double large_quantile(double shape, double deviations)
     return shape * root * root * root;
 }
 
-// Returns a quantile of a Gamma(shape) variable. If `truncated` is set, divides the probability of
-// a value by the probability that a Poisson count with this value as its mean is above 0.
+// Returns a quantile of a Gamma(shape) variable. If `truncated` is set, the probability of each
+// value is divided by the probability that a Poisson count with this value as its mean is above 0.
 static double quantile(double shape, double probability, int truncated)
 {
     double low = 0, high = 2 * shape + 20;

@@ -95,9 +95,9 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
 }
 
 // Counts ops that are `stride` bytes apart. Each op is either a workload_op of `thread` or a
-// workload_thread_op. Most files have no call sites. If `usage` is set, counting therefore starts
-// with the first batch that has a call site, and all earlier ops are counted from `usage`, which
-// must not include this batch yet.
+// workload_thread_op. Most files have no call sites. Therefore, if `usage` is set, counting starts
+// with the first batch that has a call site. All earlier ops are counted from `usage`, which must
+// not include this batch yet.
 static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread,
                        const struct workload_op *ops, size_t stride, size_t n)
 {
@@ -159,8 +159,7 @@ static bool is_larger(const struct workload_summary *p, const struct workload_su
     return peak != other ? peak > other : p->events > kept->events;
 }
 
-// Keeps the usage and the call sites of the process if it has the highest peak of live bytes so
-// far.
+// If the process has the highest peak of live bytes so far, keeps its usage and call sites.
 static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
 {
     const struct workload_summary *of = &s->processes[c->process].summary;
@@ -296,8 +295,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
-// Sets the missing names of threads. The recorder stored the names of threads that were still
-// running or, in old traces, of all threads.
+// Sets the missing names of threads. The recorder stored the names of the threads that were still
+// running or, in old traces, the names of all threads.
 static void name_threads(struct file_stat *s)
 {
     const struct trace_process *p =
@@ -339,8 +338,8 @@ static int begin_history(struct file_stat *s, struct trace_file *t, struct err *
     return rc == -ENOMEM ? err_no_memory(e, s->name) : 0;
 }
 
-// Ends reading the history. Sets *other if the history describes a different process than the
-// usage, which is possible if there are several processes. Returns 0 or -ENOMEM.
+// Ends reading the history. If the history and the usage describe different processes, which is
+// possible if there are several processes, sets *other. Returns 0 or -ENOMEM.
 static int end_history(struct file_stat *s, const struct trace_reader *r, bool *other)
 {
     bool has_usage = s->reading && s->of_usage < s->n_processes;

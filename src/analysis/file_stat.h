@@ -30,8 +30,8 @@ struct file_stat_process {
     struct file_stat_counter *counter; // set only while reading; owned
 };
 
-// Two points of a run. The points select the blocks allocated between the points and live at the
-// second point.
+// Two points of a run. They select the blocks that were allocated between the points and are live
+// at the second point.
 struct file_stat_points {
     struct slice_point from, to;
 };
@@ -93,9 +93,8 @@ struct file_stat {
     struct rss_reading *reading; // reads `history`; NULL if the trace has no page maps
 };
 
-// Reads the file. `path` must outlive *s. `watch` may be NULL; it receives the progress and the
-// location at which a truncated file ends. Returns 0, or a negative errno with *e set and *s
-// released.
+// Reads the file. `path` must outlive *s. `watch` receives the progress and the location at which a
+// truncated file ends; it may be NULL. Returns 0, or a negative errno with *e set and *s released.
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e);
 

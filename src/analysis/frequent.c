@@ -21,8 +21,8 @@ static int by_count(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// Subtracts the median from all counts, and drops the values whose count reaches 0, which are at
-// least half of the values.
+// Subtracts the median from all counts, and drops the values whose count reaches 0. These are at
+// least half of all values.
 static void shrink_counts(struct frequent *f)
 {
     struct frequent_entry kept[FREQUENT_MAX];

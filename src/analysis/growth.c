@@ -167,7 +167,7 @@ static double slope_between(const struct level *from, const struct level *to)
     return (to->y - from->y) / (to->x - from->x);
 }
 
-// Returns true if the second half is long enough and, on its own, fits a line. Part of a saturating
+// Returns true if the second half is long enough and fits a line by itself. Part of a saturating
 // curve also resembles a line, so the growth in the second half must not slow down.
 static bool is_second_linear(const struct level *l, size_t n, double misfit)
 {
@@ -190,8 +190,8 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
            late_rate = slope_between(&l[half], &l[n - 1]);
     struct growth_line line = fit_line(l, n, 0), curve = fit_saturating(l, n, g),
                        second = fit_line(l + half, n - half, 0);
-    // A steep rise before a slow rise resembles a saturating curve, but then the second half grows
-    // more than the curve predicts.
+    // A steep rise followed by a slow rise resembles a saturating curve. In that case, however, the
+    // second half grows more than the curve predicts.
     double predicted =
         curve.b * (transform(l[n - 1].x, curve.tau) - transform(l[half].x, curve.tau));
     double misfit = misfit_of(&line, n, g->grown_bytes),

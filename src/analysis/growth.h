@@ -27,7 +27,8 @@ enum growth_shape {
 #define GROWTH_MIN_NS 3e9
 
 // Lowest and highest level since the previous point. `ns` is a time, or an event number scaled to
-// the duration: a server with a varying load may grow linearly over events, but not over time.
+// the duration. If a server's load varies, its memory may grow linearly over events but not over
+// time.
 struct growth_point {
     double ns, low_bytes, high_bytes;
 };

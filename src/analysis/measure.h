@@ -14,8 +14,8 @@ enum {
     MEASURE_MIN_RUNS = 5,
 };
 
-// Smaller relative differences are not reported, because the few runs of a side can be nearly equal
-// by chance.
+// Smaller relative differences are not reported, because a side has only a few runs, which can be
+// nearly equal by chance.
 #define MEASURE_MIN_DIFFERENCE 0.01
 
 // Returns the median. If `n` is even, this is the mean of the two middle values. Returns 0 if `n`
@@ -50,7 +50,7 @@ bool measure_is_same(const struct measure_ratio *r);
 // 1, and the difference is significant at 5 % among this number of comparisons (Bonferroni).
 bool measure_differs(const struct measure_ratio *r, size_t comparisons);
 
-// Returns the minimum number of runs per side with which a difference can be significant.
+// Returns the minimum number of runs per side that can show a significant difference.
 size_t measure_runs_needed(size_t comparisons);
 
 // Returns the two-sided p value of the Mann-Whitney test. The value is exact for up to 20 values,

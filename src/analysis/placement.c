@@ -9,9 +9,9 @@
 
 enum {
     BUFFER_EVENTS = 1 << 20,
-    // Blocks of this size or more share no page with other blocks, as in most allocators.
+    // As in most allocators, blocks of this size or more share no page with other blocks.
     BIG_GRANULES = (256 << 10) / PLACEMENT_GRANULE,
-    // The kernel can move the pages of a block of this size or more (mremap). A resize then does
+    // If a block has this size or more, the kernel can move its pages (mremap), so a resize does
     // not need memory for both sizes at the same time.
     MREMAP_GRANULES = (128 << 10) / PLACEMENT_GRANULE,
     ARENAS = 2,
@@ -66,7 +66,7 @@ static int append_event(struct placement_events *l, uint32_t slot, uint32_t gran
                : 0;
 }
 
-// Calls `apply` with each event, in order. Stops if `apply` returns a value other than 0, and
+// Calls `apply` with each event, in order. If `apply` returns a value other than 0, stops and
 // returns that value. Otherwise, returns 0.
 static int each_event(struct placement_events *l,
                       int (*apply)(void *context, const struct placement_event *ev), void *context,
@@ -202,7 +202,7 @@ static void drop_block(struct pass *s, struct placed *b)
     b->granules = 0;
 }
 
-// Resizes a block without moving it, if its arena stays the same and has room.
+// If the block's arena stays the same and has room, resizes the block without moving it.
 static bool resize_in_place(struct pass *s, struct placed *b, uint32_t granules, uint32_t arena)
 {
     if (!b->granules || b->arena != arena || arena == NO_ARENA)

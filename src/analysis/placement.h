@@ -1,7 +1,7 @@
 // Bounds on the memory that a workload needs if blocks are never moved. The lower bound is the peak
 // of live bytes. The upper bound is the memory of the best placement found; a better one may exist.
-// Sizes are rounded up to PLACEMENT_GRANULE; blocks have no headers. Free pages do not count, as if
-// they were returned to the kernel at once.
+// Sizes are rounded up to PLACEMENT_GRANULE; blocks have no headers. Free pages are not counted, as
+// if they were returned to the kernel at once.
 //
 //   placement_init(&p, NULL);
 //   placement_put(&p, slot, bytes, e);            in the order of the workload
@@ -74,8 +74,8 @@ int placement_free(struct placement_search *p, uint32_t slot, struct err *e);
 
 int placement_find(struct placement_search *p, struct placement_bounds *b, struct err *e);
 
-// Reads all ops of a workload and finds the bounds. A block of HT_BIG_BYTES or more counts only
-// with the part that the program used, if that part was measured. Returns 0, or a negative errno.
+// Reads all ops of a workload and finds the bounds. If the use of a block of HT_BIG_BYTES or more
+// was measured, only the part that the program used counts. Returns 0, or a negative errno.
 int placement_read(struct workload_reader *r, struct placement_bounds *b, struct err *e);
 
 #endif

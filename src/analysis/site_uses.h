@@ -1,6 +1,6 @@
-// Inefficient use of blocks by call sites: blocks that are freed immediately, freed by another
-// thread, replaced by larger blocks, or just above a size class. Computed in one pass over a
-// workload's ops in a valid total order.
+// Finds inefficient use of blocks by call sites: blocks that are freed immediately, freed by
+// another thread, replaced by larger blocks, or just above a size class. The figures are computed
+// in one pass over a workload's ops in a valid total order.
 #ifndef HEAPTAPE_ANALYSIS_SITE_USES_H
 #define HEAPTAPE_ANALYSIS_SITE_USES_H
 
@@ -11,7 +11,7 @@ enum { SITE_USES_SHORT_EVENTS = 8 }; // maximum lifetime of a short-lived block
 struct site_use {
     uint64_t freed, short_lived; // numbers of freed blocks and of short-lived blocks
     uint64_t remote;             // number of blocks freed by another thread
-    // Number of blocks freed right after their thread allocated again at the same site.
+    // Number of blocks that a thread freed right after it allocated again at the same site.
     uint64_t replaced;
     // Replaced blocks whose replacement is larger, but at most four times as large, as when
     // std::vector and std::string grow. Counts the bytes of the smaller blocks.

@@ -34,9 +34,9 @@ void size_classes_four(const struct usage_sums *s, struct size_classes *c);
 // overflows.
 uint64_t size_classes_four_max(uint64_t size);
 
-// Returns the bytes that a request wastes if its size is just above a class. The size must exceed
-// the class by at most 16 bytes and by at most an eighth of the distance to the next class.
-// Otherwise, returns 0. Only for sizes above 128 bytes.
+// If a request's size is just above a class, returns the bytes that the request wastes. Just above
+// means by at most 16 bytes, and by at most an eighth of the distance to the next class. Otherwise,
+// returns 0. Only for sizes above 128 bytes.
 uint64_t size_classes_above(uint64_t size);
 
 // Counts the blocks of each power of two from 8 bytes up (usage_size_class). Does not compute

@@ -8,8 +8,9 @@
 
 const double usage_growth_limits[USAGE_GROWTHS - 1] = {1.125, 1.25, 1.5, 1.75, 2, 3, 4, 8};
 
-// Limits of the groups: 32 bytes, 256 bytes, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and no limit.
-// glibc's thread cache ends at 1 KiB, and its mmap threshold varies between 128 KiB and 32 MiB.
+// Upper limits of the groups: 32 bytes, 256 bytes, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and no
+// limit. glibc's thread cache ends at 1 KiB, and its mmap threshold varies between 128 KiB and 32
+// MiB.
 const unsigned usage_group_last[TIMELINE_GROUPS] = {2, 5, 8, 11, 14, 17, 22, USAGE_CLASSES - 1};
 
 static const uint8_t group_of[USAGE_CLASSES] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5,
@@ -322,7 +323,7 @@ static void flush_counts(struct usage *u)
     timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
 }
 
-// Adds the live bytes multiplied by the time from the last op to `stamp`, in stamps.
+// Adds the product of the live bytes and the time, in stamps, from the last op to `stamp`.
 static inline void add_stamp_bytes(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
 {
     c->stamp_bytes += (double)u->live.bytes * (double)(stamp - u->last_stamp);

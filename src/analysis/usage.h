@@ -83,8 +83,8 @@ struct usage_pair {
     struct usage_count count;
 };
 
-// Live blocks of a size class. `peak` holds the count at peak number `saved_at`. The count is saved
-// only when the class changes, so a new peak requires no pass over the classes.
+// Live blocks of a size class. `peak` holds the class's count at peak number `saved_at`. The count
+// is saved only when the class changes, so a new peak requires no pass over all classes.
 struct usage_class {
     struct usage_count live, peak;
     uint64_t saved_at;

@@ -164,8 +164,7 @@ void export_add_losses(struct export *sum, const struct export *x)
         sum->losses[i] += x->losses[i];
 }
 
-// Reports in one line the kinds whose calls were written as kind `as`. If `as` is 0, reports the
-// kinds whose calls were dropped.
+// Reports, on one line, the kinds whose calls were written as kind `as` or, if `as` is 0, dropped.
 static void report_kinds(const struct export *x, unsigned as, void (*note)(const char *text))
 {
     char text[1024], end[80];

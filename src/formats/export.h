@@ -31,7 +31,7 @@ struct export_facts {
     uint64_t realtime_ns; // CLOCK_REALTIME at stamp 0, or 0 if unknown
 };
 
-// Calls that were not written unchanged although the format has their kind.
+// Calls that were changed or dropped although the format has their kind.
 enum export_loss {
     EXPORT_NOTES, // calls whose notes were dropped
     EXPORT_FAILED,
@@ -49,14 +49,14 @@ struct export
     const struct format *format;
     struct export_facts facts;
     struct export_buffer out;
-    // Directory to write, if the output of the format is a directory; borrowed.
+    // Directory to write, if the format's output is a directory; borrowed.
     const char *folder;
     struct err *e;
     void *state;
-    // Called with a description of each call that a format drops with export_drop, and of each
-    // other loss. May be NULL.
+    // Called for each call that a format drops with export_drop, and for each other loss, with a
+    // description. May be NULL.
     void (*note)(const char *text);
-    // Progress of reading the input, for formats with a `profile` function. May be NULL.
+    // Progress in reading the input, for formats with a `profile` function. May be NULL.
     struct progress *progress;
     const struct input *in;
 

@@ -1,5 +1,5 @@
-// An exporter's output buffer. If there is more than one CPU, a thread writes the full buffers,
-// because copying to the page cache takes as long as formatting the text.
+// An exporter's output buffer. Copying to the page cache takes as long as formatting the text, so
+// if there is more than one CPU, a thread writes the full buffers.
 #ifndef HEAPTAPE_FORMATS_EXPORT_BUFFER_H
 #define HEAPTAPE_FORMATS_EXPORT_BUFFER_H
 
@@ -26,8 +26,8 @@ struct export_buffer {
 int export_buffer_init(struct export_buffer *s, struct output *out, struct err *e);
 void export_buffer_release(struct export_buffer *s);
 
-// Writes the buffered data. Returns 0, or a negative errno with the message set; the error may be
-// from an earlier write.
+// Writes the buffered data. Returns 0, or a negative errno with the message set. The error may have
+// occurred in an earlier write.
 int export_buffer_flush(struct export_buffer *s);
 
 // Writes the full buffer, or passes it to the thread, and continues with an empty buffer.

@@ -64,7 +64,7 @@ void export_call_from_walk(const struct trace_session *s, const struct walk_call
 }
 
 // Fills in *c instead of returning a struct. The caller would read a returned struct with loads
-// that are wider than the stores that wrote the struct, which prevents store forwarding.
+// wider than the stores that wrote it, which prevents store forwarding.
 void export_call_from_op(const struct workload_header *h, uint32_t thread,
                          const struct workload_op *op, struct export_call *c)
 {

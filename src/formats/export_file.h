@@ -22,7 +22,7 @@ struct export_settings {
     struct output *opened;
     // Pid of the only process to export; 0 exports all processes that the format can hold.
     uint32_t pid;
-    // The `note` callback of `watch` reports losses. May be NULL.
+    // Losses are reported through its `note` callback. May be NULL.
     const struct convert_watch *watch;
 };
 

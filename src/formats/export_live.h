@@ -53,7 +53,7 @@ enum { EXPORT_LIVE_PATIENT = -1 };
 
 // Waits until the writer exits. The pipe must be closed. `requests` is the number of signals so far
 // that requested the end. During the wait, SIGTERM and SIGHUP count as one more request each, and
-// SIGINT counts as two. The writer is killed one second after the second request, because its
+// SIGINT counts as two. One second after the second request, the writer is killed, because its
 // output may be blocked. Returns 0, or a negative errno with the message set if the writer failed.
 int export_live_finish(struct export_live *l, int requests, struct err *e);
 

@@ -209,8 +209,8 @@ static int open_one(struct export_outputs *all, struct export_output *o, size_t 
         .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL},
         .out.fd = -1};
     bool in_place = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
-    // Files that are not written in place get their names when their process ends. The file of
-    // process 0 therefore does not exist while other processes open their files.
+    // If files are not written in place, each gets its name when its process ends. Therefore the
+    // file of process 0 does not exist yet while other processes open their files.
     bool is_opened = s->opened && s->opened->fd >= 0 && (in_place || number == 0);
     if (export_outputs_are_many(s) && !is_opened)
         rc = make_path(all, o, pid, !in_place && !has_pid_mark(s) && number ? 1 : 0);

@@ -18,14 +18,14 @@ struct export_outputs {
     struct err *e;
 };
 
-// Returns true if each process has its own output. During a recording, this is also the case if the
-// format holds a single process and the output is a file. The first process then gets the file, and
-// each other process gets a file with a number appended to the name.
+// Returns true if each process has its own output. During a recording, each process also has its
+// own output if the format holds a single process and the output is a file. The first process then
+// gets this file, and the other processes get files with a number appended to the name.
 bool export_outputs_are_many(const struct export_settings *s);
 
-// Opens the output early, so that errors are reported before the recording starts. Leaves *out
-// closed if the output must be opened later, because it is a directory or there is one file per
-// process. Store `out` in `opened` of the settings. Returns 0, or a negative errno with the message
+// Opens the output early, so that errors are reported before the recording starts. If the output is
+// a directory, or if there is one file per process, leaves *out closed, and the output is opened
+// later. Store `out` in `opened` of the settings. Returns 0, or a negative errno with the message
 // set.
 int export_outputs_prepare(const struct export_settings *s, struct output *out, struct err *e);
 
@@ -33,7 +33,7 @@ int export_outputs_prepare(const struct export_settings *s, struct output *out, 
 // errno with the message set.
 int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x);
 
-// Replaces *path, which was allocated with malloc, by the name of a file that does not exist. If
+// Replaces *path, which was allocated with malloc, with the name of a file that does not exist. If
 // `first` is 0, tries *path itself first. Otherwise, appends a number to *path, counting up from
 // `first`. Returns 0, or a negative errno with the message set.
 int export_outputs_free_path(char **path, unsigned first, struct err *e);

@@ -134,8 +134,8 @@ static int put_before(struct export *x, const struct event *ev)
     return put_call(x, 0, text);
 }
 
-// Counts a call that is not written, because dependencies refer to calls by their number in the
-// workload, which includes skipped calls.
+// Counts a call that is not written. Dependencies refer to calls by their numbers in the workload,
+// which include skipped calls.
 static int skip_call(struct export *x, const struct export_call *call)
 {
     struct c_export *c = x->state;

@@ -16,7 +16,7 @@
 
 enum {
     CTF_PACKET_HEADER_BYTES = 4 + 4 + 8 * 4 + 4 * 2,
-    // Includes the longest text in a trace.
+    // Maximum size of an event, which may contain the longest text in a trace.
     CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8,
     FRAME_BYTES = 8,
     WITH_SITE = 128,        // bit of an event class id, set for events that have a call site
@@ -334,8 +334,8 @@ static int end_ctf(struct export *x)
 
 static int put_ctf(struct export *x, const struct export_call *c);
 
-// Writes one frame event per stack frame, with the number of the call site. A CTF reader could not
-// compute this number, which is a hash of the addresses.
+// Writes one frame event per stack frame, with the call site's number. The number is a hash of the
+// addresses, which a CTF reader could not compute.
 static int put_frames(struct export *x, const struct export_call *c)
 {
     struct export_call frame = *c;

@@ -10,7 +10,7 @@
 
 enum {
     NS_PER_UNIT = 1000, // times are in µs
-    // The viewer calls blocks short-lived if their average lifetime is at most this.
+    // The viewer calls blocks short-lived if their average lifetime is at most SHORT_LIVED_US.
     SHORT_LIVED_US = 10,
     SHORT_LIVED_EVENTS = 16,
 };

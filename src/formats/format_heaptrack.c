@@ -224,8 +224,8 @@ static int name_function(struct import *im, uint64_t address, const uint64_t tri
                           triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
 }
 
-// Reads a frame: its address and its module, then the function, file and line of the code at the
-// address and of each inlined function.
+// Reads a frame: its address and module, then the function, file and line of the code at that
+// address, and of each inlined function.
 static int read_frame(struct import *im, struct text_line *line)
 {
     struct heaptrack_import *h = im->state;

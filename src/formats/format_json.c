@@ -571,9 +571,9 @@ static bool written_block(const char **at, uint64_t *block)
     return true;
 }
 
-// Reads an allocation or free in exactly the form that heaptape writes. This takes a third of the
-// time that a general scan takes. Returns false for any other line, whether valid or not; the
-// caller must read that line key by key.
+// Reads an allocation or free in exactly the form that heaptape writes, in a third of the time of a
+// general scan. Returns false for any other line, whether valid or not; the caller must read that
+// line key by key.
 static bool read_written(const struct scan *s, struct fields *f)
 {
     const char *p = s->at, **at = &p;
@@ -673,8 +673,8 @@ static int put_fields(struct import *im, struct json_import *j, struct fields *f
     struct event *ev = &f->ev;
     uint64_t key;
     unsigned class = event_infos[ev->kind].class;
-    // Skip the halves of a realloc, which the realloc includes, and preexisting blocks of unknown
-    // size, which can be derived from their frees.
+    // Skip the halves of a realloc, because the realloc's own event includes them. Also skip
+    // preexisting blocks of unknown size, because they can be derived from their frees.
     if (class == HT_CLASS_HALF || (ev->kind == HT_PREEXISTING && !ev->size))
         return 0;
     if (f->has_error && !ev->error && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))

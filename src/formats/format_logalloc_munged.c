@@ -138,7 +138,7 @@ static int live_add(struct munged_live *l, uint64_t slot, uint64_t lines)
     return 0;
 }
 
-// Replaces a block that is not live by NULL, because NULL is the only unknown block in a munged
+// Replaces a block that is not live with NULL, because NULL is the only unknown block in a munged
 // log. Returns 0 or -ENOMEM.
 static int name_blocks(struct munged_log *m, struct text_call *call, uint64_t lines)
 {
@@ -219,7 +219,7 @@ static uint64_t number_thread(struct munged_process *p, uint32_t tid)
     return map_put(&p->threads, tid + 1ull, number) < 0 ? 0 : number;
 }
 
-// Replaces the event's blocks by numbers. Returns 1, 0 if the call must be dropped, or -ENOMEM.
+// Replaces the event's blocks with numbers. Returns 1, 0 if the call must be dropped, or -ENOMEM.
 static int number_blocks(struct munged_slots *s, struct event *ev)
 {
     if (event_infos[ev->kind].fields & HT_F_PTR) {

@@ -349,8 +349,9 @@ static void write_dump(struct perfetto *p)
     p->from = p->profile.now;
 }
 
-// Writes a second heap with the blocks that were live at the peak. This heap must be the last one,
-// because the viewer counts the totals of each heap from the previous dump of the same stack.
+// Writes a second heap with the blocks that were live at the peak. This heap must be the last,
+// because the viewer computes the totals of each heap relative to the previous dump of the same
+// stack.
 static void write_peak(struct perfetto *p)
 {
     p->from = 0;

@@ -41,7 +41,7 @@ enum {
 enum {
     // Maximum length of an event, or of the numbers that precede a buffer's events.
     ITEM_BYTES = 3 * TCMALLOC_NUMBER_BYTES,
-    SLOTS_FIRST = 1, // keeps token 0 from becoming address 0
+    SLOTS_FIRST = 1, // so that token 0 does not become address 0
 };
 
 // State of a thread's deltas, which is kept from one buffer to the next.
@@ -543,8 +543,8 @@ const struct format format_tcmalloc = {
     .import =
         {
             .read = tcmalloc_import,
-            // The buffer with an allocation may be flushed long after another thread's buffer with
-            // the corresponding free.
+            // An allocation's buffer may be flushed long after the buffer in which another thread
+            // frees the block.
             .window = 10000000000u,
         },
     .export =

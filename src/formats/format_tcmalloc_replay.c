@@ -140,7 +140,7 @@ static int replay_put(struct export *x, const struct export_call *c)
         r->in_thread = false;
         break;
     case HT_REALLOC:
-        // The player aborts if realloc returns NULL, which glibc's does for 0 bytes.
+        // The player aborts if realloc returns NULL, as glibc's realloc does for 0 bytes.
         if (ev->ptr) {
             put_instruction(x, INSTRUCTION_REALLOC, reg, ev->result - 1, ev->size ? ev->size : 1);
             break;

@@ -1,5 +1,5 @@
-// Workloads of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops per thread,
-// synchronized by syncs. docs/reference/foreign-formats.md, "wl".
+// Workloads of glibc's dj/malloc branch (trace2wl, trace_run): one stream of ops per thread,
+// ordered by syncs. docs/reference/foreign-formats.md, "wl".
 #include "formats/export.h"
 #include "formats/import.h"
 #include "formats/streams.h"
@@ -259,8 +259,8 @@ static void wl_release(struct export *x)
 }
 
 // Reading. Each thread's stream has a player, which executes the ops and blocks at syncs. In each
-// pass, all streams advance by the same fraction of their length, as the recorded threads most
-// likely did.
+// pass, all streams advance by the same fraction of their length, because the recorded threads most
+// likely did so too.
 
 enum {
     WINDOWS_BYTES = 32 << 20, // total size of all windows

@@ -47,9 +47,9 @@ struct format_import {
     void (*release)(struct import *im); // frees what im->state holds, even after an error
     bool several_processes;             // a file may hold several processes
     bool seeks; // `read` seeks, so pipes are first copied to a temporary file
-    // How long the converter may hold back an event that contradicts earlier events while it
-    // searches for an event that resolves the contradiction. In ns or, for formats without times,
-    // in events. 1 if the file is in call order.
+    // How long the converter may hold back an event that contradicts earlier events, while it
+    // searches for an event that resolves the contradiction. The unit is ns or, for formats without
+    // times, events. 1 if the file is in call order.
     uint64_t window;
     bool no_early_frees; // initial value of im->no_early_frees
 };
@@ -65,8 +65,8 @@ struct format_export {
     int (*begin)(struct export *x);
     // `put` and `profile` are NULL if the format can only be read.
     int (*put)(struct export *x, const struct export_call *c);
-    // For formats that store totals instead of calls: reads the workload, which is seekable, to its
-    // end and writes everything. Replaces `put`, `drop` and `end`.
+    // For formats that store totals instead of calls. Reads the whole workload, which is seekable,
+    // and writes everything. Replaces `put`, `drop` and `end`.
     int (*profile)(struct export *x, struct workload_reader *r);
     // Called with each call that is not written, before any conversion. May be NULL.
     int (*drop)(struct export *x, const struct export_call *c);

@@ -37,8 +37,8 @@ uint64_t heap_profile_ns(const struct heap_profile *p, uint64_t stamp)
                : 0;
 }
 
-// Returns the number of blocks that a block with a recorded call site represents when call sites
-// are sampled.
+// Call sites may be sampled. Returns the number of blocks that a block with a recorded call site
+// represents.
 static double block_weight(const struct heap_profile *p, const struct live_blocks_entry *block)
 {
     struct estimate one = {0};

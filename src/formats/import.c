@@ -222,7 +222,7 @@ static void put_record(struct import_thread *t, struct event *ev)
     t->n = (size_t)(codec_put(&t->state, at, ev->stamp, ev) - t->words);
 }
 
-// Sets the error of a failed call that has neither a result nor an error.
+// If a failed call has neither a result nor an error, sets its error.
 static void complete_error(struct event *ev)
 {
     unsigned class = event_infos[ev->kind].class;
@@ -234,7 +234,7 @@ static void complete_error(struct event *ev)
         ev->error = ENOMEM;
 }
 
-// Replaces the new thread's tid by its number.
+// Replaces the new thread's tid with its number.
 static int name_child(struct import *im, const struct import_thread *t, struct event *ev)
 {
     struct import_thread *child;

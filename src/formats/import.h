@@ -100,7 +100,7 @@ void import_release(struct import *im);
 // `text` is copied. Returns 0, or a negative errno.
 int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *ev);
 
-// Called by importers that pass a key other than the system's tid to import_put. The trace then
+// Called by importers that pass import_put a key other than the system's tid. The trace then
 // contains `tid` for the thread with this `key`. Call before the thread's first event. Returns 0,
 // or a negative errno.
 int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);

@@ -9,8 +9,8 @@
 struct import_settings {
     const struct format *format;
     bool keep_going; // skip invalid records; watch->note reports each of them
-    // As for converting a trace, except that the format sets the window. Formats without times
-    // produce workloads without times.
+    // Same as when converting a trace, except that the format sets the window. Formats without
+    // times produce workloads without times.
     struct convert_settings convert;
 };
 

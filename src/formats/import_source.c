@@ -162,7 +162,8 @@ ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e)
         return (ssize_t)import_source_left(s);
     if (make_space(s, want) < 0)
         return err_no_memory(e, s->in->name);
-    // Stop at `want` bytes, so that data from a pipe is processed while the writer produces more.
+    // Stop at `want` bytes, so that data from a pipe is processed while the pipe's writer produces
+    // more.
     while (import_source_left(s) < want && !s->ended) {
         size_t space = s->capacity - s->end;
         ssize_t n = s->unpack ? unpack_read(s->unpack, s->data + s->end, space, e)

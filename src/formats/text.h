@@ -43,8 +43,8 @@ static inline uint64_t text_no_digits(uint64_t values)
     return ((values + 0x7676767676767676) | values) & 0x8080808080808080;
 }
 
-// Parses up to eight decimal digits. Returns the number of digits. Branchless, because branch
-// prediction fails for the length.
+// Parses up to eight decimal digits. Returns the number of digits. Branchless, because the length
+// cannot be predicted.
 static inline unsigned text_digits(const char *at, uint64_t *v)
 {
     uint64_t d = get_u64(at) ^ 0x3030303030303030, no = text_no_digits(d);

@@ -18,7 +18,7 @@ struct figure {
 static const enum event_kind diff_kinds[] = {HT_MALLOC, HT_CALLOC, HT_REALLOC, HT_FREE, HT_NEW};
 
 // Latencies of malloc and free. The table of figures does not contain latencies, because a run has
-// a latency for each kind of call.
+// one latency for each kind of call.
 static const struct figure latency_figures[] = {
     {"malloc, mean", "calls.malloc.mean_ns", FIGURE_NS, FIGURE_LESS},
     {"malloc, p99", "calls.malloc.p99_ns", FIGURE_NS, FIGURE_LESS},
@@ -119,7 +119,7 @@ static void allocator_name(const struct document_item *item, char name[80])
         memcpy(name + 76, "...", sizeof "...");
 }
 
-// Returns the first result of side 1 for the same allocator or, if `any` is set, for any allocator.
+// Returns side 1's first result for the same allocator or, if `any` is set, for any allocator.
 // Returns NULL if there is no such result.
 static const struct document_item *partner(const struct document *d,
                                            const struct document_item *item, bool any)

@@ -19,7 +19,7 @@ enum { COMMAND_BYTES = 100 };
 #define GROUP_FILES_SHARE 0.25 // file memory, as a share of the cgroup's used memory
 #define LOST_SHARE        0.1  // unread memory, as a share of malloc's memory
 
-// If the misfit of a line over time is at most this, growth over CPU time does not contradict the
+// If the misfit of a line over time is at most EXACT, growth over CPU time does not contradict the
 // line.
 #define EXACT 0.02
 
@@ -184,8 +184,8 @@ static void find_growth(struct growth *g, const struct doctor *d, const struct g
         work[i].ns = (double)(d->cpu_ns[look] - from) * scale;
     }
     growth_find(&by_cpu, work, n);
-    // CPU time per request changes with the load, so a nearly exact line over time is growth even if
-    // growth over CPU time is not a line.
+    // CPU time per request changes with the load. Therefore, if growth over time is a nearly exact
+    // line, it counts as growth even if growth over CPU time is not a line.
     if (g->shape == GROWTH_SATURATING ? by_cpu.shape == GROWTH_LINEAR
                                       : by_cpu.shape == GROWTH_SATURATING && g->misfit > EXACT)
         g->shape = GROWTH_IRREGULAR;
@@ -243,7 +243,7 @@ static void note_heap(struct doctor *d)
     else if (h->why_not[0])
         add_note(d, "The blocks of malloc were not read: %s.", h->why_not);
     else if (h->has_statistics && !d->asked_ns)
-        return; // the heap was read without calls in the process
+        return; // the heap was read without a call in the process
     else if (h->has_statistics)
         add_note(d, "The statistics of %s were read by calls, which stopped a thread for %s.",
                  software_allocators[h->allocator].name, human_time((double)d->asked_ns));
@@ -347,7 +347,7 @@ static void set_title(struct doctor *d)
              d->facts.runtime ? d->facts.runtime->name : "", watched);
 }
 
-// Writes the command for keeping a recording of the program.
+// Writes the command that records the program and keeps the recording.
 static void set_next_program(struct doctor *d)
 {
     size_t n = (size_t)snprintf(d->next, sizeof d->next, "heaptape doctor -o %.60s.ht --",
@@ -412,7 +412,7 @@ bool doctor_can_try(const struct doctor *d)
     const struct look_heap *h = &d->last.heap;
     if (!look_purge_text(h->allocator))
         return false;
-    // If the blocks are unknown, only a trial of the call shows how much memory is free.
+    // If the blocks are unknown, only a trial of the call can show how much memory is free.
     bool is_unknown = !h->is_read && !h->has_statistics && h->allocator != SOFTWARE_GLIBC;
     return kind == VERDICT_KIND_pinned || kind == VERDICT_KIND_arenas ||
            kind == VERDICT_KIND_retained || (is_unknown && kind == VERDICT_KIND_unknown_blocks);

@@ -1,5 +1,5 @@
-// The result of `doctor`: samples of a process ("looks"), the verdict derived from the looks, and
-// notes about memory that the verdict does not cover.
+// The result of `doctor`: samples of a process ("looks"), the verdict derived from them, and notes
+// about memory that the verdict does not cover.
 #ifndef HEAPTAPE_REPORT_DOCTOR_H
 #define HEAPTAPE_REPORT_DOCTOR_H
 
@@ -45,7 +45,7 @@ struct doctor {
     const char *effect; // effect of the next command on the process, or NULL
     bool is_file;       // the result is from a recording, so there are no looks
     const char *file;   // name of the recording, or NULL if the recording is not kept; borrowed
-    char *const *argv;  // program that was recorded to find the verdict, or NULL; borrowed
+    char *const *argv;  // program that was recorded for the verdict, or NULL; borrowed
     bool ended;         // the process ended after the last look
     struct doctor_try tried;
     // Longest time for which a thread was stopped to read the allocator's statistics.

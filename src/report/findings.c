@@ -165,8 +165,8 @@ static bool find_peak_of_a_site(const struct findings_input *in, struct findings
 static bool find_copied_growth(const struct findings_input *in, struct findings_item *f)
 {
     struct first_site site;
-    // If the new blocks are smaller as often as larger, the program replaces the elements of a
-    // table instead of growing a block.
+    // If new blocks are smaller as often as they are larger, the program is replacing the elements
+    // of a table rather than growing a block.
     if (!find_first(in, SITES_JSON_by_regrown, FIGURE(in, request_bytes), COPIED_SHARE, &site) ||
         site.use->regrown.blocks < REGROWN_BLOCKS ||
         (double)site.use->regrown.blocks < REGROWN_SHARE * (double)site.use->replaced ||
@@ -385,8 +385,8 @@ static size_t count_processes(const struct findings_input *in)
     return in->file && in->file->kind != FILE_STAT_WORKLOAD ? in->file->n_processes : 0;
 }
 
-// Finds the first process whose facts have the text at `offset`, and counts the other processes
-// with this text. Returns NULL if there is no such process.
+// Finds the first process whose facts contain a text at `offset`, and counts the other processes
+// with the same text. Returns NULL if there is no such process.
 static const struct file_stat_process *find_process(const struct findings_input *in, size_t offset,
                                                     const char **text, size_t *others)
 {
@@ -566,8 +566,8 @@ static bool find_bypassing_objects(const struct findings_input *in, struct findi
     return true;
 }
 
-// Returns the bytes in use in malloc that do not belong to recorded blocks, or 0 if they are few. In
-// glibc's malloc, a block occupies up to 16 bytes more than its requested size.
+// Returns the bytes in use in malloc that do not belong to recorded blocks, or 0 if there are only
+// a few. In glibc's malloc, a block occupies up to 16 bytes more than its requested size.
 static double unexplained_bytes(const struct file_stat_process *p)
 {
     enum { EXTRA_BYTES = 16 };

@@ -1,5 +1,5 @@
-// Findings are sentences that point out something unusual in a recording or in results. The
-// terminal, the JSON and the HTML report show the same table of findings.
+// Findings are sentences that point out something unusual in a recording or in results. The text,
+// the JSON and the HTML report show the same findings.
 #ifndef HEAPTAPE_REPORT_FINDINGS_H
 #define HEAPTAPE_REPORT_FINDINGS_H
 
@@ -122,8 +122,8 @@ struct findings_input {
     size_t n_results;
 };
 
-// A rule. If its condition holds, appends the text and any advice to *f and returns true. The rules
-// about results are in findings_results.c.
+// A rule. If its condition is true, appends the text and any advice to *f and returns true. The
+// rules about results are in findings_results.c.
 typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
 findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster,
     findings_leanest, findings_fragmentation, findings_below_live, findings_below_live_cleared,

@@ -50,9 +50,9 @@ void gate_release(struct gate *g);
 
 uint64_t gate_value(const struct sites_diff_side *s, enum gate_metric metric);
 
-// Adds the figures of a call site to `a` (side 0) or `b` (side 1) if the pattern matches the shown
-// function, or an allocation wrapper or library function through which the shown function
-// allocates.
+// If the pattern matches a call site, adds the site's figures to `a` (side 0) or `b` (side 1). The
+// pattern is compared with the shown function, and with the allocation wrappers and library
+// functions through which the shown function allocates.
 void gate_count(struct gate *g, unsigned side, const struct stack *stack,
                 const struct sites_diff_side *totals);
 

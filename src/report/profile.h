@@ -28,7 +28,7 @@ uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight
 // caller frees the array. Returns NULL when out of memory.
 uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, size_t *n);
 
-// A stack consists of a prefix and one more frame. The prefix is another stack or PROFILE_NO_STACK.
+// A stack consists of a prefix, which is another stack or PROFILE_NO_STACK, and one more frame.
 enum { PROFILE_NO_STACK = 0xffffffff };
 struct profile_stack {
     uint32_t prefix, frame;
@@ -39,8 +39,8 @@ struct profile_sample {
     uint32_t stack;
 };
 
-// Stacks as a tree. The number of a prefix is lower than the numbers of the stacks that begin with
-// the prefix. A zeroed struct is empty.
+// Stacks as a tree. A prefix has a lower number than the stacks that begin with it. A zeroed struct
+// is empty.
 struct profile_stacks {
     struct symbol *frames; // the strings are borrowed from the symbols
     size_t n_frames, frames_capacity;
@@ -70,7 +70,7 @@ int profile_folded(struct buf *to, const struct by_site *b, const struct workloa
 int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
                   struct symbols *symbols, uint64_t duration_ns);
 
-// Writes the stacks with one weight each, in the format of https://www.speedscope.app or
+// Writes the stacks, each with one weight, in the format of https://www.speedscope.app or
 // https://profiler.firefox.com. Returns 0, or -ENOMEM without having written anything.
 enum profile_json_format { PROFILE_SPEEDSCOPE, PROFILE_FIREFOX };
 struct profile_json_of {

@@ -30,8 +30,8 @@ static struct sites_diff_side side_of_site(const struct by_site_totals *t)
     return (struct sites_diff_side){true, 0, t->peak_bytes, t->live_bytes, t->bytes, t->calls};
 }
 
-// Folds the wrappers of each file in the other file as well. Otherwise, a function that has fewer
-// callers in one file could be a wrapper in only one of the files. Returns 0 or -ENOMEM.
+// Folds each file's wrappers in the other file as well. Otherwise, if a function has fewer callers
+// in one file, it could be a wrapper in the other file only. Returns 0 or -ENOMEM.
 static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
 {
     if (!a->symbols || !b->symbols)

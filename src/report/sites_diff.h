@@ -1,6 +1,6 @@
 // Comparison of the call sites of two recordings. Sites are matched by function, file and line,
-// because addresses differ between two builds of a program. Lines differ if the code above them
-// changed.
+// because addresses differ between two builds of a program. Line numbers differ if the code above
+// the line has changed.
 #ifndef HEAPTAPE_REPORT_SITES_DIFF_H
 #define HEAPTAPE_REPORT_SITES_DIFF_H
 

@@ -100,7 +100,7 @@ static enum verdict_kind free_kind(const struct verdict_facts *f)
     return between && f->pinning_blocks != 0 ? VERDICT_KIND_pinned : VERDICT_KIND_retained;
 }
 
-// Returns the free memory that was not in use in the last second.
+// Returns the free memory that was not used in the last second.
 static double retained_bytes(const struct verdict_facts *f)
 {
     double just_freed = f->recent_live_bytes - f->live_bytes;

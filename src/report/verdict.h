@@ -1,6 +1,6 @@
-// The verdict on a process explains in one sentence why the memory of the process is resident. The
-// verdict also includes the supporting figures and a remedy. The input is a struct of facts, which
-// come from a recording (verdict_facts.c) or from a live process (doctor.c).
+// The verdict on a process explains in one sentence why the process's memory is resident. The
+// verdict also includes the supporting figures and a remedy. Its input is a struct of facts from a
+// recording (verdict_facts.c) or from a live process (doctor.c).
 #ifndef HEAPTAPE_REPORT_VERDICT_H
 #define HEAPTAPE_REPORT_VERDICT_H
 
@@ -73,8 +73,8 @@ struct verdict_facts {
     double live_bytes;   // requested bytes of the live blocks, whether resident or not
     double live_blocks;
     double peak_live_bytes;
-    // Highest live bytes in the last second. Memory that was in use in this second does not count
-    // as retained.
+    // Highest live bytes in the last second. Memory that was used in this second does not count as
+    // retained.
     double recent_live_bytes;
     double rss_bytes, swap_bytes;
     double peak_rss_bytes;

@@ -17,7 +17,7 @@ enum {
 #define SITE_SHARE  0.02 // call sites below this share of the first call site are not named
 #define MOST_SHARE  0.8  // share of the growth of RSS
 #define RECENT_NS   1e9
-#define OLD_MAP     1.5 // the last page map is useless if RSS reaches this multiple of its RSS
+#define OLD_MAP     1.5 // the last page map is ignored if RSS reaches this multiple of its RSS
 #define FREED_SHARE 0.1 // share of freed blocks above which a call site can be a cache
 
 static const struct file_stat_process *process_of(const struct file_stat *s)
@@ -95,7 +95,7 @@ static void set_arenas(struct verdict_facts *f, const struct rss *r)
     }
 }
 
-// Distributes RSS among its owners. Unless all blocks are known, heap pages without known blocks
+// Distributes RSS among its owners. If not all blocks are known, heap pages without known blocks
 // may contain blocks that are older than the recording. The anonymous mappings of a language
 // runtime are the heap of the runtime.
 static void set_resident(struct verdict_facts *f, const struct rss *r)
@@ -138,8 +138,8 @@ static double level_of(const struct rss_history_moment *m, enum verdict_owner ow
     }
 }
 
-// If there are few page maps and the owner has most of the growth of RSS, uses the growth of RSS,
-// which is known at more times.
+// If there are few page maps and most of the growth of RSS is due to the owner, uses the growth of
+// RSS, which is known for more points in time.
 static void use_rss_growth(struct growth *g, const struct growth *rss, const struct rss_history *h)
 {
     double rss_grown = (double)h->moments[h->n - 1].rss_bytes - (double)h->moments[0].rss_bytes,
@@ -201,8 +201,8 @@ static double last_rss_of(const struct verdict_facts *f, const struct file_stat 
     return s->n_samples ? (double)s->samples[s->n_samples - 1].rss_bytes : f->rss_bytes;
 }
 
-// Subtracts the memory that was released after the last page map, which can be a second old. If the
-// map was read during a burst, it does not show which memory was released, so free memory is
+// Subtracts the memory that was released after the last page map, which can be a second old. A map
+// that was read during a burst does not show which memory was released, so free memory is
 // subtracted first.
 static void subtract_returned(struct verdict_facts *f, const struct file_stat *s)
 {
@@ -251,9 +251,9 @@ static double sample_ns(const struct file_stat *s, size_t i)
     return stamp > start ? (double)(stamp - start) * s->usage.ns_per_stamp : 0;
 }
 
-// Returns the points of a timeline, which are scaled so that the last event or stamp is at span_ns.
-// Sets *n to the number of points. The array has space for one more point. The caller frees the
-// array. Returns NULL when out of memory.
+// Returns the points of a timeline, scaled so that the last event or stamp is at span_ns. Sets *n
+// to the number of points. The array has space for one more point. The caller frees the array.
+// Returns NULL when out of memory.
 static struct growth_point *points_of(const struct timeline *t, bool by_time, double span_ns,
                                       size_t *n)
 {

@@ -108,9 +108,9 @@ static void set_growth_sure(struct verdict *v, const struct growth *g)
                  human_time(g->span_ns));
 }
 
-// Returns true if the call path that grows most has a share of the growth that is worth naming. The
-// growth of a call path is the median over parts of the recording. The median is low if the growth
-// ended early or moved from one call path to another.
+// Returns true if the call path that grows most has a large enough share of the growth to be named.
+// The growth of a call path is the median over parts of the recording. The median is low if the
+// growth ended early or moved from one call path to another.
 static bool is_explained(const struct verdict_facts *f)
 {
     return f->growing.n && f->growing.items[0].bytes >= EXPLAINED_SHARE * f->live.grown_bytes;
@@ -593,7 +593,7 @@ static bool has_grown(const struct growth *g)
 }
 
 // Begins the text about a process without a problem. Growth by a tenth may be a problem although it
-// is below the threshold, so the verdict is then unsure.
+// is below the threshold, so the verdict is unsure in that case.
 static void say_no_problem(struct verdict *v, const struct verdict_facts *f)
 {
     const struct growth *g = &f->live;

@@ -10,7 +10,7 @@ struct json;
 struct symbols;
 struct workload_sites;
 
-// Property that the blocks of a group share. For SIZE, the group with key n holds blocks of 2^(n-1)
+// The property that a group's blocks share. For SIZE, the group with key n holds blocks of 2^(n-1)
 // to 2^n - 1 bytes, and key 0 holds blocks of 0 bytes. For AGE, the group with key n holds blocks
 // that were allocated 10^n to 10^(n+1) - 1 calls ago, and key 0 holds blocks that were allocated
 // fewer than 10 calls ago. For THREAD, the key is the number of the allocating thread. For SITE,

@@ -78,9 +78,9 @@ struct rss {
     struct symbols *symbols; // NULL if no call sites were recorded
 };
 
-// Callbacks for moments that are spread over the run. The moments include the first, the last, and
-// the moment with the highest RSS. `begin` may be NULL; it is called first, with all maps. `visit`
-// is then called for each moment, with the live blocks.
+// Callbacks for moments that are spread over the run. They include the first moment, the last
+// moment, and the moment with the highest RSS. `begin` is called first, with all maps; it may be
+// NULL. `visit` is then called for each moment, with the live blocks.
 enum { RSS_MOMENTS = 24 };
 struct rss_heap;
 struct rss_moments {
@@ -108,7 +108,7 @@ int rss_read_moments(struct rss *r, struct trace_file *t, const struct rss_momen
 struct rss_reading;
 
 // Reads the maps and restarts at the first frame. Returns 0 with *reading set, or a negative errno
-// with *e set. *reading is NULL if the process has no maps. `m` is copied, the other arguments are
+// with *e set. *reading is NULL if the process has no maps. `m` is copied; the other arguments are
 // borrowed. In either case, the caller must release *r.
 int rss_reading_new(struct rss_reading **reading, struct rss *r, struct trace_file *t,
                     const struct rss_moments *m, struct err *e);

@@ -4,7 +4,7 @@
 
 #include "analysis/memory/rss.h"
 
-// Number of moments. More moments take time and hardly improve the model of the growth.
+// Number of moments. More moments would take longer but hardly improve the model of the growth.
 enum { RSS_HISTORY_MOMENTS = 18 };
 
 // Aligned regions, which an allocator divides into blocks of one size class and can release only as
@@ -26,7 +26,7 @@ struct rss_history_moment {
     uint64_t not_heap[TRACE_MEMORY_KINDS]; // as in struct rss
     // Resident pages that have never held a recorded block, in mappings that hold blocks of an
     // allocator other than glibc. Such pages hold the allocator's metadata, blocks from before the
-    // recording, or mappings of the program next to the heap.
+    // recording, or the program's own mappings next to the heap.
     uint64_t never_held_bytes;
 };
 

@@ -125,8 +125,8 @@ struct row_pages {
     uint64_t first, end;
 };
 
-// Returns true if the page is resident and in the row. A block may extend into the next row, which
-// counts the pages there.
+// Returns true if the page is resident and in the row. If a block extends into the next row, that
+// row counts the block's pages there.
 static bool counts_in_row(const void *context, uint64_t page)
 {
     const struct row_pages *row = context;

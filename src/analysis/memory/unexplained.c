@@ -10,7 +10,7 @@
 
 enum {
     GRANULE_SHIFT = 20,
-    MAX_GRANULES = 1 << 22, // limits the memory for invalid maps
+    MAX_GRANULES = 1 << 22, // limits the memory that invalid maps can use
 };
 
 // Resident anonymous bytes in 1 MiB of address space.
@@ -41,8 +41,8 @@ struct unexplained_search {
 };
 
 // Returns true for memory that may belong to an allocator whose calls are not recorded. Excludes
-// the brk area, which belongs to libc's malloc, and anonymous memory after the mapping of a file,
-// which is the zeroed data of a library.
+// the brk area, which belongs to libc's malloc, and anonymous memory right after a file's mapping,
+// which is a library's zeroed data.
 static bool is_counted(const struct trace_mapping *m)
 {
     return m->kind == TRACE_MEMORY_ANONYMOUS && !m->after_file;

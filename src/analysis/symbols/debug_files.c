@@ -17,8 +17,8 @@
 #define SYSTEM_PATH ":.debug:/usr/lib/debug"
 
 enum {
-    // Limit on the decompressed size of a file's sections: FIRST_BYTES, and this many bytes per
-    // byte of the file. Compilers need at most 10 bytes per byte.
+    // Limit on the decompressed size of a file's sections: FIRST_BYTES, plus this many bytes for
+    // each byte of the file. Compilers need at most 10 bytes per byte.
     FIRST_BYTES = 16 << 20,
     BYTES_FOR_EACH = 32,
     // The decompressed size of an LZMA section is not known in advance, so the compressed size is
@@ -37,7 +37,7 @@ int debug_files_set_folders(const char *folders)
     char *list = NULL, *longer, *name, *at = folders ? strdup(folders) : NULL, *copy = at;
     int rc = !folders || copy ? 0 : -ENOMEM;
     while (rc == 0 && (name = strsep(&at, ":"))) {
-        // libdw would interpret a relative directory relative to each file.
+        // libdw would resolve a relative directory against the directory of each file.
         char *absolute = *name ? realpath(name, NULL) : NULL;
         if (absolute && asprintf(&longer, "%s:%s", list ? list : SYSTEM_PATH, absolute) < 0)
             rc = -ENOMEM;
@@ -130,8 +130,8 @@ int debug_files_open(const char *name)
     return refuse_file(name);
 }
 
-// Returns true if libdw would open a file with this name and must not read that file. A missing
-// file is harmless.
+// Returns true if a file with this name exists and libdw must not read it. A missing file is
+// harmless.
 static bool is_refused(const char *name)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 // Checks the files that libdw finds by names stored in other files: separate and shared debug files
 // (.gnu_debuglink, .gnu_debugaltlink, build IDs) and split units (.dwo). libdw opens and
-// decompresses any file with such a name; these functions refuse files that are not regular or that
-// decompress to a disproportionate size.
+// decompresses any file with such a name. These functions refuse files that are not regular, and
+// files that decompress to a disproportionate size.
 #ifndef HEAPTAPE_DEBUG_DEBUG_FILES_H
 #define HEAPTAPE_DEBUG_DEBUG_FILES_H
 
@@ -24,7 +24,7 @@ extern char *debug_files_path;
 extern _Thread_local char debug_files_refused[];
 
 // find_debuginfo callback for a Dwfl whose debuginfo_path is debug_files_path. If a shared file is
-// refused, sets the user data of the module. The caller must then read nothing more of the module,
+// refused, sets the module's user data. The caller must then not read the module any further,
 // because libdw would search for the shared file again.
 int debug_files_find(Dwfl_Module *module, void **user_data, const char *name, Dwarf_Addr base,
                      const char *file, const char *link, GElf_Word crc, char **found);

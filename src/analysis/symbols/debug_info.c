@@ -49,7 +49,7 @@ struct debug_info {
     bool symbols_read;
     struct ranges sized,
         labels;  // symbols with a size, and symbols without a size, which end with their section
-    size_t left; // number of ranges left until MAX_RANGES is reached
+    size_t left; // number of ranges until MAX_RANGES is reached
 };
 
 struct debug_info *debug_info_new(Dwfl_Module *file)
@@ -190,7 +190,7 @@ static void read_units(struct debug_info *d)
     sort_ranges(&d->by_unit);
 }
 
-// Returns the unit at the address. Searches the ranges of the units first, then .debug_aranges.
+// Returns the unit at the address. First searches the ranges of the units, then .debug_aranges.
 static struct unit *unit_at(struct debug_info *d, uint64_t address)
 {
     if (!d->read)
@@ -316,6 +316,6 @@ const char *debug_info_symbol(struct debug_info *d, uint64_t address, uint64_t *
         return r->symbol;
     r = find_range(&d->labels, address);
     size_t before = count_until(&d->sized, address);
-    // A sized function that begins after the label ends the label.
+    // If a sized function begins after the label, the label ends there.
     return r && (!before || d->sized.list[before - 1].low <= r->low) ? r->symbol : NULL;
 }

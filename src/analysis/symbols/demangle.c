@@ -10,8 +10,8 @@
 
 enum {
     OPTIONS = DMGL_PARAMS | DMGL_ANSI,
-    // Limit on the demangled form: FIRST_BYTES, and this many bytes per mangled byte. A mangled
-    // name can refer back to its own parts. Real names grow at most tenfold.
+    // Limit on the demangled form: FIRST_BYTES, plus this many bytes for each mangled byte. A
+    // mangled name can refer back to its own parts, but real names grow at most tenfold.
     BYTES_FOR_EACH = 32,
     FIRST_BYTES = 4096,
     MAX_COMPONENTS = 1 << 15,
@@ -25,8 +25,8 @@ struct readable {
     jmp_buf too_large;
 };
 
-// Demangler callback. Only longjmp can stop the demangler. When called with a callback, the
-// demangler allocates nothing that longjmp could leak, except for non-ASCII letters in Rust names.
+// Demangler callback. Only longjmp can stop the demangler. With a callback, the demangler allocates
+// nothing that longjmp could leak, except memory for non-ASCII letters in Rust names.
 static void append_text(const char *text, size_t n, void *context)
 {
     struct readable *r = context;

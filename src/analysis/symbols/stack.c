@@ -54,7 +54,7 @@ static bool is_script(const struct symbol *s)
 
 // Returns `shown`, unless that function belongs to a runtime and was called by a script. In that
 // case, returns the innermost function of the user's script, or of the user's extension that the
-// script called. If only libraries of scripts made the call, returns the innermost function of
+// script called. If only the scripts' libraries made the call, returns the innermost function of
 // these libraries.
 static size_t find_script(const struct symbol *functions, size_t n, size_t shown)
 {
@@ -247,7 +247,8 @@ void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t 
             if (text[0] && (f[k].library || (scripted && is_runtime(&f[k]))))
                 continue;
             append_function(text, &f[k], count_calls(f + k, length - k));
-            // Do not count a recursion, so that the path also contains the caller of the recursion.
+            // A recursion does not count towards the limit, so that the path also contains its
+            // caller.
             shown += length == period;
         }
     }

@@ -19,7 +19,7 @@ int stack_read(struct stack *to, struct symbols *s, const struct workload_sites 
                uint64_t number);
 void stack_release(struct stack *to);
 
-// Returns the index of the function to show for `n` functions, which begin with the innermost
+// Returns the index of the function that represents `n` functions, which begin with the innermost
 // function. The result is the innermost function of the program that is not an allocation wrapper.
 // If all functions of the program are wrappers, the result is the outermost wrapper. If there is no
 // function of the program, the result is function 0. If the chosen function is in the executable of

@@ -1,4 +1,4 @@
-// Stores function names in a trace or workload, so that the binaries are no longer needed.
+// Stores function names in a trace or workload, so that its reports no longer need the binaries.
 #ifndef HEAPTAPE_ANALYSIS_SYMBOLIZE_H
 #define HEAPTAPE_ANALYSIS_SYMBOLIZE_H
 

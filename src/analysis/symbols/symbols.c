@@ -100,8 +100,8 @@ void symbols_debug_dirs(const char *dirs)
     debug_files_set_folders(dirs);
 }
 
-// Limits the time for which an unresponsive server can delay the program, in seconds: for the first
-// 100 KiB, and for the entire file. The settings of the user take precedence.
+// Sets limits, in seconds, on how long an unresponsive server can delay the program: one for the
+// first 100 KiB, and one for the entire file. The user's settings take precedence.
 static void bound_downloads(void)
 {
     if (getenv("DEBUGINFOD_URLS") && *getenv("DEBUGINFOD_URLS")) {
@@ -161,10 +161,10 @@ static const char *keep_text(struct symbols *s, char *text)
     return s->texts[s->n_texts++] = text;
 }
 
-// Computes the difference between load addresses and addresses in the file. Returns false if no
-// executable segment can have been mapped as recorded, which means that this is a different file.
-// In debug files, the segments are empty and objcopy has changed their offsets, so the offsets are
-// derived from the addresses.
+// Computes the difference between load addresses and addresses in the file. If no executable
+// segment can have been mapped as recorded, this is a different file, so returns false. In debug
+// files, the segments are empty and objcopy has changed their offsets, so the offsets are derived
+// from the addresses.
 static bool find_bias(Elf *elf, const struct workload_module *m, uint64_t *bias)
 {
     size_t n = 0;
@@ -226,8 +226,8 @@ static Dwfl *new_dwfl(void)
     return dwfl_begin(&callbacks);
 }
 
-// Opens a file for the module and takes ownership of the descriptor. Returns false if this is not
-// the recorded file or if the file cannot be read.
+// Opens a file for the module and takes ownership of the descriptor. Returns false if the file
+// cannot be read or is not the recorded file.
 static bool open_fd(struct module *to, const struct workload_module *m, const char *path, int fd)
 {
     Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -276,8 +276,8 @@ static bool open_by_id(struct module *to, const struct workload_module *m, const
     return false;
 }
 
-// Searches one of the user's directories, which may be a copy of directories of the recorded
-// machine. Without a build ID, the name alone does not identify a file.
+// Searches one of the user's directories, which may be a copy of the recorded machine's
+// directories. A name without a build ID does not identify a file.
 static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir,
                         int dir_bytes)
 {

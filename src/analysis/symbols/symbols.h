@@ -63,9 +63,9 @@ void symbols_free(struct symbols *s);
 // several functions if calls were inlined. Returns 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// Sets the code size and the result type of function number `index` of a frame. Names that are
-// stored in the recording have neither, so both are read from the file of the module if the file is
-// usable.
+// Sets the code size and the result type of function number `index` of a frame. The recording
+// stores names without code sizes and result types, so both are read from the module's file if the
+// file is usable.
 void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t index,
                       struct symbol *to);
 
@@ -99,9 +99,9 @@ bool symbols_is_library(const char *function);
 // such module, or to NULL.
 uint64_t symbols_missing(const struct symbols *s, const char **path);
 
-// If a file was refused, calls `note` with a line about the first refused file. Such a file is a
-// pipe or device with the name of a debug file, or a file that decompresses to a disproportionate
-// size.
+// If a file was refused, calls `note` with a line about the first refused file. Files are refused
+// if they are pipes or devices with the name of a debug file, or if they decompress to a
+// disproportionate size.
 void symbols_note_refused(void (*note)(const char *text));
 
 #endif

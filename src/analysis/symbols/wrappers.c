@@ -18,8 +18,8 @@ enum {
     MAIN_SHARE = 2, // at least one in MAIN_SHARE stacks must contain a main wrapper
 };
 
-// A function of the program that calls the allocator, either directly or through folded functions,
-// which are library functions and wrappers.
+// A function of the program that calls the allocator, either directly or through folded functions
+// (library functions and wrappers).
 struct wrapping {
     uint64_t key;
     struct symbol function;
@@ -253,9 +253,9 @@ static bool is_small(const struct wrapping *c)
     return c->function.code_bytes <= SMALL_BYTES;
 }
 
-// Returns true if the function has a single caller that describes its allocations better. The start
-// function of a thread also returns a pointer to void, but its caller is a library. If the caller
-// is main, main describes the allocations less precisely than the function.
+// Returns true if the function has a single caller that describes its allocations better. A
+// thread's start function also returns a pointer to void, but its caller is a library. If the
+// caller is main, the function describes its allocations better than main does.
 static bool has_one_caller(const struct wrapping *c)
 {
     return c->callers == 1 && !c->has_outermost_caller && !c->around_wrapper;
@@ -284,7 +284,7 @@ static bool is_wrapper(const struct wrapper_search *f, const struct wrapping *c)
     if (is_void || c->function.result == SYMBOLS_RESULT_BYTES)
         return is_small(c) ? c->callers >= FEW_CALLERS || (is_void && has_one_caller(c))
                            : many && c->function.code_bytes <= LARGE_BYTES;
-    // A function that calls a wrapper may also keep the block for itself.
+    // A function that calls a wrapper may also keep the block instead of returning it.
     if (c->function.result == SYMBOLS_RESULT_UNKNOWN && c->around_wrapper)
         return false;
     return is_small(c) && (many || is_main);

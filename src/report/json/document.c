@@ -145,8 +145,8 @@ static int add_json(struct document *d, struct input *in, int side, struct err *
     return rc;
 }
 
-// Adds the profile of a workload. Each workload may use half of the space that is left, because
-// other workloads may follow.
+// Adds the profile of a workload. Each workload may use half of the remaining space, because other
+// workloads may follow.
 static int add_profile(struct document *d, const struct file_stat *s, struct err *e)
 {
     struct document_item *item = &d->items[d->n_items - 1];
@@ -290,7 +290,7 @@ static double value_at(const struct json_value *rows, size_t row, size_t column)
     return json_value_number(json_value_at(json_value_at(rows, row), column));
 }
 
-// Marks in `keep` the rows of [from, to) that have the minimum and the maximum of a column.
+// In `keep`, marks the rows of [from, to) with the minimum and the maximum of a column.
 static void keep_extremes(const struct json_value *rows, size_t from, size_t to, size_t column,
                           bool *keep)
 {

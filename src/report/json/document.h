@@ -12,8 +12,8 @@ enum {
     DOCUMENT_GROUPS = 100,      // number of threads or call sites
     DOCUMENT_ITEMS = 2000,      // items of any other array or object
     DOCUMENT_TEXT_BYTES = 4096, // maximum length of a string
-    // Limit on the profiles of all workloads together. A single workload may use half of the limit,
-    // so that its report has at most 1 MiB.
+    // Limit on the total size of all workloads' profiles. A single workload may use half of the
+    // limit, so that its report has at most 1 MiB.
     DOCUMENT_PROFILE_BYTES = 1024 << 10,
 };
 

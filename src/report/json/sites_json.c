@@ -54,8 +54,8 @@ void sites_json_function(struct json *j, const struct symbol *s)
     json_end_object(j);
 }
 
-// Writes at most `max` functions of a stack. If the shown function is farther out, it replaces the
-// last of these functions.
+// Writes at most `max` functions of a stack. If the shown function is not among them, it replaces
+// the last of these functions.
 static void put_functions(struct json *j, const struct sites_json *n,
                           const struct workload_site *site, const struct stack *stack, size_t max)
 {
@@ -82,7 +82,7 @@ static void put_functions(struct json *j, const struct sites_json *n,
 static void put_stack(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct workload_site *site = sites_json_frames(n->sites, number);
-    // Omit the stacks in a report, because sites_profile contains them.
+    // In a report, omit the stacks, because sites_profile contains them.
     size_t max = !brief ? SIZE_MAX : n->totals->detailed ? 0 : SITES_JSON_FUNCTIONS;
     struct stack stack = {0};
     if (max && stack_read(&stack, n->symbols, n->sites, number) == 0 && stack.n)

@@ -33,8 +33,8 @@ void sites_json_function(struct json *j, const struct symbol *s);
 // a report (by_site.detailed) has no functions.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
-// Writes the member "span", the blocks allocated in the span and live at the end of the span, by
-// thread and by size. Writes nothing if no span was counted.
+// Writes the member "span": by thread and by size, the blocks that were allocated in the span and
+// are live at its end. Writes nothing if no span was counted.
 void sites_json_span(struct json *j, const struct by_site_span *s);
 
 // Writes the member "stack_coverage". Writes nothing if no call sites were recorded.
@@ -92,7 +92,7 @@ extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
 
 // Returns the object that docs/reference/json/report.schema.json calls "profile": the stacks as a
 // tree, the totals, the flow over the run, and the parts. The object has about `max_bytes` bytes.
-// The lightest sites, for which there is no space, are summed. Requires sites that were counted
+// If there is not enough space, the lightest sites are summed. Requires sites that were counted
 // with by_site.detailed. Returns NULL when out of memory. The caller frees the string.
 char *sites_profile(const struct sites_json *n, size_t max_bytes);
 

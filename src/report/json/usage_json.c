@@ -26,7 +26,7 @@ static void put_count(struct json *j, struct usage_count c)
     json_put_u64(j, "bytes", c.bytes);
 }
 
-// Writes the counts that are not 0 as a list. The limit of count i is 2^i. The last count has no
+// Writes a list of the counts that are not 0. The limit of count i is 2^i. The last count has no
 // limit.
 static void put_powers(struct json *j, const char *list, const char *limit,
                        const struct usage_count *counts, unsigned n)

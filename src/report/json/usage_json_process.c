@@ -60,8 +60,8 @@ static uint64_t min_events(const struct usage *u)
     return low;
 }
 
-// Writes the threads with the most events in ascending order of their numbers. The sum of all other
-// threads is written as one thread without a number.
+// Writes the threads with the most events, sorted by number. Writes the sum of all other threads as
+// one thread without a number.
 static void put_threads(struct json *j, const struct usage *u)
 {
     struct usage_thread others = {0};

@@ -1,6 +1,6 @@
-// Text about data that is missing in a recording: a line for each kind of loss, with the next step
-// for the user. `record` prints these lines when it ends; `stat` prints the same lines from the
-// trace.
+// Describes the data that is missing from a recording: one line for each kind of loss, with the
+// next step for the user. `record` prints these lines when it ends; `stat` prints the same lines
+// from the trace.
 #ifndef HEAPTAPE_REPORT_BALANCE_H
 #define HEAPTAPE_REPORT_BALANCE_H
 
@@ -28,8 +28,8 @@ char *balance_missed_line(const struct trace_missed *m);
 const char *balance_limits(const struct trace_unrecorded *u);
 
 // Passes each line to `print`, but at most `most` lines about unrecorded processes. A recording
-// without losses has no lines. If `limits` is set, adds a line if heaptape may not know all
-// unrecorded processes.
+// without losses has no lines. If `limits` is set and heaptape may not know all unrecorded
+// processes, adds a line that reports this.
 struct balance_how {
     void (*print)(const char *line);
     size_t most;

@@ -15,7 +15,7 @@ enum {
     NOTED_OBJECTS = 3,
     NOTED_PERMILLE = 10, // smaller gaps are not reported
     // Longer traces are not read again after a recording. Reading an event takes about 0.1 µs of
-    // CPU time, as long as recording it with a stack.
+    // CPU time, which is as long as recording an event with its stack.
     MAX_NOTED_EVENTS = 5000000,
 };
 

@@ -136,8 +136,8 @@ static void print_row(FILE *to, const struct owner_row *row, double rss)
     putc('\n', to);
 }
 
-// Replaces the rows after the first `max` rows with their sum. After the first three rows, also
-// replaces rows below 1 %.
+// Replaces the rows after the first `max` rows with their sum. The sum also includes rows below 1
+// %, except the first three rows.
 static size_t fold_rows(struct owner_row *rows, size_t n, size_t max, uint64_t rss)
 {
     size_t kept = 0;
@@ -258,8 +258,8 @@ static unsigned count_lines(const char *text)
     return n;
 }
 
-// Prints the text. The smallest owners and then the last notes are omitted until the text fits on
-// one screen.
+// Prints the text. If the text does not fit on one screen, omits first the smallest owners and then
+// the last notes.
 int doctor_print(const struct doctor *d)
 {
     size_t rows = LOOK_OWNERS, notes = d->n_notes;

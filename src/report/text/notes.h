@@ -1,5 +1,5 @@
-// Notes about a recording, which `record` prints after it has read the trace again. The trace at
-// `path` must be a regular file.
+// Notes about a recording, which `record` prints after it has reread the trace. The trace at `path`
+// must be a regular file.
 #ifndef HEAPTAPE_TEXT_NOTES_H
 #define HEAPTAPE_TEXT_NOTES_H
 
@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 // Prints a note if at least 1 % of the bytes have stacks that end before they reach the program's
-// own code. If `verbose` is set, always prints the shares. If the trace has more than 5 million
-// `events`, only names the command that prints the shares.
+// own code. If `verbose` is set, always prints the shares. If there are more than 5 million
+// `events`, prints only the name of the command that prints the shares.
 void notes_coverage(const char *path, uint64_t events, bool verbose);
 
-// Prints notes about memory of processes whose calls were not all recorded. `has_losses` means that
-// a process calls its own malloc or has opened an object with RTLD_DEEPBIND.
+// Prints notes about the memory of processes if some of their calls were not recorded. `has_losses`
+// means that a process calls its own malloc or has opened an object with RTLD_DEEPBIND.
 void notes_unseen(const char *path, bool has_losses);
 
 #endif

@@ -164,8 +164,8 @@ static void print_paths(const struct paths *paths, size_t n)
     }
 }
 
-// Prints the findings that fit in `max` lines. The first finding, which is the verdict, is always
-// printed. Returns the number of lines.
+// Prints the findings that fit in `max` lines. Always prints the first finding, which is the
+// verdict. Returns the number of lines.
 static unsigned print_findings(const struct findings *found, unsigned max)
 {
     size_t n = 0;

@@ -81,8 +81,8 @@ static int expect_comparable(const struct document_item *a, const struct documen
                                 names, e);
 }
 
-// Finds or adds the group of an allocator. The name of a second build of an allocator includes the
-// build ID. Returns NULL when out of memory.
+// Finds or adds the group of an allocator. If there is a second build of an allocator, its name
+// includes the build ID. Returns NULL when out of memory.
 static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
 {
     char name[NAME_BYTES];
@@ -255,7 +255,8 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
            color ? cli_color(CLI_PLAIN) : "");
 }
 
-// Warns of recorded conditions that may have affected the times, such as a CPU governor.
+// Prints a warning about recorded conditions that may have affected the times, such as the CPU
+// governor.
 static void print_cautions(const struct document *d)
 {
     const char *governor = NULL;
@@ -317,8 +318,8 @@ static void print_process_rss(const struct pooled *p, const struct document *d)
         printf("The peak RSS of the whole process is not predicted:\n%s.\n", cli_text(missing));
 }
 
-// Counts the comparisons of a figure with the first allocator. These comparisons are one family of
-// tests for measure_differs.
+// Returns how often a figure is compared with the first allocator. For measure_differs, these
+// comparisons are one family of tests.
 static size_t count_comparisons(const struct pooled_table *t)
 {
     return t->workloads * (t->n - 1);

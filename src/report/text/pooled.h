@@ -5,10 +5,11 @@
 
 #include "report/json/document.h"
 
-// Prints the median of all runs of each allocator, the ratios to the allocator of the first file
-// with intervals, and conditions that may have disturbed the times. Runs on different machines are
-// pooled only if `across_machines` is set. Returns 0 or -ENOMEM. Returns -EINVAL with the message
-// set if a file is not such a result, if two results are not comparable, or if runs occur twice.
+// Prints the median of each allocator's runs, the ratios to the first file's allocator with their
+// confidence intervals, and conditions that may have disturbed the times. Runs on different
+// machines are pooled only if `across_machines` is set. Returns 0 or -ENOMEM. Returns -EINVAL with
+// the message set if a file is not such a result, if two results are not comparable, or if runs
+// occur twice.
 int pooled_print(const struct document *d, bool across_machines, struct err *e);
 
 // A table of several workloads with a column for each allocator.
@@ -19,8 +20,8 @@ struct pooled_table {
 
 // pooled_print_head prints the head. pooled_print_rows prints the rows of the workload `label` from
 // all its results in *d: the median of names[0], and the ratios of the other names to names[0]. "-"
-// marks an allocator without results. pooled_print_foot prints the confidence in the differences.
-// The functions return the same values as pooled_print.
+// marks an allocator without results. pooled_print_foot prints how certain the differences are. The
+// functions return the same values as pooled_print.
 void pooled_print_head(const struct pooled_table *t);
 int pooled_print_rows(const struct document *d, const char *label, const struct pooled_table *t,
                       struct err *e);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Returns the number of the result with the median peak RSS. Only results with samples of the
-// memory outside the heap count. Returns d->n_items if there is no such result.
+// Returns the number of the result with the median peak RSS. Considers only results with samples of
+// the memory outside the heap. Returns d->n_items if there is no such result.
 static size_t find_recorded(const struct document *d)
 {
     double peaks[MEASURE_MAX_RUNS];

@@ -11,8 +11,8 @@
 // there is no such result. The caller must call process_rss_release(). Returns 0 or -ENOMEM.
 int pooled_process_read(struct process_rss_outside *o, const struct document *d);
 
-// Sets *bytes to the peak RSS of the process minus the peak RSS of the heap, for the run whose
-// timeline the result contains, or to NAN if unknown. Returns 0 or -ENOMEM.
+// Sets *bytes to the peak RSS of the process minus the peak RSS of the heap, or to NAN if unknown.
+// Both peaks are from the run whose timeline the result contains. Returns 0 or -ENOMEM.
 int pooled_process_extra(const struct process_rss_outside *o, const struct json_value *result,
                          double *bytes);
 

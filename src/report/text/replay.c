@@ -42,7 +42,7 @@ void replay_print_workload(const struct replay_session *s)
             "; time is measured with threads at full speed, memory with threads as close as recorded");
     printf("\n");
     print_preexisting(s, f);
-    // Big blocks that make up less than a tenth of the live bytes hardly change the memory.
+    // If big blocks make up less than a tenth of the live bytes, they hardly affect memory.
     if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
         return;
     if (!f->big_known_bytes)
@@ -124,14 +124,14 @@ static void print_counters(const struct replay_result *r)
     printf("\n");
 }
 
-// The decoder limits a replay if at least 5 % of the replay's time is spent in stalls.
+// If stalls take at least 5 % of a replay's time, the decoder limits the replay.
 static const char *limit_text(double stall_share)
 {
     return stall_share >= 0.05 ? ": decoding limited the replay; increase --memory" : "";
 }
 
-// A peak in the replay that exceeds the recorded peak by more than this share is reported. Only
-// threads that run ahead cause such an excess; sampling causes smaller differences.
+// If the replay's peak exceeds the recorded peak by more than this share, the excess is reported.
+// Such an excess occurs only if threads run ahead; sampling causes smaller differences.
 #define PEAK_LIVE_TOLERANCE 0.5
 
 static void print_fidelity_live(const struct fidelity_live *l)
@@ -151,7 +151,7 @@ static void print_fidelity_live(const struct fidelity_live *l)
             "", l->peak_ratio);
 }
 
-// Marks unreliable figures, and the heads of their columns.
+// The mark of unreliable figures and of their column headings.
 #define FAR_MARK "! "
 
 static const char *far_text(const struct fidelity *f)
@@ -390,8 +390,8 @@ static unsigned main_kind(const struct plan_facts *facts)
     return best;
 }
 
-// Counts the comparisons of a column with the first allocator. These comparisons are one family of
-// tests for measure_differs.
+// Returns how often a column is compared with the first allocator. For measure_differs, these
+// comparisons are one family of tests.
 static size_t count_comparisons(const struct replay_session *s)
 {
     return s->n_results - 1;

@@ -4,7 +4,7 @@
 
 #include "convert/process.h"
 
-// Starts the progress line of `what`, for example "import". Returns a static watch with this line
+// Starts the progress line for `what`, for example "import". Returns a static watch with this line
 // and with notes.
 const struct convert_watch *watch_begin(const char *what);
 const struct convert_watch *watch_conversion(void);

@@ -43,8 +43,8 @@ static void release_counts(struct follow *f)
 }
 
 // Stores the first bytes of the file. Returns false, and stores nothing, if the file no longer
-// begins with the bytes that were stored before. The recording was then reset, even if the file is
-// now longer than the part that was read.
+// begins with the bytes that were stored before. In that case the recording was reset, even if the
+// file is now longer than the part that was read.
 static bool update_head(struct follow *f)
 {
     uint8_t head[FOLLOW_HEAD_BYTES];
@@ -151,7 +151,7 @@ static int reach_end(struct follow *f, bool nothing_new)
     return walk_settle(f->walk);
 }
 
-// Starts again after the recording was reset (heaptape ctl). Returns 1 if the file has its first
+// Starts over after the recording was reset (heaptape ctl). Returns 1 if the file has its first
 // frame, 0 if not, or a negative errno.
 static int start_again(struct follow *f, uint64_t size_bytes, struct err *e)
 {

@@ -1,5 +1,5 @@
 // Counts the live blocks of each process during a recording. A growing trace is read frame by
-// frame. An aggregate is read again each time the recorder has rewritten it.
+// frame. An aggregate is reread each time the recorder has rewritten it.
 #ifndef HEAPTAPE_TOP_FOLLOW_H
 #define HEAPTAPE_TOP_FOLLOW_H
 
@@ -41,8 +41,8 @@ struct follow {
 int follow_open(struct follow *f, const char *path, struct err *e);
 void follow_close(struct follow *f);
 
-// Reads new data until `until_ns` on the monotonic clock, and sets the state. Starts again if the
-// recording was reset. Returns 0, or a negative errno with the message set.
+// Reads new data until `until_ns` on the monotonic clock, and sets the state. If the recording was
+// reset, starts over. Returns 0, or a negative errno with the message set.
 int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 
 // Returns true if a process has the file open for writing, or if this is unknown.

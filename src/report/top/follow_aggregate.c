@@ -31,8 +31,7 @@ static void set_total(struct live *l, const struct workload_summary *s)
     l->peak_bytes = (double)s->peak_live_bytes;
 }
 
-// Moves the call sites to *l. The process of *l must be the process for which the file contains
-// call sites.
+// Moves the call sites to *l. *l must belong to the process for which the file contains call sites.
 static int move_sites(struct live *l, struct file_stat *s)
 {
     struct live_rows *rows = &l->rows[LIVE_SITES];
@@ -75,8 +74,8 @@ static void release_lives(struct live **lives, size_t n)
     free(lives);
 }
 
-// Creates a struct live for each process in `counts`. The last values of its predecessor, if any,
-// become the values at the last cut. Returns NULL when out of memory.
+// Creates a struct live for each process in `counts`. If a struct live has a predecessor, the
+// predecessor's last values become its values at the last cut. Returns NULL when out of memory.
 static struct live **make_lives(const struct follow *f, struct file_stat *counts, double seconds)
 {
     struct live **lives = calloc(counts->n_processes + 1, sizeof(struct live *));

@@ -13,7 +13,7 @@
 
 enum live_by { LIVE_SITES, LIVE_SIZES, LIVE_THREADS, LIVE_VIEWS };
 
-// Figures of a row: live bytes and blocks, and totals since the start.
+// Figures for a row: live bytes and blocks, and totals since the start.
 enum live_figure { LIVE_BYTES, LIVE_BLOCKS, LIVE_ALLOCS, LIVE_ALLOCATED, LIVE_FREES, LIVE_FIGURES };
 
 struct live_row {
@@ -29,8 +29,8 @@ struct live_rows {
 
 struct live_block {
     uint64_t size;
-    // A free of the address up to this stamp belongs to the previous block. 0 if there was no
-    // previous block.
+    // If the address is freed up to this stamp, the free belongs to the previous block. 0 if there
+    // was no previous block.
     uint64_t owed_until;
     uint32_t site, thread;
 };
@@ -49,8 +49,7 @@ struct live_thread {
     uint32_t tid;
     char name[LIVE_NAME_BYTES]; // unfiltered, as recorded; "" if not recorded yet
     bool ended;
-    // Set between the two halves of a realloc if a block is being resized and if that block is
-    // known, respectively.
+    // Used between the two halves of a realloc: a block is being resized, and that block is known.
     bool resizes, resizes_known;
     uint64_t resized;
     struct live_block resized_block;

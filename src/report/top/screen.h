@@ -21,7 +21,7 @@ struct screen {
     // Pid of the shown process; 0 selects the process with the highest peak of live bytes.
     uint32_t pid;
     size_t first; // first row that is shown
-    // Width of the lines (0: do not cut lines), and number of rows of the table.
+    // Width of the lines (0 if lines are not cut), and number of rows in the table.
     unsigned columns, rows;
     bool on_terminal; // clear the rest of each line, and list the keys
     bool automatic;   // the user has not chosen `by`

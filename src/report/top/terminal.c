@@ -71,8 +71,8 @@ static void handle_stop(int signal)
     (void)signal;
     terminal_end();
     raise(SIGSTOP);
-    // If the program continues in the background, the terminal belongs to another job. Setting the
-    // modes then stops this program again.
+    // If the program continues in the background, the terminal belongs to another job, and setting
+    // the modes stops this program again.
     set_modes();
     resized = 1;
     errno = error;

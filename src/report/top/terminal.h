@@ -15,8 +15,8 @@ enum terminal_key {
 };
 
 // Sets up the terminal, which stays in this mode until terminal_end or the end of the program.
-// Standard output must be a terminal. If standard input is not a terminal, there are no keys. A
-// signal that terminates the program restores the terminal before it has its usual effect.
+// Standard output must be a terminal. If standard input is not a terminal, there are no keys. If a
+// signal terminates the program, the terminal is restored first.
 void terminal_begin(void);
 void terminal_end(void);
 
