@@ -74,7 +74,7 @@ static int open_regular(const char *path)
 
 char *build_id_of(const char *path)
 {
-    // Caches the ID of the last file, because most processes of a recording use the same allocator.
+    // Caches the last file's ID, because most processes in a recording use the same allocator.
     static struct {
         char *path, *id;
         struct stat st;

@@ -19,8 +19,8 @@ static bool read_clocksource(char text[CLOCKSOURCE_BYTES])
     return n > 0;
 }
 
-// Returns true if the clock source reads the TSC. kvm-clock scales the TSC, so the TSC is
-// synchronized between CPUs if kvm-clock is.
+// Returns true if the clock source reads the TSC. kvm-clock scales the TSC, so if kvm-clock is
+// synchronized between CPUs, so is the TSC.
 static bool is_counter(const char *clocksource)
 {
     return strncmp(clocksource, "tsc", 3) == 0 || strncmp(clocksource, "kvm-clock", 9) == 0;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-// Clock that timestamps are read from. Trace files contain these values.
+// The clock that timestamps are read from. Trace files contain these values.
 enum clock_kind {
     // CLOCK_MONOTONIC in nanoseconds, used if there is no invariant counter
     CLOCK_KIND_MONOTONIC = 0,
@@ -33,7 +33,7 @@ static inline uint64_t clock_monotonic_ns(void)
 
 // Reads the counter without ordering it against the surrounding instructions. This takes 3 ns,
 // compared with 16 ns if lfence comes first. The counter may be read before an earlier load has
-// received its cache line; the converter repairs the resulting order.
+// received its cache line. The converter repairs the resulting order.
 static inline uint64_t clock_counter(void)
 {
 #if defined(__x86_64__)
@@ -66,7 +66,7 @@ static inline uint64_t clock_ticks(enum clock_kind kind)
 
 // Returns the kind of this machine's counter if the kernel trusts the counter to be invariant and
 // synchronized between CPUs (/sys/devices/system/clocksource), else CLOCK_KIND_MONOTONIC.
-// HEAPTAPE_CLOCK=monotonic forces the latter, for tests.
+// For tests, HEAPTAPE_CLOCK=monotonic forces CLOCK_KIND_MONOTONIC.
 enum clock_kind clock_best(void);
 
 // Returns true if `kind` is the TSC but the kernel has switched to another clock source, because

@@ -11,8 +11,8 @@ struct err {
 };
 
 // Formats the message and returns `code`, a negative errno, so that callers can write `return
-// err_set(e, -EINVAL, "…")`. `e` may be NULL. An existing message is kept, because the first one is
-// the most specific.
+// err_set(e, -EINVAL, "…")`. `e` may be NULL. An existing message is kept, because the first
+// message is the most specific.
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 // Like err_set, with ": " and strerror(errno) appended. Returns -errno, or -EIO if errno is 0.

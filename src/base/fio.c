@@ -22,14 +22,14 @@ int input_regular_fd(const char *path, struct stat *st)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    // Another file may have been given this name in the meantime.
+    // The name may refer to another file by now.
     if (fstat(fd, st) == 0 && S_ISREG(st->st_mode))
         return fd;
     close(fd);
     return -EINVAL;
 }
 
-// Checks the type of an opened file and closes it if it cannot be an input.
+// Checks the type of an opened file. If the file cannot be an input, closes it.
 static int check_type(struct input *in, const struct stat *st, struct err *e)
 {
     int rc = 0;
@@ -274,8 +274,7 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
     return rc;
 }
 
-// Opens an unnamed file in the directory of `path`. Returns the descriptor, or -1 if that is not
-// possible.
+// Opens an unnamed file in the directory of `path`. Returns the descriptor, or -1 on failure.
 static int open_nameless(const char *path)
 {
     char folder[4096];

@@ -73,8 +73,8 @@ enum {
     // truncated: the kernel removes an unnamed file, no matter how the program ends. The descriptor
     // is also readable.
     OUTPUT_ASIDE = 2,
-    // Replace an existing file when the first byte is written; if nothing is written, keep it. Use
-    // this for files that other programs read while they grow.
+    // Replace an existing file when the first byte is written. If nothing is written, keep the
+    // existing file. Use this for files that other programs read while they grow.
     OUTPUT_GROWS = 4,
 };
 
@@ -108,8 +108,8 @@ int output_open_unnamed(struct output *out, struct err *e);
 // and borrowed. Closes *out even after an error. Returns 0, or a negative errno.
 int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
 
-// A signal handler sets this to make the interrupted write and all later writes of the thread fail
-// with -ECANCELED.
+// A signal handler sets this variable to make the interrupted write and all later writes of the
+// thread fail with -ECANCELED.
 extern _Thread_local volatile sig_atomic_t output_cancelled;
 
 // output_writing is nonzero while the thread is in a write. output_writes counts the thread's
@@ -126,8 +126,8 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
 // Like output_write, but writes several pieces, with one writev(2) if possible. Modifies the array.
 int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e);
 
-// Gives the file its final name now instead of in output_close. Does nothing if the output is
-// written in place. Returns 0, or a negative errno.
+// Gives the file its final name now, without waiting for output_close. Does nothing if the output
+// is written in place. Returns 0, or a negative errno.
 int output_commit(struct output *out, struct err *e);
 
 // Truncates a regular file created by this output. Returns 0, -ESPIPE for any other output, or
@@ -139,8 +139,8 @@ int output_restart(struct output *out, struct err *e);
 int output_make_folder(const char *folder, struct err *e);
 
 // Checks that `path` can be opened with OUTPUT_ASIDE later, without leaving a file there. Returns
-// 0, -EINVAL with a message that ends in `why` if `path` exists and is not a regular file, or a
-// negative errno of output_open.
+// 0, or a negative errno of output_open. If `path` exists and is not a regular file, returns
+// -EINVAL with a message that ends in `why`.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 
 // Closes the output. With `commit`, renames a temporary file to its final name; otherwise removes

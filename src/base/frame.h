@@ -66,8 +66,8 @@ struct frame_part {
     struct frame_hint *hint; // if NULL, always search for matches
 };
 
-// Like frame_write, but for a payload of up to 64 parts. Avoids copying the parts into one buffer
-// where possible. Parts with different statistics compress better separately.
+// Like frame_write, but for a payload of up to 64 parts. Where possible, does not copy the parts
+// into one buffer. Parts with different statistics compress better separately.
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts,
                       size_t n, struct err *e);
 

@@ -19,8 +19,9 @@ enum {
     // Parts of at least this size are compressed separately, because their statistics differ.
     OWN_PART_BYTES = 8192,
     FAST_LEVEL = 2, // up to this level, prefer speed
-    // Use matches only if they reduce the Huffman-coded size by more than this percentage. Where
-    // matches are rare, the search takes about 2 ns per byte and Huffman coding 0.9 ns.
+    // Use matches only if they reduce the Huffman-coded size by more than this percentage. If
+    // matches are rare, searching for them takes about 2 ns per byte, and Huffman coding takes 0.9
+    // ns.
     WORTH_PERCENT = 3,
     FAST_PERCENT = 25,
     RAW_PERCENT = 1, // store the part uncompressed if Huffman coding saves a lower percentage
@@ -72,7 +73,7 @@ static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method metho
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
-    // Use a hash table that fits in the L1 cache, although the output is then 2 % larger.
+    // Use a hash table that fits in the L1 cache, although this makes the output 2 % larger.
     if (level <= FAST_LEVEL && near && method == METHOD_PATTERNS)
         ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
     // Large negative levels skip most of the match search.

@@ -17,8 +17,8 @@ static size_t home_of(const struct map *m, uint64_t key)
     return ((uint64_t)(product >> 64) ^ (uint64_t)product) & (m->capacity - 1);
 }
 
-// Returns the key's cell, or the empty cell where the key belongs. The search ends, because the map
-// always has an empty cell.
+// Returns the key's cell, or the empty cell where the key belongs. The search terminates, because
+// the map always has an empty cell.
 static struct map_cell *find_cell(const struct map *m, uint64_t key)
 {
     size_t i = home_of(m, key);

@@ -8,7 +8,8 @@
 #include <sys/auxv.h>
 
 // Returns an odd number that is constant within a process. Uses the 16 random bytes that the kernel
-// passes to each process (AT_RANDOM in getauxval(3)), which needs no system call and no descriptor.
+// passes to each process (AT_RANDOM in getauxval(3)), so no system call and no descriptor are
+// needed.
 static inline uint64_t seed_random(void)
 {
     uint64_t seed = 0;

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Starts a thread that calls run(arg), and waits until the thread runs. The process can then fork
-// safely: while a thread starts, AddressSanitizer holds a lock of its allocator, which a child
-// forked at that time could never acquire. The thread blocks all signals except SIGBUS. If
-// stack_bytes is 0, the stack has the default size. Returns 0, or a negative errno if no thread was
-// started.
+// Starts a thread that calls run(arg), and waits until the thread is running, so that the process
+// can then fork safely. While a thread starts, AddressSanitizer holds one of its allocator's locks,
+// and a child forked at that time could never acquire it. The thread blocks all signals except
+// SIGBUS. If stack_bytes is 0, the stack has the default size. Returns 0, or a negative errno if no
+// thread was started.
 int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), void *arg);
 
 // Waits until the condition is signaled or `ns` nanoseconds have passed. Call with the mutex held.

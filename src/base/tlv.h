@@ -1,5 +1,5 @@
 // Tagged fields. A field consists of a tag (varint), the number of its bytes (varint) and the
-// bytes. All frames except frames of events consist of such fields. Readers skip unknown tags.
+// bytes. All frames consist of such fields, except frames of events. Readers skip unknown tags.
 #ifndef HEAPTAPE_BASE_TLV_H
 #define HEAPTAPE_BASE_TLV_H
 
@@ -57,7 +57,7 @@ struct tlv_row {
 // Appends the fields of all rows. Returns 0 or -ENOMEM.
 int tlv_put_rows(struct buf *b, const struct tlv_row *rows, const void *from);
 
-// Sets the member whose row has the tag of the field, after freeing the old string or bytes.
+// Sets the member whose row has the field's tag, and frees the member's old string or bytes first.
 // Ignores a field that has no row. Returns 0 or -ENOMEM.
 int tlv_set(const struct tlv_row *rows, void *to, const struct tlv *field);
 

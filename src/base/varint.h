@@ -38,8 +38,8 @@ static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t 
     return 0;
 }
 
-// Sequential decoder. Callers can check `bad` after the last read, or before using a number,
-// instead of after each read.
+// Sequential decoder. Callers need not check `bad` after each read, only after the last read or
+// before using a number.
 struct varint_source {
     const uint8_t *at, *end;
     bool bad; // a number or string was truncated or too long

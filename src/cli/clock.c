@@ -3,7 +3,8 @@
 // clock_gettime, such as libfaketime, must not change the recorder's clock. A definition in the
 // executable takes precedence over definitions in preloaded libraries.
 //
-// Calls the kernel's function in the vDSO, because a system call takes about ten times as long.
+// The function here calls the kernel's function in the vDSO, because a system call takes about ten
+// times as long.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-// The command table. A command is one row of data. Parsing, --help, the outline of the man pages
-// and the shell completions are derived from the row. Each text here is one clause. docs/man
+// The command table. Each command is one row of data, from which parsing, --help, the outline of
+// the man page and the shell completions are derived. Each text here is one clause. docs/man
 // contains the long texts (see docs/adding.md).
 #ifndef HEAPTAPE_CLI_COMMAND_H
 #define HEAPTAPE_CLI_COMMAND_H
@@ -91,9 +91,8 @@ struct command_example {
 
 enum { COMMAND_EXAMPLES = 3, COMMAND_MODES = 2 };
 
-// A mode of a command. The command line selects the first matching row as the mode. A mode rejects
-// the options that only other rows accept. An option that no row accepts can be combined with every
-// mode.
+// A mode of a command. The first row that matches the command line is the mode. A mode rejects
+// options that only other rows accept. Options that no row accepts can be combined with every mode.
 struct command_mode {
     const char *option; // the mode is selected if this option is given; the mode accepts the option
     const char *verb;   // the mode is selected if the first operand is this verb
@@ -170,7 +169,7 @@ int cli_find_word(const struct command *c, const char *word);
 // command line. The result is valid for the next 7 calls of cli_text() and cli_cell().
 const char *cli_text(const char *text);
 
-// Like cli_text(), but cuts the text or pads it on the right to `width` characters.
+// Like cli_text(), but truncates the text to `width` characters, or pads it on the right.
 const char *cli_cell(const char *text, size_t width);
 
 // Emphasis of text on standard output, if cli_common.color is set.

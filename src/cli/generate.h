@@ -15,7 +15,7 @@ void generate_man(FILE *to, const struct command *c);
 void generate_kinds(FILE *to);
 
 // Print the command table for the completion scripts in docs/completion. A value or operand is a
-// list of words. A word that begins with @ represents a kind of words, such as @files.
+// list of words. A word that begins with @ represents a kind of word, such as @files.
 //
 // generate_bash prints arrays of options, of the values of options, and of operands. generate_fish
 // prints a `complete` for each command, option and list of operands. generate_zsh prints the array

@@ -156,9 +156,10 @@ static int dispatch_command(int argc, char **argv)
     return c ? run_command(c, argc - 2, argv + 2) : unknown_command(word);
 }
 
-// Opens /dev/null for each closed standard stream. Otherwise, the next opened file would get the
-// stream's number and receive messages. The descriptors close on exec, so a traced program inherits
-// closed streams. For standard output, /dev/null is opened read-only, so that writes still fail.
+// Opens /dev/null for each closed standard stream. Otherwise, the next file to be opened would get
+// the stream's number and receive messages. The descriptors close on exec, so a traced program
+// inherits closed streams. For standard output, /dev/null is opened read-only, so that writes still
+// fail.
 static void guard_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++) {

@@ -241,8 +241,8 @@ static int store_or_complain(struct parse *p, const struct option_match *f, cons
     return -1;
 }
 
-// Sets the defaults of lists if `lists` is true, else of all other options. Call for lists after
-// parsing, because values on the command line replace the default.
+// If `lists` is true, sets the defaults of lists, else the defaults of all other options. Call for
+// lists after parsing, because values on the command line replace a list's default.
 static void set_defaults(const struct option *options, void *base, bool lists)
 {
     for (const struct option *o = options; o && o->name; o++) {

@@ -74,8 +74,8 @@ static void round_op(struct workload_op *op)
         op->size = size_classes_four_max(op->size);
 }
 
-// Numbers slots in the order of their first ops, as the writer requires. Ops of several threads
-// with equal timestamps may be read in a different order than they were written.
+// Numbers slots in the order of their first ops, as the writer requires. If ops of several threads
+// have equal timestamps, they may be read in a different order than they were written.
 static int renumber_slot(struct anonymizing *a, uint32_t *slot)
 {
     if (*slot == WORKLOAD_NO_SLOT)
@@ -149,8 +149,8 @@ static uint64_t number_frame(struct anonymizing *a, struct map *numbers,
     return ok ? number : 0;
 }
 
-// Replaces each frame with an address in a single module: the number of the frame. The call tree
-// does not change.
+// Replaces each frame with an address in a single module. The address is the frame's number. The
+// call tree does not change.
 static int number_sites(struct anonymizing *a)
 {
     const struct workload_sites *from = workload_reader_sites(a->in.reader);

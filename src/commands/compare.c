@@ -121,7 +121,7 @@ static int run_compare(const void *fields, char **argv)
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");
-    // Check this before the replays, which take long.
+    // Check this before the replays, which take a long time.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
     return replay_options_run(&cmd_compare, o, argv[0], print_comparison);

@@ -379,7 +379,7 @@ static const char **find_allocators(size_t *n)
     return names;
 }
 
-// Runs the jobs for those workloads of the index that `names` selects.
+// Runs the jobs for the workloads that `names` selects from the index.
 static void run_jobs(struct matrix *m, const struct corpus_options *o, const struct corpus_index *x,
                      char **names, size_t n, const char *results)
 {

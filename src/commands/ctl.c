@@ -107,8 +107,8 @@ static int detach_recorder(pid_t pid)
     return EXIT_DONE;
 }
 
-// Requests a dump with SIGUSR2. Checks first that the recorder handles the signal, because the
-// signal would kill a recorder that was started without --flight.
+// Requests a dump with SIGUSR2. First checks that the recorder handles the signal, because a
+// recorder that was started without --flight would be killed by the signal.
 static int request_dump(pid_t pid, const struct target *a)
 {
     pid_t recorder = (pid_t)a->control.session->recorder_pid;

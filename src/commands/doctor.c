@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define FIRST_NS    400000000u  // time limit of the first look
-#define SECOND_NS   1300000000u // start of the second look; the first answer needs both
+#define SECOND_NS   1300000000u // start of the second look; the first result needs both
 #define LOOK_NS     1400000000u // time limit of the second look
 #define WATCH_NS    3000000000u // time limit of later looks
 #define MIN_WAIT_NS 500000000u  // minimum time between looks of --watch
@@ -80,8 +80,8 @@ struct doctor_watch {
     bool asks; // read the allocator's statistics in each look
 };
 
-// Adds the allocator's statistics to a look, unless the look has read the heap or the allocator is
-// glibc's. After a failure, later looks have no statistics.
+// Adds the allocator's statistics to a look, unless the look has already read the heap or the
+// allocator is glibc's. After a failure, later looks have no statistics.
 static void ask_allocator(struct doctor_watch *w, struct look *l)
 {
     struct attach_result result = {0};
@@ -186,7 +186,7 @@ static void look_first(struct doctor_watch *w)
         die(EXIT_FAILED, "%s", e.text);
 }
 
-// Adds looks until the time is over. If the process ends, the looks so far are used.
+// Adds looks until the time is over. If the process ends earlier, uses the looks so far.
 static void look_on(struct doctor_watch *w, uint64_t watch_ns)
 {
     struct err e = {0};
@@ -305,7 +305,7 @@ static void remove_temporary(const char *path)
     rmdir(folder);
 }
 
-// Prints doctor's answer for a recorded file. If `keeps` is false, removes the file after reading
+// Prints doctor's result for a recorded file. If `keeps` is false, removes the file after reading
 // it.
 static int run_file(struct doctor *d, const char *path, bool keeps, bool as_json)
 {
@@ -373,7 +373,7 @@ static int record_program(char **argv, int argc, const char *path, bool keeps)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Records a program, and prints doctor's answer when the program has ended.
+// Records a program, and prints doctor's result when the program has ended.
 static int run_program(const struct doctor_options *o, int argc, char **argv)
 {
     struct doctor d = {.argv = argv};

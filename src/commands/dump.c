@@ -66,7 +66,8 @@ static char *put_comma(char *to)
     return to[-1] == '(' ? to : TEXT_PUT(to, ", ");
 }
 
-// Prints an argument. Also prints its name if the position does not make its meaning clear.
+// Prints an argument. If the position does not make the argument's meaning clear, also prints its
+// name.
 static char *put_argument(char *to, unsigned kind, unsigned field, uint64_t v)
 {
     const struct event_argument a = event_argument(kind, field);
@@ -114,8 +115,7 @@ static uint64_t frame_at(const struct event *ev, uint32_t i)
     return get_u64((const uint8_t *)ev->text + 8 * (size_t)i);
 }
 
-// Returns true if addresses or slots are known, which is not the case for the mappings of a
-// workload.
+// Returns true if addresses or slots are known. They are unknown for the mappings of a workload.
 static bool has_blocks(const struct dump_line *l)
 {
     return !l->slots || event_infos[l->call.ev.kind].class <= HT_CLASS_RESIZE;

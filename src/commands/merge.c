@@ -38,8 +38,8 @@ struct merging {
     struct err *e;
 };
 
-// Checks that stacks were sampled in the same way in all inputs, because the output has a single
-// sampling rate, from which the shares of call sites are estimated.
+// Checks that stacks were sampled in the same way in all inputs. The output has a single sampling
+// rate, from which the shares of call sites are estimated.
 static int check_sampling(const struct merging *j)
 {
     uint64_t first = workload_reader_header(j->in[0].reader)->stack_sample_bytes;

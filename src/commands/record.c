@@ -190,8 +190,8 @@ static const struct option options[] = {
     {0},
 };
 
-// Returns true if a recording by --pid ended too early. An end through `ctl detach` is too early
-// only if --duration was given.
+// Returns true if a --pid recording ended too early. If `ctl detach` ended the recording, that is
+// too early only if --duration was given.
 static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
     bool asked = r->ended_by && !s->attach.duration_ns;
@@ -199,8 +199,8 @@ static bool is_cut(const struct record_settings *s, const struct record_result *
            (r->losses.off.processes || (r->ended_early && !asked));
 }
 
-// Returns the program's exit code or, if the recording ended earlier than requested or its output
-// is incomplete, another code. Gaps within a recording do not change the exit code.
+// Returns the program's exit code. If the recording ended earlier than requested or its output is
+// incomplete, returns another code. Gaps within a recording do not change the exit code.
 static int exit_code(const struct record_settings *s, const struct record_result *r)
 {
     if (is_cut(s, r))
@@ -313,7 +313,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     int code = report_result(o, s, &r, &written);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
-    record_restore_signals(); // the notes read the trace again, which may take long
+    record_restore_signals(); // the notes reread the trace, which may take a long time
     notes_unseen(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
     if (s->stacks.depth && r.events)
         notes_coverage(path, r.events, o->verbose);

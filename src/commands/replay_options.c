@@ -70,7 +70,7 @@ void replay_find_own(const char *name, char path[PATH_MAX])
         die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
 }
 
-// Adds an allocator. `guard` is heaptape's own checking allocator, which is only used if it is
+// Adds an allocator. `guard` is heaptape's own checking allocator, which is used only if it is
 // named.
 static int add_to_session(void *session, const char *spec, struct err *e)
 {
@@ -162,8 +162,8 @@ static int read_workload(struct replay_session *s, struct workload_file *w, cons
     return rc < 0 ? rc : replay_session_read(s, path, w, e);
 }
 
-// Warns if LD_PRELOAD names an allocator that -a does not name, because users may expect that the
-// preloaded allocator is measured.
+// If LD_PRELOAD names an allocator that -a does not name, prints a warning, because users may
+// expect the preloaded allocator to be measured.
 static void note_preloaded(const struct replay_session *s, const struct option_list *allocators)
 {
     const char *preloaded = allocators->n ? allocator_preloaded() : NULL;

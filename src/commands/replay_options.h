@@ -98,10 +98,10 @@ int replay_parse_cpus(const char *text, void *field);
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
 
-// Returns EXIT_DONE, or EXIT_USAGE after a usage error if a sweep is not VARIABLE=VALUE.
+// Returns EXIT_DONE. If a sweep is not VARIABLE=VALUE, prints a usage error and returns EXIT_USAGE.
 int replay_check_sweeps(const struct command *c, const struct option_list *sweeps);
 
-// Calls `add` with `spec` and each combination of values of the sweeps. If `add` returns a value
+// Calls `add` with `spec` and each combination of the sweeps' values. If `add` returns a value
 // other than 0, stops and returns this value. Otherwise, returns 0.
 int replay_each_swept(const struct option_list *sweeps, const char *spec,
                       int (*add)(void *context, const char *spec, struct err *e), void *context,

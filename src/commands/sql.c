@@ -66,9 +66,9 @@ static void on_timeout(int sig)
     _exit(EXIT_FAILED);
 }
 
-// Limits the run time with SIGALRM, because the limit includes scans and symbol lookup as well as
-// the query. Exiting in the handler is safe: only standard output is open for writing, and
-// temporary files of SQLite have no names.
+// Limits the run time with SIGALRM, so that the limit includes scans and symbol lookup as well as
+// the query. Exiting in the handler is safe: only standard output is open for writing, and SQLite's
+// temporary files have no names.
 static void end_after(uint64_t seconds)
 {
     snprintf(timeout_text, sizeof timeout_text,

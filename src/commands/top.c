@@ -64,8 +64,8 @@ static bool is_over(const struct top *t)
     return t->follow.state == FOLLOW_ENDED || t->follow.state == FOLLOW_CUT_OFF;
 }
 
-// Sets the interval over which rates are computed: the time since the last drawing if all data had
-// been read at both drawings, else the whole recording.
+// Sets the interval over which rates are computed. If all data had been read at this drawing and at
+// the last, the interval is the time between them. Otherwise, it is the whole recording.
 static void set_interval(struct top *t, uint64_t now)
 {
     if (t->follow.path) {
@@ -211,7 +211,7 @@ static void run_screen(struct top *t)
 }
 
 // Finds the trace that a process's recorder writes. Retries, because the first bytes of the trace
-// may arrive only after two batches.
+// may not arrive until after two batches.
 static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
 {
     struct target a;

@@ -37,8 +37,8 @@ uint64_t heap_profile_ns(const struct heap_profile *p, uint64_t stamp)
                : 0;
 }
 
-// Call sites may be sampled. Returns the number of blocks that a block with a recorded call site
-// represents.
+// Returns how many blocks this block represents. The result is 1 unless call sites are sampled and
+// the block has a call site.
 static double block_weight(const struct heap_profile *p, const struct live_blocks_entry *block)
 {
     struct estimate one = {0};

@@ -5,7 +5,7 @@
 enum { CHUNK_BYTES = 1 << 16 };
 
 // Returns true if spreadsheets would evaluate the text as a formula, even in quotes. The last four
-// characters are the full-width forms of = + - and @.
+// characters in the list are the full-width forms of = + - and @.
 static bool is_formula(const char *text, size_t n)
 {
     return n && (memchr("=+-@\t\r\n", text[0], 7) || (n >= 3 && memcmp(text, "\xef\xbc", 2) == 0 &&
@@ -59,7 +59,7 @@ static int csv_row(struct tables_output *o, const struct tables_row *row)
     return rc < 0 || o->text.size < CHUNK_BYTES ? rc : tables_export_flush(o);
 }
 
-// Writes the line of column names. Lines end in "\n", not in the "\r\n" of RFC 4180. NULL is
+// Writes the line of column names. Lines end in "\n", although RFC 4180 specifies "\r\n". NULL is
 // written as an empty field.
 static int csv_begin(struct tables_output *o)
 {

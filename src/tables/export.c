@@ -32,7 +32,7 @@ int tables_export(const char *from, const struct tables_export_settings *s, stru
     struct tables_scan scan = {.row = put_row, .context = &t, .watch = s->watch};
     scan.of[s->table] =
         (struct tables_wanted){.rows = true, .columns = (1u << table->n_columns) - 1};
-    // Open the input first, so that a wrong name does not create an output.
+    // Check the input first, so that a wrong name does not create an output.
     int rc = strcmp(from, "-") == 0 ? 0 : tables_check(from, e);
     rc = rc < 0 ? rc
                 : output_open(&o->out, s->output, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);

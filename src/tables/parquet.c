@@ -1,6 +1,6 @@
-// Writes a table as Parquet. The footer lists the row groups in file order. A column of a row group
-// has a single page, which is compressed with zstd. The footer contains the minimum and maximum of
-// the column, unless the column is TABLES_TEXT, so that query engines can skip row groups.
+// Writes a table as Parquet. The footer lists the row groups in file order. Each column of a row
+// group has a single page, which is compressed with zstd. Unless the column is TABLES_TEXT, the
+// footer contains its minimum and maximum, so that query engines can skip row groups.
 // https://parquet.apache.org/docs/file-format/
 #include "base/bytes.h"
 #include "base/printable.h"

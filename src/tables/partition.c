@@ -15,8 +15,8 @@
 // Value that query engines read as NULL.
 #define NO_VALUE "__HIVE_DEFAULT_PARTITION__"
 
-// Limit on the rows that all files together hold in memory. If many processes run concurrently, row
-// groups are smaller.
+// Limit on the number of rows that all files together hold in memory. If many processes run
+// concurrently, row groups are therefore smaller.
 enum { MAX_BUFFERED_ROWS = 1 << 19 };
 
 struct partition_file {
@@ -152,8 +152,8 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     struct partition_file *f;
     // Column 0 of every table is the process.
     uint32_t process = is_by_process(p) ? (uint32_t)row->values[0].integer : 0;
-    // Rows of call sites are grouped by process. If the process changes, the file of the previous
-    // process is complete.
+    // Rows of call sites are grouped by process. When the process changes, the previous process's
+    // file is complete.
     int rc = table == TABLES_TABLE_SITES && p->last != process ? close_file(p, p->last, true) : 0;
     rc = rc < 0 ? rc : get_file(p, process, &f);
     if (rc < 0)

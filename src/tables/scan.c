@@ -73,7 +73,7 @@ static int put_facts(const struct tables_process *p, const struct tables_facts *
     return p->scan->facts ? p->scan->facts(p->scan->context, facts) : 0;
 }
 
-// Stores the arguments in p->text, separated by spaces.
+// Stores the process's arguments in p->text, separated by spaces.
 static int put_command(struct tables_process *p, struct tables_row *row, const char *argv,
                        uint32_t bytes)
 {
@@ -213,8 +213,8 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
                                         get_columns(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
-    // To convert times, read the tail first, because it contains the clock rate that was measured
-    // over the whole recording.
+    // Read the tail first. It contains the clock rate measured over the whole recording, which is
+    // needed to convert times.
     int rc = trace_file_read_tail(f, e);
     rc = rc < 0 ? rc : trace_forks_find(&forks, f, e);
     t.session = &f->reader.session;
@@ -268,8 +268,8 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
     return rc;
 }
 
-// Emits the rows that do not depend on ops from the end of the file, which the index locates.
-// Returns -ESPIPE if the end cannot be read that way, for example from a pipe.
+// Emits the rows that do not depend on ops. Reads them from the end of the file, using the index.
+// Returns -ESPIPE if the index cannot be used, for example because the file is a pipe.
 static int scan_workload_end(struct tables_process *p, struct workload_reader *r)
 {
     struct err e = {0};

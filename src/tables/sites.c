@@ -45,7 +45,7 @@ int tables_process_sites(struct tables_process *p, const struct workload_sites *
     uint32_t columns = w->columns | tables_condition_columns(w);
     if (!w->rows || !sites->n_sites)
         return 0;
-    // Resolve names only on request, because this requires reading the program's files.
+    // Resolve names only if they are requested, because this requires reading the program's files.
     struct symbols *symbols = columns & ~cheap ? symbols_new(sites, exe) : NULL;
     int rc = symbols || !(columns & ~cheap) ? 0 : -ENOMEM;
     for (size_t i = 0; rc == 0 && i < sites->n_sites; i++) {

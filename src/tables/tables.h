@@ -178,7 +178,7 @@ struct file;
 struct workload_op;
 struct workload_sites;
 
-// Facts about a process, which are available after its last op. Borrowed.
+// Information about a process, which is available after its last op. Borrowed.
 struct tables_facts {
     uint32_t process;
     const char *exe; // NULL if unknown
@@ -196,16 +196,16 @@ struct tables_scan {
     void *context;
     // Receives the progress, and a note if the file is truncated. May be NULL.
     const struct convert_watch *watch;
-    // If the file is truncated, which is not an error, receives a message with the position. May be
+    // Receives a message with the position if the file is truncated, which is not an error. May be
     // NULL.
     struct err *cut;
 };
 
 // Reads the trace or workload at `path` once. "-" is standard input. Memory use depends only on the
-// number of live blocks, threads and call sites. The row of a block is emitted when the block is
-// freed or resized. Rows of blocks that are still live are emitted at the end. Rows of sites,
-// processes and samples are emitted in file order. Returns 0, the result of `row`, or a negative
-// errno with the message set.
+// number of live blocks, threads and call sites. A block's row is emitted when the block is freed
+// or resized. Rows of blocks that are still live are emitted at the end. Rows of sites, processes
+// and samples are emitted in file order. Returns 0, the result of `row`, or a negative errno with
+// the message set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
 
 // Like tables_scan, but for an open file at its first frame. The caller must open the file with

@@ -1,5 +1,5 @@
-// Verifies the subset of Parquet that parquet.c writes: the footer, which lists the columns, and
-// the pages, which have checksums.
+// Verifies files in the subset of Parquet that parquet.c writes: the footer, which lists the
+// columns, and the pages, which have checksums.
 #include "base/bytes.h"
 #include "tables/parquet_thrift.h"
 #include "tables/verify.h"

@@ -1,6 +1,6 @@
-// Connections of a server. There are limits on the total number of connections, on the number per
-// address, and on the time of each step. A connection that reaches a limit is shut down, and the
-// server's loop then closes it. All functions are thread-safe.
+// Connections of a server. Connections are limited in total and per address, and each step of a
+// connection has a time limit. If a connection reaches a limit, it is shut down, and the server's
+// loop then closes it. All functions are thread-safe.
 #ifndef HEAPTAPE_TRANSFER_CONNECTIONS_H
 #define HEAPTAPE_TRANSFER_CONNECTIONS_H
 
@@ -14,8 +14,8 @@ struct sockaddr;
 enum {
     CONNECTIONS_HEAD_S = 10, // for the first request head, and for the body of a refused request
     CONNECTIONS_IDLE_S = 60, // time between two requests, and between two reads of a body
-    // Minimum average rate of a body in bytes per second, not counting its first
-    // CONNECTIONS_IDLE_S.
+    // Minimum average rate of a body in bytes per second, excluding its first CONNECTIONS_IDLE_S
+    // seconds.
     CONNECTIONS_BYTES_PER_S = 1000,
     CONNECTIONS_WAITING = 1024,        // connections without an upload
     CONNECTIONS_ADDRESS_WAITING = 256, // connections without an upload from one address
@@ -50,9 +50,9 @@ struct connections {
 void connections_init(struct connections *all, size_t descriptors);
 void connections_release(struct connections *all);
 
-// Adds a connection that waits for the head of its first request. If too many connections are
-// waiting, from this address or in total, shuts down the oldest of these connections. Returns NULL
-// when out of memory.
+// Adds a connection that is waiting for the head of its first request. If too many connections from
+// this address, or in total, are waiting, shuts down the oldest of them. Returns NULL when out of
+// memory.
 struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from,
                                    uint64_t now_ns);
 

@@ -180,7 +180,7 @@ void feed_added(void *feed)
     if (queue_limit(f->spool, f->name, f->limit, report_dropped, f, &e) < 0)
         f->upload.note(e.text);
     restart_process(f);
-    // A full pipe (EAGAIN) is not an error, because the process then has unread notifications.
+    // A full pipe (EAGAIN) is not an error: the process still has unread notifications.
     if (f->notify >= 0 && write(f->notify, "", 1) < 0 && errno != EAGAIN)
         f->upload.note("the upload process has died");
 }

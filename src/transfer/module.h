@@ -1,5 +1,5 @@
-// Loads libraries on demand. Code that depends on large libraries is in separate libraries, which
-// only some commands load, so that the other commands start quickly.
+// Loads libraries on demand. Code that depends on large libraries is kept in separate libraries.
+// Only some commands load these, so the other commands start quickly.
 #ifndef HEAPTAPE_TRANSFER_MODULE_H
 #define HEAPTAPE_TRANSFER_MODULE_H
 

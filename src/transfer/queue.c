@@ -110,7 +110,7 @@ int queue_hold(int fd)
     enum { TRIES = 20, WAIT_MS = 10 };
     struct stat st;
     int rc = -EWOULDBLOCK;
-    // Retry, because a process that drops the file holds the lock only briefly. A process that
+    // Retry: if a process is dropping the file, it holds the lock only briefly. A process that
     // writes the file holds the lock for a long time.
     for (int i = 0; i < TRIES && rc == -EWOULDBLOCK; i++) {
         if (i)

@@ -37,10 +37,10 @@ int queue_lock(const char *folder);
 // -ENOENT if it was already dropped, -EBUSY if it is still being written.
 int queue_hold(int fd);
 
-// Removes the oldest segments of a spool, HOST/PROGRAM-TIME-PID/N.ht, until the segments have at
-// most `limit` bytes in total. Keeps files that are not segments, the last segment of the recording
-// `own` (the recording's path in the spool), files locked by queue_hold, and segments of other
-// running recordings. Calls `dropped` for each removed file.
+// Removes the oldest segments of a spool, HOST/PROGRAM-TIME-PID/N.ht, until they total at most
+// `limit` bytes. Keeps files that are not segments, the last segment of the recording `own` (the
+// recording's path in the spool), files locked by queue_hold, and segments of other running
+// recordings. Calls `dropped` for each removed file.
 int queue_limit(const char *spool, const char *own, uint64_t limit,
                 void (*dropped)(void *context, const char *path, uint64_t bytes), void *context,
                 struct err *e);

@@ -160,8 +160,9 @@ static int start_server(struct receive_server *r, int fd, struct err *e)
                                    {MHD_OPTION_END, 0, NULL}};
     unsigned flags =
         MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG | (r->certificate ? MHD_USE_TLS : 0);
-    // libmicrohttpd divides this limit by the number of threads. Because one thread may get all
-    // connections, the limit is multiplied here. connections_add enforces the real limit.
+    // libmicrohttpd divides this limit by the number of threads, but one thread may get all
+    // connections. Therefore the limit is multiplied here, and connections_add enforces the real
+    // limit.
     unsigned limit =
         THREADS * (unsigned)(r->connections.max_waiting + CONNECTIONS_UPLOADS + CLOSING);
     // clang-format off
@@ -199,7 +200,7 @@ static size_t raise_limit(void)
     return (size_t)limit.rlim_cur;
 }
 
-// Serves until a signal arrives.
+// Serves requests until a signal arrives.
 static int serve(struct receive_server *r, struct err *e)
 {
     sigset_t ends;

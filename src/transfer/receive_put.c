@@ -272,7 +272,8 @@ size_t receive_unescape(void *context, struct MHD_Connection *c, char *text)
     size_t n = MHD_http_unescape(text);
     (void)context;
     (void)c;
-    // A NUL from %00 would truncate the path. Replace it with byte 1, which names_check rejects.
+    // A NUL that results from %00 would truncate the path. Replace the NUL with byte 1, which
+    // names_check rejects.
     for (size_t i = 0; i < n; i++)
         text[i] = text[i] ? text[i] : 1;
     return n;

@@ -112,8 +112,8 @@ static bool has_sent_all(const struct request *r, bool http_1)
     if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK ||
         (uint64_t)sent < r->bytes)
         return false;
-    // With HTTP/1, bytes that are still unacknowledged when the response arrives were not received.
-    // With HTTP/2, the unacknowledged bytes may belong to other frames.
+    // With HTTP/1, bytes that are unacknowledged when the response arrives have not been received.
+    // With HTTP/2, unacknowledged bytes may belong to other frames.
     if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
         fd != CURL_SOCKET_BAD && ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
         return unacknowledged == 0;
@@ -378,7 +378,7 @@ static bool is_success(long status)
     return status >= 200 && status < 300;
 }
 
-// Changes a success into a temporary failure.
+// Turns a success into a temporary failure.
 static void distrust(struct request_result *result, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static void distrust(struct request_result *result, const char *fmt, ...)
@@ -429,7 +429,8 @@ static void compare_size(struct request *r, const char *url, struct request_resu
                  (long long)bytes, (unsigned long long)r->bytes);
 }
 
-// Closes the connection. Otherwise, the server would read the rest of the body as the next request.
+// Closes the connection. Otherwise, the server would interpret the rest of the body as the next
+// request.
 static void disconnect(struct request *r)
 {
     CURL *fresh = curl_easy_init();

@@ -32,8 +32,9 @@ enum store_result {
 int store_open(struct store *s, const char *folder, struct err *e);
 void store_close(struct store *s);
 
-// Creates a file. Reserves `bytes` if the file system supports that; pass 0 if the size is unknown.
-// Returns 0 or a negative errno. Threads may call this function concurrently with different files.
+// Creates a file. If the file system supports it, reserves `bytes` bytes. Pass 0 if the size is
+// unknown. Returns 0 or a negative errno. Threads may call this function concurrently with
+// different files.
 int store_begin(const struct store *s, struct store_file *f, uint64_t bytes);
 
 // Appends to the file. Returns 0 or a negative errno.
@@ -44,8 +45,8 @@ int store_write(struct store_file *f, const void *data, size_t n);
 int store_commit(const struct store *s, struct store_file *f, const char *path,
                  enum store_result *result);
 
-// Removes and closes the file if it was not committed, and frees the digest. Does nothing without a
-// file.
+// If the file was not committed, removes and closes it. Frees the digest. If there is no file, does
+// nothing.
 void store_abort(const struct store *s, struct store_file *f);
 
 #endif

@@ -20,8 +20,8 @@ struct tokens {
 // contains no token, -EACCES if other users have access to the file.
 int tokens_read(const char *path, struct tokens *t, struct err *e);
 
-// Returns true if `given` is one of the tokens. The duration of the call does not depend on the
-// position of the first difference.
+// Returns true if `given` is one of the tokens. The time that the call takes does not depend on
+// where the strings differ.
 bool tokens_have(const struct tokens *t, const char *given);
 
 #endif

@@ -107,8 +107,8 @@ static void read_added(struct upload *u)
     u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
 }
 
-// The command `upload` always makes the first attempt, even if a busy machine has used up the time,
-// so that it can report why the attempt failed.
+// The command `upload` always makes the first attempt, even if the time has run out on a busy
+// machine, so that it can report why the attempt failed.
 static bool is_over(struct upload *u)
 {
     bool limited = u->attempted || u->settings->added >= 0;

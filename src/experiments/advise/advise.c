@@ -84,8 +84,8 @@ static int add_allocator(struct advise *a, struct advise_row *r, struct err *e)
     return rc;
 }
 
-// Runs a setting for the first time, if the remaining time is at least the duration of the longest
-// run so far.
+// If the remaining time is at least the duration of the longest run so far, runs a setting for the
+// first time.
 static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uint64_t longest_ns)
 {
     const char *reason = reason_to_skip(a, r->setting);
@@ -100,8 +100,8 @@ static void try_row(struct advise *a, struct advise_row *r, uint64_t end_ns, uin
     r->first_ns = clock_monotonic_ns() - before_ns;
 }
 
-// Collects the runs to compare. Excludes the first run if there are repetitions, because the first
-// runs decide which settings are repeated.
+// Collects the runs to compare. If there are repetitions, excludes the first run, because the first
+// runs determine which settings are repeated.
 static size_t values_of(const struct advise *a, const struct advise_row *r,
                         enum advise_figure figure, double *values)
 {

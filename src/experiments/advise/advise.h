@@ -1,8 +1,9 @@
-// Finds allocators and settings that improve a workload, by replays within a time budget.
+// Finds allocators and settings that improve a workload's figures, by replaying the workload within
+// a time budget.
 //
 // First, each setting in a table is replayed once. This phase uses half of the budget. Each group
-// of settings has a share of this half; unused time passes to the next groups. Then the best
-// settings by each figure are repeated in turn with the current setting. Only the repetitions are
+// of settings has a share of this half; unused time passes to the next groups. Then, for each
+// figure, the best settings are repeated in turn with the current setting. Only the repetitions are
 // compared.
 #ifndef HEAPTAPE_ADVISE_ADVISE_H
 #define HEAPTAPE_ADVISE_ADVISE_H
@@ -64,7 +65,7 @@ struct advise {
 // settings, this is the end of the group's share.
 uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first);
 
-// Returns the number of calls between two trims for the setting that trims most often. The number
+// For the setting that trims most often, returns the number of calls between two trims. The number
 // is 1, 2 or 5 times a power of 10. Returns 0 if the workload is too short.
 uint64_t advise_trim_interval(uint64_t events);
 
@@ -85,22 +86,22 @@ struct measure_ratio advise_ratio(const struct advise *a, const struct advise_ro
                                   enum advise_figure figure);
 
 // Returns -1 if the row is below the current setting by more than noise, 1 if it is above, and 0
-// otherwise. A difference exceeds noise only if all of the following hold: the values of both rows
+// otherwise. A difference exceeds noise only if three conditions hold: the values of the two rows
 // do not overlap, the medians differ by more than the range of either row, and the medians differ
 // by at least 1 % of the current median. With six repetitions, equal settings appear different in
-// one of a thousand cases.
+// one case in a thousand.
 int advise_verdict(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 int advise_verdict_of(const double *values, size_t n, const double *present, size_t n_present);
 
-// Returns the row with the lowest value of a figure, among the rows that are below the current
-// setting by more than noise. If `cheap` is true, excludes rows that use more CPU time by more than
+// Among the rows that are below the current setting by more than noise, returns the row with the
+// lowest value of a figure. If `cheap` is true, excludes rows that use more CPU time by more than
 // noise. Returns NULL if no row remains.
 const struct advise_row *advise_best(const struct advise *a, enum advise_figure figure, bool cheap);
 
-// Returns the row with the lowest value of a figure among the undecided rows, which were not
-// repeated or whose difference from the current setting may be noise. The value must be at least 1
-// % below the value of `best`, or of the current setting if `best` is NULL. Returns NULL if there
-// is no such row. `cheap` is as in advise_best.
+// Returns the row with the lowest value of a figure among the undecided rows. A row is undecided if
+// it was not repeated or if its difference from the current setting may be noise. The value must be
+// at least 1 % below the value of `best`, or of the current setting if `best` is NULL. Returns NULL
+// if there is no such row. `cheap` is as in advise_best.
 const struct advise_row *advise_undecided(const struct advise *a, enum advise_figure figure,
                                           bool cheap, const struct advise_row *best);
 
@@ -117,8 +118,8 @@ bool advise_has_program(const struct advise *a, const struct advise_row *r);
 int advise_program_verdict(const struct advise *a, const struct advise_row *r,
                            enum replay_real_figure figure);
 
-// Returns false if the program was run with the setting, but its value of the figure was not below
-// the current value by more than noise. Only CPU time and peak RSS are measured in the program.
+// Returns false if the program was run with the setting and its figure was not below the current
+// value by more than noise. Only CPU time and peak RSS are measured in the program.
 bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
                          enum advise_figure figure);
 
@@ -126,16 +127,16 @@ bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
 bool advise_is_repeated(const struct advise *a, const struct advise_row *r);
 
 // Writes the figures for which advise_best returns the row, for example "least CPU time, less peak
-// RSS". A figure follows the word "less" if advise_undecided returns another row that may be better
+// RSS". Writes "less" instead of "least" if advise_undecided returns another row that may be better
 // by this figure. Writes "" if the row is not the best for any figure. Omits figures that the runs
 // of the program do not confirm.
 enum { ADVISE_HEADLINE_BYTES = 128 };
 char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
                       char text[ADVISE_HEADLINE_BYTES]);
 
-// Returns the share of unused memory that a setting returns to the kernel. Unused memory is memory
-// outside live blocks that is resident at the end with the current setting. Returns NAN if there is
-// no unused memory.
+// Returns the share of the unused memory that a setting returns to the kernel. Unused memory is the
+// memory outside live blocks that is still resident at the end of a replay with the current
+// setting. Returns NAN if there is no unused memory.
 double advise_returned_share(const struct advise *a, const struct advise_row *r);
 
 // Sorts the rows that were tried by `figure`, lowest first. The current setting is always the first

@@ -118,8 +118,8 @@ static void print_program(const struct advise *a, const struct advise_row *r)
     }
 }
 
-// Prints a setting and the figures for which it is the best. If runs of the program confirm none of
-// these figures, prints this fact instead.
+// Prints a setting and the figures for which it is the best. If the program's runs confirm none of
+// these figures, prints that instead.
 static void print_headline(const struct advise *a, const struct advise_row *r, bool cheap)
 {
     char name[ADVISE_NAME_BYTES], headline[ADVISE_HEADLINE_BYTES];
@@ -152,7 +152,7 @@ static void print_best(const struct advise *a, const struct advise_row *r, bool 
 }
 
 // Prints each row that is the best by some figure. With `cheap`, considers only cheap rows, and
-// omits a row that is also the best of all rows by the figure.
+// omits a row if it is also the best of all rows by that figure.
 static bool print_bests(const struct advise *a, bool cheap)
 {
     bool found = false;
@@ -194,8 +194,8 @@ static void print_not_tried(const struct advise *a)
     }
 }
 
-// Warns if the replay was much faster than the program. Allocators release cached memory with a
-// delay, so a fast replay shows more memory than the program would use.
+// Prints a warning if the replay was much faster than the program. Allocators release cached memory
+// with a delay, so a fast replay shows more memory than the program would use.
 static void print_pace(const struct advise *a)
 {
     const struct replay_session *s = a->session;

@@ -1,4 +1,4 @@
-// Runs of the real program with the recommended settings.
+// Runs the real program with the recommended settings.
 #include "experiments/advise/advise.h"
 #include "replay/real.h"
 

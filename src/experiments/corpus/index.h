@@ -55,9 +55,9 @@ struct corpus_index {
 void corpus_entry_release(struct corpus_entry *entry);
 void corpus_index_release(struct corpus_index *x);
 
-// Reads the file into the empty *x. Returns 0, -ENOENT if the file does not exist, -EBADMSG or
-// -ENODATA for an invalid index (the message names the byte or the entry), or another negative
-// errno, with the message set.
+// Reads the file into *x, which must be empty. Returns 0, -ENOENT if the file does not exist,
+// -EBADMSG or -ENODATA for an invalid index (the message names the byte or the entry), or another
+// negative errno, with the message set.
 int corpus_index_read(struct corpus_index *x, const char *path, struct err *e);
 
 // Moves *entry into the index. Replaces an entry with the same name. Returns 0 or -ENOMEM.

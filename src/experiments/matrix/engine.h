@@ -16,9 +16,9 @@ struct matrix_how {
     void (*started)(size_t number, size_t undone, size_t of);
 };
 
-// Runs all jobs that are neither done nor failed. With `again`, also runs the failed jobs. Returns
-// 0 even if jobs fail; their .err files contain the reasons. Returns a negative errno with the
-// message set if the engine itself fails.
+// Runs all jobs that have neither succeeded nor failed. With `again`, also runs the jobs that have
+// failed. Returns 0 even if jobs fail; their .err files contain the reasons. If the engine itself
+// fails, returns a negative errno with the message set.
 int matrix_run_all(struct matrix *m, const struct matrix_how *how, bool again, struct err *e);
 
 #endif

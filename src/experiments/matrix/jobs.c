@@ -87,7 +87,7 @@ static char *list_path(const struct matrix *m)
     return asprintf(&path, "%s/jobs", m->folder) < 0 ? NULL : path;
 }
 
-// Writes a temporary file and renames it, so that readers never see a partial file.
+// Writes a temporary file and then renames it, so that readers never see a partial file.
 static int write_all(const char *path, const char *text, size_t n, struct err *e)
 {
     char *beside = NULL;
@@ -228,7 +228,7 @@ static void forward_signal(int number)
 }
 
 // Begins or ends the forwarding of SIGINT and SIGTERM to the replay. If these signals ended this
-// process directly, the replay's files would be left behind. Signals that the caller ignores stay
+// process directly, it would leave the replay's files behind. Signals that the caller ignores stay
 // ignored.
 static void forward_signals(bool begin, struct sigaction before[2])
 {
@@ -319,7 +319,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     char host[256] = "", *out = NULL, *err = NULL,
          **words = command_of(m, &m->jobs[number - 1], heaptape);
     gethostname(host, sizeof host - 1);
-    // The names contain the host, because several hosts may share the directory.
+    // The names include the host name, because several hosts may share the directory.
     if (asprintf(&out, "%s/.%zu.%s.%ld.out", m->folder, number, host, (long)getpid()) < 0)
         out = NULL;
     if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)

@@ -38,8 +38,8 @@ int matrix_add_option(struct matrix *m, const char *option, struct err *e);
 // directory contains another list, or another negative errno, with the message set.
 int matrix_create(struct matrix *m, const char *folder, struct err *e);
 
-// Reads the list into the empty *m. Returns 0, -ENOENT if there is no list, -EBADMSG, or another
-// negative errno, with the message set.
+// Reads the list into *m, which must be empty. Returns 0, -ENOENT if there is no list, -EBADMSG, or
+// another negative errno, with the message set.
 int matrix_open(struct matrix *m, const char *folder, struct err *e);
 
 enum matrix_state matrix_state(const struct matrix *m, size_t number);

@@ -31,7 +31,7 @@ struct reduce_blocks {
 int reduce_blocks_read(struct reduce_blocks *b, struct workload_reader *r, struct err *e);
 void reduce_blocks_release(struct reduce_blocks *b);
 
-// Property that the blocks of a group share.
+// The property that a group's blocks share.
 enum reduce_dimension {
     REDUCE_BY_THREAD, // the allocating thread
     REDUCE_BY_SITE,

@@ -15,7 +15,7 @@
 
 enum { PATH_BYTES = 64 };
 
-// Writes a path through which the file can be opened again with a separate position.
+// Writes a path through which the file can be reopened with a separate position.
 static void path_of(int fd, char path[PATH_BYTES])
 {
     snprintf(path, PATH_BYTES, "/proc/%d/fd/%d", (int)getpid(), fd);
@@ -71,8 +71,9 @@ void candidates_release(struct candidates *c)
     c->reports = NULL;
 }
 
-// Creates a process group, so that signals of the terminal do not end replays. An ended replay
-// would look like a crash of the allocator. Discards the output of allocators and commands.
+// Creates a process group, so that signals from the terminal do not end replays. A replay that was
+// ended by a signal would look like an allocator crash. Discards the output of allocators and
+// commands.
 static void become_candidate(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -23,7 +23,7 @@ enum {
     CONDITION_NEEDS_LATENCY = 4, // timed calls
 };
 
-// The failure that the input shows. A reduced workload must show the same failure.
+// The failure that the input triggers. A reduced workload must trigger the same failure.
 struct condition_expected {
     bool known;
     uint32_t violation; // with CONDITION_VERIFY: enum results_violation; else 0

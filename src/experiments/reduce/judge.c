@@ -64,8 +64,8 @@ static bool compare_figures(const struct judge *j, const struct plan *p, const s
     return holds;
 }
 
-// Returns true if the replay fails as the condition requires. For the input itself, any failure of
-// this kind counts.
+// Returns true if the replay fails as the condition requires. For the input itself, accepts any
+// failure of this kind.
 static bool fails_as_expected(const struct judge *j, const struct plan *p,
                               const struct condition *c, struct condition_seen *seen,
                               struct judge_report *r)
@@ -186,10 +186,9 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
 }
 
 // Minimum difference between the sides of a comparison in a candidate, as a share of the right
-// side. If half the difference in the input is smaller, half the difference is the minimum. Without
-// a margin, the search would end at a workload that meets the condition in only half of the
-// replays. RSS differs by a few pages from run to run, so `floor_bytes` is also raised by
-// MEMORY_MARGIN.
+// side. If half of the input's difference is smaller, that is the minimum instead. Without a
+// margin, the search would end at a workload that meets the condition in only half of its replays.
+// RSS differs by a few pages from run to run, so `floor_bytes` is also raised by MEMORY_MARGIN.
 static const double TIME_MARGIN = 0.1, MEMORY_MARGIN = 0.01;
 
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes)

@@ -41,7 +41,7 @@ static bool is_stopped(struct reduce *r)
 {
     bool late = r->settings.end_ns && clock_monotonic_ns() >= r->settings.end_ns;
     r->stopped |= late || *r->settings.interrupted;
-    // The budget does not limit the confirmation of a part that was found.
+    // The budget does not limit the time for confirming a part that was found.
     return *r->settings.interrupted || (r->stopped && !r->is_confirming);
 }
 

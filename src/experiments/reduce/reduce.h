@@ -2,7 +2,7 @@
 //
 // The current part is a complete workload. Candidates are parts of the current part, which are
 // written and judged in parallel. Large cuts are tried first: spans of events, every other block,
-// and the blocks of a thread, call site or size class. Then follow shrinking runs of blocks (the
+// and the blocks of a thread, call site or size class. Shrinking runs of blocks follow (the
 // complements of Zeller's delta debugging). The first candidate that meets the condition becomes
 // the current part.
 #ifndef HEAPTAPE_REDUCE_REDUCE_H

@@ -38,8 +38,7 @@ static bool make_span(void *context, size_t i, struct reduce_cut *c)
     return n < r->blocks.n;
 }
 
-// Samples of the blocks: half or three quarters of the blocks, in runs of different lengths or at
-// random.
+// Samples of half or three quarters of the blocks, in runs of different lengths or at random.
 static const struct sample {
     uint64_t step;         // number of blocks in a run, or 0 for random blocks
     unsigned of, left_out; // the sample drops run number `left_out` of each `of` runs

@@ -1,4 +1,4 @@
-// Facts about processes, threads and call sites.
+// Information about processes, threads and call sites.
 #include "analysis/symbols/stack.h"
 #include "tables/library/library.h"
 
@@ -127,7 +127,7 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return table == TABLES_TABLE_PROCESSES ? library_facts_row(context, row) : 0;
 }
 
-// Completes the facts, with a separate scan if necessary. Returns 0, or a negative errno with the
+// If necessary, completes the facts with a separate scan. Returns 0, or a negative errno with the
 // message set.
 static int complete_facts(heaptape_trace *t)
 {

@@ -67,7 +67,7 @@ void library_facts_scan(struct tables_scan *scan, struct library_facts *to);
 int library_facts_row(struct library_facts *f, const struct tables_row *row);
 void library_facts_release(struct library_facts *f);
 
-// Marks the facts in *from as complete, and moves them to *f unless *f is complete.
+// Marks the facts in *from as complete. Unless *f is already complete, moves the facts to *f.
 void library_facts_move(struct library_facts *f, struct library_facts *from);
 
 #endif

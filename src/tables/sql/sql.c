@@ -12,7 +12,7 @@ enum { VALUE_BYTES = 64 << 20 };
 
 // A query. Events and blocks are virtual tables, unless the query would scan them repeatedly. The
 // other tables are small. Tables that are not virtual are copied to a temporary database before the
-// query runs. SQLite writes this database to disk if it becomes too large.
+// query runs. If this database becomes too large, SQLite writes it to disk.
 struct sql {
     const struct sql_settings *settings;
     sqlite3 *db;
@@ -64,7 +64,7 @@ static bool is_denied_function(const char *name)
     return false;
 }
 
-// Permits a query only to read the tables, and records which columns it reads.
+// Allows a query to read the tables but nothing else, and records which columns it reads.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c,
                      const char *d)
 {
@@ -78,8 +78,8 @@ static int authorize(void *context, int action, const char *a, const char *b, co
     if (action != SQLITE_READ)
         return SQLITE_DENY;
     int table = a ? tables_find(a) : -1;
-    // The name belongs either to a common table expression, or to one of SQLite's virtual tables.
-    // Such a virtual table is refused when it declares its columns.
+    // The name belongs to a common table expression or to one of SQLite's virtual tables. A virtual
+    // table of SQLite is refused when it declares its columns.
     if (table < 0)
         return SQLITE_OK;
     q->reads[table] = true;
@@ -121,7 +121,8 @@ static int create_tables(struct sql *q)
                                            many ? ", file" : ""));
 }
 
-// Limits what the authorizer cannot control: memory, the length of values and extensions.
+// Sets the limits that the authorizer cannot enforce: the memory limit and the maximum length of
+// values. Also disables extensions.
 static void set_limits(const struct sql *q)
 {
     uint64_t most = q->settings->max_memory_bytes;
@@ -148,8 +149,8 @@ static int open_database(struct sql *q)
         sqlite3_create_function(q->db, "size_class", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
                                 size_class, NULL, NULL) != SQLITE_OK)
         return set_error(q, -EIO);
-    // Use the virtual tables before the query, because the first use of a virtual table declares
-    // it, and the authorizer refuses declarations in a query.
+    // Use the virtual tables before the query. The first use of a virtual table declares it, and
+    // the authorizer refuses declarations in a query.
     sqlite3_stmt *first = NULL;
     if (sqlite3_prepare_v2(q->db, "SELECT 1 FROM events, blocks", -1, &first, NULL) != SQLITE_OK)
         return set_error(q, -EIO);
@@ -194,7 +195,7 @@ static int prepare_insert(struct sql *q, unsigned table)
     return rc == SQLITE_OK ? 0 : set_error(q, -EIO);
 }
 
-// Stores the small tables that the query reads. Scans each file once.
+// Stores the small tables that the query reads, scanning each file once.
 static int store_tables(struct sql *q)
 {
     struct tables_scan scan = {.row = store_row, .context = q};
@@ -242,7 +243,7 @@ static int prepare_query(struct sql *q, sqlite3_stmt **to)
     return 0;
 }
 
-// Rows of a query plan whose children or successors run more than once.
+// The rows of a query plan whose children or successors run more than once.
 struct inner_loops {
     int parents[256];  // rows that have a loop
     int repeated[256]; // correlated subqueries and their descendants
@@ -280,7 +281,7 @@ static int find_repeated_scan(struct inner_loops *l, int id, int parent, const c
 }
 
 // Stores a virtual table, with an index on each column of event numbers that the query reads.
-// SQLite creates indexes for other columns on its own, except in correlated subqueries.
+// For other columns, SQLite creates indexes itself, except in correlated subqueries.
 static int store_virtual_table(struct sql *q, unsigned table)
 {
     static const char *const keys[] = {"event", "block", "free_event"};

@@ -9,8 +9,8 @@
 // that a scan becomes the outer loop of a join and runs only once.
 #define SCAN_COST 1e9
 #define SCAN_ROWS 10000000
-// Each condition multiplies the cost by this factor. The factor is close to 1, because a second
-// scan costs more than conditions save.
+// Each condition multiplies the cost of a scan by this factor. The factor is close to 1, so that
+// SQLite does not choose a plan that has more conditions but scans the file again.
 #define CONDITION_SAVES 0.9
 
 enum { MAX_CONDITIONS = 16 };
@@ -173,7 +173,7 @@ static int set_error(struct virtual_cursor *c, const char *text)
     return SQLITE_ERROR;
 }
 
-// Moves to the next row. At the end of a file, continues with the next file.
+// Advances to the next row. At the end of a file, continues with the next file.
 static int next_row(sqlite3_vtab_cursor *cursor)
 {
     struct virtual_cursor *c = (struct virtual_cursor *)cursor;
