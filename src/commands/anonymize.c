@@ -133,7 +133,7 @@ static int put_ops(struct anonymizing *a)
     return rc;
 }
 
-// Returns the number of a frame of the source. Adds the frame's name if the frame is new.
+// Returns the number of a frame in the source. If the frame is new, adds its name.
 static uint64_t number_frame(struct anonymizing *a, struct map *numbers,
                              const struct workload_frame *f)
 {

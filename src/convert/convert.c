@@ -114,7 +114,7 @@ static int add_known(const struct converter *c, struct process *p, uint32_t numb
     return rc;
 }
 
-// Finds the fork that created the process if the parent of the process is being converted.
+// If the process's parent is being converted, finds the fork that created the process.
 static int find_fork(struct converter *c, struct process *to, const struct trace_process *p)
 {
     struct trace_fork found;

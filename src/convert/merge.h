@@ -76,8 +76,9 @@ void merge_put_back(struct merge *m, struct merge_stream *s);
 // increased.
 void merge_sift_down(struct merge *m, struct merge_stream *s);
 
-// Frees the memory of the stream's queue, unless it contains consumed words that the caller still
-// needs (merge_stream.kept). All records must have been consumed. The stream can be fed again.
+// Unless the stream's queue contains consumed words that the caller still needs
+// (merge_stream.kept), frees its memory. All records must have been consumed. The stream can be fed
+// again.
 void merge_forget(struct merge_stream *s);
 
 // Returns the first word of the next record, skipping its notes.

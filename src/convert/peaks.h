@@ -10,7 +10,7 @@
 struct peak {
     uint32_t process, pid;
     uint64_t events;
-    // Requested bytes of the blocks that the process allocated, not counting blocks inherited at a
+    // Requested bytes of the blocks that the process allocated, excluding blocks inherited at a
     // fork.
     uint64_t peak_bytes, end_bytes, end_blocks;
     // Largest growth of private memory since the first sample, or 0 if there are fewer than two

@@ -138,8 +138,8 @@ static int by_place(const void *a, const void *b)
     return x->step - y->step; // ends sort first
 }
 
-// Returns the time with at least two running threads, divided by the time with at least one running
-// thread.
+// Returns the time during which at least two threads run, divided by the time during which at least
+// one thread runs.
 static double shared_part(struct boundary *boundaries, size_t n)
 {
     double any = 0, several = 0;

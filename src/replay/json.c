@@ -173,8 +173,8 @@ static void put_process_timeline(struct json *j, const struct replay_session *s,
     json_end_array(j);
 }
 
-// Writes the memory outside the heap at the recorded samples if that memory was computed from this
-// result. Otherwise writes an empty array.
+// If the memory outside the heap was computed from this result, writes that memory at the recorded
+// samples. Otherwise, writes an empty array.
 static void put_outside_samples(struct json *j, const struct replay_session *s,
                                 const struct replay_result *r)
 {

@@ -156,9 +156,9 @@ static void set_point(void *context, size_t i, double rss)
     in->points[i].bytes = fmax(outside_at(in, i, recorded, find_range(in, i, rss)), least);
 }
 
-// Corrects the points between two calls if the heap grows there, because the program writes to its
-// blocks. Such recorded samples cannot be matched with samples of the replay. All these points are
-// therefore set to the difference between the recorded peak and the replayed peak.
+// If the heap grows between two calls because the program writes to its blocks, corrects the points
+// between these calls. Their recorded samples cannot be matched with the replay's samples. All
+// these points are therefore set to the difference between the recorded peak and the replayed peak.
 static void join_points(struct outside_input *in)
 {
     const struct plan_recorded_sample *r = in->recorded;

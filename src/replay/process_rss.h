@@ -51,7 +51,7 @@ const char *process_rss_missing_reason(const struct replay_session *s);
 bool process_rss_has_recording(const struct replay_session *s);
 
 // Returns the memory outside the heap after `event` calls in a run, including the pages of the
-// libraries of the run's allocator. Returns NAN if unknown.
+// allocator's libraries. Returns NAN if unknown.
 double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,
                            uint64_t event);
 

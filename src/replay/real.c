@@ -35,7 +35,7 @@ char **replay_real_recorded(const struct replay_session *s)
     return argv;
 }
 
-// Returns the value on a line of /proc/PID/status in bytes. The line must be in kB.
+// Returns the value on a line of /proc/PID/status, converted to bytes. The line's unit must be kB.
 static uint64_t status_bytes(const char *status, const char *name)
 {
     const char *line = strstr(status, name);

@@ -37,7 +37,7 @@ struct proof {
 
 void proof_init(struct proof *p);
 
-// Makes *p also prove the order of the uses of each slot. Call before the first op.
+// Makes *p also prove the order of each slot's uses. Call before the first op.
 void proof_want_order(struct proof *p);
 
 void proof_release(struct proof *p);

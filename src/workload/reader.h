@@ -30,8 +30,9 @@ int workload_next_runs(struct workload_reader *r, const struct workload_run **ru
                        struct err *e);
 
 // Sets *op to the next op in a valid total order: by stamp, and after all its dependencies. Returns
-// 1, 0 at the end, or a negative errno. Checks how slots are used and, at the end, the summary and
-// the index. Do not mix with workload_next_runs or workload_next_ops on the same reader.
+// 1, 0 at the end, or a negative errno. Checks how slots are used and, at the end, checks the
+// summary and the index. Do not mix with workload_next_runs or workload_next_ops on the same
+// reader.
 int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op,
                      struct err *e);
 

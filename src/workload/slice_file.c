@@ -107,8 +107,8 @@ static int refuse_op(struct slicing *j, const struct workload_op *op, uint64_t n
     return rc == -ENOMEM ? err_no_memory(j->e, j->in->in.name) : rc;
 }
 
-// Reads to the end of the part or, if the source is a pipe, to the end of the source, where the
-// summary is.
+// Reads up to the end of the part. If the source is a pipe, reads up to the end of the source,
+// where the summary is.
 static int read_ops(struct slicing *j)
 {
     bool seekable = j->in->in.size_bytes, over = false;

@@ -34,8 +34,8 @@ static void append_text(const char *text, size_t n, void *context)
         longjmp(r->too_large, 1);
 }
 
-// Subtracts the number of nodes in the tree from *left. A shared node counts once per use. Returns
-// false if there are more nodes than *left.
+// Subtracts the number of nodes in the tree from *left. A shared node counts once for each use.
+// Returns false if there are more nodes than *left.
 static bool count_components(const struct demangle_component *c, unsigned *left)
 {
     for (; c; c = c->u.s_binary.right) {
@@ -68,8 +68,8 @@ static bool count_components(const struct demangle_component *c, unsigned *left)
     return true;
 }
 
-// Returns true if a pack expansion of the name has a large pattern. Before printing anything, the
-// demangler searches the pattern, and visits a shared node once per use.
+// Returns true if a pack expansion of the name has a large pattern. Before it prints anything, the
+// demangler searches the pattern, visiting a shared node once for each use.
 static bool has_large_pack(const char *name)
 {
     void *memory = NULL;

@@ -92,7 +92,7 @@ const char *symbols_bare_name(const char *function, size_t *n);
 bool symbols_is_own(const struct workload_module *m, const char *exe);
 
 // Returns true if the name belongs to a language runtime or an allocator. If inlined functions are
-// unknown, the source line may belong to the runtime or allocator as well.
+// unknown, the source line may also belong to the runtime or allocator.
 bool symbols_is_library(const char *function);
 
 // Returns the number of looked-up frames in modules without a usable file. Sets *path to the first

@@ -22,8 +22,8 @@ struct wrappers {
 
 void wrappers_release(struct wrappers *w);
 
-// Returns the identity of a function of the program. The identity is a hash of the name without
-// arguments or, if there is no name, of the start of the function.
+// Returns the identity of one of the program's functions. The identity is a hash of the function's
+// name without arguments or, if there is no name, of the function's start address.
 uint64_t wrappers_key(const struct symbol *s);
 
 // Finds the wrappers in all stacks of `sites`. *w must be empty. Returns 0 or -ENOMEM.

@@ -311,11 +311,11 @@ static inline void producer_publish(struct producer_stream *stream, uint64_t *en
     stream->pos = end;
 }
 
-// Starts a record and returns the stream to write to. Returns NULL, and changes nothing, if the
-// thread is busy, if `obstacles` is not 0, or if `pos & mask` is 0. The mask is stream->mask if
-// `fast` is true, else PRODUCER_PIECE_MASK. Determine the ticks only after this call. Otherwise a
-// signal handler could record an event between a stamp and its record, and the stamps of the stream
-// would not be monotonic.
+// Starts a record and returns the stream to write to. If the thread is busy, `obstacles` is not 0,
+// or `pos & mask` is 0, changes nothing and returns NULL. The mask is stream->mask if `fast` is
+// true, else PRODUCER_PIECE_MASK. Determine the ticks only after this call. Otherwise a signal
+// handler could record an event between a stamp and its record, and the stamps of the stream would
+// not be monotonic.
 static inline __attribute__((always_inline)) struct producer_stream *
 producer_begin(uint32_t obstacles, bool fast)
 {
@@ -451,7 +451,7 @@ static inline bool producer_call_is_due(void)
 bool producer_call_choose(void);
 void producer_call_add(uint64_t ticks);
 
-// Returns the ticks at the start of a call that is timed, else 0.
+// If the call is timed, returns the ticks at its start, else 0.
 static inline uint64_t producer_call_begin(void)
 {
     return producer_call_is_due() && producer_call_choose() ? clock_counter() : 0;

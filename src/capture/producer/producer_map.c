@@ -84,7 +84,7 @@ uint64_t producer_private_bytes(void)
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    // Skip the first page of .bss, which may belong to the mapping of the file.
+    // Skip the first page of .bss, which may belong to the file's mapping.
     uint64_t pages =
         count_resident(fd, (uintptr_t)__bss_start / page + 1, ((uintptr_t)_end + page - 1) / page);
     for (unsigned i = 0; i < MAPPINGS; i++) {

@@ -210,7 +210,7 @@ static uint32_t describe_mapping(struct producer_sites *sites, const struct prod
     return at + (uint32_t)(path < room ? path : room);
 }
 
-// Publishes the range of addresses that contains all files missing in the last scan.
+// Publishes the range of addresses that contains all files that the last scan no longer found.
 static void publish_gone(const struct producer_sites *sites)
 {
     uint64_t start = 0, end = 0;

@@ -23,7 +23,8 @@ enum {
 
 #define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
 
-// Uses the system call, because libc's open is a cancellation point, and malloc must not be one.
+// Uses the system call, because libc's open is a cancellation point, and malloc must not be a
+// cancellation point.
 static int open_raw(const char *path, int flags)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
@@ -49,7 +50,7 @@ static void parse_variable(struct producer_inherited *in, const char *entry)
                *stacks = producer_env_value(entry, SPOOL_ENV_STACKS);
     if (dir && dir[0] == '/' && !in->dir[0])
         producer_format(in->dir, sizeof in->dir, "%s", dir);
-    // Ignore invalid values, because the program must run.
+    // Ignore invalid values, so that the program still runs.
     if (stacks && !in->stacks.depth)
         spool_parse_stacks(stacks, &in->stacks);
 }

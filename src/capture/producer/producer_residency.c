@@ -33,8 +33,8 @@ enum {
     // interrupted by another program.
     MAX_BLOCK_TICKS = 1 << 18,
     MAX_PAGE_TICKS = 1 << 7,
-    // Blocks below SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of this
-    // budget, so that time remains for larger blocks.
+    // Blocks smaller than SMALL_BYTES are measured only while the cost is below 1/SMALL_PART of
+    // this budget, so that time remains for larger blocks.
     SMALL_BYTES = 1 << 15,
     SMALL_PART = 4,
     BIG_BYTES = 1 << 20, // blocks of at least this size are measured first at exit

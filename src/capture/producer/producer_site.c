@@ -216,8 +216,8 @@ static bool lock_scan(struct producer_process *p, struct producer_sites *sites, 
     return true;
 }
 
-// Scans the mappings if objects were unloaded since the last scan, or if a walk found code at the
-// address of an unloaded object. The addresses may now belong to other code.
+// If objects were unloaded since the last scan, or if a walk found code at an unloaded object's
+// address, scans the mappings, because the addresses may now belong to other code.
 static void check_replaced(struct producer_process *p, struct producer_thread *t,
                            struct producer_stream *stream, bool found_gone)
 {

@@ -167,8 +167,8 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 // Returns true if the address lies in a known executable mapping.
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 
-// Starts a new generation of sites if the process or its parent unloaded objects before the first
-// site, because the earlier mappings are unknown. Increments unwind_age.
+// If the process or its parent unloaded objects before the first site, the earlier mappings are
+// unknown, so starts a new generation of sites. Increments unwind_age.
 void producer_maps_start(struct producer_sites *sites);
 
 // Reads the mappings and records new executable mappings in the stream.

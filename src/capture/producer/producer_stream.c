@@ -88,8 +88,8 @@ static uint64_t read_now(bool threads)
     return threads ? clock_counter_ordered() : clock_counter();
 }
 
-// Sets the section and the sequence before it reads the counter. If a signal handler, a thread
-// switch or a request for a reading comes after these stores, the next event therefore reads the
+// Stores the sequence and the section before it reads the counter. If a signal handler then records
+// an event, the kernel switches the thread out, or a reading is requested, the next event reads the
 // counter again.
 uint64_t producer_read_counter(struct producer_stream *stream)
 {

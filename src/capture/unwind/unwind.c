@@ -14,7 +14,7 @@ _Atomic uint64_t unwind_gone_start, unwind_gone_bytes;
 
 enum {
     SLOT_LOST = UNWIND_SLOT_LOST * WORD,
-    PATH_APART = 4, // if more frames than this are not on the path, the walk replaces the path
+    PATH_APART = 4, // if more than this many frames are not on the path, the walk replaces it
 };
 
 // Fills the window from `at` upwards. Also copies up to 512 bytes before `at` on the same page,

@@ -140,8 +140,8 @@ struct unwind_stack {
 // Initializes a zeroed cache.
 void unwind_memory_init(struct unwind_memory *m);
 
-// Call when the thread runs on another stack, because addresses cached for the old stack must not
-// be read.
+// Call when the thread runs on another stack, so that addresses cached for the old stack are not
+// read.
 void unwind_drop_frames(struct unwind_memory *m);
 
 // Walks outwards from the cursor's frame. Stores at least 1 and at most `max` frames. Requires max

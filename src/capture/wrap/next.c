@@ -199,7 +199,7 @@ bool next_find(const char *symbol, void **to)
     void *found = function_after(symbol);
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
         void *handle = libc_open_library(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
-        // Keep the handle open, because the function must not be unloaded.
+        // Keep the handle open, so that the function is not unloaded.
         if (handle)
             found = dlsym(handle, symbol);
     }

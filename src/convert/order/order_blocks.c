@@ -131,7 +131,7 @@ static uint32_t *duplicate_cell(struct order *o, const struct order_duplicate *d
     return cell;
 }
 
-// Chooses the block of the address that a free refers to. If the thread allocated one of the
+// Chooses which of the address's blocks a free refers to. If the thread allocated one of the
 // blocks, chooses that block, because all earlier blocks were freed before that allocation.
 // Otherwise chooses the oldest block, unless another thread frees it with a later stamp.
 static uint32_t *choose_block(struct order *o, const struct merge_stream *s, uint64_t stamp,

@@ -77,8 +77,8 @@ uint64_t advise_trim_interval(uint64_t events);
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e);
 void advise_release(struct advise *a);
 
-// Returns the median of the repetitions of a row that was tried. If the row was not repeated,
-// returns the value of its first run. Returns NAN if unknown.
+// Returns the median of a tried row's repetitions. If the row was not repeated, returns the value
+// of its first run. Returns NAN if unknown.
 double advise_value(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 
 // Returns the ratio to the current setting, with an interval if the row was repeated.

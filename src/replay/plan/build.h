@@ -285,12 +285,11 @@ int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct pla
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot,
                        struct err *e);
 
-// Call with a sample that was taken between the last op so far and the next op.
+// Call with each sample that was taken between the last op so far and the next op.
 void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 
-// Appends the touches that are due to `s`, before the next op. If `s` is NULL, which means the end
-// of the program, appends the touches of each block to the stream of the op that allocated the
-// block.
+// Before the next op, appends to `s` the touches that are due. If `s` is NULL (at the end of the
+// program), appends each block's touches to the stream of the op that allocated the block.
 int plan_late_put(struct plan *p, struct plan_stream *s, struct err *e);
 
 // Call before the workload's thread exits. Appends all remaining touches of its blocks.

@@ -1,7 +1,7 @@
 // The clock that the allocator sees. Many allocators return memory to the kernel some time after
 // its last use (jemalloc's decay, mimalloc's delays). A replay at full speed is shorter than the
-// run of the program, so allocators would return less memory. Therefore the clock shows recorded
-// time: each PACE op sets the clock, which does not advance until the next PACE op.
+// program's run, so allocators would return less memory. Therefore the clock shows recorded time:
+// each PACE op sets the clock, which does not advance until the next PACE op.
 //
 // An allocator's call of clock_gettime reaches the player's function, which comes first in the
 // search order. The player itself calls __wrap_clock_gettime (because of --wrap), which calls

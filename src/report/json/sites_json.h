@@ -66,7 +66,7 @@ enum sites_json_list {
 
 enum { SITES_JSON_TOP = 20, SITES_JSON_TOP_USES = 3 };
 
-// Fills `top` with the numbers of the sites of a list and returns their count. If sites are equal,
+// Fills `top` with the site numbers of a list, and returns how many there are. If sites are equal,
 // the lower number comes first.
 size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
                        uint32_t top[SITES_JSON_TOP]);

@@ -7,7 +7,7 @@
 #include "analysis/file_stat.h"
 #include "trace/losses.h"
 
-// Collects the losses of the processes of a trace or aggregate.
+// Collects the losses of all processes in a trace or aggregate.
 void balance_of_file(struct trace_losses *l, const struct file_stat *s);
 
 // Printable strings of a struct trace_fact. The strings come from the traced program. Valid until

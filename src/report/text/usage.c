@@ -119,7 +119,7 @@ static bool print_spans(const struct usage_count counts[USAGE_SPANS], bool by_ti
     return true;
 }
 
-// Prints the error of the timestamps if the process did not read the clock at every event.
+// If the process did not read the clock at every event, prints the error of the timestamps.
 static void print_early(const struct workload_summary *s)
 {
     if (!s->early_max_ns)
