@@ -130,6 +130,17 @@ agrees() {
     "{'pid': 100, 'event': 2, 'ns': 1100, 'bytes': 3200, 'blocks': 2, 'peak_blocks': 2, 'rss_bytes': None, 'recording_rss_bytes': None} 2 100" ]
 }
 
+@test "stat: the figures on the screen are those of the process in the title" {
+  make_trace
+  heaptape stat a.ht
+  has "$output" "trace of process 100 (prog -x), one of 2 processes"
+  grep -qE '^requested +4\.1 KiB$' <<<"$output"
+  grep -qE '^events +6$' <<<"$output"
+  grep -qE '^threads +2$' <<<"$output"
+  heaptape stat --brief a.ht
+  grep -qE '^events +7$' <<<"$output"
+}
+
 @test "stat --brief" {
   make_trace
   heaptape convert -q a.ht

@@ -141,6 +141,10 @@ static void print_figures(const struct file_stat *s)
     const struct workload_summary *p = &s->processes[s->of_usage].summary;
     union stat_figures f;
     stat_figures_of_file(&f, s);
+    // The figures of the file are sums over all processes, but the title names one.
+    f.requested_bytes = p->requested_bytes;
+    f.events = p->events;
+    f.threads = p->threads;
     if (s->sums)
         print_bytes("peak live", s->usage.peak.bytes, s->usage.peak.blocks);
     else
