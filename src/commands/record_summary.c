@@ -2,9 +2,11 @@
 
 #include "cli/command.h"
 #include "cli/human.h"
+#include "record/processes/proc_file.h"
 #include "report/text/balance.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void print_attached(const struct record_result *r)
@@ -98,11 +100,25 @@ static bool is_gone(const struct record_result *r, pid_t pid)
     return r->visit.threads && found;
 }
 
+// Returns the number of child processes of the process's main thread.
+static size_t count_children(pid_t pid)
+{
+    char name[64], pids[4096];
+    size_t n = 0;
+    snprintf(name, sizeof name, "task/%ld/children", (long)pid);
+    proc_file_read(pid, name, pids, sizeof pids);
+    for (const char *at = pids; *at; at++)
+        n += *at == ' ';
+    return n;
+}
+
 void record_summary_nothing(const char *program, pid_t pid, const struct record_result *r,
                             struct err *e)
 {
     const struct trace_balance *b = &r->unrecorded.balance;
-    const char *explained = record_explain(program);
+    // These reasons prevent a start with the library. Before an attach, they are checked.
+    const char *explained = pid ? NULL : record_explain(program);
+    size_t children = pid ? count_children(pid) : 0;
     struct err why = {0};
     if (r->losses.off.processes)
         err_set(&why, 0, "%s", balance_texts(&r->losses.off)->text);
@@ -124,6 +140,9 @@ void record_summary_nothing(const char *program, pid_t pid, const struct record_
     else if (r->visit.not_recorded[0])
         err_set(&why, 0, "the functions of its own malloc cannot be redirected: %s",
                 r->visit.not_recorded);
+    else if (r->processes && children)
+        err_set(&why, 0, "the program did not call the malloc API; record its %s instead",
+                human_items(children, "child process", "child processes"));
     else if (r->processes)
         err_set(&why, 0, "the program did not call the malloc API");
     else

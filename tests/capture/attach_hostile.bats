@@ -53,6 +53,30 @@ needs_root() {
   duration=1 is_recorded
 }
 
+# records_nothing WHY: heaptape printed one line, which ends with WHY.
+records_nothing() {
+  attach
+  [ "$status" -eq 125 ]
+  [[ "$output" = "heaptape: "*": nothing was recorded: the program did not call the malloc API$1" ]]
+  kill -0 "$started"
+}
+
+@test "a process that only waits: its children are named, and no reason of programs that start" {
+  printf '#include <unistd.h>\nint main(int n, char **a) { while (n-- > 1) if (!fork()) for (;;) pause(); write(1, "ready\\n", 6); for (;;) pause(); }\n' >waits.c
+  gcc -o waits waits.c
+  starts ./waits
+  records_nothing ""
+  kill -9 "$started"
+  starts ./waits a b
+  records_nothing "; record its 2 child processes instead"
+  pkill -9 -P "$started"
+  if gcc -fsanitize=address -o asan waits.c 2>/dev/null; then
+    kill -9 "$started"
+    starts ./asan
+    records_nothing ""
+  fi
+}
+
 @test "in separate user, pid and mount namespaces" {
   unshare -Urpfm --mount-proc true 2>/dev/null || skip "no namespaces"
   starts unshare -Urpfm --mount-proc "$awkward" calls
