@@ -141,7 +141,7 @@ void record_summary_nothing(const char *program, pid_t pid, const struct record_
         err_set(&why, 0, "the functions of its own malloc cannot be redirected: %s",
                 r->visit.not_recorded);
     else if (r->processes && children)
-        err_set(&why, 0, "the program did not call the malloc API; record its %s instead",
+        err_set(&why, 0, "the program did not call the malloc API; record its %s separately",
                 human_items(children, "child process", "child processes"));
     else if (r->processes)
         err_set(&why, 0, "the program did not call the malloc API");

@@ -914,6 +914,7 @@ static int begin_session(struct recorder *r, struct err *e)
     const struct unrecorded_how how = {.dir = r->drain.dir + r->drain.root_bytes,
                                        .library = r->settings->library,
                                        .follow = r->settings->follow,
+                                       .attached = r->settings->attach.pid != 0,
                                        .executed = plan_program,
                                        .context = r};
     unrecorded_begin(&r->unrecorded, &how, r->clock, r->settings->attach.pid);

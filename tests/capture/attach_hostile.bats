@@ -68,13 +68,23 @@ records_nothing() {
   records_nothing ""
   kill -9 "$started"
   starts ./waits a b
-  records_nothing "; record its 2 child processes instead"
+  records_nothing "; record its 2 child processes separately"
   pkill -9 -P "$started"
   if gcc -fsanitize=address -o asan waits.c 2>/dev/null; then
     kill -9 "$started"
     starts ./asan
     records_nothing ""
   fi
+}
+
+@test "a program that the process executes is named with that reason" {
+  printf '#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) { for (;; usleep(1000)) { free(malloc(9)); if (!fork()) execl("/bin/sh", "sh", "-c", "sleep 0.01", (char *)0); wait(0); write(1, "ready\\n", 6); } }\n' >executes.c
+  gcc -fno-builtin -o executes executes.c
+  starts ./executes
+  is_recorded
+  grep -qE '^heaptape: process [0-9]+ \((sh|sleep)\) was not recorded: was executed by a process that --pid attached to ' <<<"$output"
+  run grep -e 'LD_PRELOAD' <<<"$output"
+  expect "no reason of programs that heaptape starts" [ "$status" -eq 1 ]
 }
 
 @test "in separate user, pid and mount namespaces" {

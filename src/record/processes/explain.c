@@ -376,6 +376,8 @@ void unrecorded_inspect(struct unrecorded_image *to, pid_t pid, const struct unr
     if (n > 0)
         snprintf(to->name, sizeof to->name, "%.*s", (int)strcspn(name, "\n"), name);
     const char *why = explain_process(to, pid, how);
+    if (how->attached)
+        why = "was executed by a process that --pid attached to";
     snprintf(to->why, sizeof to->why, "%s", why ? why : "");
     to->followed = is_followed(pid, how);
     // If the process has ended, assume that it had the recorder's limits.

@@ -17,6 +17,7 @@ struct unrecorded_how {
     const char *dir;
     const char *library; // absolute path of libheaptape.so
     const char *follow;  // as in struct record_settings
+    bool attached;       // heaptape attached to the first process
     // If the kernel reports processes: called in another thread when a process has executed a
     // program that can be recorded.
     void (*executed)(void *context, pid_t pid);
