@@ -393,6 +393,13 @@ not_seen() {
   missed 1
 }
 
+@test "unrecorded: in a pid namespace without /proc, a recorded program is not named" {
+  need_unshare -mpf
+  records unshare -mpf sh -c 'exec 9</proc; umount -l /proc; exec ./plain examined'
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" != proc ] || skip "the kernel reports no processes"
+  missed 0
+}
+
 @test "unrecorded: in a pid namespace, a slowly loading program is not reported as missing the library" {
   need_unshare -pf
   mkfifo slow

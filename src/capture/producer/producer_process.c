@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stddef.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -399,7 +400,10 @@ static void fill_header(struct spool_header *h, struct producer_process *p,
     h->readings.usual_ticks = producer_usual_ticks();
     producer_cost_measure(h, p->clock);
     struct stat exe;
-    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &exe, 0) == 0) {
+    // The path that exec was called with, if /proc is not mounted.
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &exe, 0) == 0 ||
+        (path && syscall(SYS_newfstatat, AT_FDCWD, path, &exe, 0) == 0)) {
         h->exe_device = exe.st_dev;
         h->exe_inode = exe.st_ino;
     }
