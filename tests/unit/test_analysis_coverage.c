@@ -34,6 +34,7 @@ static void objects_of_the_program(void **state)
                      "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"));
     assert_false(own("/home/me/heaptape/build/src/libheaptape.so", "/home/me/app"));
     assert_false(own("/memfd:jit (deleted)", "/home/me/app"));
+    assert_true(own("/memfd:app (deleted)", "/memfd:app (deleted)"));
     assert_false(own("/dev/zero (deleted)", "/home/me/app"));
     assert_false(own("[vdso]", "/home/me/app"));
     assert_false(own("", "/home/me/app"));

@@ -83,6 +83,8 @@ static bool is_in_system(const char *path)
 bool symbols_is_own(const struct workload_module *m, const char *exe)
 {
     const char *path = m->path, *name = strrchr(path, '/');
+    if (path[0] == '/' && exe && strcmp(path, exe) == 0 && begins_with(path, "/memfd:"))
+        return true;
     if (path[0] != '/' || begins_with(path, "/memfd:") || begins_with(path, "/dev/") ||
         begins_with(name, "/libheaptape"))
         return false;
