@@ -55,9 +55,12 @@ long() {
 @test "tools/package names missing programs" {
   run "$HEAPTAPE_SOURCE/tools/package"
   [ "$status" -eq 2 ]
-  [ "$output" = "usage: tools/package [--check] DIR" ]
-  run "$HEAPTAPE_SOURCE/tools/package" --nonsense
-  [ "$status" -eq 2 ]
+  [ "$output" = "usage: tools/package [--check] [--arch ARCH] DIR" ]
+  for arguments in --nonsense '--check --arch arm64 packages' 'packages more' '--arch packages'; do
+    # shellcheck disable=SC2086 # several words
+    run "$HEAPTAPE_SOURCE/tools/package" $arguments
+    [ "$status" -eq 2 ]
+  done
   mkdir bin
   for program in sh sed dirname mkdir; do
     ln -s "$(command -v "$program")" bin/
@@ -115,6 +118,18 @@ long() {
     echo "$package"
     cmp "$package" "$BATS_FILE_TMPDIR/packages/$package"
   done
+}
+
+@test "long: packages for arm64 have its programs and libraries" {
+  long dpkg-buildpackage dh aarch64-linux-gnu-gcc
+  "$HEAPTAPE_SOURCE/tools/package" --arch arm64 arm64
+  for package in heaptape libheaptape-trace1; do
+    [ "$(dpkg-deb -f arm64/"$package"_*.deb Architecture)" = arm64 ]
+    dpkg-deb -x arm64/"$package"_*.deb files
+  done
+  find files -type f \( -name '*.so*' -o -path '*/bin/*' \) -print0 | xargs -0 file -b >kinds
+  [ -s kinds ]
+  [ -z "$(grep -v 'ARM aarch64' kinds)" ]
 }
 
 @test "long: lintian has neither errors nor warnings" {
