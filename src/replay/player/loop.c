@@ -12,16 +12,6 @@
 
 enum { PLAYER_PAGE_BYTES = 4096 };
 
-// Returns a stamp before a call, after all earlier work has finished. On x86, LFENCE waits for all
-// earlier instructions.
-ALWAYS_INLINE uint64_t stamp_before(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_lfence();
-#endif
-    return clock_counter();
-}
-
 // Returns a stamp after a call. On x86, RDTSCP waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_after(void)
 {
@@ -29,7 +19,7 @@ ALWAYS_INLINE uint64_t stamp_after(void)
     unsigned cpu;
     return __builtin_ia32_rdtscp(&cpu);
 #else
-    return clock_counter();
+    return clock_counter_ordered();
 #endif
 }
 
@@ -37,7 +27,8 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
 {
     if (!timed)
         return 0;
-    return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_before();
+    return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns()
+                                                         : clock_counter_ordered();
 }
 
 // Adds the latency to the call's kind. If the call has a size, also adds the latency to its size
