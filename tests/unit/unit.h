@@ -11,6 +11,7 @@
 // clang-format on
 
 #include <stdlib.h>
+#include <time.h>
 
 // Returns the next number of a deterministic pseudo-random sequence (splitmix64).
 static inline uint64_t unit_random(uint64_t *state)
@@ -19,6 +20,22 @@ static inline uint64_t unit_random(uint64_t *state)
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
+}
+
+// Returns a limit of CPU time in the unit of clock(): `seconds`, or more on an emulated processor,
+// which may need 30 ns for a step that takes others 1 ns.
+static inline clock_t unit_cpu_limit(unsigned seconds)
+{
+    enum { STEPS = 5000000, USUAL_NS = 3 };
+    const double usual = (double)STEPS * USUAL_NS * CLOCKS_PER_SEC / 1e9;
+    uint64_t state = 0;
+    volatile uint64_t last = 0;
+    clock_t start = clock();
+    for (unsigned i = 0; i < STEPS; i++)
+        last = unit_random(&state);
+    double times = (double)(clock() - start) / usual;
+    (void)last;
+    return (clock_t)((double)seconds * CLOCKS_PER_SEC * (times > 1 ? times : 1));
 }
 
 // Ends a test that cannot run here. For meson, the "not ok" of cmocka's skip() is a failure.
