@@ -101,5 +101,7 @@ __asm__(
     FUNCTION("_RNvCsdBezzDwma51_7___rustc14___rust_dealloc", "add x0, x0, 7\n ret\n")
     ".p2align 4\nnop\nentries_word: .word -5, 6, 7, 8\n"
     ".data\n.globl entries_value\n.hidden entries_value\n.type entries_value, %object\n"
-    "entries_value: .quad 3\n.size entries_value, 8\n.text\n");
+    "entries_value: .quad 3\n.size entries_value, 8\n"
+    // Data that no jump from the code reaches.
+    ".bss\n.skip 0x10000000\n.text\n");
 // clang-format on

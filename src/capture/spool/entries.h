@@ -117,7 +117,7 @@ struct entries_redirected {
 struct entries_plan {
     uint64_t magic;
     int64_t place;       // relative to the object's base, a multiple of the page size
-    uint64_t span;       // size of the object in memory: its end, relative to base
+    uint64_t span;       // end of the part of the object that the code refers to, relative to base
     uint32_t code_bytes; // a multiple of the page size, at most ENTRIES_MAX_CODE
     // code_bytes plus at least one page for the slots; a multiple of the page size
     uint32_t area_bytes;

@@ -36,6 +36,9 @@ uint64_t move_jump_target(const uint8_t code[MOVE_JUMP_BYTES], uint64_t at);
 // Returns true if the instruction that ends at the address returns from a function.
 bool move_is_return(const struct entries_image *i, uint64_t end);
 
+// Returns the end of the addresses that jumps and moved instructions may refer to.
+uint64_t move_reached_end(const struct entries_image *i);
+
 // Writes the stub of an entry: a jump through the slot. `was` is known.
 void move_write_stub(uint8_t to[MOVE_STUB_BYTES], const struct entries_entry *e);
 

@@ -243,6 +243,18 @@ bool move_is_return(const struct entries_image *i, uint64_t end)
     return image_read(i, end - WORD, &last, WORD) == WORD && last == RET;
 }
 
+// adrp reaches data in any object.
+uint64_t move_reached_end(const struct entries_image *i)
+{
+    uint64_t end = 0;
+    for (unsigned k = 0; k < i->n_segments; k++) {
+        const Elf64_Phdr *p = &i->segments[k];
+        bool is_code = p->p_type == PT_LOAD && p->p_flags & PF_X;
+        end = is_code && p->p_vaddr + p->p_memsz > end ? p->p_vaddr + p->p_memsz : end;
+    }
+    return end;
+}
+
 void move_write_stub(uint8_t to[MOVE_STUB_BYTES], const struct entries_entry *e)
 {
     uint32_t first = get_u32(e->was), at = e->stub;

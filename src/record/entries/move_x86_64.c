@@ -295,6 +295,11 @@ bool move_is_return(const struct entries_image *i, uint64_t end)
     return image_read(i, end - 1, &last, 1) == 1 && last == RET;
 }
 
+uint64_t move_reached_end(const struct entries_image *i)
+{
+    return i->end;
+}
+
 // Writes the stub: endbr64, and a jump through the slot.
 void move_write_stub(uint8_t to[MOVE_STUB_BYTES], const struct entries_entry *e)
 {

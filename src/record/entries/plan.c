@@ -72,7 +72,7 @@ static void place_area(struct draft *d)
     p->code_bytes =
         cells * CELL_BYTES <= ENTRIES_PAGE_BYTES ? ENTRIES_PAGE_BYTES : ENTRIES_MAX_CODE;
     p->area_bytes = p->code_bytes + ENTRIES_PAGE_BYTES;
-    p->span = d->image.end;
+    p->span = move_reached_end(&d->image);
     p->place = (int64_t)(d->image.start & ~(uint64_t)(ENTRIES_PAGE_BYTES - 1)) - p->area_bytes;
     memset(p->code, ENTRIES_FILL, sizeof p->code);
 }

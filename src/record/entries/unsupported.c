@@ -12,7 +12,8 @@ int entries_plan_object(const struct entries_object *object, const struct entrie
                         struct entries_result *to, struct err *e)
 {
     (void)names, (void)to;
-    return err_set(e, -ENOTSUP, "%s: heaptape redirects functions at their entries on x86-64 and aarch64 only",
+    return err_set(e, -ENOTSUP,
+                   "%s: heaptape redirects functions at their entries on x86-64 and aarch64 only",
                    object->path);
 }
 
