@@ -11,7 +11,6 @@
 #include "record/attach/tracees.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -34,7 +33,6 @@
 enum {
     STACK_BYTES = 256 << 10, // stack for called functions; a thread's own stack may be too small
     RED_ZONE = 128,          // bytes between the first stack frame and the arguments
-    XSTATE_BYTES = 16384,
     MAX_PATH = 4096,
     WAITING_TRIES = 100, // tries to find a waiting thread, one every 10 ms
 };
@@ -57,9 +55,8 @@ static const uint64_t no_arguments[6];
 struct caller {
     struct tracees *tracees;
     pid_t tid;
-    struct user_regs_struct registers; // the thread's registers before the first call
-    struct iovec xstate;
-    char xstate_bytes[XSTATE_BYTES];
+    struct machine_registers registers; // the thread's registers before the first call
+    struct machine_vectors vectors;
     uint64_t mask;
     uint64_t stack; // separate stack, or 0 if it is not mapped; the signal frame follows it
     uint64_t text;  // buffer for strings
@@ -100,8 +97,8 @@ static size_t find_index(const struct tracees *t, pid_t tid)
 // Returns true if the stopped thread was waiting for a lock.
 static bool is_locked_out(pid_t tid)
 {
-    struct user_regs_struct r;
-    return ptrace(PTRACE_GETREGS, tid, 0, &r) == 0 && (long)r.orig_rax == SYS_futex;
+    struct machine_registers r;
+    return machine_get(tid, &r) && r.syscall == SYS_futex;
 }
 
 // Lets the other threads run between two tries.
@@ -144,7 +141,7 @@ static bool poll_caller(struct caller *c, enum tracees_event *event)
 // call_ns has passed, checks whether the thread waits for a lock. If so, leaves the thread stopped,
 // because the owner of the lock may be waiting for this thread. Otherwise lets the thread continue,
 // because it may own locks.
-static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct *r, struct err *e)
+static int await_syscall(struct caller *c, uint64_t pc, struct machine_registers *r, struct err *e)
 {
     struct tracees *t = c->tracees;
     uint64_t start = clock_monotonic_ns();
@@ -153,8 +150,7 @@ static int await_syscall(struct caller *c, uint64_t pc, struct user_regs_struct 
         enum tracees_event event;
         if (!poll_caller(c, &event))
             return set_gone(c, e);
-        if (event == TRACEES_AT_SYSCALL && ptrace(PTRACE_GETREGS, c->tid, 0, r) == 0 &&
-            r->rip == pc)
+        if (event == TRACEES_AT_SYSCALL && machine_get(c->tid, r) && r->pc == pc)
             return 0;
         if (event == TRACEES_STOPPED && is_late && is_locked_out(c->tid))
             break;
@@ -189,13 +185,11 @@ static void mask_signals(const struct caller *c)
 
 // Makes the thread run with these registers until it enters the system call whose instruction ends
 // at `pc`.
-static int run_caller(struct caller *c, struct user_regs_struct *r, uint64_t pc, struct err *e)
+static int run_caller(struct caller *c, struct machine_registers *r, uint64_t pc, struct err *e)
 {
     struct tracees *t = c->tracees;
     size_t i = find_index(t, c->tid);
-    r->orig_rax = (unsigned long long)-1;
-    r->eflags &= ~0x500ull; // clear the trap flag and the direction flag
-    if (i == t->n || ptrace(PTRACE_SETREGS, c->tid, 0, r) < 0)
+    if (i == t->n || !machine_set(c->tid, r))
         return set_gone(c, e);
     mask_signals(c);
     t->all[i].calls = true;
@@ -205,7 +199,7 @@ static int run_caller(struct caller *c, struct user_regs_struct *r, uint64_t pc,
 
 // Lets the thread finish the system call that it has entered, and waits until the thread stops
 // after the system call.
-static int finish_syscall(struct caller *c, struct user_regs_struct *r, struct err *e)
+static int finish_syscall(struct caller *c, struct machine_registers *r, struct err *e)
 {
     enum tracees_event event = TRACEES_NOTHING;
     tracees_finish_syscall(c->tracees, find_index(c->tracees, c->tid));
@@ -215,33 +209,26 @@ static int finish_syscall(struct caller *c, struct user_regs_struct *r, struct e
         if (event != TRACEES_STOPPED && event != TRACEES_NOTHING)
             tracees_continue(c->tracees, find_index(c->tracees, c->tid));
     }
-    return ptrace(PTRACE_GETREGS, c->tid, 0, r) == 0 ? 0 : set_gone(c, e);
+    return machine_get(c->tid, r) ? 0 : set_gone(c, e);
 }
 
 static int call_function(struct caller *c, uint64_t function, const uint64_t arguments[6],
                          uint64_t *result, struct err *e)
 {
-    struct user_regs_struct r = c->registers;
-    uint64_t sp = ((c->stack + STACK_BYTES / 2) & ~63ull) - 8;
+    struct machine_registers r = c->registers;
     *result = 0;
     hold_others(c);
-    r.rsp = sp;
-    r.rip = function;
-    r.rdi = arguments[0], r.rsi = arguments[1], r.rdx = arguments[2];
-    r.rcx = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
-    r.rax = 0;
-    if (!remote_write(c->tracees->remote, sp, &c->sigframe.back, sizeof c->sigframe.back))
+    r.pc = function;
+    if (!machine_prepare_call(&r, c->tracees->remote, (c->stack + STACK_BYTES / 2) & ~63ull,
+                              c->sigframe.back, arguments))
         return set_gone(c, e);
     int rc = run_caller(c, &r, c->sigframe.returned, e);
     if (rc < 0)
         return rc;
-    *result = r.rbx;
+    *result = machine_function_result(&r);
     // Makes a system call without effect instead of sigreturn, and then begins sigreturn again.
     // Otherwise the kernel would forget how to restart the system call that the stop interrupted.
-    r.rip = c->sigframe.back;
-    r.orig_rax = SYS_mmap;
-    r.rsi = 0, r.rdx = PROT_NONE;
-    if (ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
+    if (!machine_skip_syscall(c->tid, &r, c->sigframe.back))
         return set_gone(c, e);
     return finish_syscall(c, &r, e);
 }
@@ -250,15 +237,13 @@ static int call_function(struct caller *c, uint64_t function, const uint64_t arg
 static int call_kernel(struct caller *c, long number, const uint64_t arguments[6], uint64_t *result,
                        struct err *e)
 {
-    struct user_regs_struct r = c->registers;
-    r.rip = c->sigframe.call;
-    r.rax = (unsigned long long)number;
-    r.rdi = arguments[0], r.rsi = arguments[1], r.rdx = arguments[2];
-    r.r10 = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
-    int rc = run_caller(c, &r, c->sigframe.call + SIGFRAME_SYSCALL_BYTES, e);
+    struct machine_registers r = c->registers;
+    r.pc = c->sigframe.call;
+    machine_prepare_syscall(&r, number, arguments);
+    int rc = run_caller(c, &r, c->sigframe.call + MACHINE_SYSCALL_BYTES, e);
     if (rc == 0)
         rc = finish_syscall(c, &r, e);
-    *result = rc == 0 ? r.rax : 0;
+    *result = rc == 0 ? machine_syscall_result(&r) : 0;
     return rc;
 }
 
@@ -292,7 +277,7 @@ static int map_stack(struct caller *c, struct err *e)
         return rc;
     c->stack = at;
     c->text = at + STACK_BYTES - MAX_PATH;
-    if (!sigframe_write(&c->sigframe, r, at + STACK_BYTES, &c->registers, c->mask, &c->xstate))
+    if (!sigframe_write(&c->sigframe, r, at + STACK_BYTES, &c->registers, c->mask, &c->vectors))
         return set_gone(c, e);
     rc = call_by_name(c, "__errno_location", no_arguments, &c->errno_at, e);
     if (rc == 0 && (!remote_read(r, c->errno_at, &c->saved_errno, sizeof c->saved_errno) ||
@@ -305,9 +290,9 @@ static int map_stack(struct caller *c, struct err *e)
 // address, because the replaced bytes contain no system call.
 static void set_pc(struct caller *c, uint64_t pc)
 {
-    if (pc == c->registers.rip)
+    if (pc == c->registers.pc)
         return;
-    c->registers.rip = pc;
+    c->registers.pc = pc;
     if (!sigframe_set_pc(&c->sigframe, c->tracees->remote, c->stack ? c->stack + STACK_BYTES : 0,
                          pc))
         errno = 0; // the process has ended
@@ -320,7 +305,7 @@ static void restore_caller(struct caller *c, struct attach_result *result)
     struct remote *r = c->tracees->remote;
     if (c->errno_at && !remote_write(r, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
         errno = 0; // the process has ended
-    ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &c->xstate);
+    machine_set_vectors(c->tid, &c->vectors);
     if (c->stack)
         call_kernel(c, SYS_munmap, (const uint64_t[6]){c->stack, STACK_BYTES + SIGFRAME_BYTES},
                     &ignored, NULL);
@@ -328,7 +313,7 @@ static void restore_caller(struct caller *c, struct attach_result *result)
     // If this process is killed before it sets the registers, the code at sigframe.call restores
     // the mask and the registers.
     ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
-    ptrace(PTRACE_SETREGS, c->tid, 0, &c->registers);
+    machine_set(c->tid, &c->registers);
     sigframe_end(&c->sigframe, r);
     paused = clock_monotonic_ns() - c->taken_ns;
     result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
@@ -342,9 +327,7 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
                          .taken_ns = clock_monotonic_ns(),
                          .call_ns = attach_call_ns,
                          .lets_run = c->lets_run};
-    c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
-    if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
-        ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0 ||
+    if (!machine_get(c->tid, &c->registers) || !machine_get_vectors(c->tid, &c->vectors) ||
         ptrace(PTRACE_GETSIGMASK, c->tid, sizeof c->mask, &c->mask) < 0)
         return set_gone(c, e);
     int rc = sigframe_begin(&c->sigframe, t->remote, &c->registers, c->mask, e);
@@ -359,11 +342,9 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
 // Returns true if malloc was called by libc or the loader, which may hold a lock.
 static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 {
-    struct user_regs_struct r;
-    uint64_t caller;
-    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ||
-           !remote_read(t->remote, r.rsp, &caller, sizeof caller) ||
-           remote_is_libc(t->remote, caller);
+    struct machine_registers r;
+    uint64_t caller = machine_get(tid, &r) ? machine_return_address(t->remote, &r) : 0;
+    return !caller || remote_is_libc(t->remote, caller);
 }
 
 // Returns true if the thread is in a blocking system call that the kernel restarts after an
@@ -373,18 +354,13 @@ static bool is_called_from_libc(const struct tracees *t, pid_t tid)
 // FUTEX_WAIT_BITSET; for a mutex it uses FUTEX_WAIT.
 static bool is_waiting(const struct tracees *t, pid_t tid, struct remote_range library)
 {
-    static const long calls[] = {
-        SYS_read,       SYS_poll,          SYS_select,          SYS_pselect6,        SYS_ppoll,
-        SYS_epoll_wait, SYS_epoll_pwait,   SYS_nanosleep,       SYS_clock_nanosleep, SYS_pause,
-        SYS_wait4,      SYS_waitid,        SYS_accept,          SYS_accept4,         SYS_recvfrom,
-        SYS_recvmsg,    SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_restart_syscall};
-    struct user_regs_struct r;
-    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 || (r.rip >= library.start && r.rip < library.end))
+    struct machine_registers r;
+    if (!machine_get(tid, &r) || (r.pc >= library.start && r.pc < library.end))
         return false;
-    if ((long)r.orig_rax == SYS_futex)
-        return (r.rsi & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && remote_is_libc(t->remote, r.rip);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        if ((long)r.orig_rax == calls[i])
+    if (r.syscall == SYS_futex)
+        return (r.second & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && remote_is_libc(t->remote, r.pc);
+    for (const long *call = machine_waits; *call >= 0; call++) {
+        if (r.syscall == *call)
             return true;
     }
     return false;
@@ -408,8 +384,8 @@ static bool find_entering(struct tracees *t, size_t *who)
 
 static uint64_t thread_pointer(pid_t tid)
 {
-    struct user_regs_struct r;
-    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
+    struct machine_registers r;
+    return machine_get(tid, &r) ? r.thread : 0;
 }
 
 // Returns false for a thread that the program created by clone(2) without thread-local memory. Such
@@ -612,12 +588,12 @@ static bool release_threads(const struct caller *c, const struct leave_what *in,
 {
     struct tracees *t = c->tracees;
     struct spool_thread own;
-    struct user_regs_struct *threads = leave_all(t, in, most_ns);
+    struct machine_registers *threads = leave_all(t, in, most_ns);
     bool good = threads &&
                 remote_read(t->remote, in->state_offset + thread_pointer(c->tid), &own, sizeof own);
     for (size_t i = 0; good && i < t->n; i++) {
         uint64_t state =
-            in->state_offset + threads[i].fs_base + offsetof(struct spool_thread, state);
+            in->state_offset + threads[i].thread + offsetof(struct spool_thread, state);
         good =
             t->all[i].tid == c->tid || remote_write(t->remote, state, &own.state, sizeof own.state);
     }
@@ -729,7 +705,7 @@ static int store_jumps(struct caller *c, struct plans *p, struct err *e)
 {
     struct tracees *t = c->tracees;
     bool pending = false, done = false;
-    uint64_t start = clock_monotonic_ns(), pc = c->registers.rip;
+    uint64_t start = clock_monotonic_ns(), pc = c->registers.pc;
     for (size_t i = 0; i < p->n; i++)
         pending = pending || p->objects[i].pending;
     for (uint64_t k = 1; pending && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
@@ -767,7 +743,7 @@ static int redirect_functions(struct caller *c, struct plans *p, struct err *e)
     if (rc == 0)
         rc = store_jumps(c, p, e);
     if (rc == 0)
-        set_pc(c, plans_skip_entry(p, c->registers.rip));
+        set_pc(c, plans_skip_entry(p, c->registers.pc));
     return rc;
 }
 
@@ -844,7 +820,7 @@ static int list_stopped(struct caller *c, const struct leave_what *in, uint64_t 
                         struct attach_result *result, struct err *e)
 {
     struct blocks b = {0};
-    struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
+    struct machine_registers *threads = leave_all(c->tracees, in, most_ns);
     int rc = threads ? blocks_find(&b, c->tracees->remote, threads, c->tracees->n, e)
                      : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
     free(threads);
@@ -1125,7 +1101,7 @@ static void clean_up(pid_t pid, struct attach_breakpoint *b)
     struct remote r;
     if (!b->planted || remote_open(&r, pid, NULL) < 0)
         return;
-    b->planted = !remote_write(&r, b->at, &b->original, 1);
+    b->planted = !remote_write(&r, b->at, b->original, sizeof b->original);
     remote_close(&r);
 }
 

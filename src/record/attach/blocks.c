@@ -18,7 +18,7 @@ enum {
     PAGES_AT_ONCE = 512,
     // Maximum number of pages read while searching for separately mapped blocks.
     MAX_PAGES = 1 << 16,
-    TLS_BYTES = 4096, // searched range below the thread pointer, which contains libc's variables
+    TLS_BYTES = 4096, // searched range beside the thread pointer, which contains libc's variables
     CODE_BEFORE = 20 << 10,
     CODE_AFTER = 4 << 10, // code of malloc's internal functions around the exported functions
 };
@@ -265,16 +265,16 @@ static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
     return good && (!add || add_free(w, at) == 0);
 }
 
-// Counts the threads that have a valid cache at `distance` below the thread pointer. The distance
+// Counts the threads that have a valid cache at `distance` from the thread pointer. The distance
 // is the same in all threads. Returns 0 if any thread has other contents there.
-static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n,
+static size_t count_caches(struct heap_walk *w, const struct machine_registers *threads, size_t n,
                            uint64_t distance, bool add)
 {
     size_t caches = 0;
     bool good = true;
     for (size_t i = 0; i < n && good; i++) {
         uint64_t at;
-        good = remote_read(w->remote, threads[i].fs_base - distance, &at, sizeof at);
+        good = remote_read(w->remote, threads[i].thread + MACHINE_TLS * distance, &at, sizeof at);
         if (good && at) {
             caches++;
             good = follow_cache(w, at, add);
@@ -283,7 +283,7 @@ static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *t
     return good ? caches : 0;
 }
 
-static int add_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
+static int add_caches(struct heap_walk *w, const struct machine_registers *threads, size_t n)
 {
     uint64_t found = 0;
     size_t most = 0;
@@ -463,7 +463,7 @@ static int remove_free(struct heap_walk *w)
     return k == w->n_free ? 0 : set_unexpected(w, "a free block", w->free[k]);
 }
 
-static int walk_heap(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
+static int walk_heap(struct heap_walk *w, const struct machine_registers *threads, size_t n)
 {
     int rc = arena_read_data(&w->data, w->remote);
     if (rc == 0)
@@ -489,7 +489,7 @@ int blocks_check(struct remote *r, const char *version, struct err *e)
                : err_set(e, -ENOTSUP, "its malloc is not glibc's");
 }
 
-int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads,
+int blocks_find(struct blocks *b, struct remote *r, const struct machine_registers *threads,
                 size_t n, struct err *e)
 {
     struct heap_walk w = {.to = b, .remote = r, .e = e};

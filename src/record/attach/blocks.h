@@ -4,9 +4,7 @@
 #define HEAPTAPE_ATTACH_BLOCKS_H
 
 #include "capture/spool/attach.h"
-#include "record/attach/remote.h"
-
-#include <sys/user.h>
+#include "record/attach/machine.h"
 
 struct blocks {
     struct spool_block *all; // sorted by address; sizes are usable sizes
@@ -22,10 +20,10 @@ int blocks_check(struct remote *r, const char *version, struct err *e);
 bool blocks_is_malloc(struct remote *r, uint64_t address);
 
 // Finds the live blocks. Call after blocks_check, with all threads stopped outside malloc.
-// `threads` contains the registers of each thread. Returns 0, or a negative errno: -EAGAIN (a
-// thread is in a system call made by malloc), -ENOTSUP (the heap is not in a valid state for this
-// glibc; nothing is listed), -ENOMEM.
-int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads,
+// `threads` has the registers of each thread. Returns 0, or a negative errno: -EAGAIN (a thread is
+// in a system call made by malloc), -ENOTSUP (the heap is not in a valid state for this glibc;
+// nothing is listed), -ENOMEM.
+int blocks_find(struct blocks *b, struct remote *r, const struct machine_registers *threads,
                 size_t n, struct err *e);
 
 void blocks_release(struct blocks *b);

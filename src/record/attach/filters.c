@@ -2,11 +2,11 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "record/attach/machine.h"
 #include "record/attach/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static struct value read_data(const struct filters_need *call, uint32_t offset)
     if (offset == offsetof(struct seccomp_data, nr))
         return known_value((uint32_t)call->number);
     if (offset == offsetof(struct seccomp_data, arch))
-        return known_value(AUDIT_ARCH_X86_64);
+        return known_value(MACHINE_AUDIT);
     if (offset < args || i >= 6 || !(call->known & ARG(i)))
         return (struct value){0};
     return known_value((uint32_t)(offset % 8 ? call->args[i] >> 32 : call->args[i]));

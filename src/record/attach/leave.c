@@ -4,7 +4,6 @@
 #include "record/attach/blocks.h"
 
 #include <stdlib.h>
-#include <sys/ptrace.h>
 #include <time.h>
 
 enum {
@@ -15,15 +14,15 @@ enum {
 };
 
 static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid,
-                       struct user_regs_struct *r, bool *known)
+                       struct machine_registers *r, bool *known)
 {
     struct spool_thread state;
-    *known = ptrace(PTRACE_GETREGS, tid, 0, r) == 0 &&
-             remote_read(remote, r->fs_base + in->state_offset, &state, sizeof state);
+    *known = machine_get(tid, r) &&
+             remote_read(remote, r->thread + in->state_offset, &state, sizeof state);
     return *known && !(state.busy & in->busy) &&
-           (r->rip < in->library.start || r->rip >= in->library.end) &&
-           !(in->plans && plans_have_code(in->plans, r->rip)) &&
-           !(in->malloc && blocks_is_malloc(remote, r->rip));
+           (r->pc < in->library.start || r->pc >= in->library.end) &&
+           !(in->plans && plans_have_code(in->plans, r->pc)) &&
+           !(in->malloc && blocks_is_malloc(remote, r->pc));
 }
 
 // Lets a stopped thread run for a moment. Returns false if it does not stop again, or if the
@@ -47,13 +46,13 @@ static bool run_briefly(struct tracees *t, size_t who, long run_ns, uint64_t unt
 // Runs the thread until it is outside the code. All other threads stay stopped. Does not use single
 // steps: if this process were killed after a step, the thread would get SIGTRAP.
 static bool run_outside(struct tracees *t, const struct leave_what *in, size_t who,
-                        uint64_t until_ns, struct user_regs_struct *r)
+                        uint64_t until_ns, struct machine_registers *r)
 {
     bool known;
     unsigned waits = 0;
     long run_ns = RUN_NS;
     for (unsigned i = 1; !is_outside(t->remote, in, t->all[who].tid, r, &known); i++) {
-        waits = (long)r->orig_rax >= 0 ? waits + 1 : 0;
+        waits = r->syscall >= 0 ? waits + 1 : 0;
         if (!known || t->all[who].state != TRACEE_STOPPED || clock_monotonic_ns() >= until_ns ||
             waits > WAITS || !run_briefly(t, who, run_ns, until_ns))
             return false;
@@ -62,11 +61,12 @@ static bool run_outside(struct tracees *t, const struct leave_what *in, size_t w
     return true;
 }
 
-struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in, uint64_t most_ns)
+struct machine_registers *leave_all(struct tracees *t, const struct leave_what *in,
+                                    uint64_t most_ns)
 {
     uint64_t until = clock_monotonic_ns() + most_ns;
     size_t n = t->n;
-    struct user_regs_struct *all = calloc(n + 1, sizeof *all);
+    struct machine_registers *all = calloc(n + 1, sizeof *all);
     bool good = all;
     for (size_t i = 0; good && i < n; i++)
         good = run_outside(t, in, i, until, &all[i]);

@@ -20,7 +20,7 @@ struct leave_what {
 // registers of the threads in the order of t->all; the caller must free them. Returns NULL if out
 // of memory, or if a thread could not leave in time or is waiting in the kernel. In these cases,
 // some threads may be running.
-struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in,
-                                   uint64_t most_ns);
+struct machine_registers *leave_all(struct tracees *t, const struct leave_what *in,
+                                    uint64_t most_ns);
 
 #endif

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -412,7 +411,7 @@ static bool is_interrupted_inside(const struct plans *p, pid_t pid, uint64_t sp)
 // Registers of a thread that must be moved.
 struct plans_move {
     pid_t tid;
-    struct user_regs_struct registers;
+    struct machine_registers registers;
 };
 
 static bool find_moves(const struct plans *p, const struct tracees *t, pid_t tid,
@@ -421,17 +420,17 @@ static bool find_moves(const struct plans *p, const struct tracees *t, pid_t tid
     pid_t pid = t->remote->pid;
     bool handles = status_number(pid, pid, "SigCgt", 16) != 0;
     for (size_t i = 0; i < t->n; i++) {
-        struct user_regs_struct r;
+        struct machine_registers r;
         if (t->all[i].tid == tid || t->all[i].state == TRACEE_CHILD)
             continue;
-        if (t->all[i].state != TRACEE_STOPPED || ptrace(PTRACE_GETREGS, t->all[i].tid, 0, &r) < 0)
+        if (t->all[i].state != TRACEE_STOPPED || !machine_get(t->all[i].tid, &r))
             return false;
-        uint64_t to = moved_to(p, r.rip);
-        if (!to || (handles && is_interrupted_inside(p, pid, r.rsp)))
+        uint64_t to = moved_to(p, r.pc);
+        if (!to || (handles && is_interrupted_inside(p, pid, r.sp)))
             return false;
-        if (to == r.rip)
+        if (to == r.pc)
             continue;
-        r.rip = to;
+        r.pc = to;
         moves[(*n)++] = (struct plans_move){t->all[i].tid, r};
     }
     return true;
@@ -444,7 +443,7 @@ bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t ti
     uint64_t to = moved_to(p, *caller);
     bool good = moves && to && find_moves(p, t, tid, moves, &n);
     for (size_t i = 0; good && i < n; i++)
-        ptrace(PTRACE_SETREGS, moves[i].tid, 0, &moves[i].registers);
+        machine_set(moves[i].tid, &moves[i].registers);
     if (good)
         *caller = to;
     free(moves);

@@ -1,18 +1,13 @@
-// Code and a signal frame that heaptape writes into a process. Through the code, a thread that made
-// calls for heaptape returns to the program without a tracer. If heaptape is killed, the thread
-// finishes its current call and then restores its registers.
+// Code and a signal frame in a process. A thread that makes calls for heaptape returns to the
+// program through them, without a tracer. If heaptape is killed, the thread finishes its current
+// call and then restores its registers. Each machine has a file (sigframe_x86_64.c,
+// sigframe_aarch64.c).
 #ifndef HEAPTAPE_ATTACH_SIGFRAME_H
 #define HEAPTAPE_ATTACH_SIGFRAME_H
 
-#include "record/attach/remote.h"
+#include "record/attach/machine.h"
 
-#include <sys/uio.h>
-#include <sys/user.h>
-
-enum {
-    SIGFRAME_BYTES = 20480, // memory for the frame, a multiple of the page size
-    SIGFRAME_SYSCALL_BYTES = 2,
-};
+enum { SIGFRAME_BYTES = 20480 }; // memory for the frame, a multiple of the page size
 
 struct sigframe {
     // Code that makes a system call and then loads all registers that the call changes. The frame
@@ -26,12 +21,12 @@ struct sigframe {
 // Writes the code. A thread that executes the code continues with these registers and this signal
 // mask, and restarts the system call that was interrupted, if any. Returns 0 or a negative errno.
 int sigframe_begin(struct sigframe *f, const struct remote *r,
-                   const struct user_regs_struct *registers, uint64_t mask, struct err *e);
+                   const struct machine_registers *registers, uint64_t mask, struct err *e);
 
 // Writes the frame to `at`, which is aligned to a page, and sets `back`.
 bool sigframe_write(struct sigframe *f, const struct remote *r, uint64_t at,
-                    const struct user_regs_struct *registers, uint64_t mask,
-                    const struct iovec *xstate);
+                    const struct machine_registers *registers, uint64_t mask,
+                    const struct machine_vectors *vectors);
 
 // Makes the code at `back` store this value of errno.
 bool sigframe_keep_errno(const struct sigframe *f, const struct remote *r, uint64_t at, int value);

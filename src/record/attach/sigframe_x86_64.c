@@ -36,7 +36,7 @@ struct __attribute__((packed)) load { // movabs
 };
 
 struct __attribute__((packed)) call_code {
-    uint8_t call[SIGFRAME_SYSCALL_BYTES];
+    uint8_t call[MACHINE_SYSCALL_BYTES];
     uint8_t number[10]; // rt_sigprocmask(SIG_SETMASK, &mask, NULL, 8); keeps the flags
     struct load mask_at;
     uint8_t sizes[11], set_mask[2];
@@ -62,20 +62,22 @@ struct code {
 
 // If the kernel would restart a system call, returns registers with which the thread makes this
 // system call again. Otherwise returns the registers unchanged.
-static struct user_regs_struct restart(struct user_regs_struct r)
+static struct user_regs_struct restart(const struct machine_registers *from)
 {
+    struct user_regs_struct r = from->all;
     long error = -(long)r.rax;
-    if ((long)r.orig_rax >= 0 && error >= RESTART_FIRST && error <= RESTART_LAST) {
-        r.rax = r.orig_rax;
-        r.rip -= SIGFRAME_SYSCALL_BYTES;
+    r.rip = from->pc;
+    if (from->syscall >= 0 && error >= RESTART_FIRST && error <= RESTART_LAST) {
+        r.rax = (unsigned long long)from->syscall;
+        r.rip -= MACHINE_SYSCALL_BYTES;
     }
     return r;
 }
 
 int sigframe_begin(struct sigframe *f, const struct remote *r,
-                   const struct user_regs_struct *registers, uint64_t mask, struct err *e)
+                   const struct machine_registers *registers, uint64_t mask, struct err *e)
 {
-    const struct user_regs_struct to = restart(*registers);
+    const struct user_regs_struct to = restart(registers);
     uint64_t at = remote_find_padding(r, sizeof(struct code));
     *f = (struct sigframe){.call = at};
     if (!at)
@@ -106,12 +108,12 @@ int sigframe_begin(struct sigframe *f, const struct remote *r,
 }
 
 // Copies the FPU state in the kernel's format for signal frames, with magic numbers at both ends.
-static void fill_fpstate(uint8_t *to, const struct iovec *xstate)
+static void fill_fpstate(uint8_t *to, const struct machine_vectors *vectors)
 {
     struct sw_bytes sw;
     uint64_t used = 0;
-    uint32_t bytes = (uint32_t)xstate->iov_len, size, begin = 0, c, d;
-    memcpy(to, xstate->iov_base, bytes);
+    uint32_t bytes = (uint32_t)vectors->bytes, size, begin = 0, c, d;
+    memcpy(to, vectors->state, bytes);
     memcpy(&used, to + FX_BYTES, sizeof used);
     memcpy(&sw.features, to + SW_BYTES, sizeof sw.features);
     // The kernel rejects a state that is larger than the space reserved for the thread, so omit
@@ -142,10 +144,10 @@ static void fill_context(ucontext_t *to, const struct user_regs_struct *r)
 }
 
 bool sigframe_write(struct sigframe *f, const struct remote *r, uint64_t at,
-                    const struct user_regs_struct *registers, uint64_t mask,
-                    const struct iovec *xstate)
+                    const struct machine_registers *registers, uint64_t mask,
+                    const struct machine_vectors *vectors)
 {
-    const struct user_regs_struct to = restart(*registers);
+    const struct user_regs_struct to = restart(registers);
     struct {
         ucontext_t context;
         _Alignas(FPSTATE) uint8_t fpstate[SIGFRAME_BYTES - FPSTATE];
@@ -161,12 +163,12 @@ bool sigframe_write(struct sigframe *f, const struct remote *r, uint64_t at,
         .number = {0xb8, 15},
         .sigreturn = {0x0f, 0x05},
     };
-    if (xstate->iov_len > sizeof frame.fpstate - sizeof(uint32_t) || xstate->iov_len <= FX_BYTES)
+    if (vectors->bytes > sizeof frame.fpstate - sizeof(uint32_t) || vectors->bytes <= FX_BYTES)
         return false;
     fill_context(&frame.context, &to);
     frame.context.uc_mcontext.fpregs = (fpregset_t)(uintptr_t)(at + FPSTATE); // NOLINT
     memcpy(&frame.context.uc_sigmask, &mask, sizeof mask);
-    fill_fpstate(frame.fpstate, xstate);
+    fill_fpstate(frame.fpstate, vectors);
     f->back = f->call + offsetof(struct code, back);
     f->returned = f->back + sizeof back;
     return remote_write(r, at, &frame, sizeof frame) &&

@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define INT3     0xcc
 #define TRAP_BIT (1ull << (SIGTRAP - 1))
 
 // Duration of a sleep while there is no event. SIGCHLD, which is blocked, ends the sleep early.
@@ -130,37 +129,36 @@ int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint 
 
 bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at)
 {
-    const uint8_t breakpoint = INT3;
     if (b->planted)
         return true;
     b->at = at;
-    if (!remote_read(t->remote, at, &b->original, 1))
+    if (!remote_read(t->remote, at, b->original, sizeof b->original))
         return false;
     b->planted = 1; // set before writing, in case this process dies
-    b->planted = remote_write(t->remote, at, &breakpoint, 1);
+    b->planted = remote_write(t->remote, at, machine_breakpoint, sizeof machine_breakpoint);
     return b->planted;
 }
 
 void tracees_lift(struct tracees *t, struct attach_breakpoint *b)
 {
-    if (b->planted && remote_write(t->remote, b->at, &b->original, 1))
+    if (b->planted && remote_write(t->remote, b->at, b->original, sizeof b->original))
         b->planted = 0;
 }
 
 static uint64_t get_pc(pid_t tid)
 {
-    struct user_regs_struct r;
-    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.rip;
+    struct machine_registers r;
+    return machine_get(tid, &r) ? r.pc : 0;
 }
 
 static void set_pc(pid_t tid, uint64_t pc)
 {
-    struct user_regs_struct r;
-    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
+    struct machine_registers r;
+    if (!machine_get(tid, &r))
         return;
-    r.rip = pc;
-    r.orig_rax = (unsigned long long)-1; // do not restart the system call
-    ptrace(PTRACE_SETREGS, tid, 0, &r);
+    r.pc = pc;
+    r.syscall = -1; // do not restart the system call
+    machine_set(tid, &r);
 }
 
 // Resumes a thread. If a stop was requested, requests it again, because any other stop consumes the
@@ -177,12 +175,14 @@ static void resume_tracee(struct tracee *who, int sig)
 static void remove_copied_breakpoint(const struct tracees *t, pid_t child)
 {
     char path[64];
-    uint8_t now = 0;
+    uint8_t now[MACHINE_BREAKPOINT_BYTES] = {0};
+    const ssize_t bytes = sizeof now;
     off_t at = (off_t)t->entry->at;
     snprintf(path, sizeof path, "/proc/%ld/mem", (long)child);
     int memory = open(path, O_RDWR | O_CLOEXEC);
-    if (memory >= 0 && at && pread(memory, &now, 1, at) == 1 && now == INT3 &&
-        pwrite(memory, &t->entry->original, 1, at) != 1)
+    if (memory >= 0 && at && pread(memory, now, sizeof now, at) == bytes &&
+        memcmp(now, machine_breakpoint, sizeof now) == 0 &&
+        pwrite(memory, t->entry->original, sizeof now, at) != bytes)
         errno = 0; // the child has ended
     if (memory >= 0)
         close(memory);
@@ -227,7 +227,7 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
 static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
     uint64_t pc = get_pc(who->tid);
-    return ((t->entry->at && pc == t->entry->at + 1) || who->steps) &&
+    return ((t->entry->at && pc == t->entry->at + MACHINE_TRAPPED_BYTES) || who->steps) &&
            status_number(t->remote->pid, who->tid, "SigPnd", 16) & TRAP_BIT;
 }
 
@@ -287,7 +287,7 @@ static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
         return TRACEES_NOTHING;
     }
     who->state = TRACEE_STOPPED;
-    if (pc == t->entry->at + 1 && t->entry->at) {
+    if (pc == t->entry->at + MACHINE_TRAPPED_BYTES && t->entry->at) {
         set_pc(who->tid, t->entry->at);
         if (t->entry->planted)
             return TRACEES_AT_ENTRY;

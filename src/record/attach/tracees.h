@@ -3,14 +3,12 @@
 #ifndef HEAPTAPE_ATTACH_TRACEES_H
 #define HEAPTAPE_ATTACH_TRACEES_H
 
-#include "record/attach/remote.h"
-
-#include <sys/user.h>
+#include "record/attach/machine.h"
 
 // A breakpoint. It is in shared memory, so that another process can remove it if this process dies.
 struct attach_breakpoint {
     uint64_t at;
-    uint8_t original;
+    uint8_t original[MACHINE_BREAKPOINT_BYTES];
     volatile uint8_t planted;
 };
 
