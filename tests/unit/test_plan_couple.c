@@ -19,6 +19,7 @@ struct scheduled {
     uint64_t at[MAX_THREADS], progress[MAX_THREADS];
     uint64_t sizes[MAX_ENTRIES];
     int64_t live, peak;
+    uint64_t stopped; // number of threads that have stopped, without the main thread
 };
 
 static void allocate_entry(struct scheduled *s, uint64_t entry, uint64_t size)
@@ -35,7 +36,9 @@ static bool step(struct scheduled *s, uint32_t thread)
     const uint64_t *w = s->words + s->at[thread];
     enum plan_op op = plan_op_of(*w);
     bool waits = op == PLAN_WAIT || (op == PLAN_COUPLE && s->coupled);
-    if (!s->at[thread] || (waits && s->progress[plan_size_of(*w)] < w[1]))
+    if (!s->at[thread])
+        return false;
+    if (waits && (plan_size_of(*w) == thread ? s->stopped : s->progress[plan_size_of(*w)]) < w[1])
         return false;
     s->at[thread] += op == PLAN_JUMP ? 1 + (*w >> 8) : plan_op_words(*w);
     if (op == PLAN_MALLOC || op == PLAN_FREE)
@@ -44,8 +47,10 @@ static bool step(struct scheduled *s, uint32_t thread)
         s->at[plan_size_of(*w)] = s->threads[plan_size_of(*w)].first_word;
     if (plan_is_numbered(op) && *w & PLAN_PUBLISH)
         s->progress[thread] = s->at[thread];
-    if (op == PLAN_STOP)
+    if (op == PLAN_STOP) {
         s->at[thread] = 0;
+        s->stopped += thread != 0;
+    }
     return true;
 }
 
@@ -172,6 +177,29 @@ static void test_a_pause(void **state)
     }
 }
 
+// The first op after the exit of thread 1 follows the exit.
+static void test_an_exit(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20 };
+    struct plan *p = new_plan();
+    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 3, .size = 16}, NULL);
+    add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1}, NULL);
+    add(p, 1, (struct workload_op){.kind = HT_MALLOC, .slot = 0, .size = 16}, NULL);
+    add(p, 1, (struct workload_op){.kind = HT_MALLOC, .slot = 1, .size = SIZE}, NULL);
+    add(p, 1, (struct workload_op){.kind = HT_FREE, .slot = 1}, NULL);
+    add(p, 1, (struct workload_op){.kind = HT_THREAD_END}, NULL);
+    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 2, .size = SIZE}, NULL);
+    add(p, 0, (struct workload_op){.kind = HT_FREE, .slot = 0},
+        &(struct workload_dependency){1, 1});
+    add(p, 0, (struct workload_op){.kind = HT_FREE, .slot = 2}, NULL);
+    add(p, 0, (struct workload_op){.kind = HT_FREE, .slot = 3}, NULL);
+    finish(p);
+    assert_int_equal(play(p, true, 0), SIZE + 32);
+    assert_int_equal(play(p, false, 0), 2 * SIZE + 32);
+    plan_free(p);
+}
+
 // No thread waits forever, for random ops and for each preferred thread.
 static void test_all_threads_end(void **state)
 {
@@ -216,9 +244,8 @@ static void test_all_threads_end(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_bounded_queue),
-    cmocka_unit_test(test_phases),
-    cmocka_unit_test(test_a_pause),
+    cmocka_unit_test(test_a_bounded_queue), cmocka_unit_test(test_phases),
+    cmocka_unit_test(test_a_pause),         cmocka_unit_test(test_an_exit),
     cmocka_unit_test(test_all_threads_end),
 };
 

@@ -1,4 +1,5 @@
 // Tests the prediction of the memory of the whole process.
+#include "replay/plan/plan.h"
 #include "replay/process_rss.h"
 #include "replay/session.h"
 #include "unit.h"
@@ -309,6 +310,24 @@ static void writes_after_the_last_sample(void **state)
     release(&f);
 }
 
+// The memory of a thread that exited before the last sample was freed after the sample. The replay
+// frees the memory before its sample.
+static void thread_exits_before_a_sample(void **state)
+{
+    (void)state;
+    struct fixture f;
+    size_t n;
+    struct replay_session *s = make(&f, (const uint64_t[]){1100, 1600, 1600}, files_kib);
+    f.samples[0][2].rss_bytes = 100 * KIB;
+    f.runs[0].figures.end_rss_bytes = 100 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 2000, 1500);
+    ((struct plan_recorded_sample *)plan_recorded_samples(s->plan, &n))[2].exits = 1;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 1900, 1000);
+    release(&f);
+}
+
 // The second sample is in the middle of a realloc that copies 300 KiB. The replay has no sample in
 // the call.
 static void sample_in_a_call_that_copies(void **state)
@@ -397,6 +416,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(replay_that_lags_at_a_sample),
     cmocka_unit_test(writes_between_two_calls),
     cmocka_unit_test(writes_after_the_last_sample),
+    cmocka_unit_test(thread_exits_before_a_sample),
     cmocka_unit_test(sample_in_a_call_that_copies),
     cmocka_unit_test(sample_in_a_call_that_clears),
     cmocka_unit_test(peak_between_samples),

@@ -171,7 +171,7 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
     if (p->settings.ns_per_stamp > 0)
         until = s->pace_stamp ? min_u64(until, s->pace_stamp - 1) : 0;
     bool narrow = p->slot_table.limit <= 1u << PLAN_ENTRY_BITS;
-    if (!most || !narrow ||
+    if (!most || !narrow || p->n_awaited != p->n_exited ||
         HT_GROW(&s->index, &s->index_capacity, s->indexed + most / PLAN_INDEX_OPS + 1) < 0)
         return 0;
     struct adding a = begin_adding(p, s);

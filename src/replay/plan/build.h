@@ -140,6 +140,7 @@ struct plan {
     uint64_t snapshot_op;     // op number in this thread; threads that start later depend on the op
     uint64_t added;           // number of ops added
     uint64_t n_exited;        // number of threads that have exited, excluding the main thread
+    uint64_t n_awaited;       // number of these exits for which a thread already waits
     struct slot_table slot_table;
     uint64_t *samples; // word numbers of the SAMPLE ops
     size_t n_samples, samples_capacity;

@@ -10,6 +10,10 @@
 // A section also ends at each sample of the recorded program's memory. Two samples between the same
 // two ops produce an empty section, at which all threads meet.
 //
+// The first op after the exit of a thread waits until the thread has exited. In the program, most
+// threads are joined when they exit. At an exit, allocators purge the memory of the thread, but not
+// the blocks that other threads free afterwards.
+//
 // No thread waits forever: like a dependency, each COUPLE refers to an op that is earlier in the
 // total order.
 #include "base/buf.h"
@@ -72,19 +76,28 @@ static int begin_section(struct plan *p, struct plan_stream *s, struct err *e)
     return rc;
 }
 
+static int wait_for_exits(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    if (p->n_awaited == p->n_exited)
+        return 0;
+    p->n_awaited = p->n_exited;
+    return plan_put_couple(p, s, s->number, p->n_exited, e);
+}
+
 int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op *op, struct err *e)
 {
     struct plan_coupling *c = &p->coupling;
     if (!c->number || plan_section_is_full(p, c->calls, c->bytes))
         end_section(p);
     end_at_samples(p, op);
-    if (s->section == c->number)
-        return 0;
+    int rc = wait_for_exits(p, s, e);
+    if (rc < 0 || s->section == c->number)
+        return rc;
     struct plan_section *section = section_at(p, c->number);
     if (HT_GROW(&section->members, &section->capacity, section->n + 1) < 0)
         return plan_no_memory(e);
     // Publish live bytes as often as the threads are coupled.
-    int rc = s->counted_events && p->n_streams > 1 ? plan_put_count(p, s, e) : 0;
+    rc = s->counted_events && p->n_streams > 1 ? plan_put_count(p, s, e) : 0;
     if (rc == 0)
         rc = section->n ? wait_for_first(p, s, section, e) : begin_section(p, s, e);
     if (!section->n)

@@ -128,6 +128,7 @@ uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 struct plan_recorded_sample {
     struct workload_sample sample;
     uint64_t event;        // number of calls before the sample, in all threads
+    uint64_t exits;        // number of thread exits before the sample
     int64_t live_bytes;    // requested bytes
     uint64_t mapped_bytes; // private mappings of the program, if recorded
 };

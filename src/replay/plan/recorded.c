@@ -34,6 +34,7 @@ static void follow_mapping(struct plan *p, const struct workload_op *op)
 static void locate_sample(const struct plan *p, struct plan_recorded_sample *r)
 {
     r->event = p->facts.events;
+    r->exits = p->n_exited;
     r->live_bytes = p->live;
     r->mapped_bytes = p->mapped_bytes;
 }

@@ -399,7 +399,9 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_WAIT(SYMBOL) wait_for(t, &t->waits, (uint32_t)size, EXTRA(0))
 #define PLAY_COUPLE(SYMBOL)                                                                        \
     do {                                                                                           \
-        if (player.results->coupled)                                                               \
+        if (player.results->coupled && size == t->number)                                          \
+            player_wait_for_exits(EXTRA(0));                                                       \
+        else if (player.results->coupled)                                                          \
             wait_for(t, &t->coupled_waits, (uint32_t)size, EXTRA(0));                              \
     } while (0)
 #define PLAY_SAMPLE(SYMBOL)   player_sample(word >> 8, EXTRA(0), true)

@@ -240,6 +240,8 @@ struct results_position *player_unthreaded_position(void);
 // Starts the threads that no other thread starts; they wait for player_release_threads().
 void player_start_threads(void);
 void player_release_threads(void);
+// Waits until `n` threads have exited, unless this wait might never end.
+void player_wait_for_exits(uint64_t n);
 // Executes START_THREAD. Waits until `exits` threads have exited, then starts thread `number`.
 void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits);
 void player_thread_started(const struct player_thread *t);

@@ -305,13 +305,17 @@ static void start_worker(const struct player_thread *parent, uint32_t number, bo
     pthread_attr_destroy(&attributes);
 }
 
-// Allocators reuse the memory of exited threads for new threads: glibc reuses the arena, mimalloc
-// the pages. The program joined the earlier threads before it started this thread, so wait for
-// them.
+void player_wait_for_exits(uint64_t n)
+{
+    if (n && player.plan->waits_for_exits)
+        join_until(n);
+}
+
+// Allocators reuse the memory of exited threads for new threads: glibc the arena, mimalloc the
+// pages. The program joined the earlier threads before it started this thread, so wait for them.
 void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits_before)
 {
-    if (exits_before && player.plan->waits_for_exits)
-        join_until(exits_before);
+    player_wait_for_exits(exits_before);
     if (player.threads[number].first_word)
         start_worker(parent, number, false);
 }
