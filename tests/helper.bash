@@ -109,11 +109,11 @@ wait_until() {
   done
 }
 
-# has_events PID N: the recorder has read at least N events of the process.
+# has_events PID N: the recorder has read at least N events of the process. Loops call it, so it
+# starts neither jq nor the script that keeps JSON.
 has_events() {
-  local n
-  n=$("$HEAPTAPE" ctl "$1" status --json 2>/dev/null | jq .events)
-  [ "${n:-0}" -ge "$2" ]
+  [[ $("$HEAPTAPE_BUILD/heaptape" ctl "$1" status --json 2>/dev/null) =~ '"events": '([0-9]+) ]] &&
+    [ "${BASH_REMATCH[1]}" -ge "$2" ]
 }
 
 # Runs heaptape and sets $status, $output, $stderr, ${lines[@]} and ${stderr_lines[@]}.
