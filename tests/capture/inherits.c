@@ -115,7 +115,8 @@ static void by_points(void)
 }
 
 static pthread_barrier_t barrier;
-static _Atomic int stop;
+static _Atomic int stop, churning;
+static _Atomic unsigned churned;
 
 static void *hold(void *number)
 {
@@ -132,9 +133,27 @@ static void *churn(void *number)
 {
     (void)number;
     pthread_barrier_wait(&barrier);
-    while (!stop)
+    while (!stop) {
+        if (!churning) {
+            usleep(100);
+            continue;
+        }
         free(malloc(100));
+        churned++;
+    }
     return NULL;
+}
+
+// Forks while the churners call malloc, and stops them afterwards: their calls are costly to record.
+static pid_t fork_among_churners(void)
+{
+    unsigned before = churned;
+    churning = 1;
+    while (churned - before < 2000)
+        usleep(100);
+    pid_t pid = child_lives();
+    churning = 0;
+    return pid;
 }
 
 // The child inherits blocks of threads that do not exist in the child. Some of these threads are
@@ -148,7 +167,7 @@ static void by_threads(void)
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < 5; i++) {
         take_all(800 + 40 * i, 840 + 40 * i);
-        wait_for(child_lives());
+        wait_for(fork_among_churners());
         give_all(i, 800, 13);
     }
     stop = 1;
