@@ -57,7 +57,7 @@ bool record_launch_reap(struct record_launch *l, bool wait);
 // Updates the number of termination requests and forwards the first request to the program.
 void record_launch_forward(struct record_launch *l);
 
-// Stops recording and waits for the program: a full disk must not end the program.
+// Stops recording and waits for the program to exit, so that a full disk does not end the program.
 void record_launch_continue_untraced(struct record_launch *l, struct drain *c);
 
 #endif

@@ -34,7 +34,7 @@ enum {
     MAX_BUNDLES = 4,   // number of bundles that the main thread writes between two passes
     MAX_PLANS = 32,    // maximum number of plans that a process may request
     RECORDER_NICE = 5, // lowers the priority of the recorder, so that the program runs first
-    // Raises the priority of the backup thread, because the program must not wait.
+    // Raises the priority of the backup thread, so that the program is not kept waiting.
     BACKUP_UNNICE = 10,
 };
 #define BATCH_NS       MS(20)  // a batch is also written when it reaches this age
@@ -48,8 +48,8 @@ enum {
 // QUIET_NS.
 #define QUIET_NS       MS(500)
 #define QUIET_SLEEP_NS MS(100)
-// Sleep while many chunks fill up, because some processes cannot make the system call that wakes
-// the recorder.
+// Sleep while many chunks fill up. Kept short, because some processes cannot make the system call
+// that wakes the recorder.
 #define BUSY_NS      MS(1)
 #define SURVIVORS_NS MS(50)  // interval between searches for processes without a spool
 #define REFUSED_NS   MS(200) // interval between checks of spools that could not be mapped
@@ -453,9 +453,9 @@ static int answer_requests(struct recorder *r, struct err *e)
     return rc;
 }
 
-// If the output is read live, a pause in the program must not delay the program's last events.
-// Empty batches therefore move the watermark past the last batch with records. If requested,
-// additional empty batches report the current time.
+// If the output is read live, writes empty batches that move the watermark past the last batch with
+// records, so that a pause in the program does not delay its last events. If requested, additional
+// empty batches report the current time.
 static int put_empty_batch(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
@@ -606,8 +606,8 @@ static bool is_over(struct recorder *r)
     return !unrecorded_has_survivors(&r->unrecorded, attached_pid(r));
 }
 
-// Backup thread: drains when the main thread compresses or writes for so long that programs would
-// have to wait.
+// Backup thread: drains if the main thread compresses or writes for so long that programs would
+// otherwise have to wait.
 static void *drain_as_backup(void *arg)
 {
     struct recorder *r = arg;

@@ -2,7 +2,7 @@
 // drains the spools of its processes, and writes frames until the last process has ended.
 //
 // A pass drains the published words of all spools once. A batch is the part of the trace that one
-// or more passes have drained. Its watermark is a stamp taken before the last of these passes: all
+// or more passes have drained. Its watermark is a stamp read before the last of these passes: all
 // events that were published before the watermark are in this batch or an earlier one.
 #ifndef HEAPTAPE_RECORD_RECORD_H
 #define HEAPTAPE_RECORD_RECORD_H

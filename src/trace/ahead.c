@@ -50,7 +50,7 @@ static void *read_ahead(void *of)
         bool last = p->rc <= 0;
         bool alone = !last && p->item.type != TRACE_EVENTS && p->item.type != TRACE_SAMPLES;
         ring_fill(&a->ring);
-        // The item changes the reader's processes, so pause until the caller has used it.
+        // This item changes the reader's processes, so pause until the caller has used the item.
         if (alone)
             ring_drain(&a->ring);
         if (last)

@@ -9,8 +9,8 @@ struct trace_ahead; // opaque
 // Starts the thread. `r` is borrowed until trace_ahead_stop. Until then, the session is the only
 // member of `r` that the caller may read. While the current item is neither TRACE_EVENTS nor
 // TRACE_SAMPLES, the thread is paused, and the caller may also read the processes of `r`. Returns
-// NULL if memory or threads run out, or if a thread would not help: on a single CPU, and with a
-// pipe, whose writer is the bottleneck. After NULL, use trace_next instead.
+// NULL if out of memory, if no thread can be started, or if a thread would not help: on a single
+// CPU, or with a pipe, whose writer is the bottleneck. In these cases, use trace_next instead.
 struct trace_ahead *trace_ahead_start(struct trace_reader *r);
 
 // Like trace_next. The item is valid until the next call.

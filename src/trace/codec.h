@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum codec_tag {
-    // A word that was never written: the stream of a killed thread ends there.
+    // A word that was never written. If a thread was killed, its stream ends at such a word.
     CODEC_TAG_HOLE = 0,
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
@@ -165,10 +165,10 @@ static inline uint64_t codec_site(uint64_t outer, uint64_t address)
     return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
 }
 
-// Addresses of script functions, which have no machine code. No program maps code here. The address
-// of a function is a hash of its name, source file and line. An HT_MODULE record of one byte at the
-// address stores the name, file and line: `value` is the line, and `text` is CODEC_SCRIPT_TEXT, the
-// function, NUL, the source file.
+// Script functions have no machine code, so their addresses are in this range, where no program
+// maps code. A function's address is a hash of its name, source file and line. An HT_MODULE record
+// of one byte at the address stores the name, file and line: `value` is the line, and `text` is
+// CODEC_SCRIPT_TEXT, the function, NUL, the source file.
 #define CODEC_SCRIPT_START (1ull << 46)
 #define CODEC_SCRIPT_BYTES (1ull << 44)
 #define CODEC_SCRIPT_TEXT  "python "

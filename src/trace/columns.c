@@ -174,7 +174,7 @@ static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t l
     return form != COLUMNS_BAD;
 }
 
-// Returns the class of w[i]. After the end, returns the class of CODEC_TAG_HOLE.
+// Returns the class of w[i]. If `i` is past the end, returns the class of CODEC_TAG_HOLE.
 static inline const struct columns_class *class_at(const struct columns *c, const uint64_t *w,
                                                    uint32_t i, uint32_t n)
 {
@@ -233,8 +233,7 @@ static void put_word(struct columns *c, uint64_t word)
     b->size += 8;
 }
 
-// Sets *defined to the innermost site defined by the LONG record at `w`, if the record is
-// HT_FRAMES.
+// If the LONG record at `w` is HT_FRAMES, sets *defined to the innermost site that it defines.
 static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
 {
     struct event ev = {.kind = HT_FRAMES};
@@ -356,9 +355,9 @@ static void split_heads(struct columns *c, struct columns_block *b, const uint64
     b->n_changes = n_changes;
 }
 
-// Appends groups of hot records. Stops before the first other record, or when the block is full or
-// `w` ends. Returns the number of records. Each record is written to both arrays, but only the
-// array that the record belongs to advances. This is cheaper than mispredicted branches.
+// Appends groups of hot records. Stops at the first record that is not hot, when the block is full,
+// or at the end of `w`. Returns the number of records. Each record is written to both arrays, but
+// only the array that the record belongs to advances. This is cheaper than mispredicted branches.
 static uint32_t split_hot(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
                           struct columns_records *r)
 {
@@ -619,7 +618,7 @@ bool columns_ended(const struct columns_source *src)
     return true;
 }
 
-// Returns true if the layout has TAG_CHANGED in its tags, and rotated addresses in other columns.
+// Returns true if the layout marks tags with TAG_CHANGED and rotates addresses.
 static bool has_changes(const struct columns_source *src)
 {
     return src->transform >= EVENTS_COLUMNS_3;
@@ -772,7 +771,7 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     return scan_rare(c, to, words, r);
 }
 
-// By form: the bodies of the next records, and a base that is added to each body.
+// For each form: the bodies of the next records, and a base that is added to each body.
 struct bodies {
     const uint64_t *at[2];
     uint64_t base[2];

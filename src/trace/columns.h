@@ -1,5 +1,5 @@
 // Payload of EVENTS frames: segments of records, as words or split into columns. Used by src/trace,
-// and by code that must find the ends of records. Layout: docs/reference/trace-format.md, "Events".
+// and by code that must find where records end. Layout: docs/reference/trace-format.md, "Events".
 #ifndef HEAPTAPE_TRACE_COLUMNS_H
 #define HEAPTAPE_TRACE_COLUMNS_H
 
@@ -105,9 +105,9 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct column
 int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts);
 
 // Decoder of columns. `at` points to the table of lengths. columns_open unpacks packed columns into
-// `c`, for which columns_reserve has reserved space. columns_get restores the words of one segment.
-// On entry, *r contains the number of words and records of the segment, and `words` has space for
-// the words. Both functions return false if the columns are invalid.
+// `c`; call columns_reserve first. columns_get restores the words of one segment. On entry, *r
+// contains the number of words and records of the segment, and `words` has space for the words.
+// Both functions return false if the columns are invalid.
 struct columns_source {
     enum columns_transform transform;
     const uint8_t *column[COLUMN_COUNT];

@@ -11,8 +11,8 @@ struct trace_file {
     struct input in;
     struct trace_reader reader;
     bool open; // `reader` is open
-    // The end of the file. After trace_file_read_tail has read the end, the reader's session
-    // contains the clock rate measured over the whole recording.
+    // The totals at the end of the file. trace_file_read_tail reads them, and also sets the clock
+    // rate of the reader's session to the rate measured over the whole recording.
     struct trace_tail tail;
     bool tail_read;
 };
@@ -28,7 +28,7 @@ void trace_file_close(struct trace_file *t);
 int trace_file_rewind(struct trace_file *t, struct err *e);
 
 // Calls `take` with each page map and its number in the file, until `take` returns a positive
-// number or -ENOMEM. Then restarts at the first frame. To keep a map, `take` replaces it by an
+// number or -ENOMEM. Then restarts at the first frame. To keep a map, `take` replaces it with an
 // empty map. A corrupt frame counts as the end of the file. Returns 0, or a negative errno.
 int trace_file_each_map(struct trace_file *t,
                         int (*take)(void *context, struct trace_pages *p, uint32_t number),

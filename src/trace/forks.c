@@ -27,8 +27,8 @@ void trace_forks_finder_release(struct trace_forks_finder *s)
     *s = (struct trace_forks_finder){0};
 }
 
-// Returns the number of the parent plus 1, or 0 if the parent is not in the trace. If the trace has
-// only the pid of the parent, as old traces do, the last image with that pid is the parent.
+// Returns the parent's number plus 1, or 0 if the parent is not in the trace. If the trace contains
+// only the parent's pid, as old traces do, the last image with that pid is the parent.
 static size_t find_parent(const struct trace_forks_finder *s, const struct trace_process *p)
 {
     size_t at = p->forked_from ? map_get(&s->by_pid, p->forked_from) : 0;

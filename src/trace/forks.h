@@ -1,6 +1,5 @@
-// Finds the process images in a trace that were created by fork. A converter needs the forks before
-// it reads events, because the PROCESS frame of a child may come after events of its parent, or
-// even after the end of the parent.
+// Finds the forks in a trace. A converter needs the forks before it reads events, because a child's
+// PROCESS frame may come after events of its parent, or even after the parent's end.
 #ifndef HEAPTAPE_TRACE_FORKS_H
 #define HEAPTAPE_TRACE_FORKS_H
 

@@ -214,8 +214,8 @@ static int put_events(struct join *j, const struct trace_item *item)
     return rc;
 }
 
-// Handles a PROCESS_END. If the process has ended, the segment's PROCESS_END contains the facts of
-// the whole recording. Otherwise, another segment may follow.
+// Handles a PROCESS_END. If the process has exited, the frame contains its data for the whole
+// recording. Otherwise, another segment may follow.
 static int put_process_end(struct join *j, const struct trace_process *p)
 {
     uint32_t number = j->numbers[p->number];
@@ -253,7 +253,7 @@ static int put_item(struct join *j, const struct trace_item *item)
     case TRACE_SAMPLES:
         return renumber_samples(&j->writer, item, j->numbers, j->e);
     case TRACE_NAMES:
-        // A fork child in the joined trace has only the modules it loaded after the fork.
+        // In the joined trace, a forked child has only the modules that it loaded after the fork.
         return j->repeats ? 0
                           : renumber_names(&j->writer, item, j->numbers,
                                            -item->process->inherited_modules, j->e);

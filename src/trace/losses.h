@@ -17,8 +17,8 @@ struct trace_losses {
     uint64_t lost_records; // sum over the processes; struct trace_balance has other losses
     // Processes in which recording turned itself off. The text is the reason.
     struct trace_fact off;
-    // Processes whose calls reach a different malloc than that of libheaptape.so. The text names
-    // the object that defines this malloc.
+    // Processes whose calls reach another malloc instead of libheaptape.so's. The text names the
+    // object that defines this malloc.
     struct trace_fact bypassed;
     // Objects whose calls of malloc bypass the library. Collected from all processes without
     // duplicates, each terminated by NUL. Objects that do not fit are dropped.

@@ -1,5 +1,5 @@
-// Names of code addresses in a file: for JIT-compiled code, or as resolved by `symbolize`. Layout:
-// docs/reference/trace-format.md, "NAMES".
+// Names for code addresses, stored in a file: names of JIT-compiled code, or names that `symbolize`
+// resolved. Layout: docs/reference/trace-format.md, "NAMES".
 #ifndef HEAPTAPE_TRACE_NAMES_H
 #define HEAPTAPE_TRACE_NAMES_H
 

@@ -15,7 +15,7 @@
 static int refuse_frame(const struct trace_reader *r, const struct frame *f, const char *what,
                         struct err *e)
 {
-    // The checksum matched, so the frame is intact: the writer really stored this number.
+    // The checksum matched, so the frame is intact and contains the number that the writer stored.
     const char *writer = r->session.heaptape;
     if (writer && strverscmp(writer, HEAPTAPE_VERSION) > 0) {
         frame_newer(r->in->name, f->offset, writer, what, e);

@@ -128,8 +128,8 @@ static int keep_item(struct salvage *s, const struct trace_item *item, struct er
         return keep_events(s, item, e);
     case TRACE_PROCESS_END:
         note_stamp(s, item->process->end_stamp);
-        // If the frame that ends the last batch was lost, end the batch here: a batch must end
-        // before the process does.
+        // If the frame that ends the last batch was lost, end the batch here, because a batch must
+        // end before its process ends.
         if (s->in_batch && end_batch(s, s->watermark, e) < 0)
             return -EIO;
         return trace_write_process_end(&s->writer, item->process, e);

@@ -113,7 +113,7 @@ enum trace_field {
     TRACE_F_CPU_NS = 52, // CPU time of the process while recorded; absent if unknown (PROCESS_END)
     // Estimated part of CPU_NS that was spent on recording, in ticks (PROCESS_END).
     TRACE_F_RECORDING_TICKS = 53,
-    // At the end of a process with DEEPBOUND: the bytes in use in glibc's malloc, and the bytes
+    // For a process with DEEPBOUND: at its exit, the bytes in use in glibc's malloc, and the bytes
     // that glibc's malloc has obtained from the system (PROCESS_END).
     TRACE_F_MALLOC_IN_USE_BYTES = 54,
     TRACE_F_MALLOC_SYSTEM_BYTES = 55,
@@ -146,8 +146,8 @@ enum trace_field {
     TRACE_F_LISTED = 91,
     TRACE_F_NAMED = 92,    // varints: enum trace_memory, resident bytes; then the name (PAGES)
     TRACE_F_ATTACHED = 93, // 1: the process ran before the recording (PROCESS_END)
-    // Absent if every event has its own reading of the clock (PROCESS_END). Otherwise, timestamps
-    // of the process may be earlier than their events: about EARLY_EVENTS timestamps by up to
+    // Absent if the clock was read at every event (PROCESS_END). Otherwise, timestamps of the
+    // process may be earlier than their events: about EARLY_EVENTS timestamps by up to
     // EARLY_MAX_TICKS, and all others by up to EARLY_USUAL_TICKS.
     TRACE_F_EARLY_EVENTS = 97,
     TRACE_F_EARLY_MAX_TICKS = 98,
@@ -232,8 +232,8 @@ struct trace_process {
     char *bypassed_by; // NULL if unknown
     char *deepbound;   // as in TRACE_F_DEEPBOUND; NULL if there is no such object
     uint32_t deepbound_bytes;
-    // CPU time since the first event, or 0 if unknown, and the estimated ticks of that time that
-    // were spent on recording.
+    // CPU time since the first event, or 0 if unknown, and an estimate of the part spent on
+    // recording, in ticks.
     uint64_t cpu_ns, recording_ticks;
     uint64_t call_min_ticks,
         call_max_ticks; // as in TRACE_F_CALL_*; call_max_ticks is 0 if unknown
@@ -244,7 +244,7 @@ struct trace_process {
     // heaptape's own mappings, and the time before the recording.
     uint64_t peak_rss_bytes;
     uint64_t recording_growth_bytes; // as in TRACE_F_RECORDING_GROWTH_BYTES
-    // As in TRACE_F_EARLY_*. All are 0 if every event has its own reading of the clock.
+    // As in TRACE_F_EARLY_*. All are 0 if the clock was read at every event.
     uint64_t early_events, early_max_ticks, early_usual_ticks;
     // As in TRACE_F_MALLOC_*. 0 if unknown.
     uint64_t malloc_in_use_bytes, malloc_system_bytes;
@@ -306,8 +306,8 @@ void trace_process_forget(struct trace_process *p);
 bool trace_process_uses_glibc(const struct trace_process *p);
 
 // Key of a stream in a map. A recorder writes only streams 0 and 1 and far fewer than 2^31
-// processes, so keys are unique. In a damaged trace, several streams may share a key. The events of
-// these streams are then mixed up, which does no other harm.
+// processes, so keys are unique. In a damaged trace, several streams may share a key, and their
+// events are then mixed up. This is harmless otherwise.
 static inline uint64_t trace_stream_key(uint32_t process, uint32_t thread, uint32_t stream)
 {
     return (uint64_t)process << 33 ^ (uint64_t)thread << 1 ^ stream;

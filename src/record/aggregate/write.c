@@ -15,7 +15,7 @@ enum { LEVEL = 3 }; // zstd level
 
 struct job;
 
-// A process of the trace that has not ended.
+// A process that has not ended.
 struct counting {
     struct job *job;
     const struct trace_process *of; // owned by the trace reader

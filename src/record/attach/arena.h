@@ -62,8 +62,8 @@ bool arena_is_known(const char *version);
 // Returns 0, -ENOMEM or -EACCES.
 int arena_read_data(struct arena_data *d, const struct remote *r);
 
-// Returns the number of addresses at which malloc's parameters may be, and sets *p to the
-// parameters at the last such address.
+// Returns the number of possible addresses of malloc's parameters, and sets *p to the parameters at
+// the last of these addresses.
 unsigned arena_find_parameters(const struct arena_data *d, struct arena_parameters *p);
 
 // Returns the address that the links of an empty bin contain.

@@ -136,8 +136,8 @@ static bool poll_caller(struct caller *c, enum tracees_event *event)
     return true;
 }
 
-// Waits until the thread enters the system call whose instruction ends at `pc`. After HOLD_NS,
-// resumes the other threads, because one of them may own a lock, unless `holds` is set. Each time
+// Waits until the thread enters the system call whose instruction ends at `pc`. Unless `holds` is
+// set, resumes the other threads after HOLD_NS, because one of them may own a lock. Each time
 // call_ns has passed, checks whether the thread waits for a lock. If so, leaves the thread stopped,
 // because the owner of the lock may be waiting for this thread. Otherwise lets the thread continue,
 // because it may own locks.
@@ -286,8 +286,8 @@ static int map_stack(struct caller *c, struct err *e)
     return rc;
 }
 
-// Changes the address at which the thread continues. A thread that restarts a system call keeps its
-// address, because the replaced bytes contain no system call.
+// Changes the address at which the thread continues. If the thread restarts a system call, keeps
+// its address, because the replaced bytes contain no system call.
 static void set_pc(struct caller *c, uint64_t pc)
 {
     if (pc == c->registers.pc)
@@ -615,10 +615,10 @@ static int read_redirected(struct caller *c, struct plans *p, struct err *e)
     return rc;
 }
 
-// Frees the memory of the ended recording, if all threads leave it in time. Each attempt stops all
-// threads: if they competed for the CPUs, one of them might be inside the library at every check.
-// The time to stop (up to STOP_NS) and the run time between attempts double each time, because a
-// thread may lack a CPU, wait for a vfork child, or wait inside the library.
+// Frees the memory of the ended recording if all threads leave it in time. Each attempt stops all
+// threads, because running threads would compete for the CPUs, and one of them might be inside the
+// library at every check. The time to stop (up to STOP_NS) and the run time between attempts double
+// each time, because a thread may lack a CPU, wait for a vfork child, or wait inside the library.
 static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -656,7 +656,7 @@ static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
                : 0;
 }
 
-// Ends the recording. If a thread uses the recording's memory for too long, the memory stays
+// Ends the recording. If a thread uses the recording's memory for too long, leaves the memory
 // mapped, and the next attach frees it.
 static int end_recording(struct caller *c, bool *cleared, struct err *e)
 {
@@ -986,8 +986,8 @@ static int check_calls(struct remote *r, const struct attach_shared *s, struct e
             return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)r->pid,
                            s->calls[i].function);
     }
-    // Refuse the call if there is a filter: the function may make a system call that the program
-    // never makes, and for which the filter kills the process.
+    // If there is a filter, refuse the call: the function may make a system call that the program
+    // never makes, and the filter may kill the process for it.
     if (status_number(r->pid, r->pid, "Seccomp", 10))
         return err_set(e, -ENOTSUP, "%ld: its seccomp filter may forbid the call", (long)r->pid);
     return 0;

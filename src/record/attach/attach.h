@@ -1,11 +1,11 @@
 // Starts and ends the recording of a running process, by making it load libheaptape.so with
 // ptrace(2).
 //
-// One thread is stopped where it holds no lock: at the entry of malloc, or waiting in a system
-// call. This thread makes the calls on a separate stack and then continues where it was stopped.
-// During the calls, the other threads are stopped for a few milliseconds. A child of the recorder
-// controls the threads while the recorder drains. If the child is killed, the thread restores
-// itself (docs/design/capture.md).
+// One thread is stopped at a place where it holds no lock: at the entry of malloc, or waiting in a
+// system call. This thread makes the calls on a separate stack and then continues where it was
+// stopped. During the calls, the other threads are stopped for a few milliseconds. A child of the
+// recorder controls the threads while the recorder drains. If the child is killed, the thread
+// restores itself (docs/design/capture.md).
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 

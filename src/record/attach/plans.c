@@ -23,7 +23,7 @@ enum {
 // For each function that the library wraps, its address in the process, or 0.
 struct plans_wanted {
     uint64_t at[ENTRIES_FUNCTION_LIMIT];
-    // If the function consists of a jump: the target of the jump, which a plan may redirect
+    // If the function only jumps to other code: the target of the jump, which a plan may redirect
     // instead. Otherwise 0.
     uint64_t target[ENTRIES_FUNCTION_LIMIT];
     const struct spool_wrap *wrap; // names of other functions, or NULL
@@ -96,7 +96,7 @@ static uint32_t find_partial(struct plans *p, const struct entries_result *resul
 }
 
 // Keeps only the entries that is_own selects, and the functions that the program's symbols resolve
-// to, which the wrappers call. Returns the number of entries that remain.
+// to, because the wrappers call these. Returns the number of entries that remain.
 static uint32_t filter_plan(struct plans *p, const struct entries_result *result,
                             const struct plans_wanted *wanted, bool is_executable)
 {

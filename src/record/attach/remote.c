@@ -377,7 +377,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     return 0;
 }
 
-// Time limit for a new program to finish loading.
+// Time limit for loading a new program.
 #define START_NS 2000000000u
 
 static int try_open(struct remote *r, pid_t pid, bool *wait, struct err *e)

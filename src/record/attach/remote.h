@@ -1,5 +1,5 @@
-// Memory and symbols of another process. Reads the loader's data from memory, which needs no files
-// and therefore also works in containers.
+// Memory and symbols of another process. Reads the loader's data from memory instead of files, so
+// it also works in containers.
 #ifndef HEAPTAPE_ATTACH_REMOTE_H
 #define HEAPTAPE_ATTACH_REMOTE_H
 

@@ -472,9 +472,9 @@ void tracees_continue_all(struct tracees *t, size_t except)
     }
 }
 
-// First tries to stop all threads together, because threads that are resumed early would compete
-// for the CPUs with the threads that have not stopped yet. After TOGETHER_NS, resumes each thread
-// as soon as it stops, because a thread that waits for a vfork child stops late.
+// First tries to stop all threads together, so that threads that have already stopped do not
+// compete for the CPUs with the others. After TOGETHER_NS, resumes each thread as soon as it stops,
+// because a thread that waits for a vfork child stops late.
 bool tracees_pass_all(struct tracees *t, uint64_t most_ns)
 {
     uint64_t start = clock_monotonic_ns();

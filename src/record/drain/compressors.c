@@ -18,7 +18,7 @@ enum {
     HELP_WORDS = 1 << 12, // size of a bundle that is worth a wake-up
     HELPER_NICE = 5, // relative to the main thread; other programs and the drain then run first
 };
-// Limits the wait for a helper, because the writing thread must also drain and forward signals.
+// Time limit for waiting for a helper. The writing thread must also drain and forward signals.
 #define WAIT_NS 10000000u
 
 struct compressors {

@@ -39,14 +39,14 @@ struct bundle *compressors_empty_bundle(struct compressors *l);
 // Queues a bundle. Starts a helper if there is work for one.
 void compressors_put(struct compressors *l, struct bundle *p);
 
-// Encodes a bundle, or waits up to 10 ms if helpers are encoding all bundles. If the oldest bundle
-// is encoded, removes it from the queue and sets *oldest to it, else sets *oldest to NULL. Returns
-// false if the queue was empty. Call in the writing thread only.
+// Encodes a bundle or, if helpers are encoding all bundles, waits for up to 10 ms. If the oldest
+// bundle is encoded, removes it from the queue and sets *oldest to it, else sets *oldest to NULL.
+// Returns false if the queue was empty. Call in the writing thread only.
 bool compressors_work(struct compressors *l, struct bundle **oldest);
 
 // If the backlog is full, encodes a waiting bundle and returns true. Call in the backup thread
-// only. The programs wait for space in the backlog, and the priority of this thread is not lower
-// than the programs' priority.
+// only: the programs wait for space in the backlog, and this thread's priority is not lower than
+// theirs.
 bool compressors_help(struct compressors *l);
 
 // Recycles a bundle that was written.

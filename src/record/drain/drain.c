@@ -224,9 +224,9 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
     return rc;
 }
 
-// Returns true if the words at `place` can be drained. If words before `place` are missing, they
-// may have been published after the scan passed their chunk, so the stream waits for the next
-// batch. The next batch sees every earlier chunk, so words that are still missing then are lost.
+// Returns true if the words at `place` can be drained. If earlier words are missing, they may have
+// been published after the scan passed their chunk, so the stream waits for the next batch. The
+// next batch scans every earlier chunk, so words that are still missing then are lost.
 static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {
     if (place == l->next) {
@@ -331,8 +331,8 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
     return rc;
 }
 
-// Makes the process read the counter at its next event, so that all records written after this
-// drain have later stamps than now. Measures the time between such requests.
+// Makes the process read the counter at its next event, so that the stamps of all records written
+// after this drain are later than the present. Measures the time between such requests.
 static void request_reading(const struct drain *c, struct drain_spool *s)
 {
     enum clock_kind clock = (enum clock_kind)c->kept.clock_kind;

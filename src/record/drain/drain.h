@@ -65,8 +65,7 @@ struct drain_spool {
     bool left;          // heaptape tried to detach from the process
     bool dead;          // the process no longer writes, so the next drain reads everything
     const char *broken; // why the contents are corrupt, or NULL
-    // Start of the period during which threads have waited for chunks and no chunk could be
-    // drained, or 0.
+    // Time since which threads have waited for chunks although no chunk could be drained, or 0.
     uint64_t stuck_ns;
     uint64_t words;
     uint64_t lost_words; // number of words that are missing in a stream or invalid
@@ -200,7 +199,7 @@ void drain_count_unmapped(struct drain *c, struct drain_spool *s);
 // Returns the number of wake-ups that processes have requested.
 uint32_t drain_wakeups(const struct drain *c);
 
-// Returns true if a process has requested `what`, and everything published before the request has
+// Returns true if a process has requested `what`, and all records published before the request have
 // been drained.
 bool drain_has_request(const struct drain *c, enum spool_request what);
 

@@ -279,9 +279,9 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// Ends the older images of the process that uses `found`, or `found` itself if it is older.
-// Requires proof that the process has `found` mapped, because only then has the process left its
-// other spool.
+// Ends the older images of the process that uses `found`, or `found` itself if it is older. Does
+// nothing unless the process is known to have `found` mapped, because only then has the process
+// left its other spool.
 static void end_older_images(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
@@ -547,7 +547,7 @@ void drain_drop(struct drain *c, size_t i)
 {
     struct drain_spool *s = c->spools[i];
     c->gone_wakeups += atomic_load(&s->header->wakeups);
-    // A process that still uses the spool must not wait for the recorder.
+    // Prevent a process that still uses the spool from waiting for the recorder.
     if (!c->attached) {
         atomic_store(&s->header->refused, 1);
         drain_wake_waiters(s->header, INT_MAX);

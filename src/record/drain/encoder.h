@@ -38,7 +38,7 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e);
 // Frees the encoder and its backlog. `n` may be NULL.
 void encoder_free(struct encoder *n);
 
-// Adds a piece of the trace, like the other encoder_put functions. Pieces keep their order, and are
+// Adds a piece of the trace, like the other encoder_put functions. Pieces stay in order, and are
 // written when their bundle is full or flushed. Takes ownership of `p`, even on failure. Returns 0,
 // or a negative errno if out of memory or after a write error.
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);

@@ -46,8 +46,8 @@ static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
 }
 
 // Reports which functions of --wrap exist, and the first function that cannot be redirected.
-// Ignores functions with libc's names if they are in a library, where such functions are not
-// redirected, or exported by an executable, which is reported elsewhere.
+// Ignores functions with libc's names in two cases: in a library, because they are not redirected
+// there, and if an executable exports them, because this is reported elsewhere.
 static void report_functions(struct entries_report *to, const struct entries_result *r,
                              const char *path, bool is_executable)
 {

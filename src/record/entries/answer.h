@@ -51,7 +51,7 @@ void entries_answers_release(struct entries_answers *a);
 void entries_answer(struct entries_answers *a, struct entries_request request);
 
 // Sets the program that the recorder starts. If the file is a large executable, or the user named
-// functions, writes its plan before a process asks.
+// functions, writes the file's plan before a process asks for the plan.
 void entries_answer_program(struct entries_answers *a, const char *path);
 
 // If the process runs a large executable, writes its plan in another thread, unless that thread is

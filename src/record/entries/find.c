@@ -92,10 +92,10 @@ static bool is_known(const struct find_list *l, const struct find_function *f, u
     return false;
 }
 
-// If a function consists of a jump, adds the code that it jumps to. Other code may reach the target
+// If a function only jumps to other code, adds that code. Other functions may enter the code
 // without the jump: for example, an allocator's strdup may enter the code of malloc. Skips code
-// that is already in the list. Also skips code that functions with different names jump to, because
-// the event of such code is not known.
+// that is already in the list, and code that functions with different names jump to, because its
+// event is not known.
 static void add_targets(const struct entries_image *i, struct find_list *l)
 {
     size_t n = l->n;

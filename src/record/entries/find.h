@@ -15,9 +15,8 @@ struct find_function {
     bool is_indirect; // an ifunc: `at` is the function that chooses the implementation
     bool is_dynamic;  // found in the dynamic symbols
     bool is_alias;    // a previous function in the list has the same address
-    // Set if the function consists of a jump: the address that the jump leads to. Other functions
-    // may enter the code there without the jump. The list then also contains a function with that
-    // address.
+    // If the function only jumps to other code, the target of the jump. Other functions may enter
+    // the code there without the jump, so the list also contains a function with that address.
     uint64_t target;
     bool is_target;
     // A target inside another function; calls to that function are not calls to `row`.

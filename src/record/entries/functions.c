@@ -210,8 +210,8 @@ static int add_row(struct functions *f, const struct family *family, const struc
 }
 
 // Adds the allocator functions of the event table, and malloc_usable_size. For family 0, also adds
-// the C++ operators, the function of the loader and, on request, the other functions that the
-// library wraps.
+// the C++ operators, the loader's function and, on request, the other functions that the library
+// wraps.
 static int add_libc_names(struct functions *f, const struct family *to,
                           const struct entries_names *names)
 {

@@ -139,8 +139,8 @@ static int write_dump(struct flight *f, struct written *w)
     return rc < 0 ? rc : closed;
 }
 
-// Starts a dump in a forked process, which has a copy of the current state, so the recorder never
-// waits.
+// Starts a dump in a forked process. The process has a copy of the current state, so the recorder
+// never waits for the dump.
 static void begin_dump(struct flight *f)
 {
     f->requested = false;
@@ -234,7 +234,7 @@ static int check_process_end(struct flight *f, const struct frame *frame, struct
     return rc < 0 ? err_set(e, rc, "%s: a PROCESS_END frame is invalid", f->reader.in->name) : 0;
 }
 
-// Passes PROCESS frames to the converter immediately, because a fork child must be known before its
+// Passes PROCESS frames to the converter immediately, so that a forked child is known before its
 // parent's events are converted.
 static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
 {

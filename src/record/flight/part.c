@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 enum {
-    // The stamp of the listed blocks precedes the pending records by this time. A thread may be
-    // preempted between reading the clock and writing its record. The record then still follows the
-    // block that it frees.
+    // Time by which the listed blocks' stamp precedes the pending records. If a thread is preempted
+    // between reading the clock and writing its record, the record still follows the block that it
+    // frees.
     LATE_NS = 100000000,
 };
 
@@ -20,7 +20,7 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
-// Releases a process that has ended, because a recording over several days may contain many
+// Releases a process that has ended. Otherwise, a recording over several days could accumulate many
 // processes.
 static int forget_process(void *context, const struct order_counts *counts,
                           const struct workload_sites *sites)
@@ -113,8 +113,8 @@ static int write_session(struct part *part)
     return rc;
 }
 
-// Writes the PROCESS frame. If the blocks of a child already include the blocks of its parent,
-// omits the parent from the frame. Otherwise readers would copy the blocks a second time.
+// Writes the PROCESS frame. If a child's blocks already include its parent's blocks, omits the
+// parent from the frame, so that readers do not copy the blocks a second time.
 static int write_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
@@ -168,7 +168,7 @@ static int end_batch(struct part *part, uint64_t watermark)
     return trace_batch_end(&part->writer, part->watermark, part->e);
 }
 
-// Returns the stamp at which a child inherited the blocks of its parent.
+// Returns the stamp at which a child inherited its parent's blocks.
 static uint64_t fork_stamp(const struct trace_process *p)
 {
     return p->fork_stamp ? p->fork_stamp : p->start_stamp;

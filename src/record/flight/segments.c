@@ -67,8 +67,8 @@ static int add_facts(void *context, const struct convert_unfinished *p)
     return 0;
 }
 
-// Returns the sums of pending_words and live_blocks over all unfinished processes. is_clear is set
-// if it is set for all of them.
+// Returns the sums of pending_words and live_blocks over all unfinished processes. Sets is_clear if
+// all of these processes have it set.
 static struct snapshot_facts sum_facts(const struct segments *s)
 {
     struct snapshot_facts sum = {.is_clear = true};

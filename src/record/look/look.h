@@ -1,5 +1,6 @@
 // Examines the memory of a running process from outside: the owners of its resident pages, and the
-// state of glibc's malloc. A look reads resident pages only. It neither stops threads nor writes.
+// state of glibc's malloc. A look reads only resident pages; it neither stops threads nor writes to
+// memory.
 //
 // The process changes its memory during the look. Values that contradict each other are dropped.
 // look_heap.lost_bytes counts the memory whose blocks are unknown for this reason.

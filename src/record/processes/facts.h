@@ -21,9 +21,9 @@ void facts_add(struct record_result *result, const struct trace_process *p);
 // end_stamp.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces the thread names with the names of the live threads, at most 1,024. For a process that
-// has ended, keeps the names. Reads often at the start of a process, so that short-lived processes
-// have names, and later twice a second.
+// Replaces the thread names with the names of the live threads, at most 1,024. If the process has
+// ended, keeps the names. Reads the names often at first, so that short-lived processes have names,
+// and twice a second later.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
 // Returns the interval between samples for a recording of this age, limited to `most`. A short

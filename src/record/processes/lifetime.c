@@ -115,7 +115,8 @@ static int open_other(pid_t pid)
     return pidfd;
 }
 
-// Opens the pidfd first, so that all data read afterwards belongs to the same process.
+// Checks one process. Opens its pidfd first, so that all data read afterwards belongs to this
+// process.
 static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64_t offset)
 {
     int pidfd = open_other(pid);
@@ -200,8 +201,9 @@ static bool is_hidden(pid_t pid)
            start_ticks(process) >= start_ticks("self");
 }
 
-// Accepts a process without proof if its environment names the session `dir`. If `dir` is NULL,
-// accepts a process whose mappings cannot be read.
+// Accepts the process with the spool's pid without checking that it has the spool mapped. Its
+// environment must contain the session directory `dir` or, if `dir` is NULL, its mappings must be
+// unreadable.
 static bool try_named(struct drain_spool *s, const char *dir)
 {
     int pidfd = open_other((pid_t)s->pid);

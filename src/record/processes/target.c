@@ -64,7 +64,7 @@ static bool open_session(struct target *a, pid_t pid, const char *spool)
     return a->control.futexes;
 }
 
-// Opens and maps the spool. Returns false for the spool of the parent, which a fork child has
+// Opens and maps the spool. Returns false if the spool is the parent's: a forked child has it
 // mapped until it creates its own.
 static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t offset)
 {

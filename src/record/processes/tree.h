@@ -1,6 +1,6 @@
 // The tree of processes below the recorder, from the kernel's fork, exec and exit events (proc
-// connector, <linux/cn_proc.h>). A program that one of these processes executes is either recorded,
-// as its spool shows, or missed.
+// connector, <linux/cn_proc.h>). If one of these processes executes a program, the program is
+// recorded if it has a spool, and missed otherwise.
 //
 // A separate thread receives the events and inspects each program right after exec, because many
 // programs end within a millisecond.
@@ -39,8 +39,8 @@ struct tree_image *tree_next_missed(struct tree *t, size_t *at);
 // `t` may be NULL.
 void tree_free(struct tree *t);
 
-// A program image. An exec creates the image; the process that called exec and the forks of that
-// process run it.
+// A program image, created by an exec. The process that called exec and its forked children run the
+// image.
 struct tree_image {
     pid_t pid;         // pid of the process that called exec
     uint64_t from, to; // stamps of start and end; `to` is 0 while the image is running

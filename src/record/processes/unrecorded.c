@@ -55,8 +55,9 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     return found;
 }
 
-// A search of /proc can miss a daemon, whose parent exits right after the fork. Repeats the search
-// until no process on the machine forks during a search, at most MAX_SEARCHES times.
+// A search of /proc can miss a daemon, because a daemon's parent exits right after the fork.
+// Therefore repeats the search, at most MAX_SEARCHES times, until no process on the machine forks
+// during a search.
 bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
 {
     enum { MAX_SEARCHES = 8 };

@@ -17,7 +17,7 @@ enum event_class {
     HT_CLASS_ALLOC,    // kinds that allocate a block
     HT_CLASS_FREE,     // kinds that free a block
     HT_CLASS_RESIZE,   // kinds that free a block and allocate another block
-    // First half of a RESIZE, which frees the old block: a record that never counts as an event.
+    // Record of the first half of a RESIZE, which frees the old block. Never counts as an event.
     HT_CLASS_HALF,
     HT_CLASS_MAP,    // mappings made by the program
     HT_CLASS_THREAD, // thread starts and exits
