@@ -252,7 +252,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     raise_files(l);
     if (pipe2(report, O_CLOEXEC) < 0)
         return err_set_errno(e, "cannot create a pipe");
-    // A forwarded signal must not reach the child's copy of the handler.
+    // Block the signals, so that a forwarded signal does not run the handler in the child.
     record_launch_block_signals();
     l->pid = fork();
     if (l->pid < 0) {

@@ -185,7 +185,7 @@ static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint
 // higher than the library reported, because a process can run code after the library has read it.
 static void add_exit(struct recorder *r, const struct drain_spool *s, struct trace_process *p)
 {
-    // The program may have ended since the last check.
+    // Reap the program, because it may have ended since the last check.
     if (is_own_child(r, s))
         record_launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s) && !r->launch.attached;

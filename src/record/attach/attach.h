@@ -44,18 +44,19 @@ struct attach_how {
 struct attach_meanwhile {
     void (*call)(void *context); // called repeatedly during waits
     void *context;
-    // Held during forks, or NULL. Threads that allocate memory must hold it, too: otherwise a lock
-    // of AddressSanitizer's allocator could stay locked in the child.
+    // Held during forks, or NULL. Threads that allocate memory must also hold it, so that no lock
+    // of AddressSanitizer's allocator stays locked in the child.
     pthread_mutex_t *allocating;
 };
 
 // Time limit of a call that waits for a lock in the process. Tests shorten it.
 extern uint64_t attach_call_ns;
 
-// Starts recording into a session. First ends an earlier recording whose recorder has died. Returns
-// 0, or a negative errno with the process unchanged: -ESRCH, -EPERM, -EACCES, -ENOTSUP (cannot be
-// attached to), -EBUSY (no thread reached a safe place in time), -EIO (a called function waited for
-// a lock for too long), -EPROTO (the library could not join the session).
+// Starts recording into a session. If the recorder of an earlier recording has died, first ends
+// that recording. Returns 0, or a negative errno with the process unchanged: -ESRCH, -EPERM,
+// -EACCES, -ENOTSUP (cannot be attached to), -EBUSY (no thread reached a safe place in time), -EIO
+// (a called function waited for a lock for too long), -EPROTO (the library could not join the
+// session).
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 

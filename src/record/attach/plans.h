@@ -78,7 +78,7 @@ bool plans_move_threads(const struct plans *p, const struct tracees *t, pid_t ti
 // The caller may be another function of the allocator that was called before the recording began.
 uint64_t plans_skip_entry(const struct plans *p, uint64_t pc);
 
-// Returns true if the address lies in a stub or trampoline.
+// Returns true if the address is in a stub or trampoline.
 bool plans_have_code(const struct plans *p, uint64_t pc);
 
 // Stores the jumps of all pending objects. Call while all threads are stopped, after

@@ -1,5 +1,5 @@
-// A bundle contains consecutive pieces of a trace, which the drain queues for encoding, with the
-// segments of at most one batch.
+// A bundle contains consecutive pieces of a trace that the drain queues for encoding. Its segments
+// belong to at most one batch.
 #ifndef HEAPTAPE_RECORD_BUNDLE_H
 #define HEAPTAPE_RECORD_BUNDLE_H
 

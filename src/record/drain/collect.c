@@ -67,7 +67,8 @@ static int open_session(struct drain *c, struct err *e)
     void *p = MAP_FAILED;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof *c->session)
         p = mmap(NULL, sizeof *c->session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    // A killed recorder leaves the lock free, so the rest of its session can be collected too.
+    // If the recorder was killed, the lock is free, so the rest of its session can also be
+    // collected.
     bool locked = p != MAP_FAILED && stale_lock(fd) < 0;
     close(fd);
     if (p == MAP_FAILED)

@@ -45,7 +45,8 @@ struct drain_spool {
     uint32_t mapped_chunks; // <= max_chunks
     uint32_t max_chunks;
     uint32_t fresh_chunks; // number of chunks that have ever been in use
-    // The chunks from mapped_chunks on cannot be mapped, and have not been counted yet.
+    // The chunks from mapped_chunks on cannot be mapped, and their events have not been counted
+    // yet.
     bool unmapped;
     bool cut; // some chunks could not be mapped, so the recording of the process is incomplete
     char name[64];

@@ -61,9 +61,9 @@ static void spool_free(struct drain_spool *s)
     free(s);
 }
 
-// Maps the header and the first chunks. drain_map_more maps the other chunks as needed, because
-// address space may be limited. `bytes` is the size of the spool in its file. Returns 0, -EAGAIN if
-// the spool is not ready, or another negative errno.
+// Maps the header and the first chunks. Because address space may be limited, drain_map_more maps
+// the other chunks only as needed. `bytes` is the size of the spool in its file. Returns 0, -EAGAIN
+// if the spool is not ready, or another negative errno.
 static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes,
                      uint32_t max_chunks)
 {
@@ -209,7 +209,7 @@ static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
     return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
 }
 
-// Removes a file that is not a spool although it has the name of a spool. Programs can create any
+// Removes a file that has the name of a spool but is not a spool, because programs can create any
 // file here.
 static void remove_other(struct drain *c, const char *name)
 {

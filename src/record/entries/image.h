@@ -1,5 +1,6 @@
 // An ELF object of this machine, read from its file or from the memory of a process. The object is
-// untrusted: the sizes of tables are limited to IMAGE_MAX_TABLE, and reads outside a segment fail.
+// untrusted, so the sizes of tables are limited to IMAGE_MAX_TABLE, and reads outside a segment
+// fail.
 #ifndef HEAPTAPE_ENTRIES_IMAGE_H
 #define HEAPTAPE_ENTRIES_IMAGE_H
 

@@ -66,8 +66,8 @@ static bool is_rip_relative(const instruction *in)
            in->raw.modrm.rm == 5 && in->raw.disp.size == 32;
 }
 
-// Returns true if execution does not continue in the trampoline after this instruction. After a
-// call, execution continues in the object.
+// Returns true if execution does not continue in the trampoline after this instruction. This
+// includes calls, which return to the object.
 static bool ends_flow(const instruction *in)
 {
     return in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ||

@@ -47,9 +47,8 @@ static void add_refusal(struct draft *d, const struct find_function *f, enum ent
     strcpy(r->name, f->row->name);
 }
 
-// Reports the aliases whose event differs from the function's event. If the function is redirected,
-// reports that the aliases are recorded under another name. Otherwise reports them as refused for
-// the same reason as the function.
+// Reports the aliases whose event differs from the function's event: as recorded under another name
+// if the function is redirected, and otherwise as refused for the same reason as the function.
 static void add_aliases(struct draft *d, const struct find_function *f, enum entries_reason reason)
 {
     const struct find_function *end = d->list.functions + d->list.n;

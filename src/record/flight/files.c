@@ -27,7 +27,7 @@ _Noreturn static void execute(const char *command, const struct flight_file *fil
     sigprocmask(SIG_UNBLOCK, &ours, NULL);
     for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
         signal(reset[i], SIG_DFL);
-    // Standard input is the trace, so replace it.
+    // Replace standard input, because it is the trace.
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
         _exit(127);

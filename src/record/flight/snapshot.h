@@ -1,5 +1,4 @@
-// Starts a trace in the middle of a recording: writes the state of an order, and its pending
-// records.
+// Starts a trace in the middle of a recording: writes an order's state and pending records.
 #ifndef HEAPTAPE_FLIGHT_SNAPSHOT_H
 #define HEAPTAPE_FLIGHT_SNAPSHOT_H
 

@@ -190,8 +190,8 @@ static bool is_chain(struct heap_reading *r, const struct segment *s, uint64_t a
 
 // Remembers the first invalid chunk. If the chunk at the address has a valid size but the next
 // chunk does not, the invalid chunk is the next one; otherwise, it is the chunk at the address.
-// Ignores headers in swapped pages. Also ignores chunks of 16 bytes, which malloc writes at the end
-// of its memory when the program itself has called sbrk.
+// Ignores headers in swapped-out pages. Also ignores chunks of 16 bytes, which malloc writes at the
+// end of its memory when the program itself has called sbrk.
 static void keep_bad(struct heap_reading *r, const struct segment *s, uint64_t at, uint64_t bytes)
 {
     struct look_heap *h = &r->l->heap;

@@ -53,7 +53,7 @@ struct look_heap {
     uint64_t main_top_bytes;        // resident whole pages in LOOK_FREE at the end of the main heap
     uint32_t free_arenas;      // number of arenas with at least 256 KiB of resident free memory
     uint64_t other_free_bytes; // resident free memory outside the main arena
-    // Live blocks below 4 KiB in pages that are less than half live.
+    // Live blocks of less than 4 KiB, in pages where live blocks use less than half of the bytes.
     uint64_t pinning_blocks, pinning_bytes;
     // Resident bytes of the arenas whose chunks were read, and resident bytes that were skipped
     // because they contain no sequence of valid chunks.

@@ -236,9 +236,10 @@ static void find_stack_pointers(struct look_maps *m, pid_t pid, bool in_heap)
         closedir(tasks);
 }
 
-// Marks mappings above a guard page that are as large as a stack with a known stack pointer. These
-// are stacks of running threads, and stacks that the C library keeps for new threads. If no stack
-// pointer can be read, marks all mappings above guard pages that have at least MIN_STACK bytes.
+// Marks each mapping that is above a guard page and as large as a stack with a known stack pointer.
+// Such mappings are stacks of running threads, and stacks that the C library keeps for new threads.
+// If no stack pointer can be read, marks all mappings above guard pages that have at least
+// MIN_STACK bytes.
 static void find_other_stacks(struct look_maps *m)
 {
     uint64_t bytes = 0;

@@ -198,7 +198,7 @@ static void add_peak_rss(struct trace_process *p, const struct drain_spool *s)
     }
     if (s->mapped_spool_bytes && spool > s->mapped_spool_bytes)
         p->recording_growth_bytes = spool - s->mapped_spool_bytes;
-    // Page maps count the private mappings of the recording as memory of the program.
+    // Page maps count heaptape's private mappings as the program's memory.
     if (s->mapped_spool_bytes && !s->broken)
         p->recording_growth_bytes += atomic_load(&s->header->end_private_bytes);
 }
@@ -208,7 +208,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     struct spool_header *h = s->header;
     uint32_t argv_bytes = __atomic_load_n(&h->argv_bytes, __ATOMIC_RELAXED);
     uint64_t dropped = s->broken ? 0 : spool_unrecorded(h);
-    // Strings of the header may lack a terminator.
+    // Strings in the header may lack a terminator.
     *p = (struct trace_process){
         .number = s->number,
         .pid = s->pid,

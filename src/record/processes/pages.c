@@ -18,9 +18,9 @@
 
 #define SPARSE_BYTES      (16ull << 30)
 
-// A thread stack follows a guard, which consists of inaccessible pages, by default one
-// (pthread_attr_setguardsize). The inaccessible rest of a glibc heap (HEAP_MAX_SIZE in
-// malloc/arena.c) ends at a multiple of 64 MiB.
+// A thread stack follows a guard of inaccessible pages, by default one (pthread_attr_setguardsize).
+// By contrast, the inaccessible rest of a glibc heap (HEAP_MAX_SIZE in malloc/arena.c) ends at a
+// multiple of 64 MiB.
 #define GUARD_MAX_BYTES (1ull << 20)
 #define HEAP_ALIGN      (64ull << 20)
 
@@ -178,8 +178,8 @@ static int begin_mapping(struct pages_reading *r, const char *line, unsigned lon
     r->is_named = kind == TRACE_MEMORY_FILE || kind == TRACE_MEMORY_SHARED ||
                   kind == TRACE_MEMORY_ANONYMOUS || kind == TRACE_MEMORY_OTHER;
     r->any = true;
-    // The memory of an allocator with guards looks like a stack. List anonymous stacks, so that
-    // blocks in them are found.
+    // List anonymous stacks, because the memory of an allocator that uses guard pages looks like a
+    // stack and may contain blocks.
     r->is_listed = kind == TRACE_MEMORY_HEAP || kind == TRACE_MEMORY_ANONYMOUS ||
                    (kind == TRACE_MEMORY_STACK && !name[0]);
     r->was_file = kind == TRACE_MEMORY_FILE;

@@ -19,7 +19,7 @@
 // Limit on recursion: programs can create directories in a session owned by root.
 enum { MAX_DEPTH = 16 };
 
-// Longer than the time between the creation of a directory and of its session file.
+// Longer than a recorder takes from creating a directory to creating its session file.
 enum { BEGINNING_S = 60 };
 
 int stale_lock(int fd)

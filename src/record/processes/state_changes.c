@@ -181,7 +181,7 @@ static void restart_spool(struct drain_spool *s)
 {
     atomic_fetch_add(&s->header->restarts, 1);
     s->words = s->lost_words = s->events = 0;
-    // The requester may read the count as soon as the reset is answered.
+    // Reset the count now, because the requester may read it as soon as the reset is answered.
     atomic_store_explicit(&s->header->control.events, 0, memory_order_relaxed);
     for (size_t i = 0; i < s->streams_capacity; i++)
         s->streams[i].dropped = s->streams[i].next;

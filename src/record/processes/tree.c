@@ -520,7 +520,7 @@ int tree_has_survivor(struct tree *t)
         free(live);
         if (rc < 0 || found || n == 0)
             return rc < 0 ? rc : found;
-        // A process may have forked and ended before it was inspected.
+        // Catch up again, because a process may have forked and ended before it was inspected.
         rc = catch_up(t) ? 0 : -EAGAIN;
         forks_now = t->forks;
         pthread_mutex_unlock(&t->mutex);

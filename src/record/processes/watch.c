@@ -17,12 +17,12 @@
 // These times are also at least 1/CHANGED_AGE and 1/SAME_AGE of the process's age.
 #define CHANGED_AGE 1024
 #define SAME_AGE    128
-// After a map, the process pauses for PAUSE_CPU times the CPU time of the map, so that maps use at
-// most 0.5 % of a CPU. The pause is at least PAUSE_WALL times the duration of the map, but this
-// minimum exceeds the duration by at most WAIT_NS, because a short map can take long on a busy
-// machine. The pause is multiplied by the number of competing processes. If the process is older
-// than YOUNG_NS, its RSS has not changed, and it has written few words, the pause is multiplied by
-// CALM_PAUSE. Maps then use at most 0.05 % of a CPU.
+// Between two maps of a process, the pause is PAUSE_CPU times the CPU time of the first map, so
+// that maps use at most 0.5 % of a CPU. The pause is at least PAUSE_WALL times the map's duration,
+// but this minimum exceeds the duration by at most WAIT_NS, because a short map can take long on a
+// busy machine. The pause is multiplied by the number of competing processes. If the process is
+// older than YOUNG_NS, its RSS has not changed, and it has written few words, the pause is
+// multiplied by CALM_PAUSE. Maps then use at most 0.05 % of a CPU.
 #define PAUSE_CPU  200
 #define PAUSE_WALL 20
 #define WAIT_NS    MS(1000)
