@@ -291,7 +291,8 @@ void record_launch_find_root(pid_t pid, char *path)
 {
     struct stat own, other;
     snprintf(path, PATH_MAX, "/proc/%ld/root", (long)pid);
-    // Compare the mount namespaces too: two mounts of one directory have the same device and inode.
+    // Also compare the mount namespaces: two mounts of one directory have the same device and
+    // inode.
     bool is_same =
         !pid || stat("/", &own) < 0 || stat(path, &other) < 0 ||
         (own.st_dev == other.st_dev && own.st_ino == other.st_ino && is_same_namespace(pid));

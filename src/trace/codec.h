@@ -68,8 +68,9 @@ static inline uint64_t codec_mask(unsigned bits)
     return (1ull << bits) - 1;
 }
 
-// Returns the address as a 29-bit field. The result is 2^29 or more if the address is below the
-// base, too far above the base, or not a multiple of 8: the rotation moves the low bits to the top.
+// Returns the address as a 29-bit field. If the address is below the base, too far above the base,
+// or not a multiple of 8, the result is 2^29 or more, because the rotation moves the low bits to
+// the top.
 static inline uint64_t codec_relative(uint64_t address, uint64_t base)
 {
     uint64_t d = address - base;

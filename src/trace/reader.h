@@ -58,10 +58,10 @@ int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e);
 void trace_reader_close(struct trace_reader *r);
 
 // Reads the next frame. Returns 1, 0 at the end of the file, or a negative errno with the message
-// set, like frame_next. If the recording was cut off between frames, returns 0 at the end and
-// saw_end is false; if it was cut off inside a frame, returns -ENODATA after the last complete
-// frame. Skips frames of unknown type. Returned segments consist of complete records of known
-// kinds. Returns -EPROTO for a frame with an unknown kind.
+// set, like frame_next. If the recording was cut off between frames, returns 0 at the end, with
+// saw_end false. If it was cut off inside a frame, returns -ENODATA after the last complete frame.
+// Skips frames of unknown type. Returned segments consist of complete records of known kinds.
+// Returns -EPROTO for a frame with an unknown kind.
 int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
 
 // Decodes a frame, for salvage. Returns 1 and fills in the item, 0 if trace_next skips frames of

@@ -617,8 +617,9 @@ static int read_redirected(struct caller *c, struct plans *p, struct err *e)
 
 // Frees the memory of the ended recording if all threads leave it in time. Each attempt stops all
 // threads, because running threads would compete for the CPUs, and one of them might be inside the
-// library at every check. The time to stop (up to STOP_NS) and the run time between attempts double
-// each time, because a thread may lack a CPU, wait for a vfork child, or wait inside the library.
+// library at every check. A thread may lack a CPU, wait for a vfork child, or wait inside the
+// library. Therefore the time to stop (up to STOP_NS) and the run time between attempts double each
+// time.
 static int clear_recording(struct caller *c, bool *done, struct err *e)
 {
     struct tracees *t = c->tracees;
@@ -855,7 +856,7 @@ static void list_blocks(struct caller *c, const struct plans *p, struct attach_r
         rc = blocks_check(t->remote, version, &e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
-    // A thread must not be between changing the heap and recording the call.
+    // Move out every thread that may have changed the heap but not yet recorded the call.
     struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;

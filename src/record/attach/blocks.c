@@ -290,8 +290,8 @@ static int add_caches(struct heap_walk *w, const struct machine_registers *threa
     bool twice = false;
     if (!w->parameters.cached_count)
         return 0;
-    // The searched range may reach into a thread's stack, which may contain a copy of the pointer,
-    // but not at the same distance in all threads.
+    // The searched range may include part of a thread's stack. A stack may contain a copy of the
+    // pointer, but not at the same distance in all threads.
     for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
         size_t caches = count_caches(w, threads, n, distance, false);
         if (!caches || caches < most)

@@ -178,8 +178,8 @@ static bool wants_object(const struct plans_wanted *wanted, struct remote_range 
     return false;
 }
 
-// Returns true if the object exports a malloc with a known prefix or a function that the user
-// named, or if it may contain an allocator that it does not export.
+// Returns true if the object exports a malloc with a known prefix, exports a function that the user
+// named, or may contain an allocator that it does not export.
 static bool has_other_names(const struct remote *r, const struct remote_object *o,
                             const struct spool_wrap *wrap)
 {

@@ -201,7 +201,8 @@ static bool find_tables(const struct remote *r, uint64_t at, const struct link_m
         return false;
     for (size_t i = 0; i < r->n_objects; i++) {
         *o = r->objects[i];
-        // Compare the names too, because another object may have been loaded at the same addresses.
+        // Also compare the names, because another object may have been loaded at the same
+        // addresses.
         if (o->map == at && o->base == map->l_addr && strcmp(o->name, name) == 0)
             return true;
     }

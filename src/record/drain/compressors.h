@@ -1,6 +1,6 @@
 // A queue of bundles, in order, and the threads that encode them: the thread that writes the trace,
-// and helpers with a lower priority, which use CPUs that would otherwise be idle. Without helpers
-// (one CPU, or a limit on threads), the writing thread encodes everything.
+// and helpers. Helpers have a lower priority and use CPUs that would otherwise be idle. Without
+// helpers (one CPU, or a limit on threads), the writing thread encodes everything.
 #ifndef HEAPTAPE_RECORD_COMPRESSORS_H
 #define HEAPTAPE_RECORD_COMPRESSORS_H
 

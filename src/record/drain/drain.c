@@ -261,8 +261,8 @@ int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_
     if (!is_due(s, l, k->first_word + drained))
         return 1;
     rc = drain_chunk(c, s, l, k, sink, e);
-    // `next` must not decrease. The scan may have seen a full chunk and its successor before the
-    // owner set DONE.
+    // Never decrease `next`: the scan may have seen a full chunk and its successor before the owner
+    // set DONE.
     if (k->first_word + k->used > l->next)
         l->next = k->first_word + k->used;
     l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_RECORD_WORDS - 2;

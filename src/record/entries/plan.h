@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 // Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan. If an
-// allocator defines functions with the names of libc and functions with a prefix, both belong to
+// allocator defines functions with libc's names as well as functions with a prefix, all belong to
 // ENTRIES_FAMILY_LIBC, because their blocks come from the same heap.
 #define ENTRIES_FAMILY_TABLE(X)                                                                    \
     X(LIBC, "")                                                                                    \

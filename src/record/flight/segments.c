@@ -90,9 +90,9 @@ static uint64_t expected_list(const struct segments *s)
 }
 
 // Returns the size at which the segment ends, or UINT64_MAX if there is no limit. If lists of live
-// blocks use more than half of the limit, segments are larger: a segment then ends only when all
-// lists, including the next list, are at most as large as the new data. Without this rule, small
-// segments would multiply the size of a recording.
+// blocks use more than half of the limit, segments are larger. A segment then ends only when all
+// lists together, including the next, are at most as large as the new data. Without this rule,
+// small segments would multiply the size of a recording.
 static uint64_t full_bytes(const struct segments *s)
 {
     uint64_t bytes = s->settings->window.bytes, list = bytes ? expected_list(s) : 0;
@@ -224,7 +224,8 @@ static bool is_over(const struct segments *s)
     uint64_t full = full_bytes(s);
     bool over = s->out.offset >= full - full / END_PART ||
                 (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
-    // An idle program must not produce segments without events.
+    // Requires events in the segment, so that an idle program does not produce segments without
+    // events.
     return over && s->part.snapshot.words && sum_facts(s).is_clear;
 }
 

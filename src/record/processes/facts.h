@@ -31,9 +31,9 @@ void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most);
 
 // If the memory should be sampled now, restarts the interval and returns true. A busy process is
-// sampled at every call. Any other process is sampled after least_cpu_ns of CPU time, after 100 ms
-// if it has events, and otherwise after a second, or after up to 5 seconds if it uses no CPU time.
-// `age_ns` is the age of the recording.
+// sampled at every call. Any other process is sampled after least_cpu_ns of CPU time, or after 100
+// ms if it has events. Otherwise it is sampled after a second, or after up to 5 seconds if it uses
+// no CPU time. `age_ns` is the age of the recording.
 bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t age_ns,
                          uint64_t least_cpu_ns);
 

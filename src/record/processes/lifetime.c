@@ -3,8 +3,8 @@
 // A pid is weak evidence: namespaces renumber processes, pids are reused, and a process can write
 // any number to its header. A process owns a spool if it has the spool mapped. The pidfd of this
 // process then reports its exit. If the mapping cannot be checked (no /proc, another namespace, no
-// permission), a write lease (fcntl(2), F_SETLEASE) shows whether any process has the file open or
-// mapped: the kernel then refuses the lease.
+// permission), the recorder requests a write lease (fcntl(2), F_SETLEASE). The kernel refuses the
+// lease if any process has the file open or mapped.
 #include "record/drain/drain_private.h"
 #include "record/processes/proc_file.h"
 

@@ -454,8 +454,8 @@ static void forget_settled(struct tree *t)
     t->n_images = n;
 }
 
-// Returns true if events may be pending. A spool must not be matched with an image if the event of
-// a later exec is still pending.
+// Returns true if events may be pending. If the event of a later exec is still pending, a spool
+// cannot be matched with an image yet.
 static bool is_behind(const struct tree *t)
 {
     struct pollfd of = {.fd = t->socket, .events = POLLIN};
