@@ -94,9 +94,10 @@ struct record_result {
 // release result->unrecorded. Returns 0, or a negative errno if heaptape failed. After a failure, a
 // program that was already started runs untraced until it exits, and result->wait_status is valid.
 //
-// Leaves the signals that would end heaptape blocked, and its handlers installed, so that the
-// caller can complete and report the output. After record_unblock_signals, these signals only
-// interrupt blocking calls. record_restore_signals restores the actions from before record_run.
+// On return, the signals that would end heaptape are blocked and heaptape's handlers are installed,
+// so that the caller can complete and report the output. After record_unblock_signals, these
+// signals only interrupt blocking calls. record_restore_signals restores the actions from before
+// record_run.
 int record_run(const struct record_settings *settings, struct output *out,
                struct record_result *result, struct err *e);
 

@@ -450,9 +450,9 @@ static int find_allocating(struct tracees *t, bool *found, size_t *who, struct e
     return 0;
 }
 
-// Finds a thread that owns no lock of libc or of the allocator, and therefore can make calls.
-// Prefers a waiting thread, because finding any other thread requires a breakpoint, which would
-// kill the process if this process were killed.
+// Finds a thread that can make calls because it owns no lock of libc or the allocator. Prefers a
+// waiting thread, because finding any other thread requires a breakpoint, which would kill the
+// process if this process were killed.
 static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
                        struct err *e)
 {

@@ -1,4 +1,5 @@
-// Verifies everything that can be verified: sizes, flags, rings and malloc's own totals.
+// Reads glibc's heap and verifies all that can be verified: sizes, flags, rings and malloc's
+// totals.
 #include "record/attach/blocks.h"
 
 #include "base/buf.h"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    // A helper encodes only if at least this many bundles are waiting. It leaves the last waiting
-    // bundle to the writing thread, which has a higher priority.
+    // A helper encodes only if at least this many bundles are waiting, so that it leaves the last
+    // one to the writing thread, which has a higher priority.
     HELP_BUNDLES = 2,
     HELP_WORDS = 1 << 12, // size of a bundle that is worth a wake-up
     HELPER_NICE = 5, // relative to the main thread; other programs and the drain then run first

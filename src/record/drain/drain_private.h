@@ -44,8 +44,8 @@ int drain_map_more(struct drain_spool *s, uint32_t n);
 
 void drain_close_reserves(struct drain *c);
 
-// drain_keep_refused remembers a refused spool for drain_check_refused. drain_is_refused returns
-// true if a name belongs to a refused spool.
+// drain_keep_refused stores a refused spool for drain_check_refused. drain_is_refused returns true
+// if a name belongs to a refused spool.
 void drain_keep_refused(struct drain *c, const char *name, unsigned reserve);
 bool drain_is_refused(const struct drain *c, const char *name);
 

@@ -15,8 +15,8 @@
 
 #define UNNAMED_PLAN "plan.new" // name until the file is complete
 
-// The plan of an executable of at least this size is made before a process asks for the plan. A
-// process waits at most 100 ms, and planning an executable of 300 MB takes longer on a busy
+// If an executable has at least this size, its plan is made before a process asks for the plan: a
+// process waits for at most 100 ms, and planning an executable of 300 MB takes longer on a busy
 // machine.
 enum { LARGE_BYTES = 16 << 20 };
 

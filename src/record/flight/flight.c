@@ -127,7 +127,7 @@ static int write_trace(struct flight *f, struct output *out, struct written *w)
 static int write_dump(struct flight *f, struct written *w)
 {
     struct output out;
-    // A dump whose path contains no number replaces the previous dump.
+    // If the path contains no number, a dump replaces the previous dump.
     bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
     int rc = output_open(&out, f->path,
                          OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
@@ -356,7 +356,7 @@ int flight_run(const struct flight_settings *s, struct err *e)
     sigaddset(&asks, SIGUSR2);
     sigprocmask(SIG_UNBLOCK, &asks, NULL);
     f->settings = s;
-    // A dump whose path contains no number replaces the previous dump.
+    // If the path contains no number, a dump replaces the previous dump.
     f->files = (struct flight_files){.keep = strstr(s->path, "%n") ? s->keep : 0,
                                      .command = s->command,
                                      .option = "--on-dump",

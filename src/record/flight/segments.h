@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 struct segments_settings {
-    // Path of the segments. %n is replaced with the number of the segment, from 1. A segment's file
-    // is named PATH.part until it is complete.
+    // Path of the segments. %n is replaced with the segment's number, from 1. Until a segment is
+    // complete, its file is named PATH.part.
     const char *path;
     bool force; // replace existing files
     // Limits of a segment. A segment ends with the batch that exceeds a limit.

@@ -608,7 +608,7 @@ static void subtract_cached(struct heap_reading *r)
     h->blocks -= r->cached_blocks < h->blocks ? r->cached_blocks : h->blocks;
     if (!r->has_long_lists)
         return;
-    // Any block that seems live may be in the part of the lists that was not read.
+    // Count live blocks as unread, because each may be in the part of the lists that was not read.
     owners[LOOK_UNREAD] += owners[LOOK_LIVE];
     owners[LOOK_LIVE] = 0;
 }

@@ -187,7 +187,7 @@ static bool read_rights(pid_t pid, struct rights *r)
     return true;
 }
 
-// Explains why a process is not recorded if only root may open its files.
+// Explains why a process is not recorded, if only root may open the process's files.
 static const char *explain_closed(pid_t pid)
 {
     struct rights r;

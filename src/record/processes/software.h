@@ -33,7 +33,7 @@ struct software_runtime {
     const char *library; // start of the file name of the runtime's library, or NULL
     bool collects;       // objects are freed only by a garbage collector
     const char *remedy;  // how to examine or limit the heap of the runtime
-    // How to make call stacks contain the functions of the program; NULL if unknown.
+    // How to get the program's functions into call stacks; NULL if unknown.
     const char *names;
 };
 

@@ -1,5 +1,6 @@
 // The table of event kinds. The enum, names, field masks, codec, dump, import, wrapper lists, the
-// table in docs/reference/trace-format.md and a round-trip test for each row are derived from it.
+// table in docs/reference/trace-format.md and a round-trip test for each row are derived from this
+// table.
 //
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
 //   wire    number in files, never reused. 4 to 27 can have a one-word form with this tag;
