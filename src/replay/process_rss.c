@@ -108,12 +108,13 @@ static const struct results_sample *find_sample(const struct replay_run *run, ui
 }
 
 // Returns bounds on the heap of the replay at a recorded sample. If the replay was not sampled
-// after the same call, the heap is between the values of the two nearest samples. If the program
-// wrote to a block earlier than the replay, or if the recorded sample is in the middle of a call
-// that clears or copies a block, the heap is at most the heap at the replay's next sample. If a
-// thread exited before the recorded sample, the C library or the allocator may have freed its memory
-// only after the sample, so the heap is at most the heap at the replay's previous sample. If no
-// sample of the replay shows the peak, the heap is at most the peak.
+// after the same call, the heap is between the values of the two nearest samples. The program may
+// have written to a block earlier than the replay did, or the recorded sample may be in the middle
+// of a call that clears or copies a block. In both cases, the heap is at most the heap at the
+// replay's next sample. If a thread exited before the recorded sample, the C library or the
+// allocator may not have freed its memory until after the sample, so the heap is at most the heap
+// at the replay's previous sample. If the peak falls between the replay's samples, the heap is at
+// most the peak.
 static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;

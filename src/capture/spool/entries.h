@@ -9,8 +9,8 @@
 // restores the original bytes. Stubs, trampolines and slots stay valid.
 //
 // If a function starts with an instruction at which indirect jumps may land (endbr64 on x86-64, bti
-// or paciasp on aarch64), that instruction stays, and the jump follows it. A plan does
-// not depend on the load address, so it can be stored under the object's build ID.
+// or paciasp on aarch64), that instruction stays in place, and the jump follows it. A plan does not
+// depend on the load address, so it can be stored under the object's build ID.
 #ifndef HEAPTAPE_SPOOL_ENTRIES_H
 #define HEAPTAPE_SPOOL_ENTRIES_H
 
@@ -88,8 +88,8 @@ struct entries_entry {
     uint16_t function;
     uint16_t family; // 0 for the names of libc and C++; for other values, see src/record/entries/
     uint8_t bytes;   // number of replaced bytes: complete instructions, including `keep`
-    uint8_t keep;    // bytes before the jump that stay: 0 or ENTRIES_KEEP_BYTES
-    // The function's arguments, if they differ from the arguments of the event's function; else all
+    uint8_t keep;    // bytes that stay before the jump: 0 or ENTRIES_KEEP_BYTES
+    // The function's arguments if they differ from the arguments of the event's function, else all
     // 0. Each letter is an argument: p (block), s (size), c (count), a (alignment), f (flags of
     // jemalloc's mallocx), x (passed on). A plan contains functions with letters only if
     // `reordered` in struct entries_names is set.

@@ -128,8 +128,8 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
 }
 
 // A thunk passes its index and the registers with arguments to wrap_entry_call. The thunk restores
-// all registers except the result register. A compiler that sees the code of a function knows which
-// registers the function leaves unchanged, and may keep values in these registers during a call.
+// all registers except the result register. If a compiler sees a function's code, it may rely on
+// the registers that the function leaves unchanged, and keep values in them during a call.
 #if defined(__x86_64__) || defined(__aarch64__)
 enum { THUNK_BYTES = 16 };
 _Static_assert(REDIRECT_MAX == 192, "the number of thunks below");

@@ -26,8 +26,8 @@ struct plan_header {
     uint32_t n_threads;
     // 1 if the player also writes to all pages of blocks from calloc.
     uint32_t touch_zeroed;
-    // 1 if a START_THREAD or COUPLE waits for the exits of earlier threads. 0 if the wait might never end,
-    // because a thread has calls after its exit, or threads wait for each other at a snapshot.
+    // 1 if a START_THREAD or COUPLE waits until earlier threads have exited. 0 if the wait might
+    // never end: a thread has calls after its exit, or threads wait for each other at a snapshot.
     uint64_t waits_for_exits;
     uint64_t preexisting_at; // stream that allocates preexisting blocks
     uint64_t slot_table_entries;

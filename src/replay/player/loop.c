@@ -12,7 +12,7 @@
 
 enum { PLAYER_PAGE_BYTES = 4096 };
 
-// Returns a stamp after a call. On x86, RDTSCP waits for all earlier instructions.
+// Returns the stamp for the end of a call. On x86, RDTSCP waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_after(void)
 {
 #if defined(__x86_64__)

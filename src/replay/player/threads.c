@@ -312,7 +312,8 @@ void player_wait_for_exits(uint64_t n)
 }
 
 // Allocators reuse the memory of exited threads for new threads: glibc the arena, mimalloc the
-// pages. The program joined the earlier threads before it started this thread, so wait for them.
+// pages. The program joined the earlier threads before it started this thread, so wait for those
+// threads.
 void player_start_thread(const struct player_thread *parent, uint32_t number, uint64_t exits_before)
 {
     player_wait_for_exits(exits_before);
