@@ -10,7 +10,7 @@
 // An allocator known by name.
 struct allocator_info {
     const char *name;
-    // File names to search for in the loader's directories, the preferred name first. A name with a
+    // File names to search for in the loader's directories, in order of preference. A name with a
     // '/' is a glob(7) pattern. NULL for libc.
     const char *files[4];
     const char *tunables; // environment variables that configure the allocator, for display

@@ -15,7 +15,7 @@ struct launch_outcome {
     int output; // the player's output, at offset 0; the caller closes it
 };
 
-// Descriptors that the player inherits under the numbers in results.h (-1 if not passed), and the
+// Descriptors that the player inherits with the numbers in results.h (-1 if not passed), and the
 // player's watchdog.
 struct launch_files {
     int plan, results, stream;

@@ -10,7 +10,7 @@
 // Smaller changes in heap size between two calls are ignored.
 enum { JOINED_BYTES = 256 << 10 };
 
-// If a peak exceeds all samples by this factor, it lies between two samples.
+// A peak that exceeds all samples by this factor lies between two samples.
 #define HIDDEN_PEAK 1.02
 
 // Ignores results with tunables, because the allocator's settings in the recorded program are
@@ -55,7 +55,7 @@ static double library_bytes(const struct replay_run *run)
     return isnan(run->figures.library_bytes) ? 0 : run->figures.library_bytes;
 }
 
-// Calls `use` with the number of each recorded sample and the RSS of the run at the sample.
+// For each recorded sample, calls `use` with the sample's number and the run's RSS at the sample.
 static void each_sample(const struct process_rss_outside *o, const struct replay_run *run,
                         void (*use)(void *context, size_t i, double rss), void *context)
 {
@@ -227,9 +227,10 @@ static void raise_at_sample(void *context, size_t i, double rss)
     raise_peak(p, rss, p->outside->points[i].bytes + p->library_bytes);
 }
 
-// Returns the memory outside the heap at the peak of the heap. The peak may lie in the interval
-// before the highest sample or, if the peak is higher than this sample, after it. Uses the highest
-// value of the interval, because the memory outside the heap may have grown before the peak.
+// Returns the memory outside the heap at the heap's peak. The peak may lie in the interval before
+// the highest sample. If the peak is higher than that sample, it may also lie in the interval after
+// it. Uses the highest value of the interval, because the memory outside the heap may have grown
+// before the peak.
 static double outside_at_peak(const struct process_rss_outside *o, const struct replay_run *run,
                               const struct results_sample *highest)
 {
@@ -263,9 +264,9 @@ void process_rss_predict_run(const struct process_rss_outside *o, struct replay_
     run->figures.outside_rss_bytes = p.part + o->hidden_bytes;
 }
 
-// Corrects the prediction by the peak that the kernel counted, which includes memory that was
-// resident only between two samples. Assumes that the difference is the same on all allocators. If
-// the samples predict a higher peak than the kernel counted, lowers all points.
+// Corrects the prediction, using the peak that the kernel counted. This peak includes memory that
+// was resident only between two samples. Assumes that the difference is the same on all allocators.
+// If the samples predict a higher peak than the kernel counted, lowers all points.
 static void correct_peak(struct process_rss_outside *o, const struct replay_session *s,
                          struct replay_run run)
 {

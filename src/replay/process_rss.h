@@ -13,8 +13,7 @@ struct replay_result;
 struct replay_run;
 struct replay_session;
 
-// Memory outside the heap at a recorded sample, not counting the pages of the allocator's
-// libraries.
+// Memory outside the heap at a recorded sample, excluding the pages of the allocator's libraries.
 struct process_rss_point {
     uint64_t event; // number of calls before the sample
     double bytes;

@@ -124,8 +124,8 @@ static double slower_by(const struct program_time *t, double ns)
     return t->replayed_calls_ns > 0 ? fmin(ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
 }
 
-// Predicts the program's CPU time on an allocator: the recorded CPU time, plus the difference
-// between this allocator and the recorded allocator in one run, or in the medians.
+// Predicts the program's CPU time on an allocator. The prediction is the recorded CPU time, plus
+// the difference between this allocator and the recorded allocator in one run or in the medians.
 static double predicted_run_ns(const struct replay_session *s, const struct program_time *t,
                                const struct replay_result *r, double slower, size_t run)
 {

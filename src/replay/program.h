@@ -20,8 +20,8 @@ struct program_time {
 
 struct program_time program_time(const struct replay_session *s);
 
-// Returns the CPU time of page faults on the first use of big blocks, outside calls, with this
-// allocator. Returns NAN if not measured.
+// Returns the CPU time of page faults that occur, outside calls, when big blocks are first used
+// with this allocator. Returns NAN if not measured.
 double program_use_ns(const struct replay_session *s, const struct replay_result *r);
 
 // Returns the CPU time of the calls on this allocator, minus the calls' time on the null allocator
@@ -38,9 +38,9 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
 double program_ratio(const struct replay_session *s, const struct program_time *t,
                      const struct replay_result *r);
 
-// Returns the ratio with a 95 % interval. The interval also includes two unknown effects: the cost
-// of a call in the program, and the effect of the placement of blocks on the code outside the
-// calls. With fewer than MEASURE_MIN_RUNS runs, there is no interval.
+// Returns the ratio with a 95 % interval. The interval also allows for two unknowns: the cost of a
+// call in the program, and the effect of block placement on the code outside the calls. With fewer
+// than MEASURE_MIN_RUNS runs, there is no interval.
 struct measure_ratio program_interval(const struct replay_session *s, const struct program_time *t,
                                       const struct replay_result *r);
 

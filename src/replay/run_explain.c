@@ -42,8 +42,8 @@ static void describe_place(const struct run_explained *w, uint32_t thread, uint6
         snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)op, thread);
 }
 
-// Explains a block that cannot be accessed: the returned pointer is wild, or its memory is
-// read-only or was unmapped too early.
+// Explains why a block cannot be accessed: the returned pointer is wild, or the memory is read-only
+// or was unmapped too early.
 static int explain_unusable(const struct run_explained *w, const struct allocator *a,
                             const struct results *r, struct err *e)
 {

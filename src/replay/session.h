@@ -135,8 +135,8 @@ bool replay_session_needs_input(const struct replay_session *s);
 int replay_session_run(struct replay_session *s, struct err *e);
 
 // Adds one measured run on allocator number `i`. Use this function instead of replay_session_run()
-// to choose each run depending on the previous runs. After a failure, other allocators can still
-// run. Returns 0, or a negative errno of replay_run().
+// if the choice of each run depends on the previous runs. After a failure, other allocators can
+// still run. Returns 0, or a negative errno of replay_run().
 int replay_session_run_one(struct replay_session *s, size_t i, struct err *e);
 
 // Return the latencies of the calls of a kind or of a size class (results_size_class()), minus the
@@ -155,8 +155,7 @@ enum replay_threads replay_session_memory_threads(const struct replay_session *s
 // runs: its threads stay together anyway, and each run takes as long as the program did.
 bool replay_session_memory_apart(const struct replay_session *s);
 
-// The smallest amount of memory that is known to be sufficient for the blocks, and where it was
-// found.
+// The smallest amount of memory that is known to be sufficient for the blocks, and its source.
 struct replay_best_placement {
     double bytes; // NAN if unknown
     // Result of the allocator that reached this memory, or NULL if the placement search found it.

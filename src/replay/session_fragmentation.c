@@ -9,7 +9,7 @@
 _Static_assert(PLAN_BEFORE_START == FRAGMENTATION_BEFORE_START,
                "a block of the one is a block of the other");
 
-// Makes a plan with the same settings, except that it has snapshots and no pace.
+// Makes a plan with the session's settings, except that the plan has snapshots and no pace.
 static int make_plan(struct replay_session *s, struct plan **p, struct output *file, struct err *e)
 {
     struct plan_settings how = s->plan_settings;

@@ -1,9 +1,9 @@
 // The table of the figures of `stat`, which are numbers that describe a recording or one of its
 // processes.
 //
-// A new figure needs only its row here. Its value, the text, the JSON and the schema of `stat`, the
-// findings, `report --diff` and the HTML report are derived from the row. usage_json.c and
-// sites_json.c write lists (sizes, lifetimes, threads, call sites).
+// A new figure needs only its row here. The row determines its value, its place in `stat`'s text,
+// JSON and schema, and its use in the findings, `report --diff` and the HTML report. usage_json.c
+// and sites_json.c write lists (sizes, lifetimes, threads, call sites).
 #ifndef HEAPTAPE_REPORT_STAT_FIGURES_H
 #define HEAPTAPE_REPORT_STAT_FIGURES_H
 

@@ -103,7 +103,7 @@ struct verdict_facts {
     double stacks;                // number of thread stacks
     double first_stacks;          // number of thread stacks in the first sample
     double threads;               // number of running threads
-    double ended_stack_bytes;     // address space of the stacks of threads that have ended
+    double ended_stack_bytes;     // address space of ended threads' stacks
     struct verdict_sites growing; // sorted by growth of live bytes
     struct verdict_sites holding; // sorted by live bytes
     struct verdict_sites pinning; // sorted by pinned bytes

@@ -221,8 +221,8 @@ static int add_slot(struct encode *x, uint32_t slot)
     return 0;
 }
 
-// Returns true if the dependency `wait` of `op` is valid: the op that it names has been appended
-// and, if it is in this frame, has a lower stamp than `op`.
+// Returns true if the dependency `wait` of `op` is valid. The op that `wait` names must have been
+// appended. If that op is in this frame, it must also have a lower stamp than `op`.
 static bool dependency_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
                              const struct workload_dependency *wait)
 {

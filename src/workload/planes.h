@@ -1,6 +1,6 @@
-// Integers split into two planes of bytes, so that the entropy coder sees similar bytes together:
-// the first plane holds the first byte of each value, the second holds the remaining bytes. Layout:
-// docs/reference/workload-format.md, "Columns".
+// Splits integers into two planes of bytes, so that the entropy coder sees similar bytes together.
+// The first plane holds the first byte of each value, and the second holds the remaining bytes.
+// Layout: docs/reference/workload-format.md, "Columns".
 #ifndef HEAPTAPE_WORKLOAD_PLANES_H
 #define HEAPTAPE_WORKLOAD_PLANES_H
 

@@ -13,9 +13,9 @@ enum {
     SUMMARY_THREAD_BITS = 23,
 };
 
-// Each slot takes 8 bytes: the size of the block in the low SUMMARY_SIZE_BITS bits, the allocating
-// thread above them, and the highest bit, which is set if the slot holds a block. When live bytes
-// are summed, a block of 1 TiB or more counts as 1 TiB less one byte.
+// Each slot takes 8 bytes. The low SUMMARY_SIZE_BITS bits contain the block's size, and the bits
+// above them the allocating thread. The highest bit is set if the slot holds a block. When live
+// bytes are summed, a block of 1 TiB or more counts as 1 TiB less one byte.
 struct summary_counter {
     // Members updated for each op. summary_result computes the other members.
     struct workload_summary summary;

@@ -181,7 +181,7 @@ bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending)
 }
 
 // Returns true if a file that libdw may open for the name is refused. libdw searches next to
-// `file`, and below each directory with every trailing part of the path of `file`.
+// `file`, and below each search directory for every trailing part of the path of `file`.
 static bool is_name_refused(const char *file, const char *name)
 {
     const char *slash = strrchr(file, '/'), *element, *at = debug_files_path;

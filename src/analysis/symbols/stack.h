@@ -22,14 +22,13 @@ void stack_release(struct stack *to);
 // Returns the index of the function that represents `n` functions, which begin with the innermost
 // function. The result is the innermost function of the program that is not an allocation wrapper.
 // If all functions of the program are wrappers, the result is the outermost wrapper. If there is no
-// function of the program, the result is function 0. If the chosen function is in the executable of
-// node or Python, and a function of a script has called it, the result is the index of the function
-// of the script.
+// function of the program, the result is function 0. If the chosen function is in node's or
+// Python's executable and a script's function has called it, the result is the script's function.
 size_t stack_shown(const struct symbol *functions, size_t n);
 
-// Finds recursion at the start of `n` > 0 functions. Sets *period to the length of the sequence of
-// functions that repeats. Returns the number of consecutive repetitions. If there is no recursion,
-// both numbers are 1.
+// Finds recursion at the start of `n` > 0 functions. Sets *period to the number of functions in the
+// repeated sequence. Returns the number of consecutive repetitions. If there is no recursion, both
+// numbers are 1.
 size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period);
 
 // Copies the shown function of a call site to *to. Returns false if the site has no stack,

@@ -388,9 +388,9 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
         to->line = (int)number;
 }
 
-// Returns true for a source file of a system package, of Rust's libraries, of a downloaded crate, or
-// of Python's libraries.
-// Templates and inline functions of a library are compiled into the program's own objects.
+// Returns true if the source file belongs to a system package, Rust's libraries, a downloaded
+// crate, or Python's libraries. Templates and inline functions of a library are compiled into the
+// program's own objects.
 static bool is_system_source(const char *file)
 {
     static const char *const folders[] = {"/usr/include/", "/usr/lib/", "/rustc/", "<frozen "};

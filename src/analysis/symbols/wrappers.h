@@ -23,7 +23,7 @@ struct wrappers {
 void wrappers_release(struct wrappers *w);
 
 // Returns the identity of one of the program's functions. The identity is a hash of the function's
-// name without arguments or, if there is no name, of the function's start address.
+// name without arguments or, if there is no name, of the object's path and the function's offset.
 uint64_t wrappers_key(const struct symbol *s);
 
 // Finds the wrappers in all stacks of `sites`. *w must be empty. Returns 0 or -ENOMEM.

@@ -22,7 +22,7 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// The loader's list of objects. Reading these variables runs no code of another library. glibc
+// The loader's list of objects. Reading these variables does not run code of another library. glibc
 // defines the first symbol, musl the second.
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
@@ -141,7 +141,7 @@ SYSTEM_CALL(int, nanosleep, (const struct timespec *how_long, struct timespec *l
 SYSTEM_CALL(int, sched_yield, (void), SYS_sched_yield, 0)
 SYSTEM_CALL(uid_t, geteuid, (void), SYS_geteuid, 0)
 
-// Exits the process. Called if libc's definition of a function in NEEDED_TABLE was not found.
+// Exits the process. Called if libc does not define a function in NEEDED_TABLE.
 static _Noreturn void exit_unsupported(void)
 {
     static const char text[] =
@@ -192,7 +192,7 @@ static bool is_complete(const struct found_objects *in)
 }
 
 // Finds the loader and the loaded objects in object_names. Other threads may load or close objects
-// concurrently, which changes the list only after these objects.
+// concurrently, but this changes only the part of the list after these objects.
 static bool find_objects(struct found_objects *to)
 {
     const struct r_debug *debug = libc_objects();

@@ -1,5 +1,6 @@
-// Symbols of the objects loaded into this process, and the slots where the loader stored addresses
-// of other objects' functions. Reads mapped memory only and does not allocate.
+// Finds the symbols of the objects loaded into this process, and the slots in which the loader
+// stored the addresses of other objects' functions. Reads only mapped memory, and does not
+// allocate.
 #ifndef HEAPTAPE_LIBC_OBJECTS_H
 #define HEAPTAPE_LIBC_OBJECTS_H
 
@@ -40,7 +41,7 @@ void *object_find_function(const struct object *o, const char *name);
 // Like object_find_function, for a variable.
 void *object_find_variable(const struct object *o, const char *name);
 
-// Calls `visit` for each slot that holds the address of a function or variable of another object.
+// Calls `visit` for each slot that holds the address of another object's function or variable.
 void object_each_slot(const struct object *o,
                       void (*visit)(const struct object *o, const char *name, uintptr_t *slot,
                                     void *context),

@@ -86,8 +86,8 @@ static bool allocates(const struct event *ev)
     return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// Returns true if the program may free blocks whose allocation is not in the trace: blocks
-// inherited from its parent, allocated during a pause, or allocated before the recording.
+// Returns true if the program may free blocks whose allocation is not in the trace. Such blocks
+// were inherited from a parent, allocated during a pause, or allocated before the recording.
 static bool has_unseen_blocks(const struct spool_header *h)
 {
     return producer_inherited.attached || h->parent_spool_pid ||

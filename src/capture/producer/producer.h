@@ -260,8 +260,8 @@ uint64_t producer_read_counter(struct producer_stream *stream)
 uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
     __attribute__((visibility("hidden")));
 
-// Returns a nonzero value if, since the last reading of the counter, the thread was switched out or
-// a reading was requested. Requires stream->readings.
+// Returns a nonzero value if the thread was switched out, or a reading was requested, since the
+// last reading of the counter. stream->readings must not be NULL.
 static inline __attribute__((always_inline)) uint64_t
 producer_is_disturbed(const struct producer_stream *stream)
 {
@@ -271,8 +271,8 @@ producer_is_disturbed(const struct producer_stream *stream)
     return switched | asked;
 }
 
-// For the fast path: returns the ticks of the stream's next event, which is at `address`. Sets *due
-// to 0 if the ticks are valid. If *due is not 0, call producer_ticks instead.
+// For the fast path: returns the ticks of the stream's next event, which is at `address`. If the
+// ticks are valid, sets *due to 0. Otherwise, call producer_ticks instead.
 static inline __attribute__((always_inline)) uint64_t
 producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint64_t *due)
 {
@@ -302,8 +302,7 @@ static inline bool producer_has_room(const uint64_t *pos, unsigned words)
     return used && used + words * sizeof *pos <= SPOOL_PIECE_BYTES;
 }
 
-// Makes the words before `end` visible to the recorder. The release pairs with the acquire in
-// spool_published.
+// Makes the words before `end` visible to the recorder. Pairs with the acquire in spool_published.
 static inline void producer_publish(struct producer_stream *stream, uint64_t *end)
 {
     atomic_store_explicit(&stream->chunk->published, (uint32_t)(uintptr_t)end,
@@ -407,7 +406,7 @@ static inline __attribute__((always_inline)) bool producer_end_plain(struct prod
                                                                      unsigned kind,
                                                                      uint64_t address)
 {
-    // Relative to base 0, an address that is above 2^48 or not a multiple of 8 has bits above the
+    // If an address is above 2^48 or not a multiple of 8, its offset from base 0 has bits above the
     // field.
     return producer_end(stream, ticks, odd | codec_relative(address, 0) >> CODEC_PTR_BITS,
                         codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address));
@@ -507,8 +506,8 @@ void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 // usable sizes of their blocks are unknown.
 void producer_set_named_usable(size_t (*usable)(void *block));
 
-// Sets the path of the allocator in the header of the spool. The executable has the path "", as in
-// the loader's list.
+// Sets the allocator's path in the spool's header. The executable's path is "", as in the loader's
+// list.
 void producer_set_allocator(const char *path);
 
 // Call at exit: closes the streams of ended threads and measures the live blocks.
@@ -542,8 +541,8 @@ void producer_alone_share(void);
 // Does not wait if the recorder continues for other processes.
 void producer_alone_finish(void);
 
-// Turns recording off until producer_attach, so that events do not trigger a search for a session.
-// Call before producer_attach. Returns 0 or a positive errno.
+// Call before producer_attach. Turns recording off until then, so that events do not trigger a
+// search for a session. Returns 0 or a positive errno.
 int producer_attach_prepare(void);
 
 // Returns the PID of the live recorder of this process, or 0.
@@ -553,8 +552,8 @@ uint32_t producer_recorder_pid(void);
 void producer_set_ended_by(uint32_t pid);
 
 // Like producer_start, for a running process and the session in directory `dir`. Returns 0 or a
-// positive errno. Afterwards, frees of blocks that were allocated earlier are recorded with their
-// usable size, if known.
+// positive errno. From then on, if a block that was allocated earlier is freed, the free is
+// recorded with the block's usable size, if known.
 int producer_attach(const char *dir);
 
 // Ends the recording of this process: calls that begin afterwards are not recorded. The other
@@ -588,7 +587,8 @@ const struct spool_wrap *producer_wrap(void);
 // "" if there is no such object.
 void producer_set_bypass(const char *path);
 
-// Adds the path of an object whose malloc calls bypass the library, unless it is already listed.
+// Adds the path of an object whose malloc calls bypass the library, unless the path is already
+// listed.
 void producer_add_deepbound(const char *path);
 
 // Returns the spool's header if the malloc calls of some objects bypass this library and the
@@ -612,8 +612,8 @@ void producer_watch_threads(void);
 // directory of libheaptape.so (borrowed).
 void producer_set_library(const char *path, const char *heaptape);
 
-// Call in the parent right before a fork. The child inherits the blocks live at this point and the
-// current state of recording.
+// Call in the parent right before a fork. The child inherits the blocks that are live at this
+// point, and the current state of the recording.
 void producer_before_fork(void);
 
 // Call in a fork child before any of the program's code runs. Records the child's identity.

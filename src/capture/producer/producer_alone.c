@@ -35,7 +35,7 @@ struct alone_start {
     int report, keep; // descriptors
 };
 
-// Set if this process, or an ancestor that forked it, has started a recorder.
+// Set if this process or an ancestor (by fork) has started a recorder.
 static bool has_started;
 
 static const char *find_variable(const char *name)

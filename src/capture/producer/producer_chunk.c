@@ -73,8 +73,8 @@ static uint32_t chunk_limit(const struct producer_process *p)
 _Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0,
                "chunks opened together are adjacent");
 
-// Allocates the chunk's pages from `from` to `bytes`. A full file system then causes an error here
-// instead of a SIGBUS later.
+// Allocates the chunk's pages from `from` to `bytes`, so that a full file system causes an error
+// here instead of a SIGBUS later.
 static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
 {
     if (madvise((char *)chunk + from, bytes - from, MADV_POPULATE_WRITE) && errno != EINVAL)
@@ -91,8 +91,8 @@ bool producer_chunk_populate(struct producer_process *p, struct spool_chunk *chu
            fetch_pages(chunk, chunk->ready_bytes, bytes);
 }
 
-// Makes chunk `index` accessible and allocates its first piece, or all its pages if `whole` is set.
-// Chunks are opened in order.
+// Makes chunk `index` accessible, and allocates its first piece or, if `whole` is set, all its
+// pages. Chunks are opened in order.
 static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
 {
     if (index < producer_sandbox_chunks(p))
@@ -201,8 +201,8 @@ static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64
     *waited_ns += ns;
 }
 
-// Returns true if the threads of a sandboxed process may own all chunks. No chunk is freed while
-// these threads are idle.
+// Returns true if it is possible that the threads of a sandboxed process own all chunks. In that
+// case, no chunk is freed while these threads are idle.
 static bool threads_own_all(const struct producer_process *p)
 {
     uint32_t fetched = producer_sandbox_chunks(p);

@@ -81,8 +81,8 @@ bool producer_call_choose(void)
     const struct producer_stream *stream = &t->streams[0];
     bool chosen = stream->fast_epoch != PRODUCER_NO_EPOCH && !producer_no_room(stream->pos);
     if (chosen) {
-        // A program may call the allocator periodically, so the interval is random: uniform from 1
-        // to 2 * period - 1.
+        // A program may call the allocator periodically, so the interval is random. It is uniformly
+        // distributed from 1 to 2 * period - 1.
         uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
         producer_tls.untimed = (int32_t)(bits * (2 * timing_period(t) - 1) >> 32);
     }

@@ -1,7 +1,7 @@
 // The set of addresses at which blocks were freed since heaptape attached to the process. The set
 // is a direct-mapped table. An entry is one word, which threads read and replace atomically. An
 // entry has a bit for each of 32 addresses at intervals of 16 bytes, and a key. The key consists of
-// a generation and of the address bits that the index of the entry does not determine.
+// a generation and the address bits that the entry's index does not determine.
 #include "capture/producer/producer_private.h"
 
 enum {

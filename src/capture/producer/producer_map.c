@@ -134,8 +134,7 @@ static char *reserve_space(size_t bytes)
     return at + before;
 }
 
-// Makes the mapping at `at` the spool of the process. The mapping contains the header and the first
-// chunks.
+// Makes the mapping at `at`, which contains the header and the first chunks, the process's spool.
 static struct spool_header *set_spool(struct producer_inherited *in, char *at)
 {
     madvise(at, FIRST_BYTES, MADV_DONTDUMP);
@@ -183,7 +182,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
     return set_spool(in, at);
 }
 
-// Steps are mapped in order, so the first unmapped step is the end of the mapping.
+// Steps are mapped in order, so the mapping ends before the first unmapped step.
 void producer_map_release(struct producer_inherited *in)
 {
     struct spool_chunk *chunks;

@@ -127,8 +127,8 @@ static uint64_t hash_range(const struct producer_range *r)
 }
 
 // Inserts the range and replaces ranges that overlap it. Returns false if the range is already
-// known or there is no space. Adds the configuration change to *change if a file's code was
-// replaced.
+// known or there is no space. If a file's code was replaced, adds the configuration change to
+// *change.
 static bool add_range(struct producer_sites *sites, const struct producer_range *r,
                       uint64_t *change)
 {
@@ -248,8 +248,8 @@ void producer_maps_start(struct producer_sites *sites)
 }
 
 // Selects the configuration's generation, so that sites in replaced code differ from sites in the
-// new code. If code is mapped again at the address that it had before, its sites have the same
-// numbers as before.
+// new code. If code is mapped again at its earlier address, its sites have the same numbers as
+// before.
 static void change_configuration(struct producer_sites *sites, uint64_t change)
 {
     struct producer_configuration *all = sites->configurations;

@@ -89,8 +89,8 @@ void producer_own(uint64_t address)
         atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : value, memory_order_relaxed);
 }
 
-// A new thread may get the number of an ended thread. This does not misorder events, because all
-// readings of the new thread are later than the events of the ended thread.
+// A new thread may get the number of an ended thread. This does not misorder events, because all of
+// the new thread's readings are later than the ended thread's events.
 void producer_set_owner(const struct producer_thread *t, uint32_t sequence)
 {
     uint32_t number = t->index + 1,

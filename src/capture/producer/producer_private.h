@@ -1,8 +1,7 @@
-// Functions and state that the files of the producer share, grouped by the file that defines them.
-// Each file calls only functions of the files that precede it in this list:
-//   state, map, owners, recorder, cost, chunk, stream, maps, site (producer_site.h),
-//   residency (producer_residency.h), freed, pool, exit, follow, refused, alone, process, thread,
-//   producer
+// Functions and state that the producer's files share, grouped by the file that defines them. Each
+// file calls only functions of the files that precede it in this list: state, map, owners,
+// recorder, cost, chunk, stream, maps, site (producer_site.h), residency (producer_residency.h),
+// freed, pool, exit, follow, refused, alone, process, thread, producer
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
 
@@ -91,7 +90,8 @@ struct producer_inherited {
     const char *heaptape;         // path of heaptape relative to the directory of `library`
     struct spool_stacks stacks;   // from the environment; used in a session without a recorder
     struct spool_session session; // copy; magic is 0 if there is no session
-    // Mapping of the session, which is only passed to system calls unless a sandbox forbids them.
+    // Mapping of the session. Unless a sandbox forbids system calls, the mapping is only passed to
+    // system calls.
     const struct spool_session *futexes;
     struct spool_reserves *reserves; // mapping, or NULL if the user has no reserves
     uint32_t n_reserves;             // reserves that the file has space for
@@ -241,8 +241,7 @@ void producer_wake_recorder(struct producer_process *p);
 // Returns true if a live recorder will drain the words that are written after this call.
 bool producer_has_recorder(const struct producer_process *p);
 
-// Turns tracing off for this process image. Stores `reason` in the spool's header if there is a
-// spool.
+// Turns tracing off for this process image. If there is a spool, stores `reason` in its header.
 void producer_process_off(struct producer_process *p, const char *reason);
 
 // producer_cost.c
@@ -261,7 +260,7 @@ void producer_cost_measure(struct spool_header *h, enum clock_kind clock);
 
 // producer_chunk.c
 
-// Returns a chunk without an owner. Waits for the recorder unless the session is lossy, and adds
+// Returns a chunk without an owner. Unless the session is lossy, waits for the recorder, and adds
 // the time waited to *waited_ns. Returns NULL if a lossy session has no free chunk, or if tracing
 // turned itself off.
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
@@ -379,7 +378,7 @@ bool producer_count_refused(struct producer_process *p, struct spool_reserves *s
 
 // producer_alone.c
 
-// Starts a recorder if the environment requests a recorder and names no session. Waits until the
+// If the environment requests a recorder and names no session, starts a recorder. Waits until the
 // recorder has created the session, then sets in->dir. If nothing is recorded, prints the reason
 // and returns false.
 bool producer_alone_start(struct producer_inherited *in);

@@ -357,8 +357,8 @@ static struct spool_header *map_reserve(struct producer_inherited *in)
     return header;
 }
 
-// Creates the spool in a file, and sets `path` to its temporary name. If that fails, creates the
-// spool in a reserve and sets `path` to "".
+// Creates the spool in a file, and sets `path` to the file's temporary name. If that fails, creates
+// the spool in a reserve and sets `path` to "".
 static struct spool_header *make_spool(struct producer_inherited *in, char *path, uint32_t *why)
 {
     uint32_t n_chunks = SPOOL_RESERVE_CHUNKS;
@@ -599,8 +599,8 @@ void producer_after_fork(void)
         !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
 }
 
-// State of a process that could not allocate memory for its state. Fork children inherit this state
-// and are not recorded either.
+// The state of a process that could not allocate memory for its own state. Fork children inherit
+// it, and are not recorded either.
 static struct producer_process without_memory;
 
 // Turns recording off permanently, because each retry would make system calls. Returns the process

@@ -29,7 +29,7 @@ enum {
     // millisecond).
     COST_SHARE = 200,
     COST_FREE = 1 << 21,
-    // Limits on the counted cost of a block and of a page: a measurement that takes longer was
+    // Limits on the counted cost of a block and of a page. A measurement that takes longer was
     // interrupted by another program.
     MAX_BLOCK_TICKS = 1 << 18,
     MAX_PAGE_TICKS = 1 << 7,
@@ -55,7 +55,7 @@ struct block {
     bool chosen;       // the block will be measured
     uint64_t resident; // resident pages when the block was allocated
     // Set when the block is removed from the table: the used bytes in the block's last record, and
-    // the last time when a measurement confirmed that value.
+    // the last time at which a measurement confirmed that value.
     uint64_t used, unchanged_at;
 };
 
@@ -159,7 +159,7 @@ static void mark_group(unsigned group)
         atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
 }
 
-// Removes a block at the address if the release of the block was missed.
+// If the release of a block at the address was missed, removes the block.
 static void remove_missed(uint64_t address)
 {
     struct block old;
@@ -192,8 +192,8 @@ static uint64_t page_bytes(void)
     return getauxval(AT_PAGESZ);
 }
 
-// Counts the pages that are not all zeros. The kernel reads the pages, because the program may have
-// made them inaccessible. Inaccessible pages count as used.
+// Counts the pages that are not all zeros. The program may have made pages inaccessible, so the
+// kernel reads them. Inaccessible pages count as used.
 static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
 {
     const struct iovec to = {memory->contents, n * bytes};
@@ -521,9 +521,9 @@ static bool is_followed(const struct producer_process *p, uint64_t address, cons
            b->size <= FOLLOWED_MAX_BYTES;
 }
 
-// Measures a live block again. Records nothing if another thread releases the block at the same
-// time. `now` is in ticks and must not be later than the current time. Returns the maximum cost in
-// ticks.
+// Measures a live block again. If another thread releases the block at the same time, records
+// nothing. `now` is in ticks and must not be later than the current time. Returns the maximum cost
+// in ticks.
 static uint64_t follow_block(struct producer_process *p, struct producer_thread *t,
                              struct producer_stream *stream, struct residency_entry *at,
                              uint64_t now)

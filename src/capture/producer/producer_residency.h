@@ -41,7 +41,7 @@ struct producer_residency_cost {
 };
 
 // Number of big blocks that start in a page, indexed by page number modulo RESIDENCY_PLACES. A
-// count of RESIDENCY_COUNT is sticky.
+// count that has reached RESIDENCY_COUNT no longer changes.
 extern _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES]
     __attribute__((visibility("hidden")));
 

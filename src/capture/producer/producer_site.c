@@ -17,7 +17,7 @@ enum {
     WATCH_WALKS = 1024, // walks per thread between checks for unloaded objects
 };
 
-// Only this part of the main thread's stack, which grows up to its limit, is read.
+// The main thread's stack grows up to its limit; only this part of the stack is read.
 #define MAIN_STACK_BYTES (128ull << 20)
 
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
@@ -338,8 +338,8 @@ static bool all_in_mappings(struct producer_sites *sites, const struct unwind_st
     return true;
 }
 
-// Addresses outside all mappings are common in programs without frame pointers or with code
-// generated at run time. Scans become rarer with each miss.
+// In programs without frame pointers, or with code generated at run time, addresses outside all
+// mappings are common. Therefore scans become rarer with each miss.
 static bool is_worth_a_scan(struct producer_sites *sites)
 {
     uint32_t misses = ++sites->misses;
@@ -395,7 +395,7 @@ void producer_site_add(struct producer_sites *sites, uint64_t id)
     atomic_store_explicit(&sites->growing, 0, memory_order_release);
 }
 
-// Forgets all definitions if the trace was reset, because the trace no longer contains them.
+// If the trace was reset, it no longer contains any definitions, so forgets them all.
 static void forget_older(struct producer_sites *sites)
 {
     uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);

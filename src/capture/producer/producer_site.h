@@ -1,5 +1,5 @@
-// Call sites of the allocator. Does not allocate and is async-signal-safe, like the rest of the
-// producer.
+// Call sites of the allocator. Like the rest of the producer, this code does not allocate and is
+// async-signal-safe.
 //
 // A site is a list of return addresses, from the wrapper's caller outwards. The addresses are found
 // with the unwind tables of the loaded objects. If the list has a single address, the site's ID is

@@ -133,7 +133,8 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// Returns the address at which the event must be ordered against events of other threads, or 0.
+// If the event must be ordered against other threads' events at an address, returns the address,
+// else 0.
 static uint64_t ordered_address(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;

@@ -74,9 +74,9 @@ bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes)
 {
-    // Pairs with the recorder's read of `wakeups` before it sleeps. A wake-up between the read and
-    // the sleep is lost: the recorder then sleeps until the next wake-up or the end of its short
-    // timeout.
+    // Pairs with the recorder's read of `wakeups` before it sleeps. If a wake-up falls between the
+    // read and the sleep, it is lost, and the recorder sleeps until the next wake-up or the end of
+    // its short timeout.
     atomic_fetch_add(&h->wakeups, SPOOL_CHUNKS_A_WAKE);
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

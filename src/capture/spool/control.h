@@ -40,8 +40,8 @@ struct control {
 int control_execute(const struct control *c, enum control_verb verb);
 
 // Returns true if a live recorder will drain the session's spools. A result of false is final. If
-// the mapped session is truncated, waits up to a second for the recorder to repair it. Only passes
-// the mapping to a system call, which returns an error instead of faulting. `owner` is the member
+// the mapped session is truncated, waits up to a second for the recorder to repair it. Passes the
+// mapping only to a system call, which returns an error instead of faulting. `owner` is the member
 // of struct spool_session.
 bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner);
 

@@ -127,7 +127,7 @@ struct entries_plan {
     uint8_t code[ENTRIES_MAX_CODE];
 };
 
-// Sets `name` to the name of the file in the session directory that contains the plan of an object.
+// Sets `name` to the name of the file, in the session directory, that contains an object's plan.
 // `file` is the status of the object's file. If the named file is empty, the object has no plan.
 // Only the recorder creates these files.
 enum { ENTRIES_FILE_BYTES = 24 };

@@ -212,14 +212,14 @@ enum {
     SPOOL_MAX_UNREAD_WORDS = 64, // maximum distance between two readings
 };
 struct spool_readings {
-    // Changed by the recorder before each drain and with each state change, and by the process when
-    // it gets a second thread or forks. All threads read it at each event, so no frequently written
-    // member shares its cache line.
+    // The recorder changes this member before each drain and with each state change. The process
+    // changes it when it gets a second thread or forks. All threads read it at each event, so no
+    // frequently written member shares its cache line.
     _Alignas(64) _Atomic uint32_t sequence;
-    // Numbers of words, since the start of the process, whose events did not read the counter and
-    // have the stamp of the previous reading. unread_words counts all such words. early_words
-    // counts only words whose next reading was at least usual_ticks after the previous one. Both
-    // are updated at a later reading.
+    // Count words since the start of the process. unread_words counts words whose events did not
+    // read the counter, and therefore have the previous reading's stamp. early_words counts only
+    // those of these words whose next reading came at least usual_ticks after the previous reading.
+    // Both are updated at a later reading.
     _Alignas(64) _Atomic uint64_t unread_words, early_words;
     uint64_t usual_ticks;
 };
@@ -275,7 +275,7 @@ struct spool_header {
     _Atomic uint64_t waits, wait_ns; // number and total duration of threads' waits for the recorder
 
     // Number of events that did not use the fast path, and their cost. The cost is estimated from
-    // one in SPOOL_COST_EVENTS events of each thread.
+    // one in SPOOL_COST_EVENTS of each thread's events.
     _Alignas(64) _Atomic uint64_t slow_events, slow_ticks;
     // Number of timed calls to the real functions, and two estimates of the ticks spent in all
     // calls. call_min_ticks excludes the cost of reading the clock and may be negative (two's

@@ -26,8 +26,9 @@ enum {
     UNWIND_WINDOW_FILLS = 32, // maximum number of window fills in one walk
 };
 
-// A copy of part of a stack that another thread may unmap, or whose end is unknown. The kernel
-// makes the copy, so that an unmapped address causes an error instead of a fault.
+// A copy of part of a stack. Used if another thread may unmap the stack, or if the end of the stack
+// is unknown. The kernel makes the copy, so that an unmapped address causes an error instead of a
+// fault.
 struct unwind_window {
     uint64_t at, bytes;
     uint32_t pid; // pid of this process, for process_vm_readv
@@ -53,8 +54,8 @@ struct unwind_step {
     uint8_t way;   // enum unwind_way
 };
 
-// A cached frame, identified by the return address of its call and the stack pointer after that
-// call. A set of two frames is a cache line.
+// A cached frame, identified by its call's return address and the stack pointer after the call. A
+// set of two frames fills a cache line.
 struct unwind_frame {
     uint64_t pc, sp;
     uint16_t caller; // guess: most recent caller, as a byte offset in `frames`
@@ -196,9 +197,9 @@ static inline bool unwind_is_current(const struct unwind_memory *m)
     return !m->found_gone && m->age == atomic_load_explicit(&unwind_age, memory_order_acquire);
 }
 
-// Detects objects that were unloaded without a call to the wrapped dlclose, as libc does with its
-// own objects. Acquires the loader's lock, so call it rarely. Returns true if objects were loaded
-// since the last call.
+// Detects objects that were unloaded without a call to the wrapped dlclose. libc unloads its own
+// objects in this way. Acquires the loader's lock, so call it rarely. Returns true if objects were
+// loaded since the last call.
 bool unwind_check_unloaded(void);
 
 static inline uint64_t unwind_read(uint64_t at)

@@ -207,7 +207,8 @@ uint64_t unwind_python_caller(uint64_t frame)
     return l ? unwind_read(frame + l->caller) : 0;
 }
 
-// Appends a character in UTF-8 if there is space for the longest character. Returns the new length.
+// If there is space for the longest character, appends a character in UTF-8. Returns the new
+// length.
 static uint32_t append_character(char *text, uint32_t n, uint32_t room, uint32_t c)
 {
     unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;

@@ -1,4 +1,4 @@
-// Python functions of the calling thread, read from the frames of the CPython interpreter. Does not
+// Reads the calling thread's Python functions from the frames of the CPython interpreter. Does not
 // allocate and is async-signal-safe.
 //
 // Reads only the state of the calling thread. The thread itself executes the frames, so the frames
@@ -23,7 +23,7 @@ static inline bool unwind_python_is_loaded(void)
 // Searches the loaded objects for an interpreter. Acquires the loader's lock, so call it rarely.
 void unwind_python_find(void);
 
-// Call before an object may be unloaded, and unwind_python_find afterwards if the result is true.
+// Call before an object may be unloaded. If the result is true, call unwind_python_find afterwards.
 static inline bool unwind_python_forget(void)
 {
     return atomic_exchange(&unwind_python, NULL);

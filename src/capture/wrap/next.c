@@ -316,8 +316,8 @@ static void look_up_functions(void)
     dl_iterate_phdr(count_object, NULL);
 }
 
-// Forward to a redirected allocator, for callers that have not set PRODUCER_IN_ALLOCATOR. Setting
-// the bit prevents events for the calls from one redirected function to another.
+// Forward to a redirected allocator, for callers that have not set PRODUCER_IN_ALLOCATOR. These
+// functions set the bit, so that calls from one redirected function to another are not events.
 static void *marked_malloc(size_t size)
 {
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
@@ -529,8 +529,8 @@ next_mallinfo2_function next_mallinfo2(void)
     return is_of_glibc ? (next_mallinfo2_function)found : NULL;
 }
 
-// Does nothing if the holder of the loader's lock may no longer exist, because the lock would then
-// never be released.
+// If the holder of the loader's lock may no longer exist, the lock would never be released, so does
+// nothing.
 void next_report_deepbound(void)
 {
     struct deepbound_search s = {0};

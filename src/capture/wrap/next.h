@@ -88,12 +88,12 @@ bool next_is_cache_free(const void *caller);
 uintptr_t next_call_target(const void *caller);
 
 // Looks up a function that may be missing. If the function is found, sets *to and returns true.
-// Otherwise returns false; the lookup has then allocated memory. Call the function at
+// Otherwise returns false; in that case, the lookup has allocated memory. Call the function at
 // redirect_real(*to).
 bool next_find(const char *symbol, void **to);
 
-// Returns the definition of the function `name` in the first object, in load order, that defines
-// it, or NULL. Skips the object that contains the address `except`. Unlike this function,
+// Finds the first object, in load order, that defines the function `name`, and returns the
+// definition, or NULL. Skips the object that contains the address `except`. Unlike this function,
 // dlsym(RTLD_DEFAULT) may return a stub in an executable that is not position-independent.
 void *next_find_definition(const char *name, const void *except);
 

@@ -1,5 +1,5 @@
-// Patches the objects of a running program. Finds the slots of the loader's tables through which
-// the objects call malloc functions, and stores the addresses of the wrappers in these slots.
+// Patches the objects of a running program. Finds the slots in the loader's tables through which
+// the objects call malloc functions, and stores the wrappers' addresses in these slots.
 #include "capture/wrap/patch.h"
 
 #include "capture/libc/objects.h"

@@ -116,7 +116,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-// Maps the area at an address if the address range is free. Returns 0 on failure.
+// If the address range is free, maps the area there. Returns 0 on failure.
 static uintptr_t map_at(uintptr_t at, size_t bytes)
 {
     void *p = (void *)syscall(SYS_mmap, at, bytes, PROT_READ | PROT_EXEC,
@@ -217,7 +217,7 @@ static bool is_used(uintptr_t area)
 }
 
 // Returns the index of the first function that this plan redirected in an object that has been
-// unloaded. The area of these functions is then reused. If there are no such functions, returns the
+// unloaded. The area of these functions can be reused. If there are no such functions, returns the
 // number of all functions.
 static size_t find_unloaded(const struct entries_plan *plan)
 {
@@ -236,8 +236,8 @@ static size_t find_unloaded(const struct entries_plan *plan)
     return n;
 }
 
-// If all functions of the plan are redirected already, returns the area of the plan, else 0. Sets
-// *some if any of the functions is redirected, and updates `wanted` of these functions.
+// If all functions of the plan are already redirected, returns the plan's area, else 0. If any of
+// the functions is redirected, sets *some. Updates `wanted` of the redirected functions.
 static uintptr_t find_area(const struct entries_plan *plan, uintptr_t base, bool *some)
 {
     uintptr_t area = 0;

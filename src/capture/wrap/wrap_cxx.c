@@ -100,7 +100,7 @@ static void record_new(const struct call *c, const void *p)
     producer_record(&ev, c->caller);
 }
 
-// Called when an exception or a thread cancellation passes through the frame of `guarded`.
+// Called when an exception or a thread cancellation passes through `guarded`'s frame.
 __attribute__((visibility("hidden"), used)) _Unwind_Reason_Code
 wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
                      struct _Unwind_Exception *thrown, struct _Unwind_Context *context);

@@ -1,5 +1,5 @@
-// Wrapper for redirected functions (redirect.h) that the program does not call through symbols, for
-// example functions of an allocator in the executable, or functions with other names. Plans
+// Wrapper for redirected functions (redirect.h) that the program does not call through symbols.
+// Examples are functions of an allocator in the executable, and functions with other names. Plans
 // describe the arguments, so that one wrapper serves all functions.
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
@@ -13,7 +13,7 @@ struct entry_call {
     const void *caller, *frame; // return address and frame address of the thunk
 };
 
-// Sets the members of the event that the arguments contain. The flags `f` of mallocx contain the
+// Sets those members of the event that the arguments contain. The flags `f` of mallocx contain the
 // logarithm of the alignment in their lower 6 bits.
 static void read_arguments(const struct entry_call *c, struct event *ev)
 {

@@ -42,15 +42,14 @@ static union {
     ElfW(Shdr) sections[MAX_SECTIONS];
 } piece;
 
-// Returns the distance to the next position where the name may be, if `c` is the last byte of the
-// compared part (Horspool's algorithm).
+// Returns how far to advance if `c` is the last byte of the compared part (Horspool's algorithm).
 static size_t advance_for(char c)
 {
     const char *last = c ? strrchr(malloc_name, c) : NULL;
     return sizeof malloc_name - (last ? (size_t)(last - malloc_name) + 1 : 0);
 }
 
-// Adds the names that end with the "malloc" at offset `i` of the piece.
+// Adds the names that end with the "malloc" at offset `i` in the piece.
 static void add_names(size_t i, uint64_t offset, struct places *to)
 {
     for (size_t k = to->prefixed; k < ENTRIES_PREFIXES && to->n < MAX_PLACES; k++) {

@@ -70,7 +70,7 @@ WRAPPER void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, 
     return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
 }
 
-// Records the event before the call, like every call that releases memory, so the result is not
+// Like every call that releases memory, munmap is recorded before the call, so its result is not
 // known yet.
 WRAPPER int munmap(void *at, size_t bytes)
 {

@@ -1,8 +1,8 @@
 // Redirects allocators whose calls would bypass the wrappers: allocators in the executable (the
 // program's own allocator, or jemalloc, tcmalloc or mimalloc linked statically), functions of
 // libraries with a known prefix or a name of --wrap, and C libraries of other namespaces. Objects
-// that the program opens are examined before their code runs: when its list of objects has changed,
-// the loader calls a function that is also redirected.
+// that the program opens are examined before their code runs. This works because the loader calls a
+// function, which is also redirected, when its list of objects has changed.
 #include "base/elf_note.h"
 #include "capture/libc/libc.h"
 #include "capture/libc/objects.h"

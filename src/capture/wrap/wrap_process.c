@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// Detects that the program enters a sandbox. From then on, an unexpected system call, or reading
-// the time-stamp counter, may kill the program, so the resources for the recording are allocated
-// first.
+// Detects that the program is about to enter a sandbox. From then on, an unexpected system call or
+// a read of the time-stamp counter may kill the program, so the resources for the recording are
+// allocated first.
 WRAPPER int prctl(int option, ...)
 {
     unsigned long a[4];
@@ -119,8 +119,8 @@ WRAPPER int dlclose(void *handle)
     return rc;
 }
 
-// Exits without running destructors of libraries. Shells call this function. If the function is
-// redirected, exit calls the wrapper after the destructors.
+// Exits without running the libraries' destructors. Shells call this function. If the function is
+// redirected, exit also calls the wrapper, after the destructors.
 WRAPPER _Noreturn void _exit(int status)
 {
     if (!next_is_libc(WRAP_CALLER)) {

@@ -51,7 +51,7 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
 }
 
 // Returns the op's slot, and grows the table if the slot is new. Even a tiny workload may name any
-// slot, so the table is limited by the memory allowed.
+// slot, so the memory limit also applies to the table.
 static int need_slot(struct pending_op *a, struct plan_slot **slot)
 {
     struct plan *p = a->plan;
@@ -132,8 +132,9 @@ static int put_sample(struct pending_op *a)
     return plan_note_point(p, a->e);
 }
 
-// Appends a PACE unless the stream has a recent PACE. More frequent PACEs would not help: a sleep
-// is accurate to about 10 µs, and allocators that delay the return of memory wait at least 10 ms.
+// Appends a PACE unless the stream has a recent PACE. More frequent PACEs would not help, because a
+// sleep is accurate only to about 10 µs, and allocators that delay the return of memory wait at
+// least 10 ms.
 static int put_pace(struct pending_op *a, uint64_t stamp)
 {
     enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
@@ -683,7 +684,7 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
     return rc;
 }
 
-// Numbers the thread's next `n` ops if residency was recorded. Sets *first to the first number.
+// If residency was recorded, numbers the thread's next `n` ops and sets *first to the first number.
 static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first, struct err *e)
 {
     if (!p->residency)

@@ -39,7 +39,7 @@ struct plan_late {
     uint64_t touch; // number of the extra word of the block's TOUCH, or 0 if there is no TOUCH
     // Number of pages in the block, number of pages used, and KiB used contiguously from the start.
     uint64_t pages, used, front_kib;
-    // Pages that should be touched by now, and pages that the ops so far touch.
+    // Number of pages that should be touched by now, and number that the ops so far touch.
     uint64_t due, touched;
     const struct workload_residency_step *steps; // next step; borrowed while ops are added
     size_t n_steps;

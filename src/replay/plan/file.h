@@ -15,8 +15,8 @@
 
 enum { PLAN_WINDOWS = 8 }; // number of windows in the ring
 
-// Number of the first word of window 0. The number exceeds those of all words in the plan's own
-// file, so no word number occurs in both files.
+// Number of the first word of window 0. The number is higher than all word numbers in the plan's
+// own file, so no word number occurs in both files.
 #define PLAN_FIRST_WINDOW ((uint64_t)1 << 40)
 
 struct plan_header {
@@ -69,7 +69,7 @@ struct plan_streaming_thread {
 struct plan_streaming {
     _Atomic uint32_t freed;          // futex: incremented when the last thread leaves a window
     _Atomic uint32_t decoder_sleeps; // 1 while the decoder is waiting on `freed`
-    // Futex. Set to 1 when the ring is full for the first time, or contains the whole workload.
+    // Futex. Set to 1 when the ring is full for the first time or contains the whole workload.
     _Atomic uint32_t ready;
     _Atomic uint32_t failed; // 1 if the decoder has failed, so no more segments follow
     // Number of threads that have not yet left window w, at index w % PLAN_WINDOWS.

@@ -35,7 +35,7 @@ static uint64_t most_pages(const struct plan_late *l)
     return pages < l->used ? pages : l->used;
 }
 
-// Limits the pages that the block's TOUCH writes. Must be called before another op touches the
+// Reduces the number of pages that the block's TOUCH writes. Call before another op touches the
 // block.
 static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
 {

@@ -180,9 +180,9 @@ enum {
     PLAN_SNAPSHOTS
 }; // one snapshot is after snapshot_after_ops, the other at the end
 
-// Requires a finished plan with settings.snapshots. Sets *copy to the number of the player's copy
-// of the slot table that belongs to the snapshot. If no op came after snapshot_after_ops, both
-// snapshots are the snapshot at the end.
+// Requires a finished plan with settings.snapshots. Sets *copy to the number of the snapshot's copy
+// of the slot table in the player. If no op came after snapshot_after_ops, both snapshots are the
+// one at the end.
 const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which, unsigned *copy);
 
 // Returns a quarter of the machine's memory, or a quarter of the process's address space

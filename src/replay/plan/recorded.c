@@ -16,8 +16,8 @@ int plan_set_samples(struct plan *p, const struct workload_sample *samples, size
     return 0;
 }
 
-// Tracks private mappings made by the program itself, if they were recorded. A workload has no
-// addresses, so every munmap counts.
+// Tracks private mappings that the program itself made, if they were recorded. A workload contains
+// no addresses, so every munmap counts.
 static void follow_mapping(struct plan *p, const struct workload_op *op)
 {
     static const char private[] = "rw-p anonymous";

@@ -41,9 +41,9 @@ void slot_table_init(struct slot_table *t);
 void slot_table_release(struct slot_table *t);
 void slot_table_pool_release(struct slot_table_pool *p);
 
-// Allocates an entry > 0. If the pool is empty, it may receive a batch from another thread. In that
-// case *batch is not NULL, and the caller must make the thread wait for the batch's position and
-// free the batch. Returns 0, or -ENOMEM.
+// Allocates an entry, which is above 0. If the pool is empty, it may receive a batch from another
+// thread. In that case, *batch is not NULL, and the caller must make the thread wait for the
+// batch's position, and free the batch. Returns 0, or -ENOMEM.
 int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry,
                         struct slot_table_batch **batch);
 

@@ -1,4 +1,4 @@
-// Streams a plan that exceeds the memory allowed while the player is running.
+// While the player is running, streams a plan that exceeds the memory allowed.
 //
 // The ops of such a plan are stored in a file, in windows. Each window contains the ops of all
 // threads for part of the total order. The decoder, a thread of heaptape, copies the windows in

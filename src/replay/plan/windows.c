@@ -7,7 +7,7 @@
 
 enum {
     MIN_WINDOW_WORDS = 2048,
-    // Large enough that a thread far ahead of the others rarely has to wait for them.
+    // Large enough that a thread that is far ahead of the others rarely has to wait for them.
     MAX_WINDOW_WORDS = 3 << 20, // for a ring of 192 MiB
     WINDOW_STEP_WORDS = 512,
 };

@@ -1,9 +1,9 @@
 // The table of figures. A figure is a number that describes one run of a workload on an allocator.
 //
 // To add a figure, add one row here and one line that measures it: in the player (origin PLAYER),
-// in the plan's facts (PLAN), or in replay/figures.c (DERIVED). The following are generated from
-// the table: the struct that the player fills, the summary over all runs, the JSON output and its
-// schema, the text output of replay and compare, `report --diff` and the HTML report.
+// in the plan's facts (PLAN), or in replay/figures.c (DERIVED). The table generates the struct that
+// the player fills, the summary over all runs, the JSON output and its schema, the text output of
+// replay and compare, `report --diff` and the HTML report.
 #ifndef HEAPTAPE_PLAYER_FIGURES_TABLE_H
 #define HEAPTAPE_PLAYER_FIGURES_TABLE_H
 

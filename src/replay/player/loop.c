@@ -60,8 +60,8 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
         *(volatile char *)page = 1;
 }
 
-// Touches the second half of the old part and the first half of the new part of a large block that
-// has grown. The new part's half is an estimate: a buffer that doubles whenever it is full is on
+// If a large block has grown, touches the second half of its old part and the first half of its new
+// part. The new part's half is an estimate, because a buffer that doubles whenever it is full is on
 // average three quarters full.
 ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 {
@@ -117,7 +117,7 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, st
     touch_used(b.block, b.size,
                (struct player_use){t->touch_pages, front, front > old ? old : 0, now,
                                    b.kind == HT_CALLOC});
-    // The used front of a block ends within a page. This page may differ from the page in the
+    // The used front of a block ends within a page, which may not be the page that it was in the
     // recording.
     if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
         ((volatile char *)b.block)[end - PLAYER_PAGE_BYTES / 2] = 1;
@@ -154,8 +154,8 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// Touches a big block. The time is measured separately, because the program does this work, not the
-// call.
+// Touches a big block. The time is measured separately, because it is the program that does this
+// work, not the call.
 static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
                                                 struct player_block b)
 {
@@ -456,7 +456,7 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
         return;                                                                                    \
     } while (0)
 
-// Count a thread's calls, at no cost for calls of one word. All words between count_from() and
+// Count a thread's calls. Calls of one word cost nothing extra. All words between count_from() and
 // count_to() count as calls. The loop subtracts extra words, and ops that are not calls.
 ALWAYS_INLINE void count_from(struct player_thread *t, const uint64_t *pc)
 {

@@ -24,7 +24,7 @@ _Static_assert((int)RESULTS_KINDS == (int)PLAN_OP_LIMIT,
 struct player_line {
     // Number of the word after the last publishing op.
     _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t progress;
-    // Lowest progress that a sleeping thread is waiting for, or UINT64_MAX if no thread is
+    // The lowest progress for which a sleeping thread is waiting, or UINT64_MAX if no thread is
     // sleeping.
     _Atomic uint64_t wanted;
     _Atomic uint32_t sequence; // futex for sleeping threads; incremented to wake them
@@ -45,7 +45,7 @@ struct player_latency {
 
 enum { PLAYER_LATENCIES = 256 };
 
-// Number of waits for other threads, and number of these waits during which the thread slept.
+// Number of waits for other threads, and how many of them made the thread sleep.
 struct player_waits {
     uint64_t blocked, sleeps;
 };
@@ -161,7 +161,7 @@ void *player_own_function(const char *name);
 bool player_is_libc(void);
 
 // loop.c: plays the stream from this word to its end, as configured in the results. Adds the number
-// of calls made to t->calls.
+// of calls that were made to t->calls.
 void player_play(struct player_thread *t, const uint64_t *from);
 
 // verify.c: checks for RESULTS_TOUCH_VERIFY.

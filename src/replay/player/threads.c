@@ -13,7 +13,7 @@
 
 enum {
     WORKER_BYTES = 4096,
-    // Number of workers mapped at a time, because the kernel limits the number of mappings
+    // Workers are mapped this many at a time, because the kernel limits the number of mappings
     // (vm.max_map_count, 65530 by default).
     MAPPED_WORKERS = 16,
 };
