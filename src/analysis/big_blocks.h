@@ -1,4 +1,4 @@
-// Measures how much of a program's large blocks was used, from the recorded residency.
+// Measures, from the recorded residency, how much of a program's large blocks was used.
 #ifndef HEAPTAPE_ANALYSIS_BIG_BLOCKS_H
 #define HEAPTAPE_ANALYSIS_BIG_BLOCKS_H
 

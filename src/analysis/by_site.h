@@ -18,7 +18,7 @@ enum { BY_SITE_MAX = 1 << 22 };
 // the run.
 enum { BY_SITE_BINS = 64, BY_SITE_PARTS = 8 };
 
-// by_site_growth_rank divides the growth of a site that frees blocks by this number.
+// If a site frees blocks, by_site_growth_rank divides the site's growth by this number.
 enum { BY_SITE_FREES_WEIGH = 4 };
 
 struct by_site_totals {

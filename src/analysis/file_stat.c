@@ -349,7 +349,7 @@ static int end_history(struct file_stat *s, const struct trace_reader *r, bool *
     return rc;
 }
 
-// Reads the trace again to find the history of the process that s->usage describes.
+// Rereads the trace to find the history of the process that s->usage describes.
 static int read_history(struct file_stat *s, struct trace_file *t)
 {
     struct err ignored; // the conversion has already reported errors in the file

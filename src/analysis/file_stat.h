@@ -115,7 +115,7 @@ const char *file_stat_kind_name(const struct file_stat *s);
 // Adds a process and moves *facts to it.
 int file_stat_add_process(struct file_stat *s, struct trace_process *facts);
 
-// Copies the data that a trace contains about a process to the summary of the process.
+// Copies a trace's data about a process to the process's summary.
 void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts,
                          uint64_t clock_hz);
 

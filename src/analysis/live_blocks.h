@@ -9,7 +9,7 @@
 
 struct live_blocks_entry {
     uint64_t size; // requested bytes
-    // When the block was allocated, in units that the owner of the table chooses.
+    // When the block was allocated, in units that the table's owner chooses.
     uint64_t event, stamp;
     uint32_t thread;
     uint32_t site : 24; // 0 if unknown

@@ -8,9 +8,8 @@
 enum {
     MEASURE_RESAMPLES = 4000,
     MEASURE_MAX_RUNS = 1000,
-    // Number of runs per side that an interval requires. In simulations with equal sides, a
-    // difference was reported in 10 % of the cases with 3 runs, in 7 % with 4 runs, and in 4 % with
-    // 5 runs.
+    // An interval requires this many runs per side. In simulations with equal sides, a difference
+    // was reported in 10 % of the cases with 3 runs, in 7 % with 4 runs, and in 4 % with 5 runs.
     MEASURE_MIN_RUNS = 5,
 };
 

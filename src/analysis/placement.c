@@ -173,7 +173,7 @@ struct pass {
     uint8_t *is_live_at_peak; // bit map, indexed by number of the allocation
     // Number of events so far, excluding preexisting blocks, and number of allocations so far.
     uint64_t event, allocated;
-    uint64_t own_pages;  // pages of the blocks that do not share their pages with other blocks
+    uint64_t own_pages;  // pages of blocks that share no pages with other blocks
     uint64_t need_bytes; // maximum of the bytes needed so far
     bool marks, splits;
 };

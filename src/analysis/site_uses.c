@@ -14,7 +14,7 @@ void site_uses_release(struct site_uses *u)
     *u = (struct site_uses){0};
 }
 
-// Counts the freed block if the last allocation of the thread probably replaces it.
+// If the thread's last allocation probably replaces the freed block, counts the block.
 static void count_replaced(struct site_use *use, const struct live_blocks_entry *freed,
                            const struct live_blocks_entry *last)
 {

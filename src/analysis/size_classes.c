@@ -45,8 +45,8 @@ uint64_t size_classes_above(uint64_t size)
     return above <= ABOVE_BYTES && above <= step / 8 ? step - above : 0;
 }
 
-// Adds the counts to the class that ends at `max`. If that is not the last class, first appends it.
-// Call with ascending sizes.
+// Adds the counts to the class that ends at `max`. If the last class ends elsewhere, first appends
+// a new class. Call with ascending sizes.
 static void add_class(struct size_classes *c, uint64_t max, struct usage_count count,
                       uint64_t added)
 {

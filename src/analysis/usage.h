@@ -117,8 +117,8 @@ struct usage {
     uint64_t next_event, next_stamp; // event and stamp of the next bin ends
 };
 
-// Initializes *u. `start_stamp` is the origin of the timeline by time; if 0, the origin is the
-// first op. Set ns_per_stamp to 0 if stamps are not times.
+// Initializes *u. `start_stamp` is the origin of the timeline by time; if it is 0, the origin is
+// the first op. If stamps are not times, set ns_per_stamp to 0.
 void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp,
                 double ns_per_stamp);
 void usage_release(struct usage *u);

@@ -362,8 +362,8 @@ static int emit_ready(struct addressed *a, uint32_t ready)
     return 0;
 }
 
-// Returns the thread of the oldest held op, or NONE. The oldest op can wait only for an address,
-// because dependencies and tickets always refer to ops that arrived earlier.
+// Returns the thread of the oldest held op, or NONE. Dependencies and tickets always refer to ops
+// that arrived earlier, so the oldest op can wait only for an address.
 static uint32_t oldest_thread(struct addressed *a)
 {
     for (; a->n_waits; a->first_wait++, a->n_waits--) {

@@ -211,8 +211,7 @@ static int begin_heap(const struct converter *c, struct process *p)
     return rc < 0 ? rc : 1;
 }
 
-// Copies the heap of a process for a child that has just appeared, if the process is already past
-// the fork.
+// If a process is already past the fork, copies its heap for a child that has just appeared.
 static int pass_parent(struct converter *c, struct process *parent)
 {
     int rc = begin_heap(c, parent);
@@ -349,7 +348,7 @@ static int call_so_far(struct converter *c)
     return rc;
 }
 
-// Advances a process that may fork. After the process has ended, it is kept for fork_ns.
+// Advances a process that may fork. After such a process has ended, it is kept for fork_ns.
 static int advance_parent(struct converter *c, uint32_t process)
 {
     struct process *p = c->processes[process];

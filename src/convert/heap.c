@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    MAX_FREED = 1 << 22, // limits the memory to 160 MiB for a process that frees blocks very fast
+    MAX_FREED = 1 << 22, // limits the memory to 160 MiB if a process frees blocks very fast
 };
 
 void heap_notes_release(struct heap_notes *h)
@@ -213,6 +213,7 @@ int heap_restore(const struct heap *h, struct order *child)
         rc = copy_sites_to(h, child);
     for (size_t i = 0; rc == 0 && i < h->n_blocks; i++)
         rc = emit_block(h, child, t, &h->blocks[i]);
-    // Flush, because the sink fills in the notes, which the caller needs to list the blocks.
+    // Flush, so that the sink fills in the notes, which the caller needs in order to list the
+    // blocks.
     return rc < 0 ? rc : order_flush(child);
 }

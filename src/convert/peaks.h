@@ -1,4 +1,4 @@
-// Computes the peak of live bytes of each process in a trace without ordering the events. Takes
+// Computes each process's peak of live bytes in a trace, without ordering the events. This takes
 // about half the time of a conversion. Memory use depends neither on the length of the trace nor on
 // the number of live blocks.
 #ifndef HEAPTAPE_CONVERT_PEAKS_H

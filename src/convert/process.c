@@ -172,7 +172,7 @@ static int put_simple(void *context, uint32_t thread, const struct workload_simp
     return rc < 0 ? rc : convert_process_simple(&t->of, thread, ops, n);
 }
 
-// Writes the samples, but drops those that precede the first op if the file is not open yet.
+// Writes the samples. If the file is not open yet, drops the samples that precede the first op.
 static int put_samples(void *context, const struct trace_sample *samples, size_t n)
 {
     struct conversion_target *t = context;

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The producer never writes more frames per stack. The limit bounds loops over malicious input.
+// The producer never writes more frames per stack than this. The limit bounds loops over malicious
+// input.
 enum { MAX_FRAMES = 128 };
 
 void site_table_release(struct site_table *t)

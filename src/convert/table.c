@@ -9,8 +9,8 @@
 
 enum {
     FIRST_BUCKETS = 128,
-    // Up to this size, the table doubles when it grows, and stays at most half full. A table of
-    // this size fits in the L2 cache.
+    // Up to this size, a growing table doubles and stays at most half full. A table of this size
+    // fits in the L2 cache.
     SMALL_BUCKETS = 1 << 12,
     AHEAD = 8, // prefetch distance while growing, in buckets
 };

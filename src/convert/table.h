@@ -28,7 +28,8 @@ struct table_bucket {
     // by the next events, which load the whole array, and a CPU cannot forward a store to a wider
     // load.
     _Alignas(TABLE_BUCKET_BYTES) uint16_t tags[TABLE_CELLS];
-    // Number of cells in later buckets whose home is this bucket or an earlier bucket.
+    // Number of cells that are in later buckets although their home is this bucket or an earlier
+    // bucket.
     uint32_t passed;
     uint32_t slots[TABLE_CELLS];
 };

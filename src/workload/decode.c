@@ -333,8 +333,8 @@ static const char *number_ops(struct decode *d)
     return NULL;
 }
 
-// Returns true if each op's stamp is greater than the stamps of the ops it depends on. Sorting by
-// stamp then yields a valid total order, and no two ops wait for each other.
+// Returns true if each op's stamp is greater than the stamps of the ops on which it depends.
+// Sorting by stamp then yields a valid total order, and no two ops wait for each other.
 static bool dependencies_point_back(const struct decode *d)
 {
     for (size_t i = 0; i < d->n_waiting; i++) {

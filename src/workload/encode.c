@@ -413,7 +413,7 @@ static size_t simple_room(const struct encode *x, uint32_t thread,
     return !b->at.n_ops || !follows ? 0 : n < room ? n : room;
 }
 
-// Appends the shapes of the ops up to the first op that is not simple or has a new slot. Returns
+// Appends the shapes of the ops before the first op that is not simple or has a new slot. Returns
 // the number of shapes.
 static size_t put_shapes(const struct encode *x, uint8_t *to, const struct workload_simple *ops,
                          size_t n)

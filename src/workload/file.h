@@ -49,8 +49,8 @@ int file_open_input(struct input *in, const char *path, struct err *e);
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
 
-// Like file_open, but for an input positioned at its first byte. Moves the input to *f, or closes
-// the input after an error.
+// Like file_open, but for an input positioned at its first byte. Moves the input to *f. After an
+// error, closes the input instead.
 int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e);
 
 // Returns the input, for querying its size and position.

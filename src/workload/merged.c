@@ -339,7 +339,7 @@ int merged_sites(const struct merged *m, struct workload_sites *to)
     return rc;
 }
 
-// Ops keep their numbers within their threads, so the numbers need no change.
+// Ops keep their numbers within their threads, so the op numbers need no change.
 int merged_residency(const struct merged *m, struct samples_residency *to)
 {
     int rc = 0;
@@ -372,7 +372,7 @@ static uint64_t bytes_read(const struct merged_files *m)
     return n;
 }
 
-// Returns the total size of all files, or 0 if any of them is a pipe.
+// Returns the total size of all files, or 0 if any file is a pipe.
 static uint64_t bytes_to_read(const struct merged_files *m)
 {
     uint64_t n = 0;

@@ -1,5 +1,5 @@
-// Checks a workload's ops in their total order, across frames: each op must allocate a free slot or
-// use an allocated slot, and the summary must be correct. Optionally proves that thread order and
+// Checks a workload's ops in total order, across frames. Each op must allocate a free slot or use
+// an allocated slot, and the summary must be correct. Optionally proves that thread order and
 // dependencies put each use of a slot after its previous use, so that no replay can race for the
 // slot.
 #ifndef HEAPTAPE_WORKLOAD_PROOF_H

@@ -42,8 +42,8 @@ int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct 
                       size_t *n, struct err *e);
 
 // Call before the first op to prove that each use of a slot comes after its previous use, no matter
-// how fast each thread runs. Needs 8 more bytes per slot. The proof is abandoned if the file has
-// too many dependencies. At the end, workload_reader_proved_order returns true if the proof was
+// how fast each thread runs. Needs 8 more bytes per slot. If the file has too many dependencies,
+// the proof is abandoned. At the end, workload_reader_proved_order returns true if the proof was
 // completed.
 void workload_reader_prove_order(struct workload_reader *r);
 bool workload_reader_proved_order(const struct workload_reader *r);
@@ -51,9 +51,10 @@ bool workload_reader_proved_order(const struct workload_reader *r);
 // Message for a file whose proof was abandoned. The message follows the file name.
 #define WORKLOAD_UNPROVED "has too many dependencies to prove that every use of a slot is ordered"
 
-// Call if the rest of a regular file will not be read. Checks the summary, call sites and index
-// against the ops so far. Keeps the stream position. Does nothing for a pipe, or at the end of the
-// stream, where everything has been checked. Returns 0, or a negative errno like workload_next_op.
+// Call if the rest of a regular file will not be read. Checks that the summary, call sites and
+// index are consistent with the ops so far. Keeps the stream position. Does nothing for a pipe, or
+// at the end of the stream, where everything has been checked. Returns 0, or a negative errno like
+// workload_next_op.
 int workload_reader_check_part(struct workload_reader *r, struct err *e);
 
 // Returns the summary of the ops so far. Only the members that summary_result sets are valid.

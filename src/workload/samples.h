@@ -1,5 +1,5 @@
 // Samples of the recorded program's memory, stored in bounded memory. Beyond a limit, only the
-// lowest and the highest sample of each group of neighbors are kept.
+// lowest and the highest sample in each group of neighbors are kept.
 #ifndef HEAPTAPE_WORKLOAD_SAMPLES_H
 #define HEAPTAPE_WORKLOAD_SAMPLES_H
 

@@ -287,7 +287,7 @@ static bool slot_valid(const struct slice_slot *slot, const struct workload_op *
            (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
-// Drops an op on a block that was not chosen. A free also empties the slot.
+// Drops an op on a block that was not chosen. If the op is a free, also empties the slot.
 static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot,
                        enum format_slot_use use)
 {

@@ -1,5 +1,5 @@
 // Extracts part of a workload, processing ops in total order. Blocks that are live at the start of
-// the part get a PREEXISTING op, dependencies on ops outside the part are dropped, and slots and
+// the part get a PREEXISTING op. Dependencies on ops outside the part are dropped. Slots and
 // threads are renumbered. Memory use depends on the number of slots and threads, not on the length
 // of the workload.
 #ifndef HEAPTAPE_WORKLOAD_SLICE_H

@@ -13,7 +13,7 @@ struct placement {
 
 enum {
     MAX_PLACEMENTS = 1 << 20
-}; // limit of placements, which are stored because the source's residency follows all ops
+}; // limit on placements, which must be stored because the source's residency follows all ops
 
 struct slicing {
     struct workload_file *in;

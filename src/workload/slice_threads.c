@@ -71,7 +71,7 @@ static bool find_number(const struct slice_thread *t, uint64_t op, uint64_t *num
     return *number < t->next_op;
 }
 
-// Returns the entry with the highest op of thread `on` that the thread depends on so far, or NULL
+// Returns the entry for the highest op of thread `on` on which the thread depends so far, or NULL
 // if memory runs out. The op of a new entry is 0.
 static struct workload_dependency *waited_row(struct slice_thread *t, uint32_t on, bool *added)
 {

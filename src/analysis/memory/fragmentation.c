@@ -89,8 +89,8 @@ static void add_share(struct finding *f, const struct block_part *p, uint64_t by
 }
 
 // Attributes the free bytes of a completed sparse page to its blocks, in proportion to the bytes of
-// each block in the page. A share is the difference of two rounded running sums, so the sum of the
-// shares is exact.
+// each block in the page. Each share is the difference between two rounded running sums, so the sum
+// of the shares is exact.
 static void end_page(struct finding *f)
 {
     uint64_t page_bytes = f->out->page_bytes, live = 0, before = 0, shared = 0;

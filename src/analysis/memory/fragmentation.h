@@ -42,8 +42,8 @@ struct fragmentation_heap {
     uint64_t page_bytes;
     struct fragmentation_block *blocks;
     size_t n;
-    // Returns true if the page with this number (address / page_bytes) counts. Called only for
-    // sparse pages. If NULL, all pages count.
+    // Returns true if the page with this number (address / page_bytes) is to be counted. Called
+    // only for sparse pages. If NULL, all pages are counted.
     bool (*counts)(const void *context, uint64_t page);
     const void *context;
 };

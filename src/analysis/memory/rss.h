@@ -123,7 +123,7 @@ int rss_reading_calls(struct rss_reading *reading, const struct workload_thread_
                       const struct order_call *calls, size_t n);
 int rss_reading_done(struct rss_reading *reading, const struct workload_sites *sites);
 
-// Passes the last moments if `whole` is set, and frees *reading, which may be NULL. Returns 0 or
+// If `whole` is set, passes the last moments. Frees *reading, which may be NULL. Returns 0 or
 // -ENOMEM.
 int rss_reading_end(struct rss_reading *reading, bool whole);
 

@@ -36,8 +36,8 @@ static bool is_in(const struct trace_mapping *m, uint64_t address)
     return m->kind == TRACE_MEMORY_HEAP && address >= m->start && address < m->start + m->bytes;
 }
 
-// Counts the resident pages of the brk area above its last block. The brk area of a forked process
-// consists of two mappings if the process has grown its heap.
+// Counts the resident pages of the brk area above its last block. If a forked process has grown its
+// heap, its brk area consists of two mappings.
 static uint64_t find_top(const struct rss *r, const struct rss_heap *heap)
 {
     const struct trace_pages *p = &r->pages;

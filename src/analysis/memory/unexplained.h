@@ -15,8 +15,8 @@ enum {
 struct unexplained_process {
     uint32_t process; // number in the trace
     uint64_t bytes, rss_bytes;
-    // The process ran before the recording, or its recording was paused. `bytes` is then the growth
-    // since the first page map, because earlier blocks are not recorded.
+    // The process ran before the recording, or its recording was paused. In that case, earlier
+    // blocks are not recorded, so `bytes` is the growth since the first page map.
     bool is_growth;
 };
 
@@ -28,9 +28,9 @@ struct unexplained {
 // Finds the processes whose unexplained memory exceeds both limits, and whose recording has no
 // known gaps. Omits fork children, which may use blocks of their parents. Memory counts as
 // explained if a recorded block or recorded mapping was ever within the same MiB. Rewinds the
-// trace, which must have been opened for reading twice. Reads the page maps first. Reads events
-// only while a process may reach the limits. Returns 0, or a negative errno with *e set. The caller
-// must release *u in either case.
+// trace, which must have been opened for reading twice. Reads the page maps first, and then reads
+// events only while a process may still reach the limits. Returns 0, or a negative errno with *e
+// set. The caller must release *u in either case.
 int unexplained_find(struct unexplained *u, struct trace_file *t, struct progress *progress,
                      struct err *e);
 void unexplained_release(struct unexplained *u);

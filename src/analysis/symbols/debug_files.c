@@ -22,7 +22,7 @@ enum {
     FIRST_BYTES = 16 << 20,
     BYTES_FOR_EACH = 32,
     // The decompressed size of an LZMA section is not known in advance, so the compressed size is
-    // limited. The section holds function names and makes up about 1/30 of a file.
+    // limited. Such a section holds function names and makes up about 1/30 of a file.
     FIRST_LZMA_BYTES = 64 << 10,
     LZMA_PART = 16,
 };
@@ -79,7 +79,7 @@ static bool subtract_bytes(uint64_t *left, uint64_t bytes)
     return fits;
 }
 
-// Returns true if the size of the decompressed sections is in proportion to the file.
+// Returns true if the size of the decompressed sections is in proportion to the size of the file.
 static bool has_bounded_sections(Elf *elf, uint64_t bytes)
 {
     uint64_t left = FIRST_BYTES + BYTES_FOR_EACH * bytes;

@@ -1,7 +1,7 @@
-// Finds the functions at a code address, including inlined functions, from the debugging
-// information of a file. This needs an index, because libdw finds units only through
-// .debug_aranges, which clang and rustc do not write. Furthermore, dwarf_getscopes fails for
-// functions that were inlined from another unit or into a split unit.
+// Finds the functions at a code address, including inlined functions, in a file's debugging
+// information. An index is needed, because libdw finds units only through .debug_aranges, which
+// clang and rustc do not write. Furthermore, dwarf_getscopes fails for functions that were inlined
+// from another unit or into a split unit.
 #ifndef HEAPTAPE_DEBUG_DEBUG_INFO_H
 #define HEAPTAPE_DEBUG_DEBUG_INFO_H
 

@@ -210,8 +210,9 @@ static bool is_start(const struct symbol *s)
     return strcmp(s->function, "_start") == 0 || strncmp(s->function, libc, sizeof libc - 1) == 0;
 }
 
-// Returns the number of functions in a recursion, which ends with the outermost call of one of the
-// first `period` functions. The first `least` functions are known to belong to the recursion.
+// Returns the number of functions in a recursion. The recursion ends with the outermost call of one
+// of the first `period` functions. The first `least` functions are known to belong to the
+// recursion.
 static size_t find_outermost(const struct symbol *functions, size_t n, size_t period, size_t least)
 {
     for (size_t i = least; i < n; i++) {

@@ -478,7 +478,7 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
 }
 
 // Formats an address without a name as its object and its offset in the object's file, which are
-// the same in every run. If there is no file, the offset is the offset in the mapping.
+// the same in every run. If there is no file, uses the offset in the mapping.
 static const char *object_offset(struct symbols *s, const struct workload_frame *f)
 {
     static const struct workload_module none = {.path = ""};

@@ -261,8 +261,8 @@ static bool has_one_caller(const struct wrapping *c)
     return c->callers == 1 && !c->has_outermost_caller && !c->around_wrapper;
 }
 
-// Returns true if the names say that the function allocates for its callers: its own name, or the
-// names of all its callers. Only for functions whose result is unknown.
+// Returns true if names show that the function allocates for its callers. Considers the function's
+// own name and the names of all its callers. Returns false for functions whose result is known.
 static bool is_named_wrapper(const struct wrapping *c)
 {
     bool is_own_name =
@@ -331,8 +331,8 @@ static int count_stacks(struct wrapper_search *f)
     return rc;
 }
 
-// Reads the code size and the result type of the function from the file of the program, if that
-// file exists. Names that are stored in the recording include neither the size nor the type.
+// If the program's file exists, reads the function's code size and result type from it. Names that
+// are stored in the recording include neither the size nor the type.
 static void complete_function(struct wrapper_search *f, struct wrapping *c)
 {
     if (may_wrap(c) && c->function.result == SYMBOLS_RESULT_UNKNOWN && !c->function.code_bytes)

@@ -325,8 +325,8 @@ static void unhold_all(struct order *o)
 
 void order_wake(struct order *o, enum order_hold why, uint64_t address)
 {
-    // Release only the stream with the lowest stamp. Its records decide whether other streams are
-    // released.
+    // Release only the stream with the lowest stamp. Its records determine whether other streams
+    // are released.
     if (!order_afford(o, o->n_held)) {
         unhold_all(o);
         return;
@@ -375,9 +375,9 @@ int order_expire(struct order *o, uint64_t now)
     return 0;
 }
 
-// Finds a stream with a stamp up to `stamp` that is held because of its own next record, not
-// because of another stream of its thread. Returns the index in o->held, or n_held if no stream is
-// found.
+// Finds a stream whose stamp is at most `stamp` and that is held because of its own next record,
+// not because of another stream of its thread. Returns the index in o->held, or n_held if no stream
+// is found.
 static size_t held_up_to(const struct order *o, uint64_t stamp)
 {
     size_t i = 0;

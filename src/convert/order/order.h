@@ -39,8 +39,8 @@ struct order_options {
     // the address. If an address gets a second block, this is also the longest time that the second
     // block waits for the free of the first.
     uint64_t window;
-    // Largest assumed error of an allocation's stamp, in stamps. Two stamps that are closer than
-    // this do not prove an order.
+    // Largest assumed error of an allocation's stamp, in stamps. If two stamps are closer than
+    // this, they do not prove an order.
     uint64_t skid;
     // Every free follows the allocation of its block, so the free of an unknown address does not
     // wait.

@@ -83,8 +83,8 @@ static inline size_t order_decode_run(struct order *o, struct merge_stream *s, u
     return n;
 }
 
-// Prefetches the blocks that the first `n` ops of the run may free, if there are many blocks.
-// Always inlined, because gcc 12 drops calls to functions without visible side effects.
+// If there are many blocks, prefetches those that the first `n` ops of the run may free. Always
+// inlined, because gcc 12 drops calls to functions without visible side effects.
 static inline __attribute__((always_inline)) void order_prefetch_run(const struct order *o,
                                                                      size_t n)
 {
@@ -164,7 +164,7 @@ static inline int order_emit_run(struct order *o, struct order_thread *t, size_t
     return rc;
 }
 
-// Emits the stream's records up to stamp `bound` while the fast path applies. Returns ORDER_BEYOND
+// While the fast path applies, emits the stream's records up to stamp `bound`. Returns ORDER_BEYOND
 // with s->stamp set, ORDER_ODD, or a negative errno.
 static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64_t bound)
 {

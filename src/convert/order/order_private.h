@@ -182,8 +182,8 @@ static inline struct order_thread *order_numbered(const struct order *o, uint32_
 // memory.
 struct order_thread *order_thread_get(struct order *o, uint32_t trace_number);
 
-// Assigns the next thread number of the workload. Call this immediately before the op that
-// introduces the thread, when that op is certain to be emitted. Returns 0, -ENOMEM or -EOVERFLOW.
+// Assigns the workload's next thread number. Call immediately before the op that introduces the
+// thread, when it is certain that the op will be emitted. Returns 0, -ENOMEM or -EOVERFLOW.
 int order_thread_number(struct order *o, struct order_thread *t);
 
 static inline int order_thread_name(struct order *o, struct order_thread *t)
@@ -216,8 +216,8 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
                    uint64_t address);
 int order_release(struct order *o, struct merge_stream *s, struct workload_op *op,
                   uint64_t address);
-// Emits a block that existed before the first event. The block gets a new slot. Does nothing if the
-// address already has a block.
+// Emits a block that existed before the first event. The block gets a new slot. If the address
+// already has a block, does nothing.
 int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op,
                   uint64_t address);
 // Emits a block that was live when the recorder started.
@@ -270,7 +270,7 @@ int order_expire(struct order *o, uint64_t now);
 // Recomputes next_deadline.
 void order_deadline(struct order *o);
 
-// Frees the oldest block at the address of duplicate `i`. Call if the free of this block was lost.
+// Call if the free of the oldest block at duplicate `i`'s address was lost. Frees this block.
 int order_duplicate_lost(struct order *o, size_t i);
 
 #endif

@@ -86,7 +86,7 @@ struct pair {
 
 // Finds another thread whose next record at the address is a free, not an allocation. If there are
 // several such threads, chooses the free with the lowest stamp. This free refers to a block that is
-// live now or that a third thread allocates.
+// live now, or to a block that a third thread allocates.
 static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
 {
     size_t n = due_streams(o, limit);
