@@ -12,7 +12,7 @@ struct buf {
     size_t size, capacity;
 };
 
-// Frees the storage and leaves an empty buffer that can be used again.
+// Frees the storage. The buffer is then empty and can be reused.
 void buf_release(struct buf *b);
 
 // Reserves space for `more` bytes after the current contents. Returns 0, or -ENOMEM with the buffer

@@ -8,8 +8,8 @@
 // cannot be read. The caller must free the result. Not thread-safe.
 char *build_id_of(const char *path);
 
-// Like build_id_of, but reads an ELF object whose header is at offset `start` of `fd`: 0 for a
-// file, an address for the memory of a process. Thread-safe.
+// Like build_id_of, but reads an ELF object whose header is at offset `start` of `fd`. The offset
+// is 0 for a file, and an address for a process's memory. Thread-safe.
 char *build_id_at(int fd, uint64_t start);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { CLOCKSOURCE_BYTES = 32 };
 
-// Reads the name of the kernel's clock source. Returns false if that fails.
+// Reads the name of the kernel's clock source. Returns false on failure.
 static bool read_clocksource(char text[CLOCKSOURCE_BYTES])
 {
     int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",

@@ -73,7 +73,7 @@ enum clock_kind clock_best(void);
 // the TSC deviated from another clock. Returns false if the clock source is unknown.
 bool clock_is_distrusted(enum clock_kind kind);
 
-// Returns the ticks per second of `kind`: reads cntfrq_el0 on aarch64, measures for 20 ms on
+// Returns the ticks per second of `kind`. Reads cntfrq_el0 on aarch64, and measures for 20 ms on
 // x86-64.
 uint64_t clock_hz(enum clock_kind kind);
 

@@ -505,7 +505,7 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
     return rc < 0 ? rc : output_close(&out, false, e);
 }
 
-// Formats a path through which the file can be opened again, even if it has no name.
+// Formats a path through which the file can be reopened, even if it has no name.
 static const char *descriptor_path(const struct output *out, char at[static 64])
 {
     snprintf(at, 64, "/proc/self/fd/%d", out->fd);
@@ -547,8 +547,8 @@ static int copy_bytes(int from, int to)
     return rc;
 }
 
-// Copies the file to `path`, which must not exist. A removed file cannot be linked again, so its
-// data is copied.
+// Copies the file to `path`, which must not exist. A removed file cannot be linked again, so this
+// function copies its data.
 static int copy_file(const struct output *out, const char *path)
 {
     char at[64];
@@ -572,7 +572,7 @@ static int link_or_copy(const struct output *out, const char *path)
     return errno == EEXIST ? -errno : copy_file(out, path);
 }
 
-// Creates the file at `path` again. If its directory was removed, creates the directory too.
+// Recreates the file at `path`. If its directory was removed, recreates the directory too.
 static int recreate_file(const struct output *out, const char *path)
 {
     int rc = link_or_copy(out, path);
@@ -585,8 +585,8 @@ static int recreate_file(const struct output *out, const char *path)
     return rc;
 }
 
-// Creates the file again at `path` or, if another file has that name now, at PATH.kept-PID. Returns
-// 0 and sets *at to the path, which the caller frees, or returns a negative errno.
+// Recreates the file at `path` or, if another file has that name now, at PATH.kept-PID. Returns 0
+// and sets *at to the path, which the caller frees, or returns a negative errno.
 static int keep_file(const struct output *out, const char *path, bool replaced, char **at)
 {
     *at = replaced ? NULL : strdup(path);
@@ -624,9 +624,9 @@ static int report_lost_name(const struct output *out, const char *path, bool rep
     return err_set(e, -ESTALE, "%s: %s while it was written; %s", out->name, what, rest);
 }
 
-// Checks, before the output is closed, that `path` still refers to the file and that no bytes are
-// missing. Otherwise keeps the data if possible, and returns -ESTALE with the message set. Sets
-// *kept to whether the file is at `path`.
+// Before the output is closed, checks that `path` still refers to the file and that no bytes are
+// missing. Otherwise, keeps the data if possible, and returns -ESTALE with the message set. Sets
+// *kept to true if the file is at `path`, else to false.
 static int check_name(const struct output *out, const char *path, bool *kept, struct err *e)
 {
     struct stat mine, named;

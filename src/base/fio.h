@@ -24,13 +24,13 @@ struct input {
     size_t ahead_read;
 };
 
-// Opens a file or pipe named by the user; "-" is stdin, which messages call "(stdin)". Rejects
+// Opens a file or pipe that the user named. "-" is stdin, which messages call "(stdin)". Rejects
 // directories, devices and empty regular files. Blocks until a named pipe has a writer. `path` must
 // outlive the input.
 int input_open(struct input *in, const char *path, struct err *e);
 
-// Opens a file whose name was read from a file or directory. Never blocks, because it accepts only
-// regular files. Rejects empty files.
+// Opens a file whose name was read from a file or directory. Accepts only regular files, so that
+// the call never blocks. Rejects empty files.
 int input_open_regular(struct input *in, const char *path, struct err *e);
 
 // Opens a regular file without blocking. Returns the descriptor and fills in *st, or returns a
@@ -61,8 +61,8 @@ int input_read_file(const char *path, struct buf *to, size_t max, const char *wh
 // Moves to an absolute offset. Returns 0, or a negative errno: -ESPIPE for a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 
-// Copies the rest of a pipe to an unnamed file in $TMPDIR or /tmp and makes the input read the
-// copy; offsets then count from the start of the copy. Does nothing for a regular file. Returns 0,
+// Copies the rest of a pipe to an unnamed file in $TMPDIR or /tmp, and makes the input read the
+// copy. Offsets then count from the start of the copy. For a regular file, does nothing. Returns 0,
 // or a negative errno.
 int input_make_seekable(struct input *in, struct err *e);
 
@@ -94,8 +94,8 @@ struct output {
     uint64_t left_bytes; // smallest size seen after a truncation
 };
 
-// Opens `path` for writing; "-" is stdout, which messages call "(stdout)" and which must not be a
-// terminal. Unless OUTPUT_FORCE is set, an existing regular file is rejected with "exists; use -f
+// Opens `path` for writing. "-" is stdout, which must not be a terminal. Messages call it
+// "(stdout)". Unless OUTPUT_FORCE is set, an existing regular file is rejected with "exists; use -f
 // to replace it". Devices, fifos and sockets (/dev/null, a named pipe) are written in place. Never
 // writes through a symbolic link to a regular file. Creates files with mode 0600, because traces
 // and workloads contain a program's arguments and addresses. Returns 0, or a negative errno.
@@ -112,8 +112,8 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
 // thread fail with -ECANCELED.
 extern _Thread_local volatile sig_atomic_t output_cancelled;
 
-// output_writing is nonzero while the thread is in a write. output_writes counts the thread's
-// writes that wrote at least one byte.
+// output_writing is nonzero while the thread is writing. output_writes counts the thread's writes
+// of at least one byte.
 extern _Thread_local volatile sig_atomic_t output_writing, output_writes;
 
 // Copies the rest of the input. Returns 0, or a negative errno.

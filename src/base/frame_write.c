@@ -28,8 +28,8 @@ enum {
     FAST_RAW_PERCENT = 16,
     SMALL_LEVEL = 7,  // from this level on, prefer size
     HINT_FRAMES = 64, // try all methods again after this many frames
-    // Also try all methods again if the compressed size differs from the size in the last trial by
-    // more than this percentage of the part.
+    // Also try all methods again if the compressed size has changed since the last trial by more
+    // than this percentage of the part.
     HINT_PERCENT = 10,
 };
 
@@ -136,8 +136,8 @@ static uint8_t percent_of(size_t bytes, const struct frame_part *part)
     return (uint8_t)(percent < UINT8_MAX ? percent : UINT8_MAX);
 }
 
-// Compresses with the method that was best in earlier frames. Tries all methods again after
-// HINT_FRAMES frames, or when the compression ratio changes.
+// Compresses the part with the method that was best in earlier frames. After HINT_FRAMES frames, or
+// when the compression ratio changes, tries all methods again.
 static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to,
                                size_t room)
 {

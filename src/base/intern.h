@@ -19,7 +19,7 @@ struct intern {
 void intern_release(struct intern *s);
 
 // Returns the number of the string, or 0 when out of memory. Numbers start at 1 and follow the
-// order of first use. Sets *is_new to whether the string is new.
+// order of first use. Sets *is_new to true if the string is new, else to false.
 uint64_t intern_number(struct intern *s, const char *text, bool *is_new);
 
 #endif

@@ -1,5 +1,5 @@
-// Large zeroed arrays in memory mapped from the kernel. The arrays grow without copying, and use
-// huge pages if available to avoid TLB misses.
+// Large zeroed arrays in memory mapped from the kernel. The arrays grow without copying. To avoid
+// TLB misses, they use huge pages if available.
 #ifndef HEAPTAPE_BASE_PAGES_H
 #define HEAPTAPE_BASE_PAGES_H
 

@@ -1,8 +1,9 @@
 // Escapes text from files (marks, and names of programs, threads, functions and files) for
 // terminals and text formats.
 //
-// Control characters, including U+0080 to U+009F, characters that change the direction of text, and
-// bytes that are not UTF-8 are written as \xNN. All other characters are unchanged.
+// Three kinds of bytes are written as \xNN: control characters (including U+0080 to U+009F),
+// characters that change the direction of text, and bytes that are not UTF-8. All other characters
+// are unchanged.
 #ifndef HEAPTAPE_BASE_PRINTABLE_H
 #define HEAPTAPE_BASE_PRINTABLE_H
 

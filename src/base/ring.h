@@ -1,4 +1,4 @@
-// Ring buffer between two threads: a producer fills its entries, and a consumer empties them. The
+// Ring buffer between two threads. A producer fills its entries, and a consumer empties them. The
 // ring passes only the numbers of entries; the caller owns the contents.
 #ifndef HEAPTAPE_BASE_RING_H
 #define HEAPTAPE_BASE_RING_H

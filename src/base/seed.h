@@ -1,5 +1,5 @@
-// Random numbers. The seed is for hash tables whose keys come from files, so that an attacker cannot
-// choose colliding keys.
+// Random numbers. The seed is for hash tables whose keys come from files: it prevents an attacker
+// from choosing colliding keys.
 #ifndef HEAPTAPE_BASE_SEED_H
 #define HEAPTAPE_BASE_SEED_H
 

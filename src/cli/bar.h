@@ -7,8 +7,8 @@
 #define BAR_BYTES(cells) (3 * (cells) + 1)
 enum { BAR_LEVEL_BYTES = 4 };
 
-// Writes a bar of up to `cells` characters into `text` (BAR_BYTES). `of_one`, from 0 to 1, is the
-// share to fill. The resolution is an eighth of a character, or a whole character in ASCII. A share
+// Writes a bar of up to `cells` characters into `text` (BAR_BYTES). `of_one` is the share to fill,
+// from 0 to 1. The resolution is an eighth of a character or, in ASCII, a whole character. A share
 // above 0 always fills at least one step. Returns `text`.
 char *bar_text(char *text, size_t cells, double of_one);
 

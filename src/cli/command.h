@@ -21,7 +21,7 @@ enum {
     EXIT_NOT_FOUND = 127,
 };
 
-// Type of an option's argument and of its field in the options struct.
+// The type of an option's argument, and of the option's field in the options struct.
 enum option_type {
     OPTION_FLAG,    // bool; no argument; --no-NAME clears it
     OPTION_STRING,  // const char *, borrowed from argv
@@ -96,8 +96,8 @@ enum { COMMAND_EXAMPLES = 3, COMMAND_MODES = 2 };
 struct command_mode {
     const char *option; // the mode is selected if this option is given; the mode accepts the option
     const char *verb;   // the mode is selected if the first operand is this verb
-    // If `option` and `verb` are NULL, returns true if the command line selects the mode. The last
-    // row of a table has neither of the three and is the default.
+    // Used if `option` and `verb` are NULL. Returns true if the command line selects the mode. The
+    // last row of a table has none of these three members, and is the default.
     bool (*selects)(const void *options, int operands);
     const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
     const char *accepts; // names of other options that the mode accepts, such as "keep|trigger"

@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-// Kinds of values that can be completed, by the name of the argument or operand.
+// Kinds of values that can be completed. The name of the argument or operand determines the kind.
 enum { FILES = 1, FOLDERS = 2, ALLOCATORS = 4, PROCESSES = 8, PROGRAMS = 16 };
 static const struct completion_kind {
     const char *argument, *word;
@@ -137,7 +137,7 @@ void generate_bash(FILE *to)
     fputs(")\n", to);
 }
 
-// Prints text for single quotes in fish, where two characters must be escaped.
+// Prints text inside single quotes for fish, where two characters must be escaped.
 static void fish_text(FILE *to, const char *text)
 {
     for (; *text; text++) {

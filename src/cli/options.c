@@ -408,7 +408,7 @@ static bool is_selected(const struct parse *p, const struct command_mode *m, int
     return false;
 }
 
-// Returns true if a message can name the mode, by its option or by its name.
+// Returns true if a message can refer to the mode by its option or its name.
 static bool has_name(const struct command_mode *m)
 {
     return m->option || m->verb || m->name;

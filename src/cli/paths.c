@@ -32,8 +32,8 @@ static int try_place(const char *folder, const char *place, const char *name, ch
     return 0;
 }
 
-// If /proc is not mounted, resolves the path that was executed. A relative path is correct only as
-// long as the working directory has not changed.
+// If /proc is not mounted, resolves the path that was executed. A relative path is correct only if
+// the working directory has not changed.
 bool paths_self(char self[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);

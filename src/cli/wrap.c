@@ -74,8 +74,8 @@ static size_t column_bytes(const char *text, size_t n)
 }
 
 // Returns how many bytes to print on a line of `columns`. If not all bytes fit, the line ends
-// before the last space that fits, or is full if there is no such space. The line never ends at a
-// leading space.
+// before the last space that fits. If there is no such space, the line is filled. The line never
+// ends at a leading space.
 static size_t fitting_bytes(const char *text, size_t n, unsigned columns)
 {
     size_t at = 0, space = 0;

@@ -8,8 +8,8 @@
 
 enum { SCHEMA_VERSION = 2, MAX_KEYS = 4 };
 
-// The kind of a document is the first kind in the table whose keys all occur in the document. Kinds
-// with few keys are therefore last.
+// A document is of the first kind in the table whose keys all occur in the document. Kinds with few
+// keys are therefore last.
 static const struct document_kind {
     const char *kind;
     bool reported; // `report` reads documents of this kind

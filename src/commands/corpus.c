@@ -112,7 +112,7 @@ static void find_data(const char *name, char path[PATH_MAX])
         die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
 }
 
-// Reads the index of the directory, or the index that is installed with heaptape. With `may_lack`,
+// Reads the directory's index, or the index that is installed with heaptape. With `may_lack`,
 // treats a missing index as empty. Returns the path of the index, which the caller must free.
 static char *read_index(struct corpus_index *x, const char *folder, bool may_lack)
 {

@@ -96,7 +96,8 @@ static void ask_allocator(struct doctor_watch *w, struct look *l)
         w->doctor.asked_ns = result.paused_ns;
 }
 
-// Returns true if RSS changed after the look, so that statistics read later do not fit the look.
+// Returns true if RSS has changed since the look, in which case statistics that are read now do not
+// match the look.
 static bool is_outdated(const struct look *l)
 {
     struct trace_sample s = {0};
@@ -106,8 +107,8 @@ static bool is_outdated(const struct look *l)
     return (now > then ? now - then : then - now) > then / MOVED_SHARE;
 }
 
-// Takes a look, with the allocator's statistics if they were requested. Returns 0, or a negative
-// errno with *e set.
+// Takes a look. If the allocator's statistics were requested, includes them. Returns 0, or a
+// negative errno with *e set.
 static int take_look(struct doctor_watch *w, struct look *l, uint64_t max_ns, struct err *e)
 {
     for (unsigned i = 0; i < MAX_TRIES; i++) {
@@ -345,9 +346,9 @@ static void forward_signals(void)
     }
 }
 
-// Records the program until it ends or a signal ends the recording. Returns the exit code of the
-// recorder. Does not forward SIGINT, because a terminal sends SIGINT to all processes. A temporary
-// file has a size limit, so that it does not fill the disk.
+// Records the program until it ends or a signal ends the recording. Returns the recorder's exit
+// code. Does not forward SIGINT, because a terminal sends SIGINT to all processes. If the file is
+// temporary, limits its size, so that it does not fill the disk.
 static int record_program(char **argv, int argc, const char *path, bool keeps)
 {
     char *const first[] = {

@@ -166,8 +166,8 @@ static char *put_time(char *to, uint64_t ns)
     return end;
 }
 
-// Returns a name such as "ENOMEM". strerrorname_np needs glibc 2.32; heaptape also runs on older
-// versions, where the description of the error replaces the name.
+// Returns a name such as "ENOMEM". strerrorname_np needs glibc 2.32. On older versions, the error's
+// description replaces the name.
 static const char *name_error(int error)
 {
     static const char *(*name)(int);

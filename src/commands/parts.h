@@ -18,8 +18,8 @@ int command_parse_part(const struct command *c, const char *from, const char *to
                        struct slice_point *first, struct slice_point *last);
 extern const struct command_word command_points[]; // help on the syntax of points
 
-// Defined in diff.c. Prints up to `top` call sites that changed, or all such call sites if `top` is
-// 0. Prints no table if no call site changed.
+// Defined in diff.c. Prints up to `top` call sites that changed or, if `top` is 0, all of them. If
+// no call site changed, prints no table.
 void command_print_sites(const struct sites_diff *d, uint64_t top);
 
 // The options of `matrix`.

@@ -378,7 +378,8 @@ struct pipe_reader {
     int (*check)(const void *settings, struct err *e); // called before the program starts
     int (*read)(const void *settings, struct err *e);  // called in the child process
     bool forwards_usr2;                                // SIGUSR2 triggers a dump
-    // The reader may run longer than the recording; SIGINT, SIGTERM and SIGHUP then end it.
+    // The reader may run longer than the recording. From then on, SIGINT, SIGTERM and SIGHUP end
+    // it.
     bool uploads;
     bool runs_command; // the reader waits until its command ends or FLIGHT_FILES_END arrives
 };

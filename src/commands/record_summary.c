@@ -90,7 +90,7 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
         print_cost(r, n);
 }
 
-// Returns true if the process that heaptape attached to ended, or executed another program, before
+// Returns true if heaptape attached to a process that ended, or executed another program, before
 // its first event.
 static bool is_gone(const struct record_result *r, pid_t pid)
 {

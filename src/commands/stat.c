@@ -241,7 +241,7 @@ static void print_frame(const struct symbol *s, bool first, size_t repeats, cons
     }
 }
 
-// Prints a stack from its shown function outwards, with the function that the shown function
+// Prints a stack from its shown function outwards, including the function that the shown function
 // called. Prints recursive calls as one row.
 static void print_stack(const struct file_stat *s, uint32_t number)
 {

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 enum {
-    // Interval between polls of the file; longer than the recorder needs for a batch.
+    // Interval between polls of the file. It is longer than the time that the recorder needs for a
+    // batch.
     TICK_NS = 100000000,
     TABLE_ROWS = 20,
     FRAME_ROWS = 7, // number of lines outside the table
@@ -132,7 +133,7 @@ static void run_batch(struct top *t)
         read_on(t, tick);
         bool behind = t->follow.state == FOLLOW_READING;
         // If all data has been read, draw the first table after one tick, because the last batch is
-        // counted only when it is known to be the last. Otherwise, wait for an interval.
+        // not counted until it is known to be the last. Otherwise, wait for an interval.
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
         // For a complete file, draw only one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {

@@ -6,8 +6,8 @@
 
 enum { PAGE_BYTES = 4096 };
 
-// Substitutes for kinds that a format lacks. The function substitute() derives the substitutes that
-// are not listed here from the fields of the kind.
+// Substitutes for kinds that a format lacks. If a substitute is not listed here, substitute()
+// derives it from the kind's fields.
 static const uint8_t special_substitutes[HT_KIND_LIMIT] = {
     [HT_ALIGNED_ALLOC] = HT_MEMALIGN,   [HT_POSIX_MEMALIGN] = HT_MEMALIGN,
     [HT_VALLOC] = HT_MEMALIGN,          [HT_PVALLOC] = HT_VALLOC,
@@ -72,8 +72,8 @@ static void change_kind(struct event *ev, unsigned as)
     ev->kind = (uint8_t)as;
 }
 
-// Drops or changes a call if the format has its kind but cannot store its properties. Returns 1 if
-// the call is dropped, else 0.
+// If the format has a call's kind but cannot store the call's properties, drops or changes the
+// call. Returns 1 if the call is dropped, else 0.
 static int leave_out(struct export *x, struct export_call *c)
 {
     unsigned class = event_infos[c->ev.kind].class;

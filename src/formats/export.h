@@ -17,8 +17,7 @@ struct export_call {
     bool failed;     // nothing was allocated or freed
     bool earlier;    // ev.ptr was allocated before the recording
     bool glibc;      // recorded on glibc's malloc, or imported with malloc paths
-    // This free was not recorded. The exporter added the free because its address was allocated
-    // again.
+    // This free was not recorded. The exporter added it, because its address was allocated again.
     bool added;
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;

@@ -279,8 +279,8 @@ static void release_processes(struct export_job *j)
     free(j->processes);
 }
 
-// Called after each frame. Stores a write error in j->failed, and the next event of the trace
-// returns that error.
+// Called after each frame. Stores a write error in j->failed; the next event of the trace returns
+// it.
 static void put_all_due(void *context, uint64_t offset)
 {
     struct export_job *j = context;
@@ -403,7 +403,7 @@ static int put_stacks(struct export_job *j, struct export_call *c, uint32_t proc
     return rc;
 }
 
-// Writes modules and stacks before the ops that refer to them, if the format stores call sites.
+// If the format stores call sites, writes modules and stacks before the ops that refer to them.
 static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     struct workload_sites sites;
@@ -470,7 +470,7 @@ static int export_process_workload(void *context, const struct trace_process *p,
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
 }
 
-// Converts each process to a workload before the export, for formats that number blocks.
+// For formats that number blocks, converts each process to a workload before the export.
 static int export_workloads(struct export_job *j, struct trace_file *t)
 {
     const struct convert_files files = {.read = export_process_workload, .context = j};

@@ -50,8 +50,8 @@ static bool use_malloc_log(struct export_live_target *t)
     return true;
 }
 
-// Uses the file that an environment variable names, or the file `otherwise` if the variable is
-// empty.
+// Uses the file that an environment variable names or, if the variable is empty, the file
+// `otherwise`.
 static bool use_file(struct export_live_target *t, const char *variable, const char *format,
                      const char *otherwise)
 {

@@ -1,5 +1,5 @@
-// Writes a workload as a self-contained C program, for bug reports. format_c_program.c.in describes
-// the program.
+// Writes a workload as a self-contained C program for bug reports, which format_c_program.c.in
+// describes.
 #include "formats/export.h"
 #include "formats/streams.h"
 

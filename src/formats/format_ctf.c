@@ -21,8 +21,8 @@ enum {
     FRAME_BYTES = 8,
     WITH_SITE = 128,        // bit of an event class id, set for events that have a call site
     PACKET_BYTES = 1 << 15, // a packet is written when it reaches this size
-    // All packets are written when their total reaches this size. Otherwise, the packets of many
-    // rarely active threads would use too much memory.
+    // All packets are written when their total reaches this size. Otherwise, if many threads were
+    // rarely active, their packets would use too much memory.
     PENDING_BYTES = 1 << 25,
 };
 

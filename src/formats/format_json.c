@@ -53,7 +53,7 @@ static char *put_argument(char *to, const struct event *ev, unsigned field, uint
     return text_decimal(to, v);
 }
 
-// Writes the arguments whose names in this kind differ from the names of their fields.
+// Writes the arguments that have other names in this kind than their fields have.
 static char *put_arguments(char *to, const struct event *ev)
 {
     const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
@@ -477,7 +477,7 @@ static bool read_note(struct scan *s, struct event *ev, const char *key, size_t 
     return false;
 }
 
-// Reads an argument whose name in this kind differs from the name of its field.
+// Reads an argument that has another name in this kind than its field has.
 static bool read_argument(struct scan *s, struct event *ev, const char *key, size_t n)
 {
     const struct event_arguments *own = &event_arguments[ev->kind];

@@ -121,8 +121,8 @@ static void write_packet(struct perfetto *p)
     p->message.size = 0;
 }
 
-// Begins a packet. All packets belong to one sequence, which shares the interned strings, frames
-// and stacks.
+// Begins a packet. All packets belong to one sequence, and share its interned strings, frames and
+// stacks.
 static void begin_packet(struct perfetto *p)
 {
     put_u64(p, &p->packet, PACKET_SEQUENCE_ID, SEQUENCE);

@@ -44,7 +44,7 @@ enum {
     SLOTS_FIRST = 1, // so that token 0 does not become address 0
 };
 
-// State of a thread's deltas, which is kept from one buffer to the next.
+// State of a thread's deltas, which lasts from one buffer to the next.
 struct tcmalloc_thread {
     uint64_t id;
     uint64_t size_units, freed; // values after the previous event
@@ -172,8 +172,8 @@ static bool is_event(unsigned type)
            type == TCMALLOC_TOKENS || type == TCMALLOC_REALLOC || type == TCMALLOC_MEMALIGN;
 }
 
-// Reads one event from the buffer. Returns 0 or a negative errno. Sets *used to 0 if the rest of
-// the buffer cannot be decoded.
+// Reads one event from the buffer. Returns 0 or a negative errno. If the rest of the buffer cannot
+// be decoded, sets *used to 0.
 static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_t n, size_t *used)
 {
     struct import *im = t->im;
@@ -277,7 +277,7 @@ static int thread_dies(struct tcmalloc_import *t, uint64_t id, uint64_t ts)
     return rc;
 }
 
-// Returns the number of numbers in an outer-level item, or 0 for an unknown type.
+// Returns how many numbers an outer-level item contains, or 0 for an unknown type.
 static unsigned count_numbers(unsigned type)
 {
     switch (type) {

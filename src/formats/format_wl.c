@@ -92,8 +92,8 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
 }
 
 // Makes the other thread post a sync at its current position. That position is after the op that
-// the dependency names, because calls arrive in a valid order. Does nothing if an earlier sync
-// already implies the dependency.
+// the dependency names, because calls arrive in a valid order. If an earlier sync already implies
+// the dependency, does nothing.
 static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *d)
 {
     struct wl_export *w = x->state;
@@ -507,8 +507,8 @@ static struct event make_event(unsigned op, const uint64_t v[3])
     return ev;
 }
 
-// Decodes the op at the start of the window. Returns 1 and sets *bytes. For an invalid op, returns
-// 0 or a negative errno; the rest of the stream then cannot be decoded.
+// Decodes the op at the start of the window. Returns 1 and sets *bytes. If the op is invalid,
+// returns 0 or a negative errno, and the rest of the stream cannot be decoded.
 static int decode_op(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_t *bytes)
 {
     const uint8_t *at = p->bytes + p->at;

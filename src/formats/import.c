@@ -17,7 +17,7 @@ enum {
     THREAD_BYTES = 8192,
     BLOCK_BYTES = 64,
     DEFINITION_BYTES = 104, // for a module or stack, in addition to its text
-    // Limit enforced by import_keep: FIRST_KEPT bytes, plus this many per byte of the file.
+    // Limit that import_keep enforces: FIRST_KEPT bytes, plus this many for each byte of the file.
     KEPT_FOR_EACH = 64,
     FIRST_KEPT = 512 << 20,
 };

@@ -38,7 +38,7 @@ struct import {
     // recording; otherwise they count from an arbitrary time.
     bool has_times;
     bool from_start;
-    // True if every free follows the allocation of its block in the file. A free of an unknown
+    // True if, in the file, every free follows the allocation of its block. The free of an unknown
     // block then frees a block from before the recording. The format sets the initial value.
     bool no_early_frees;
     void *state;         // format->import.state_bytes bytes
@@ -106,7 +106,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);
 
 // Accounts for memory that stays allocated until the end of the import. Called by importers.
-// Returns 0, or a negative errno if the total exceeds a limit that depends on the file size.
+// If the total exceeds a limit that depends on the file size, returns a negative errno, else 0.
 // Without the limit, a small compressed file could define any number of objects.
 int import_keep(struct import *im, uint64_t bytes);
 

@@ -57,11 +57,11 @@ static inline ssize_t import_source_want(struct import_source *s, size_t want, s
                                                               : import_source_fill(s, want, e);
 }
 
-// Finds the next line and returns it without its newline. Lines may contain any byte, including
+// Finds the next line, and returns it without its newline. A line may contain any byte, including
 // NUL. The last line needs no newline. Returns 1, 0 at the end, or a negative errno with the
-// message set. Returns -EMSGSIZE without a message if a line is longer than
-// IMPORT_SOURCE_MAX_BYTES; the next call continues after that line. The line is borrowed until the
-// next call, and the byte after it is readable.
+// message set. If a line is longer than IMPORT_SOURCE_MAX_BYTES, returns -EMSGSIZE without a
+// message, and the next call continues after that line. The line is borrowed until the next call,
+// and the byte after it is readable.
 int import_source_line(struct import_source *s, const char **line, size_t *n, struct err *e);
 
 #endif

@@ -13,8 +13,7 @@
 
 enum { COMMAND_BYTES = 100 };
 
-// Minimum shares for which a note is added, and the maximum unread share with which the blocks
-// count as known.
+// Minimum shares for adding a note, and the maximum unread share for counting the blocks as known.
 #define GROUP_FULL_SHARE  0.8  // used memory, as a share of the cgroup's limit
 #define GROUP_FILES_SHARE 0.25 // file memory, as a share of the cgroup's used memory
 #define LOST_SHARE        0.1  // unread memory, as a share of malloc's memory
@@ -119,7 +118,7 @@ static bool is_named(const struct look_heap *h)
     return h->allocator < SOFTWARE_OTHER_ALLOCATOR;
 }
 
-// Returns the resident bytes that the mappings with this name had in an earlier look.
+// Returns how many bytes of the mappings with this name were resident in an earlier look.
 static double bytes_before(const struct look *before, const struct look_name *n)
 {
     for (size_t i = 0; i < before->n_names; i++) {
@@ -356,8 +355,7 @@ static void set_next_program(struct doctor *d)
         n += (size_t)snprintf(d->next + n, sizeof d->next - n, " %s", *word);
 }
 
-// Adds a note if the call paths of the verdict lack the functions of an interpreter or a JIT
-// compiler.
+// If the verdict's call paths lack the functions of an interpreter or a JIT compiler, adds a note.
 static void note_unnamed_code(struct doctor *d, const struct findings *found)
 {
     for (size_t i = 0; i < found->n && d->verdict.kind != VERDICT_KIND_runtime; i++) {

@@ -18,7 +18,7 @@ enum {
 
 enum { DOCTOR_MAX_LOOKS = 1024, DOCTOR_NOTES = 6, DOCTOR_NOTE_BYTES = 500 };
 
-// A trial of the remedy, which is a call in the process that makes the allocator return free
+// A trial of the remedy. The remedy is a call, in the process, that makes the allocator return free
 // memory.
 struct doctor_try {
     const char *call;                   // NULL if no call was made
@@ -31,7 +31,7 @@ struct doctor_try {
 struct doctor {
     struct look first, last;
     size_t looks;
-    // Number of points in points[DOCTOR_LIVE]: one for each look that could read nearly all memory.
+    // Number of points in points[DOCTOR_LIVE], one for each look that could read nearly all memory.
     size_t live_looks;
     // Each array has `looks` points, except the array for DOCTOR_LIVE; owned.
     struct growth_point *points[DOCTOR_LEVELS];
@@ -63,7 +63,7 @@ void doctor_judge(struct doctor *d);
 // *s is borrowed.
 void doctor_judge_file(struct doctor *d, const struct file_stat *s);
 
-// Returns true if the remedy can be a call in the process that makes the allocator return free
+// Returns true if the remedy can be a call, in the process, that makes the allocator return free
 // memory.
 bool doctor_can_try(const struct doctor *d);
 

@@ -230,8 +230,8 @@ bool findings_below_live_cleared(const struct findings_input *in, struct finding
     return true;
 }
 
-// Returns true if the RSS of the result is below the live bytes, and the heap of the recorded
-// program is known.
+// Returns true if the result's RSS is below the live bytes, and the recorded program's heap is
+// known.
 static bool shows_recorded(const struct json_value *r)
 {
     return is_below(r) && !isnan(figure(r, "fidelity.rss.recorded_peak_bytes"));

@@ -20,8 +20,8 @@ enum profile_weight {
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);
 
-// Returns the rank of a site in a list. The rank is the weight of the site, except that
-// PROFILE_GROWTH uses by_site_growth_rank.
+// Returns the rank of a site in a list. The rank is the site's weight, except for PROFILE_GROWTH,
+// which uses by_site_growth_rank.
 uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight);
 
 // Returns the numbers of all sites with a rank above 0, sorted by descending rank, and sets *n. The

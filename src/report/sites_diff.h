@@ -14,7 +14,7 @@ struct sites_diff_side {
     uint64_t peak_bytes, end_bytes, bytes, calls;
 };
 
-// All stacks of one side whose shown function and line are the same.
+// All stacks of one side that have the same shown function and line.
 struct sites_diff_row {
     char *function; // owned
     char *file;     // owned; base name of the source file, or of the object if lines are unknown
@@ -41,7 +41,7 @@ int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], cha
 int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s);
 
 // Call after both sides were added. Matches rows of the same function and file in the order of
-// their lines. Then sorts all rows by the change of bytes live at the peak and of allocated bytes.
+// their lines. Then sorts all rows by the changes in bytes live at the peak and in allocated bytes.
 void sites_diff_match(struct sites_diff *d);
 void sites_diff_release(struct sites_diff *d);
 

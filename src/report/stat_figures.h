@@ -332,7 +332,7 @@ void stat_figures_of_file(union stat_figures *f, const struct file_stat *s);
 void stat_figures_of_summary(union stat_figures *f, const struct workload_summary *s);
 void stat_figures_of_json(union stat_figures *f, const struct json_value *stat);
 
-// Returns the value of a figure by its number, or NAN if the value is unknown.
+// Returns the value of the figure with this number, or NAN if the value is unknown.
 double stat_figures_value(const union stat_figures *f, unsigned figure);
 
 // Writes the members of a group into the open object.

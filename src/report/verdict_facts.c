@@ -96,8 +96,8 @@ static void set_arenas(struct verdict_facts *f, const struct rss *r)
 }
 
 // Distributes RSS among its owners. If not all blocks are known, heap pages without known blocks
-// may contain blocks that are older than the recording. The anonymous mappings of a language
-// runtime are the heap of the runtime.
+// may contain blocks that are older than the recording. A language runtime's anonymous mappings are
+// the runtime's heap.
 static void set_resident(struct verdict_facts *f, const struct rss *r)
 {
     double *to = f->resident, own = (double)(r->all.own_pages * r->pages.page_bytes);
@@ -289,7 +289,7 @@ static void judge_timeline(struct growth *g, const struct timeline *t, bool by_t
     free(points);
 }
 
-// Sets the growth of a process without events, whose live bytes do not change.
+// Sets the growth of a process without events. Its live bytes do not change.
 static void set_idle(struct verdict_facts *f, const struct file_stat *s)
 {
     struct growth_point *points = calloc(s->n_samples + 1, sizeof *points);

@@ -116,7 +116,7 @@ static bool is_explained(const struct verdict_facts *f)
     return f->growing.n && f->growing.items[0].bytes >= EXPLAINED_SHARE * f->live.grown_bytes;
 }
 
-// Appends the call paths that grow. If these do not explain the growth, appends the call paths with
+// Appends the call paths that grow. If they do not explain the growth, appends the call paths with
 // the most live bytes.
 static void say_growing(struct verdict *v, const struct verdict_facts *f)
 {
@@ -136,8 +136,8 @@ static bool say_stacks(struct verdict *v, const struct verdict_facts *f)
     return grew;
 }
 
-// Advises a recording with call stacks, unless the recording has call paths. Call if the verdict is
-// growth.
+// Call if the verdict is growth. Unless the recording has call paths, recommends a recording with
+// call stacks.
 static void advise_stacks(struct verdict *v, const struct verdict_facts *f)
 {
     if (!has_path(&f->growing) && !has_path(&f->holding))

@@ -340,7 +340,7 @@ static int put_group(struct tables_output *o)
     return t.failed ? -ENOMEM : tables_export_flush(o);
 }
 
-// Appends the names and strings of a row. Sets *full if the row group must end.
+// Appends the names and strings of a row. If the row group must end, sets *full.
 static int put_texts(struct parquet *p, const struct tables_row *row, bool *full)
 {
     for (uint32_t left = row->present & ~p->integers; left; left &= left - 1) {

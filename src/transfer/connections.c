@@ -52,8 +52,8 @@ static void move_connection(const struct connections *all, struct connection *c,
     append_connection(to, c);
 }
 
-// Shuts down the socket. This wakes the thread that serves the connection, which then reads the end
-// of the stream.
+// Shuts down the socket. This wakes the thread that serves the connection; the thread then reads
+// the end of the stream.
 static void shut_down(struct connections *all, struct connection *c)
 {
     shutdown(c->fd, SHUT_RDWR);

@@ -45,8 +45,8 @@ struct connections {
     size_t max_waiting;
 };
 
-// Initializes the limits. `descriptors` is the maximum number of open files. If `descriptors` is
-// low, fewer connections can wait.
+// Initializes the limits. `descriptors` is the maximum number of open files. The lower it is, the
+// fewer connections can wait.
 void connections_init(struct connections *all, size_t descriptors);
 void connections_release(struct connections *all);
 

@@ -35,8 +35,8 @@ int feed_start(struct feed *f, struct err *e);
 void feed_added(void *feed);
 
 // Call after the last file. Waits for the upload process to finish, for a limited time. Reports the
-// uploaded and the remaining segments. Removes the directories of the recording and of the host if
-// they are empty.
+// uploaded and the remaining segments. If the directories of the recording and of the host are
+// empty, removes them.
 void feed_end(struct feed *f);
 
 #endif

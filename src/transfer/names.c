@@ -55,7 +55,7 @@ void names_make(const char *text, char *out, size_t size)
     if (out[0] == '.' || out[0] == '-')
         out[0] = '_';
     out[n] = 0;
-    // The name of a directory must not end like the name of a trace.
+    // A directory's name must not end like the name of a trace.
     if (names_is_trace(out, n))
         out[n - 3] = '_';
 }

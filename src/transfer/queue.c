@@ -140,8 +140,8 @@ bool queue_is_in(const char *path, const char *folder)
     return strncmp(path, folder, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
 }
 
-// Drops a file of an earlier recording, unless another process has locked the recording's
-// directory.
+// Drops a file of an earlier recording. If another process has locked the recording's directory,
+// keeps the file.
 static bool drop_left(int fd, const char *spool, const char *path)
 {
     char *folder = NULL;

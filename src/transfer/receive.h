@@ -20,8 +20,8 @@ struct receive_settings {
     void (*note)(const char *text); // called from several threads
 };
 
-// Runs until SIGTERM, SIGINT or SIGHUP. Then removes unfinished files and returns 0. Returns a
-// negative errno with the message set if the server cannot start.
+// Runs until SIGTERM, SIGINT or SIGHUP arrives, then removes unfinished files and returns 0. If the
+// server cannot start, returns a negative errno with the message set.
 typedef int receive_function(const struct receive_settings *s, struct err *e);
 receive_function receive_run;
 

@@ -282,8 +282,8 @@ static bool is_permanent(CURLcode rc)
            rc == CURLE_SSL_CERTPROBLEM;
 }
 
-// Reads the status. Also reads the reason if the response is plain text, because other content
-// types are not meant for users.
+// Reads the status. If the response is plain text, also reads the reason. Other content types are
+// not meant for users.
 static void read_answer(struct request *r, struct request_result *to)
 {
     const char *type = NULL;

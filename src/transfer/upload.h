@@ -14,8 +14,9 @@ struct upload_settings {
     uint64_t wait_ns;
     // For `record`, the read end of a pipe. The pipe receives a byte for each new file and is
     // closed at the end of the recording. `record` also holds the lock of the directory. After the
-    // recording, the upload runs for at most wait_ns, and a signal ends it. For `upload`, -1. The
-    // upload then ends after wait_ns without a success, or immediately if the settings are wrong.
+    // recording, the upload runs for at most wait_ns, and a signal ends it. For `upload`, -1. In
+    // that case, the upload ends after wait_ns without a success or, if the settings are wrong,
+    // immediately.
     int added;
     const struct request_calls *calls;
     void (*note)(const char *text);

@@ -193,7 +193,7 @@ size_t advise_rank(const struct advise *a, enum advise_figure figure,
 }
 
 // Chooses as many rows as can be repeated ADVISE_MIN_ROUNDS times in `left_ns`. Starts with the
-// best row by each figure, then the second best, and so on. Returns the number of rows.
+// best row by each figure, continues with the second best, and so on. Returns the number of rows.
 static size_t choose_rows(const struct advise *a, uint64_t left_ns, bool *chosen)
 {
     const struct advise_row **order = calloc(a->n_rows * ADVISE_FIGURES, sizeof *order);

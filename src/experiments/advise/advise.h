@@ -60,9 +60,9 @@ struct advise {
     unsigned rounds; // number of repetitions after the first run
 };
 
-// Returns the latest time, relative to the start, at which a first replay of a setting in the group
-// may begin. For the first setting of a group, this is the end of the first phase. For its other
-// settings, this is the end of the group's share.
+// Returns the latest time, relative to the start, at which the first replay of a setting in the
+// group may begin. For a group's first setting, this is the end of the first phase. For its other
+// settings, it is the end of the group's share.
 uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first);
 
 // For the setting that trims most often, returns the number of calls between two trims. The number
@@ -71,8 +71,8 @@ uint64_t advise_trim_interval(uint64_t events);
 
 // Runs the replays that the budget allows. The budget starts at `start_ns` of CLOCK_MONOTONIC. The
 // session must have read its workload, with settings.trim_every set to `trim_interval`, and must
-// have exactly one allocator, the current allocator. If the replay of a setting fails, sets
-// missing_reason of the setting's row. Returns 0, or a negative errno if the current setting cannot
+// have exactly one allocator, the current allocator. If a setting's replay fails, sets
+// missing_reason in the setting's row. Returns 0, or a negative errno if the current setting cannot
 // be replayed. The caller must release *a before the session, even after an error.
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e);
 void advise_release(struct advise *a);
@@ -81,7 +81,7 @@ void advise_release(struct advise *a);
 // of its first run. Returns NAN if unknown.
 double advise_value(const struct advise *a, const struct advise_row *r, enum advise_figure figure);
 
-// Returns the ratio to the current setting, with an interval if the row was repeated.
+// Returns the ratio to the current setting. If the row was repeated, the ratio has an interval.
 struct measure_ratio advise_ratio(const struct advise *a, const struct advise_row *r,
                                   enum advise_figure figure);
 

@@ -36,8 +36,8 @@ static FILE *open_memory(void)
     return f;
 }
 
-// Runs the command with the contents of `input` as its standard input. Exit statuses up to `most`
-// do not count as a failure of the engine. Returns 0, or a negative errno with the message set.
+// Runs the command with the contents of `input` as its standard input. An exit status up to `most`
+// does not count as a failure of the engine. Returns 0, or a negative errno with the message set.
 static int run_command(char *const *words, FILE *input, int most, struct err *e)
 {
     int status = 0;

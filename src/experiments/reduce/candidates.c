@@ -39,7 +39,7 @@ static int make_part(int source, struct output *out, const struct slice_options 
     return rc;
 }
 
-// Writes the part, if any, and judges it. Runs in the process of the candidate.
+// Runs in the candidate's process. Writes the part, if any, and judges it.
 static void judge_part(const struct candidates *c, struct candidate *item,
                        const struct slice_options *part, struct candidate_report *r)
 {

@@ -32,7 +32,8 @@ static const struct {
              {"B", 1, true},        {"ns", 1, false},      {"us", 1e3, false},
              {"ms", 1e6, false},    {"s", 1e9, false}};
 
-// Quantiles of call times: name, offset, and the minimum number of calls for the quantile.
+// Quantiles of call times: name, offset, and the minimum number of calls that the quantile
+// requires.
 static const struct {
     const char *name;
     size_t offset;

@@ -16,8 +16,8 @@ static int replay_workload(const struct judge *j, const struct plan *p, const st
     return replay_run(p, &c->allocator, &with, run, e);
 }
 
-// Runs the replays for the comparison and merges their figures into *f. Stores the times of the
-// calls in `timed`.
+// Runs the replays that the comparison needs, and merges their figures into *f. Stores the times of
+// the calls in `timed`.
 static int measure_figures(const struct judge *j, const struct plan *p, const struct condition *c,
                            struct condition_figures *f, struct replay_run *timed, struct err *e)
 {

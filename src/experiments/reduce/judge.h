@@ -1,4 +1,4 @@
-// Checks whether a workload still meets the conditions of a reduction, by replays or by a command.
+// Checks, by replays or by a command, whether a workload still meets the conditions of a reduction.
 #ifndef HEAPTAPE_REDUCE_JUDGE_H
 #define HEAPTAPE_REDUCE_JUDGE_H
 

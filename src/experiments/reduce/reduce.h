@@ -67,7 +67,7 @@ int reduce_write(struct reduce *r, struct output *out, struct err *e);
 
 // Replays the current part REDUCE_CONFIRMATIONS times. If the conditions do not hold in a replay,
 // restores the last confirmed part and doubles the number of replays of each candidate. Returns 1
-// if the current part stays or the search was interrupted, 0 if the part was replaced, or a
+// if the current part was kept or the search was interrupted, 0 if the part was replaced, or a
 // negative errno.
 int reduce_confirm(struct reduce *r, struct err *e);
 

@@ -96,8 +96,8 @@ static int finish_step(struct reduce *r, int found, struct err *e)
     return rc < 0 ? rc : found || !rc;
 }
 
-// Tries all cuts, and starts again with the first cut after each success, until no cut meets the
-// conditions. Returns 1 if at least one cut met the conditions.
+// Tries all cuts until none of them meets the conditions. After each success, starts over with the
+// first cut. Returns 1 if at least one cut met the conditions.
 static int repeat_cuts(struct reduce *r, reduce_make *make, size_t n, const char *how,
                        struct err *e)
 {

@@ -305,8 +305,8 @@ static void keep_extremes(const struct json_value *rows, size_t from, size_t to,
 enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
 
 // Writes rows of the form [event, ns, rss, live, virtual], or rows of process_timeline, [event, ns,
-// process, outside]. Each interval keeps the rows with the minimum and the maximum of columns 2 and
-// 3, so that no peak is lost.
+// process, outside]. In each interval, keeps the rows with the minimum and the maximum of columns 2
+// and 3, so that no peak is lost.
 static void write_timeline(struct json *j, const struct json_value *rows)
 {
     size_t n = json_value_length(rows), stretches = DOCUMENT_POINTS / 4;

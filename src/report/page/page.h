@@ -1,4 +1,4 @@
-// The HTML report, a single file that contains its styles, scripts and data. A content security
+// The HTML report, a single file that contains its own styles, scripts and data. A content security
 // policy forbids loading anything else.
 #ifndef HEAPTAPE_REPORT_PAGE_H
 #define HEAPTAPE_REPORT_PAGE_H

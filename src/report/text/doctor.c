@@ -44,8 +44,8 @@ static const char *largest_name(const struct look *l, enum look_owner o)
     return NULL;
 }
 
-// Returns the number of live blocks and, if one block has most of the bytes, the size of that
-// block.
+// Returns a text with the number of live blocks and, if one block has most of the bytes, the size
+// of that block.
 static const char *blocks_text(const struct look_heap *h)
 {
     char *text = human_buffer();

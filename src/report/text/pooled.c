@@ -29,8 +29,8 @@ struct pooled {
     struct process_rss_outside outside; // empty if unknown
 };
 
-// Members that must be equal in two results. Otherwise, the times and the memory of the results are
-// not comparable.
+// Members that must be equal in two results. Otherwise, the results' times and memory are not
+// comparable.
 static const char *const machine_keys[] = {
     "architecture", "cpu_model", "cores",        "memory_bytes",
     "page_bytes",   "kernel",    "cpu_governor", "transparent_hugepages",

@@ -311,7 +311,7 @@ static void print_fragmentation(const struct replay_session *s, const struct rep
     print_fragmentation_at(s, "at the end", &r->fragmentation[PLAN_SNAPSHOT_END]);
 }
 
-// Describes the calls that the allocator refused. Returns false if it refused no call.
+// Describes the calls that the allocator refused. Returns false if there are no such calls.
 static bool refused_text(const struct replay_run *run, char text[static 160])
 {
     const struct replay_refused *f = &run->refused;
@@ -631,8 +631,8 @@ static void print_process_rss(const struct replay_session *s)
                "process", process_rss_has_recording(s) ? recording_note : "");
 }
 
-// Prints the distance of the allocators from the best known placement. Prints nothing if the search
-// was not requested.
+// Prints how far the allocators are from the best known placement. If the search was not requested,
+// prints nothing.
 static void print_placement(const struct replay_session *s)
 {
     const struct replay_best_placement best = replay_session_best_placement(s);
@@ -684,8 +684,8 @@ void replay_print_table(const struct replay_session *s)
 
 static const struct {
     enum figure_unit unit;
-    // Figure of the replay that predicts this figure, or FIGURES if the replay cannot predict it
-    // because a replay contains only the calls.
+    // Figure of the replay that predicts this figure. A replay contains only the calls; if it
+    // cannot predict this figure, the value is FIGURES.
     size_t replayed;
 } real_figures[REAL_FIGURES] = {
     [REAL_WALL] = {FIGURE_NS, FIGURES},

@@ -6,7 +6,7 @@
 #include "report/findings.h"
 
 // Prints one screen about a recording: at most 40 lines of 80 columns, apart from long file names.
-// The lines contain the verdict, the findings that fit, the peak, the totals, and the call paths
+// The screen contains the verdict, the findings that fit, the peak, the totals, and the call paths
 // with the most bytes at the peak. Returns 0 or -ENOMEM.
 int stat_print_overview(const struct file_stat *s, const struct findings *found);
 

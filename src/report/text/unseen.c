@@ -32,7 +32,8 @@ static uint64_t missing_bytes(const struct unseen *u)
 }
 
 // Returns false if all calls of the process were recorded, or if the memory of the process is
-// unknown. Peaks do not contain the blocks that a fork child inherits, but its malloc does.
+// unknown. Peaks do not include the blocks that a fork child inherits, although its malloc contains
+// them.
 static bool find_unseen(struct unseen *u, const struct trace_process *p, const struct peak *peak)
 {
     *u = (struct unseen){p, 0, 0};

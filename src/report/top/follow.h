@@ -48,7 +48,7 @@ int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 // Returns true if a process has the file open for writing, or if this is unknown.
 bool follow_is_written(const struct follow *f);
 
-// Returns the time from the start of the recording to the end of the data read so far.
+// Returns the time between the start of the recording and the end of the data read so far.
 uint64_t follow_time_ns(const struct follow *f);
 
 // Private. The part of follow_read for aggregates: reads the file if it was rewritten since the last

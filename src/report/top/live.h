@@ -104,9 +104,9 @@ void live_end(struct live *l);
 // if `whole` is set, over the whole recording. The rates are 0 if `seconds` is 0.
 void live_cut(struct live *l, double seconds, bool whole);
 
-// Returns the printable name of a call site, which consists of source location and function. The
-// function is shortened so that the name fits in `columns`; 0 means no limit. Borrowed until the
-// next call.
+// Returns the printable name of a call site, which consists of the source location and the
+// function. The function is shortened so that the name fits in `columns`; 0 means no limit.
+// Borrowed until the next call.
 const char *live_site_name(struct live *l, size_t site, size_t columns);
 
 #endif

@@ -85,8 +85,8 @@ static const char *growth_text(double n)
     return text;
 }
 
-// Returns the current RSS if the process runs on this host, because the last sample is older.
-// Returns 0 if the process does not run on this host.
+// If the process runs on this host, returns its current RSS, which is more recent than the last
+// sample. Otherwise, returns 0.
 static uint64_t rss_now(const struct trace_process *p)
 {
     char path[64], exe[4096];

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Estimated cost and number of rows of a scan. Both exceed the estimates of all other tables, so
-// that a scan becomes the outer loop of a join and runs only once.
+// Estimated cost and number of rows of a scan. Both exceed all other tables' estimates, so that a
+// scan becomes the outer loop of a join and runs only once.
 #define SCAN_COST 1e9
 #define SCAN_ROWS 10000000
 // Each condition multiplies the cost of a scan by this factor. The factor is close to 1, so that
@@ -267,7 +267,7 @@ static int column_value(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int nu
 
 int sql_virtual_add(sqlite3 *db, struct sql_virtual *v)
 {
-    // Because xCreate is NULL, queries can use the module as a table with no CREATE VIRTUAL TABLE.
+    // Because xCreate is NULL, queries can use the module as a table without CREATE VIRTUAL TABLE.
     static const sqlite3_module module = {
         .xConnect = connect_table,
         .xBestIndex = best_index,

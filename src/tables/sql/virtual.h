@@ -22,7 +22,7 @@ int sql_virtual_add(sqlite3 *db, struct sql_virtual *v);
 // `file` is the first column. Returns NULL when out of memory. Free the text with sqlite3_free.
 char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table);
 
-// Returns the watch of the settings for the first scan of a file, and NULL for each later scan.
+// For the first scan of a file, returns the watch in the settings. For later scans, returns NULL.
 const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
                                               size_t file);
 
