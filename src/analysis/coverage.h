@@ -1,5 +1,5 @@
-// Coverage of stacks: how many bytes have stacks that reach the program's own objects, and in which
-// objects the other stacks end.
+// Coverage of stacks: how many bytes have stacks that reach the program's own objects, and where
+// the other stacks end.
 #ifndef HEAPTAPE_ANALYSIS_COVERAGE_H
 #define HEAPTAPE_ANALYSIS_COVERAGE_H
 

@@ -167,8 +167,8 @@ static double slope_between(const struct level *from, const struct level *to)
     return (to->y - from->y) / (to->x - from->x);
 }
 
-// Returns true if the second half is long enough and fits a line by itself. Part of a saturating
-// curve also resembles a line, so the growth in the second half must not slow down.
+// Returns true if the second half is long enough and, without the first half, fits a line. Part of
+// a saturating curve also resembles a line, so the growth in the second half must not slow down.
 static bool is_second_linear(const struct level *l, size_t n, double misfit)
 {
     size_t half = n / 2, quarter = half + (n - half) / 2;

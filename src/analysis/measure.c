@@ -135,8 +135,8 @@ static void rank_values(const double *a, size_t n_a, const double *b, size_t n_b
 
 enum { EXACT_VALUES = 20, EXACT_SUM = EXACT_VALUES * (EXACT_VALUES + 1) };
 
-// Of all ways to choose n_a ranks, returns the share whose sum is at least as far from the mean as
-// `sum`.
+// Considers all ways to choose n_a ranks. Returns the share of choices whose sum is at least as far
+// from the mean as `sum`.
 static double exact_p(const size_t *ranks, size_t n, size_t n_a, size_t sum)
 {
     // Number of choices, indexed by number of ranks and by sum.

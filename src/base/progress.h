@@ -9,7 +9,7 @@
 struct progress {
     const char *what; // "convert a.ht"; borrowed
     const char *unit; // counted unit: "events", or "B" for bytes; borrowed
-    uint64_t total;   // 0 if unknown, in which case the line lacks the percentage and the time left
+    uint64_t total;   // 0 if unknown; the line then has no percentage and no time left
     uint64_t start_ns, shown_ns;
     bool enabled, shown;
 };

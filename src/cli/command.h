@@ -97,7 +97,7 @@ struct command_mode {
     const char *option; // the mode is selected if this option is given; the mode accepts the option
     const char *verb;   // the mode is selected if the first operand is this verb
     // Used if `option` and `verb` are NULL. Returns true if the command line selects the mode. The
-    // last row of a table has none of these three members, and is the default.
+    // last row of a table sets none of these three members, and is the default.
     bool (*selects)(const void *options, int operands);
     const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
     const char *accepts; // names of other options that the mode accepts, such as "keep|trigger"

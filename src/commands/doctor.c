@@ -96,8 +96,8 @@ static void ask_allocator(struct doctor_watch *w, struct look *l)
         w->doctor.asked_ns = result.paused_ns;
 }
 
-// Returns true if RSS has changed since the look, in which case statistics that are read now do not
-// match the look.
+// Returns true if RSS has changed since the look, so that statistics read now would not match the
+// look.
 static bool is_outdated(const struct look *l)
 {
     struct trace_sample s = {0};

@@ -13,8 +13,8 @@ enum { POOL_MAX_SLOTS = 4096, POOL_KEPT_SLOTS = POOL_MAX_SLOTS / 2 };
 struct pool {
     uint32_t *slots;
     size_t n, capacity;
-    // The thread's op by which all of the oldest POOL_KEPT_SLOTS slots had been pushed, or a later
-    // op.
+    // The thread's op after which all of the oldest POOL_KEPT_SLOTS slots had been pushed, or a
+    // later op.
     uint64_t lower_op;
 };
 

@@ -543,8 +543,8 @@ const struct format format_tcmalloc = {
     .import =
         {
             .read = tcmalloc_import,
-            // An allocation's buffer may be flushed long after the buffer in which another thread
-            // frees the block.
+            // An allocation's buffer may be flushed long after the buffer with another thread's
+            // free of the block.
             .window = 10000000000u,
         },
     .export =

@@ -17,9 +17,9 @@ struct fidelity_live {
 
 // Compares the replay's heap with the program's heap. The replay's heap is the replay's RSS minus
 // its RSS at load. The program's heap is its private memory minus its memory outside the heap. The
-// memory outside the heap is the amount by which private memory exceeds live bytes at the first
-// sample, plus the program's own mappings if they were recorded. Other mappings and stacks count as
-// heap if they are first used after that sample.
+// memory outside the heap is private memory minus live bytes at the first sample, plus the
+// program's own mappings if they were recorded. Other mappings and stacks count as heap if they are
+// first used after that sample.
 struct fidelity_memory {
     uint64_t samples; // number of samples compared, possibly 0
     uint64_t baseline_bytes, mapped_bytes;

@@ -22,8 +22,7 @@ struct process_rss_point {
 struct process_rss_outside {
     struct process_rss_point *points; // ordered by event
     size_t n;
-    // The amount by which the recorded process's peak exceeds the samples, or 0 if the peak is
-    // unknown.
+    // How many bytes the recorded process's peak is above the samples, or 0 if the peak is unknown.
     double hidden_bytes;
 };
 

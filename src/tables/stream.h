@@ -1,5 +1,5 @@
-// Iterates over the rows of a scan. A thread scans the file. The number of rows by which it may be
-// ahead of the reader is limited. The thread blocks all signals.
+// Iterates over the rows of a scan. A thread scans the file, and waits when it is a certain number
+// of rows ahead of the reader. The thread blocks all signals.
 #ifndef HEAPTAPE_TABLES_STREAM_H
 #define HEAPTAPE_TABLES_STREAM_H
 

@@ -42,7 +42,7 @@ struct fragmentation_heap {
     uint64_t page_bytes;
     struct fragmentation_block *blocks;
     size_t n;
-    // Returns true if the page with this number (address / page_bytes) is to be counted. Called
+    // Returns true if the page with this number (address / page_bytes) should be counted. Called
     // only for sparse pages. If NULL, all pages are counted.
     bool (*counts)(const void *context, uint64_t page);
     const void *context;

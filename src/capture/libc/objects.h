@@ -1,6 +1,5 @@
-// Finds the symbols of the objects loaded into this process, and the slots in which the loader
-// stored the addresses of other objects' functions. Reads only mapped memory, and does not
-// allocate.
+// Finds the symbols of the objects loaded into this process, and the slots where the loader stored
+// the addresses of other objects' functions. Reads only mapped memory, and does not allocate.
 #ifndef HEAPTAPE_LIBC_OBJECTS_H
 #define HEAPTAPE_LIBC_OBJECTS_H
 

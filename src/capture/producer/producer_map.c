@@ -63,7 +63,7 @@ void producer_unmap_private(void *at, size_t bytes)
 static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page
-    enum { ENTRIES = 512 }; // entries per system call; a call costs as much as reading 300 entries
+    enum { ENTRIES = 512 }; // entries per system call; a call itself takes as long as 300 entries
     uint64_t entries[ENTRIES], pages = 0;
     for (long got; first < end; first += (uint64_t)got / 8) {
         uint64_t n = end - first < ENTRIES ? end - first : ENTRIES;

@@ -218,7 +218,7 @@ struct spool_readings {
     _Alignas(64) _Atomic uint32_t sequence;
     // Count words since the start of the process. unread_words counts words whose events did not
     // read the counter, and therefore have the previous reading's stamp. early_words counts only
-    // those of these words whose next reading came at least usual_ticks after the previous reading.
+    // the words among them whose next reading came at least usual_ticks after the previous reading.
     // Both are updated at a later reading.
     _Alignas(64) _Atomic uint64_t unread_words, early_words;
     uint64_t usual_ticks;

@@ -261,7 +261,7 @@ void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
                uint64_t address);
 
-// Of all streams held for this reason and address, releases the stream with the earliest stamp.
+// Releases the stream with the earliest stamp among the streams held for this reason and address.
 void order_wake(struct order *o, enum order_hold why, uint64_t address);
 
 // Handles all deadlines up to `now`.

@@ -37,7 +37,7 @@ static void map_results(void)
     atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
 }
 
-// Maps the ring so that its word numbers continue those of the plan's file.
+// Maps the ring so that its word numbers continue the numbering of the plan's file.
 static void map_streaming(const struct plan_header *h)
 {
     size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8,

@@ -34,7 +34,7 @@ void sites_json_function(struct json *j, const struct symbol *s);
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
 // Writes the member "span": by thread and by size, the blocks that were allocated in the span and
-// are live at its end. Writes nothing if no span was counted.
+// are live at the end of the span. Writes nothing if no span was counted.
 void sites_json_span(struct json *j, const struct by_site_span *s);
 
 // Writes the member "stack_coverage". Writes nothing if no call sites were recorded.
