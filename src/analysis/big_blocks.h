@@ -31,7 +31,7 @@ struct big_blocks_use {
     // Requested bytes of the large blocks whose use was measured, excluding measurements that a
     // replay ignores.
     uint64_t measured;
-    uint64_t unused; // bytes of these blocks in whole unused pages
+    uint64_t unused; // bytes of these blocks that are in whole unused pages
 };
 
 // Adds the figures to *all. Also adds `measured` and `unused` to the sites in `sites`. `known` must

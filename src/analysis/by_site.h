@@ -113,7 +113,7 @@ struct by_site {
     size_t n_levels, levels_capacity;
     // Set before the first op to count flows and parts. Parts are not counted if sites are sampled.
     bool detailed;
-    double ns_per_stamp;        // for lifetimes; 0 if there are no timestamps
+    double ns_per_stamp;        // used for lifetimes; 0 if there are no timestamps
     struct by_site_flow *flows; // n_levels entries
     size_t flows_capacity;
     struct by_site_part *parts;

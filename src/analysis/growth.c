@@ -5,13 +5,13 @@
 
 enum {
     WINDOWS = 16,    // only the low level of each window is used, so bursts have no effect
-    MIN_WINDOWS = 6, // fewer points fit a line by chance
+    MIN_WINDOWS = 6, // fewer points may fit a line by chance
     TAUS = 48,       // number of time constants that are tried for a saturating level
 };
 
 #define MIN_CHANGE_BYTES            (64 << 10)
-#define CHANGE_SHARE                0.002 // changes below this share of the level are ignored
-#define SWING_SHARE                 0.02  // changes below this share of the swing are ignored
+#define CHANGE_SHARE                0.002 // smaller changes, as a share of the level, are ignored
+#define SWING_SHARE                 0.02  // smaller changes, as a share of the swing, are ignored
 #define MISFIT                      0.1   // limit of a model's residuals, as a share of the growth
 #define SLOWER                      0.88  // max. ratio of second-half rate to first-half rate
 #define MUCH_SLOWER                 0.74  // like SLOWER; below this ratio, the rate is not constant

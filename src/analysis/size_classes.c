@@ -79,7 +79,7 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     }
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add_class(c, power_above(large_max(i)), s->large[i], 0);
-    // The classes do not include the rounding of large sizes.
+    // The classes do not account for the rounding of large sizes.
     c->internal_fragmentation_bytes += s->large_rounding_bytes;
 }
 

@@ -74,7 +74,7 @@ struct usage_thread {
     uint64_t remotely_freed; // blocks of this thread that other threads freed
     uint64_t live_bytes;     // current live bytes
     uint32_t tid;            // 0 if unknown
-    char name[16];           // latest name of the thread in the kernel, or ""
+    char name[16];           // the thread's latest name in the kernel, or ""
 };
 
 // Blocks allocated by thread `from` and freed or resized by thread `to`.

@@ -101,8 +101,8 @@ struct command_mode {
     bool (*selects)(const void *options, int operands);
     const char *name;    // name in messages, such as "-o URL"; NULL for "--OPTION"
     const char *accepts; // names of other options that the mode accepts, such as "keep|trigger"
-    const char *rejects; // word for operands in the error message, or NULL to allow operands
-    // Called by the command, not by the parser of options.
+    const char *rejects; // what the error message calls operands, or NULL to allow operands
+    // Called by the command, not by the option parser.
     int (*run)(const void *options, void *context);
 };
 

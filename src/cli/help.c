@@ -26,7 +26,7 @@ const char *help_option_prefix(const struct option *o)
 
 void help_option_note(char *text, size_t size, const struct option *o)
 {
-    enum { WORTH_SHOWING = 1000000 }; // a larger maximum is only the limit of the type
+    enum { WORTH_SHOWING = 1000000 }; // a larger maximum is merely the limit of the type
     char range[64] = "";
     bool number =
         (o->type == OPTION_NUMBER || o->type == OPTION_SECONDS) && o->max && o->max < WORTH_SHOWING;

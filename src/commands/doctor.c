@@ -31,7 +31,7 @@
 enum {
     WATCH_LOOKS = 120,
     MAX_TRIES = 4,
-    MOVED_SHARE = 8, // a change of RSS by 1/MOVED_SHARE outdates a look
+    MOVED_SHARE = 8, // if RSS changes by 1/MOVED_SHARE, a look is outdated
     MAX_COST = 20,   // the CPU time of a look is at most 1/MAX_COST of the time between looks
 };
 
@@ -174,7 +174,7 @@ static bool sample_until(struct doctor_watch *w, uint64_t until)
     return true;
 }
 
-// Looks twice, because a contradiction in a single look may be accidental.
+// Takes two looks, because a contradiction in a single look may be accidental.
 static void look_first(struct doctor_watch *w)
 {
     struct err e = {0};

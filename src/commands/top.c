@@ -135,7 +135,7 @@ static void run_batch(struct top *t)
         // If all data has been read, draw the first table after one tick, because the last batch is
         // not counted until it is known to be the last. Otherwise, wait for an interval.
         draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
-        // For a complete file, draw only one table.
+        // If the file is complete, draw only one table.
         if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {
             set_interval(t, now);
             draw_screen(t);

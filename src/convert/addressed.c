@@ -45,7 +45,7 @@ struct addressed_thread {
     size_t first, n, capacity;
     uint64_t done;    // number of emitted ops
     uint64_t address; // address that the first held op waits for, or 0
-    uint32_t waiters; // first thread waiting for an op of this thread, or NONE
+    uint32_t waiters; // first thread that waits for an op of this thread, or NONE
     uint32_t next;
 };
 

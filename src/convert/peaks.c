@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 enum {
-    MOST_BLOCKS = 1 << 18, // max. number of blocks tracked at a time, which need 8 MiB
+    MOST_BLOCKS = 1 << 18, // maximum number of tracked blocks, which need 8 MiB
     // Bits of a size in a value of `blocks`; the higher bits are the process number.
     SIZE_BITS = 40,
 };
@@ -37,8 +37,8 @@ struct count {
     struct map blocks;
     uint64_t step, seed;
     uint32_t pid;       // 0 selects all
-    uint32_t only, but; // number of the only image to count, and of an image to skip; ANY if unset
-    uint64_t enough;    // the walk stops at a peak of this size
+    uint32_t only, but; // the only image to count, and an image to skip; ANY if unset
+    uint64_t enough;    // the walk stops when a peak reaches this size
     struct trace_file *trace;
     struct progress *progress;
 };

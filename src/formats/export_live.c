@@ -198,7 +198,7 @@ static bool wait_a_second(const struct export_live *l)
     return false;
 }
 
-enum { LAST_REQUEST = 2 }; // number of the request after which the writer gets one more second
+enum { LAST_REQUEST = 2 }; // after the request with this number, the writer gets one more second
 
 static volatile sig_atomic_t end_requests;
 

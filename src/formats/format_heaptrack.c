@@ -8,7 +8,7 @@
 enum {
     LAST_VERSION = 3,
     NO_BLOCK = UINT32_MAX,
-    // Memory needed for a frame's names, not counting the strings.
+    // Memory needed for a frame's names, excluding the strings.
     FRAME_BYTES = 64,
     FUNCTION_BYTES = 80,
 };

@@ -284,7 +284,7 @@ static bool expect_char(struct scan *s, char c, const char *what)
     return match_char(s, c) || set_expected(s, what);
 }
 
-// Finds the bytes between quotes, with escapes left in place.
+// Finds the bytes between quotes, but does not decode escapes.
 static bool scan_string(struct scan *s, const char **text, size_t *n)
 {
     if (!expect_char(s, '"', "a string"))

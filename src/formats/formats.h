@@ -28,7 +28,7 @@ enum format_holds {
     // Blocks are identified only by address, so allocations and frees of an address must alternate
     // in the file.
     FORMAT_ALTERNATES = 128,
-    FORMAT_HOLDS_RESIDENCY = 256, // how much of each large block the program used
+    FORMAT_HOLDS_RESIDENCY = 256, // how much of each big block the program used
     FORMAT_HOLDS_EARLIER = 512,   // frees and reallocs of blocks allocated before the recording
 };
 

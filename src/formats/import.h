@@ -110,7 +110,7 @@ int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t t
 // Without the limit, a small compressed file could define any number of objects.
 int import_keep(struct import *im, uint64_t bytes);
 
-// Offset of import_bad that denotes the last line returned by import_source_line.
+// Pass to import_bad as the offset to report the last line that import_source_line returned.
 #define IMPORT_LINE UINT64_MAX
 
 // Reports invalid input at this offset. Called by importers. With keep_going, counts the error and

@@ -21,7 +21,7 @@ struct import_settings {
 int import_trace(struct input *in, struct output *out, const struct import_settings *s,
                  struct err *e);
 
-// Writes the workload of the process selected by s->convert.
+// Writes the workload of the process that s->convert selects.
 int import_one(struct input *in, struct output *out, const struct import_settings *s,
                struct workload_summary *summary, struct err *e);
 

@@ -92,7 +92,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
-    size_t first = 0, end = 0; // samples first to end - 1 were all taken after the same call
+    size_t first = 0, end = 0; // samples `first` to `end` - 1 were taken after the same call
     if (n) {
         f.baseline_bytes = find_baseline(r);
         f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;

@@ -24,7 +24,7 @@ struct fidelity_memory {
     uint64_t samples; // number of samples compared, possibly 0
     uint64_t baseline_bytes, mapped_bytes;
     double recorded_peak_bytes, replayed_peak_bytes;
-    double mean_error; // sum of differences divided by the sum of recorded bytes, over the samples
+    double mean_error; // sum of all differences, divided by the sum of all recorded bytes
     double mean_bias;  // like mean_error, but signed: above 0 if the replay uses more memory
     // Live bytes at the first sample. The larger this value is, the less certain is the estimate of
     // the memory outside the heap.

@@ -59,7 +59,7 @@ static double library_bytes(const struct replay_run *run)
 static void each_sample(const struct process_rss_outside *o, const struct replay_run *run,
                         void (*use)(void *context, size_t i, double rss), void *context)
 {
-    size_t first = 0, end = 0; // samples first to end - 1 were all taken after the same call
+    size_t first = 0, end = 0; // samples `first` to `end` - 1 were taken after the same call
     for (size_t i = 0; i < o->n; i++) {
         uint64_t event = o->points[i].event;
         if (i == end) {

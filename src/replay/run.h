@@ -44,7 +44,7 @@ struct replay_refused {
 // first call.
 struct replay_run {
     union figures figures;
-    struct replay_refused refused;  // first call that counts in figures.refused_calls
+    struct replay_refused refused;  // first of the figures.refused_calls calls
     int counters_errno;             // why a hardware counter is unknown
     bool counters_with_kernel;      // counters include the kernel's work
     uint64_t checked_blocks;        // only with RESULTS_TOUCH_VERIFY

@@ -24,8 +24,8 @@
 enum replay_threads {
     REPLAY_THREADS_AUTO,    // REAL for time and COUPLED for memory; with a pace, COUPLED for both
     REPLAY_THREADS_REAL,    // each thread runs as fast as the dependencies allow
-    REPLAY_THREADS_COUPLED, // threads as close together as when recorded, except in the timed run
-    REPLAY_THREADS_ONE,     // all calls in a single thread, in recorded order
+    REPLAY_THREADS_COUPLED, // threads stay as close together as recorded, except in the timed run
+    REPLAY_THREADS_ONE,     // a single thread makes all calls, in recorded order
 };
 
 struct replay_settings {
@@ -111,7 +111,7 @@ struct replay_session {
     struct replay_result *results; // in the order of the replay_session_add() calls
     size_t n_results, results_capacity;
     struct replay_result null; // runs that measure the replay overhead
-    struct machine machine;    // as of the start of replay_session_run()
+    struct machine machine;    // read at the start of replay_session_run()
     struct progress progress;
     uint64_t runs_done;
 };

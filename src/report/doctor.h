@@ -42,7 +42,7 @@ struct doctor {
     size_t n_notes;
     char title[700];    // process, size, threads and allocator
     char next[400];     // the next command to run, or ""
-    const char *effect; // effect of the next command on the process, or NULL
+    const char *effect; // how the next command affects the process, or NULL
     bool is_file;       // the result is from a recording, so there are no looks
     const char *file;   // name of the recording, or NULL if the recording is not kept; borrowed
     char *const *argv;  // program that was recorded for the verdict, or NULL; borrowed

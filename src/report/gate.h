@@ -39,7 +39,7 @@ struct gate {
     double limit;
     bool has_sites;
     regex_t sites; // pattern of the call sites whose figures are summed
-    uint64_t a, b; // sums over the matching call sites, or figures that gate_check has set
+    uint64_t a, b; // totals for the matching call sites, or figures that gate_check has set
     bool failed;
 };
 

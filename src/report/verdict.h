@@ -59,7 +59,7 @@ struct verdict_name {
 // Facts about a process. Unknown figures are NAN. Begin with verdict_facts_init; an all-zero struct
 // is not valid.
 struct verdict_facts {
-    enum software_allocator allocator; // selects the wording of the remedy; must not be UNKNOWN
+    enum software_allocator allocator; // determines the wording of the remedy; must not be UNKNOWN
     const char *allocator_name; // "glibc", "jemalloc", the name of the library, or NULL if unknown
     const struct software_runtime *runtime; // language runtime, or NULL
     // A running process was sampled from outside, without a recording.

@@ -15,7 +15,7 @@
 
 enum {
     GROUP_ROWS = 122880,         // DuckDB's unit of work
-    FIRST_ROWS = 960,            // initial capacity in rows, which doubles up to GROUP_ROWS
+    FIRST_ROWS = 960,            // initial capacity in rows; it doubles up to GROUP_ROWS
     GROUP_TEXT_BYTES = 64 << 20, // limit on a column's strings in a row group
     LEVEL = 1,
     MAX_NAMES = 256,

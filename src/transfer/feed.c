@@ -202,7 +202,7 @@ static void report_result(const struct feed *f, const struct queue *left)
                  u->s3_region ? " --s3=" : "", u->s3_region ? u->s3_region : "", f->folder, f->url);
 }
 
-// Removes the directory and its parent if they are empty.
+// If the directory and its parent are empty, removes them.
 static void remove_empty(const char *folder)
 {
     char *path = strdup(folder), *slash = path && rmdir(path) == 0 ? strrchr(path, '/') : NULL;

@@ -188,7 +188,7 @@ static void note_answer(const struct receive_server *r, struct MHD_Connection *c
     char host[NI_MAXHOST] = "?";
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    bool known = names_check(path + 1) > 0; // other names are not safe to print
+    bool known = names_check(path + 1) > 0; // other names cannot be printed safely
     if (q->status < 500 && !r->settings->verbose)
         return;
     if (info && info->client_addr)

@@ -51,7 +51,7 @@ struct encode_words {
 struct encode_cursor {
     struct encode_column allocated, sizes, allocated_times, times;
     uint64_t *used;  // codes of freed or resized slots
-    uint32_t *freed; // stack of the slots that were freed and not allocated again
+    uint32_t *freed; // stack of slots that were freed and have not been allocated again
     uint32_t n_ops, n_used, n_freed;
     uint32_t uses;          // number of allocations and reallocs
     uint32_t last_explicit; // slot last encoded by number

@@ -12,7 +12,7 @@
 // Kinds of points that can be the start or the end of a part.
 enum slice_at {
     SLICE_AT_EDGE, // start or end of the workload
-    // Event with this number in the total order, not counting PREEXISTING ops.
+    // Event with this number in the total order, excluding PREEXISTING ops.
     SLICE_AT_EVENT,
     SLICE_AT_STAMP, // first op with at least this stamp
     // Time since the start of the program in ns, which slice_point_resolve converts to a stamp.
@@ -75,11 +75,11 @@ struct slice_sink {
 };
 
 struct slice_counts {
-    uint64_t events;      // number of events, not counting PREEXISTING ops
+    uint64_t events;      // number of events, excluding PREEXISTING ops
     uint64_t preexisting; // number of blocks that were live at the start
     // Number of blocks that a dropped thread freed; these blocks stay live in the part.
     uint64_t left;
-    // Number of uses of blocks whose previous use was by another thread.
+    // Number of uses of a block whose previous use was by another thread.
     uint64_t dependencies_needed;
     uint64_t first_stamp, last_stamp; // stamps in the source
 };

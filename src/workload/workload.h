@@ -94,7 +94,7 @@ struct workload_header {
     bool has_stamps;
     uint64_t start_stamp; // stamp at which the recorded process started
     uint32_t pid;
-    uint32_t forked_from; // pid of the process that this process inherited blocks from, or 0
+    uint32_t forked_from; // pid of the process from which this process inherited blocks, or 0
     char *exe, *allocator;
     char *argv; // each argument is terminated by NUL
     uint32_t argv_bytes;

@@ -26,7 +26,7 @@ struct rss_reading {
     struct slice_point point; // time points are converted to stamps
     // Chosen moment, or NULL if the point has not been reached.
     const struct moment *at;
-    bool over;                            // an op after the chosen moment was read
+    bool over;                            // an op after the chosen moment has been read
     uint64_t start_stamp;                 // stamp at which the process started
     const struct rss_moments *wanted;     // NULL if `options` chooses one moment
     struct rss_moments copied;            // copy of the argument of rss_reading_new

@@ -80,7 +80,7 @@ static int by_low(const void *a, const void *b)
         return x->low < y->low ? -1 : 1;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
-    // Order the smaller range last, because find_range searches backwards.
+    // Sort the smaller range last, because find_range searches backwards.
     return (x->high < y->high) - (x->high > y->high);
 }
 

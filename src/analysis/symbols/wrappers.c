@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The constants were chosen by the measurements in docs/design/call-sites.md.
+// The constants are based on the measurements in docs/design/call-sites.md.
 enum {
     ROUNDS = 8,     // maximum depth of wrappers that call wrappers
     MAX_PLACES = 3, // maximum number of calls in a wrapper, for example of malloc and realloc
@@ -176,7 +176,7 @@ static bool names_allocation(const struct symbol *s)
         depth -= depth && *at == '>';
         last = depth == 0 && *at == ':' ? at + 1 : last;
     }
-    // The names of functions of scripts contain a path.
+    // The names of script functions contain a path.
     for (; s->module[0] && last < name + n && *last != '<'; last++) {
         for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
             size_t bytes = strlen(words[i]);

@@ -107,7 +107,7 @@ enum producer_busy {
     // The thread is inside a real function. Calls from the allocator's object are not events.
     PRODUCER_IN_ALLOCATOR = 2,
     PRODUCER_IN_OPERATOR = 4, // like PRODUCER_IN_ALLOCATOR, for the C++ operators
-    PRODUCER_MUTED = 8,       // inside libc on behalf of heaptape: all calls are ignored
+    PRODUCER_MUTED = 8,       // inside libc on behalf of heaptape, so all calls are ignored
     PRODUCER_NAMED = 64,      // recording a call to a second allocator with its own function names
     PRODUCER_UNSIZED = 128,   // like PRODUCER_NAMED, but usable sizes are unknown
     // The thread is writing a record in stream 1. The interrupted record is completed afterwards.
@@ -128,7 +128,7 @@ struct producer_tls {
     // PRODUCER_UNNUMBERED, or 0 while the process is known to have one thread. The bit
     // PRODUCER_BLOCK_BYTES is never set.
     uint32_t owner;
-    int32_t untimed;  // calls to real functions until the next one is timed
+    int32_t untimed;  // number of calls to real functions until the next timed call
     uint64_t section; // replaces rseq_cs in a thread without rseq
 };
 // Whether the stack of an event is recorded.

@@ -246,7 +246,7 @@ static bool is_requested(void)
 
 bool producer_alone_start(struct producer_inherited *in)
 {
-    static bool tried; // a fork child inherits this value from the process that tried
+    static bool tried; // fork children inherit this value
     int is_subreaper = 0;
     if (tried || !producer_environment() || !is_requested() || !in->library[0])
         return false;

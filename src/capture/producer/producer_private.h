@@ -16,7 +16,7 @@
 #endif
 
 enum {
-    PRODUCER_MAX_THREADS = 65536, // live at once; threads beyond the limit are counted as lost
+    PRODUCER_MAX_THREADS = 65536, // threads live at once; any others are counted as lost
     PRODUCER_POOL_STEP = 256,     // thread states mapped at once
     PRODUCER_MAX_PATH = 4096,
     // Chunks mapped at once, enough for about 20 threads.
@@ -70,7 +70,7 @@ struct producer_process {
     _Alignas(64) _Atomic uint64_t free_thread;
     _Atomic uint32_t fresh_threads; // threads [0, fresh_threads) have been used
     _Atomic uint32_t ending;        // head of the list of ending threads: index plus 1
-    _Atomic uint32_t full; // 1 if a mapping for more thread states failed, so do not try again
+    _Atomic uint32_t full; // 1 if more thread states could not be mapped, so do not try again
     struct producer_residency_cost residency;
 };
 
@@ -94,7 +94,7 @@ struct producer_inherited {
     // system calls.
     const struct spool_session *futexes;
     struct spool_reserves *reserves; // mapping, or NULL if the user has no reserves
-    uint32_t n_reserves;             // reserves that the file has space for
+    uint32_t n_reserves;             // number of reserves that the file has space for
     uint32_t pid;                    // pid of the image that created `spool`
     uint64_t start_stamp;            // start stamp of that image
     uint64_t fork_stamp;             // stamp of that image's last fork, or 0 if it has not forked
@@ -106,7 +106,7 @@ struct producer_inherited {
     // mapped until the child's spool replaces it. Otherwise NULL.
     char *place;
     bool forked;   // forked by a process that had, or may have had, several threads
-    bool filtered; // system calls are filtered: a fork child cannot start a recording
+    bool filtered; // system calls are filtered, so fork children cannot start a recording
     bool foreign;  // another C library may create threads
     bool sandbox;  // the program is setting up a sandbox, so measure nothing from now on
     bool attached; // heaptape attached to the running program, or to an ancestor that forked it

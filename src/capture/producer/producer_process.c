@@ -521,7 +521,7 @@ static bool create_spool(struct producer_process *p)
     return true;
 }
 
-// Starts to count the calls that cannot be recorded.
+// Starts counting the calls that cannot be recorded.
 static void enable_counts(struct producer_process *p)
 {
     p->unrecorded = p->header->unrecorded;

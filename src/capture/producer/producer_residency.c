@@ -50,7 +50,7 @@ enum {
 
 struct block {
     uint64_t size;
-    uint32_t pid;      // process that recorded the block; fork children inherit the table
+    uint32_t pid;      // the process that recorded the block; fork children inherit the table
     bool zeroed;       // allocated by calloc
     bool chosen;       // the block will be measured
     uint64_t resident; // resident pages when the block was allocated

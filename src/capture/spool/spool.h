@@ -152,7 +152,7 @@ enum spool_recording {
 // Requests to the recorder, which acknowledges each completed request.
 enum spool_request {
     SPOOL_SYNC = 0,  // write everything published so far to the file
-    SPOOL_RESET = 1, // empty the file and start the trace again
+    SPOOL_RESET = 1, // empty the file and restart the trace
     SPOOL_REQUESTS = 2,
 };
 
@@ -190,7 +190,7 @@ enum spool_finishing {
 enum spool_status {
     SPOOL_STARTING = 0, // the header is being filled in
     SPOOL_RUNNING = 1,
-    SPOOL_CLOSED = 2, // heaptape has detached from the process: no more chunks will be written
+    SPOOL_CLOSED = 2, // heaptape has detached from the process; no more chunks will be written
     SPOOL_OFF = 3,    // tracing turned itself off; `reason` contains the cause
 };
 

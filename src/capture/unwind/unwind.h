@@ -58,7 +58,7 @@ struct unwind_step {
 // set of two frames fills a cache line.
 struct unwind_frame {
     uint64_t pc, sp;
-    uint16_t caller; // guess: most recent caller, as a byte offset in `frames`
+    uint16_t caller; // guess: the most recent caller, as a byte offset in `frames`
     uint16_t place;  // byte offset in `path`; valid if that entry refers back to this frame
     int32_t number;  // number, slot and way are as in unwind_step
     uint16_t slot;

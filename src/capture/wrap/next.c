@@ -277,7 +277,7 @@ static size_t block_usable_size(unsigned kind, void *block)
 // applies to opened objects only.
 static struct {
     size_t objects;
-    unsigned long long loads; // the loader's count of loaded objects at that time
+    unsigned long long loads; // the loader's count of loaded objects at startup
 } first;
 
 static int count_object(struct dl_phdr_info *info, size_t size, void *data)

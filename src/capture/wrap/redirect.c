@@ -228,7 +228,7 @@ static size_t find_unloaded(const struct entries_plan *plan)
         bool fits = !is_used(f->area) && f->trampoline == f->area + e->trampoline &&
                     (uintptr_t)f->slot == f->area + e->slot &&
                     (!found || f->area == redirected.all[i - 1].area);
-        i -= !fits && found; // examine this function again, as the first one
+        i -= !fits && found; // examine this function again, now as the first function
         found = fits ? found + 1 : 0;
         if (found == plan->n_entries)
             return i + 1 - found;

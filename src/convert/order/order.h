@@ -62,7 +62,7 @@ struct order_counts {
     uint64_t slots;
     uint64_t threads;
     uint64_t usable_bytes,
-        usable_requested_bytes;                // sums over the blocks whose usable size is known
+        usable_requested_bytes;                // totals for the blocks whose usable size is known
     const uint32_t *tids;                      // indexed by thread number; borrowed from the order
     const struct samples_residency *residency; // sorted by order_finish; borrowed
 };

@@ -25,7 +25,7 @@ struct advise_setting {
     enum advise_group group;
     const char *allocator;   // a name in allocator_infos
     const char *environment; // VARIABLE=VALUE,… as for allocator_parse, or ""
-    // The program calls malloc_trim every trim_step * advise_trim_interval calls. 0 for never.
+    // The program calls malloc_trim once every trim_step * advise_trim_interval calls. 0 for never.
     unsigned trim_step;
     unsigned needs;
     // The program or its parent calls prctl(PR_SET_THP_DISABLE), which children inherit.

@@ -21,7 +21,7 @@ struct reduce_blocks {
     size_t n, capacity;
     uint64_t ops;        // number of all ops, including PREEXISTING
     uint64_t events;     // number of ops, not counting PREEXISTING
-    uint64_t others;     // number of ops without a block, not counting thread ops
+    uint64_t others;     // number of ops without a block, excluding thread ops
     uint64_t thread_ops; // number of thread creations, starts and exits
     uint64_t threads;    // highest thread number plus 1
 };

@@ -13,7 +13,7 @@ enum condition_kind {
     CONDITION_VERIFY,
     // The player ends with the same signal or exit status as with the input.
     CONDITION_CRASH,
-    CONDITION_HANG, // the replay makes no progress for the timeout
+    CONDITION_HANG, // the replay makes no progress until the timeout
 };
 
 // Kinds of replay that a comparison needs. The values are bits.
@@ -39,7 +39,7 @@ struct condition {
     unsigned needs;
     struct condition_expected expected;
     double floor_bytes; // minimum dividend of a quotient of bytes, in comparisons with > or >=
-    double margin;      // minimum difference of the sides, as a share of the right side
+    double margin;      // minimum difference between the sides, as a share of the right side
 };
 
 // Figures of the replays that a comparison uses.
@@ -53,7 +53,7 @@ struct condition_seen {
     double left, right; // sides of the comparison; NAN if unknown
     // Lowest dividend of all quotients of bytes, or INFINITY if there are no such quotients.
     double dividend_bytes;
-    double margin;      // difference of the sides, as a share of the right side
+    double margin;      // difference between the sides, as a share of the right side
     uint32_t violation; // with CONDITION_VERIFY
     int wait_status;    // with CONDITION_CRASH
 };

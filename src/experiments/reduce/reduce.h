@@ -37,7 +37,7 @@ struct reduce {
     struct input confirmed;
     bool is_confirmed;          // the current part is `confirmed`
     bool is_shown;              // `confirmed` is a part that was found, not the input
-    struct reduce_blocks input; // counts of the blocks of the input; `items` is not set
+    struct reduce_blocks input; // block counts of the input; `items` is not set
     uint64_t judged;            // number of candidates
     bool *kept, *kept_threads;
     size_t kept_capacity, kept_threads_capacity;
@@ -45,7 +45,7 @@ struct reduce {
     size_t group_of_capacity;
     struct progress progress;
     char status[128]; // text of the progress line
-    bool stopped;     // the end of the budget or `interrupted` has stopped the search
+    bool stopped;     // the search was stopped by the end of the budget or `interrupted`
     bool is_confirming;
 };
 

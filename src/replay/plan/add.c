@@ -570,7 +570,7 @@ static int add_by_class(struct pending_op *a)
             return add_thread_create(a);
         return a->op->kind == HT_THREAD_END ? add_thread_exit(a) : put_without_call(a);
     case HT_CLASS_MARK:
-    case HT_CLASS_POOL: // a pool's memory comes from calls that are ops themselves
+    case HT_CLASS_POOL: // a pool's memory comes from calls that are recorded as ops
         return put_without_call(a);
     case HT_CLASS_MAP:
     case HT_CLASS_META:

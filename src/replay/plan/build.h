@@ -41,7 +41,7 @@ struct plan_late {
     uint64_t pages, used, front_kib;
     // Number of pages that should be touched by now, and number that the ops so far touch.
     uint64_t due, touched;
-    const struct workload_residency_step *steps; // next step; borrowed while ops are added
+    const struct workload_residency_step *steps; // the next step; borrowed while ops are added
     size_t n_steps;
     // A sample or step has occurred since the TOUCH, so the pages of the block's TOUCH are final.
     bool sampled;

@@ -20,7 +20,7 @@
 enum {
     PLAN_MAX_THREADS = 1 << 20,
     PLAN_SAMPLES_WANTED = 2000, // desired number of samples for the whole workload
-    PLAN_SAMPLE_EVENTS = 4096,  // minimum number of calls of a thread between two samples
+    PLAN_SAMPLE_EVENTS = 4096,  // minimum number of a thread's calls between two samples
     PLAN_MAX_STATS = 1 << 20,
     PLAN_UNKNOWN_SIZE = 16,    // assumed for preexisting blocks of unknown size
     PLAN_FILE_STEP = 64 << 10, // alignment of each part of a file; at least a page

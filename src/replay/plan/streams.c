@@ -12,7 +12,7 @@
 #endif
 
 enum {
-    FIRST_CHUNK_WORDS = 64, // 20,000 threads with a few calls each then use 10 MB
+    FIRST_CHUNK_WORDS = 64, // with this size, 20,000 threads with a few calls each use 10 MB
     MAX_CHUNK_WORDS = 32768,
     MAX_CHUNK_SHARE = 64, // at most 1/MAX_CHUNK_SHARE of a window
     FILE_STEP_WORDS = 1 << 20,

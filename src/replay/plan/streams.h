@@ -19,7 +19,7 @@ struct plan_stream;
 struct plan_memory {
     int fd;            // -1 for windows, whose words belong to the caller
     uint64_t *words;   // the address changes when a file grows
-    uint64_t words_at; // number of the first of the words
+    uint64_t words_at; // number of the first word in `words`
     // Number of the next word, and number of the first word beyond the file or window.
     uint64_t used, limit;
     uint64_t in_file;          // number of words in the file

@@ -33,7 +33,7 @@ enum results_touch {
     RESULTS_TOUCH_PAGE,
     RESULTS_TOUCH_NONE,
     RESULTS_TOUCH_ALL,
-    RESULTS_TOUCH_USABLE, // like NONE, but calls malloc_usable_size for each block
+    RESULTS_TOUCH_USABLE, // like NONE, but also calls malloc_usable_size for each block
     RESULTS_TOUCH_VERIFY, // fill blocks with patterns and check them; see verify.c
 };
 

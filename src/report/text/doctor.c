@@ -184,7 +184,7 @@ static void print_saves(FILE *to, double bytes)
     print_field(to, "saves", text);
 }
 
-// Returns the owner whose bytes changed most in the direction of RSS.
+// Returns the owner whose bytes changed most in the same direction as RSS.
 static enum look_owner find_changed(const struct doctor *d, bool grew)
 {
     enum look_owner most = LOOK_LIVE;

@@ -223,7 +223,7 @@ static const char *median_text(const struct pooled_group *g, size_t figure)
     return figures_text(figure_infos[figure].unit, median_of(g, figure));
 }
 
-// Marks a difference that is significant among all comparisons of the table.
+// The mark of a difference that is significant among all comparisons in the table.
 #define SURE_MARK "*"
 
 // Writes the ratio and returns its color.

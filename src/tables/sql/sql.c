@@ -22,7 +22,7 @@ struct sql {
     uint32_t columns[TABLES_N]; // columns of the stored tables that the query reads
     bool reads[TABLES_N];
     bool is_stored[TABLES_N]; // not a virtual table
-    bool checks;              // only permitted statements may run from now on
+    bool checks;              // from now on, only permitted statements may run
     // Used while a file is being stored.
     const char *file;
     sqlite3_stmt *insert[TABLES_N];
