@@ -89,7 +89,8 @@ static void print_summary(const struct replay_session *s)
     printf("Total call time: %s cycles\n", format_commas((uint64_t)cycles));
 }
 
-// Converts the wl file to a workload in an unnamed file. *out keeps the file open.
+// Converts the wl file to a workload in an unnamed file, which stays open in
+// *out.
 static int make_workload(const char *path, struct output *out, struct err *e)
 {
     struct input in;

@@ -392,7 +392,7 @@ static int (*const readers[128])(struct import *im, struct text_line *line) = {
 static int read_line(struct import *im, struct text_line *line)
 {
     unsigned char first = (unsigned char)*line->at;
-    // Comments, and lines about an attach, the machine, resident memory and suppressions.
+    // Ignore comments, and lines about attaching, the machine, resident memory and suppressions.
     if (first && strchr("#\nAIRS", first))
         return 0;
     if (first >= 128 || !readers[first])

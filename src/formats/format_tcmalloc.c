@@ -132,8 +132,8 @@ static void free_token(struct tcmalloc_thread *s, uint64_t delta, struct event *
     ev->ptr = address(s->freed);
 }
 
-// Decodes the event of type `type` with first number `word` and second number `more`. If the item
-// is not an event, the kind of the result is 0.
+// Decodes an event from its type and its two numbers. If the item is not an event, `kind` of the
+// result is 0.
 static struct event decode_event(struct tcmalloc_thread *s, unsigned type, uint64_t word,
                                  uint64_t more)
 {

@@ -607,7 +607,8 @@ static int play_pass(struct wl_import *w)
     return 0;
 }
 
-// Called when all players are blocked. With keep_going, posts the syncs that the players wait for.
+// Called when all players are blocked. With keep_going, posts the syncs they are waiting
+// for.
 static int release_blocked(struct wl_import *w)
 {
     for (size_t i = 0; i < w->n; i++) {

@@ -26,8 +26,8 @@ struct fidelity_memory {
     double recorded_peak_bytes, replayed_peak_bytes;
     double mean_error; // sum of all differences, divided by the sum of all recorded bytes
     double mean_bias;  // like mean_error, but signed: above 0 if the replay uses more memory
-    // Live bytes at the first sample. The larger this value is, the less certain is the estimate of
-    // the memory outside the heap.
+    // Live bytes at the first sample. The larger this value is, the less certain the estimate of
+    // the memory outside the heap is.
     uint64_t first_live_bytes;
     // Number of samples with less private memory than the program's own mappings.
     uint64_t overmapped;

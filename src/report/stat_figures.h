@@ -12,8 +12,8 @@
 #include "replay/figures.h"
 #include "report/json/json_value.h"
 
-// Groups of figures. X(group, keys) is called for each group. `keys` are the keys of the JSON
-// object that contains the figures, each followed by a dot. stat_json.c, usage_json.c and
+// Groups of figures: X(group, keys). `keys` is the path of the JSON object that contains the
+// figures: its keys, each followed by a dot. stat_json.c, usage_json.c and
 // sites_json.c write each group where it belongs.
 // clang-format off
 #define STAT_FIGURES_GROUPS(X) \

@@ -98,7 +98,7 @@ struct workload_header {
     char *exe, *allocator;
     char *argv; // each argument is terminated by NUL
     uint32_t argv_bytes;
-    // One op per this many allocated bytes has a call site. 0 if call sites are not sampled.
+    // Call sites are sampled once per this many allocated bytes. 0 if they are not sampled.
     uint64_t stack_sample_bytes;
 };
 

@@ -303,8 +303,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 }
 
 // Writes through /proc/self/mem, so that the code never becomes writable in the address space. The
-// last bytes complete the jump at once, because a thread may be executing the loader's function,
-// which only returns.
+// last bytes written complete the jump atomically, because a thread may be executing the replaced
+// function: the loader's _dl_debug_state, which does nothing but return.
 static bool write_code(struct entries_plan *plan, uintptr_t base, uintptr_t area)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC);

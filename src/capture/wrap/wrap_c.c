@@ -51,8 +51,8 @@ void wrap_record_free(void *p, const void *caller)
     wrap_free(p);
 }
 
-// Makes a call to the real allocator, whose own calls are not events. Measures the time if the call
-// was chosen for timing.
+// Calls the real allocator. Calls that the allocator makes are not events. Measures the time if the
+// call was chosen for timing.
 #define CALL_ALLOCATOR(call)                                                                       \
     do {                                                                                           \
         uint64_t begin = producer_call_begin();                                                    \

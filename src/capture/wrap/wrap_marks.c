@@ -49,7 +49,7 @@ WRAPPER void heaptape_pool_reset(const void *pool)
                     WRAP_CALLER);
 }
 
-// A jemalloc function. If the allocator does not define it, every name is unknown (ENOENT).
+// A jemalloc function. If the allocator does not define it, returns ENOENT for every name.
 WRAPPER int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
 int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
 {

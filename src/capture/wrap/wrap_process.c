@@ -202,8 +202,8 @@ WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, cha
 }
 
 // Returns true if a sanitizer defines malloc. The constructor of a sanitizer must run first,
-// because it may replace malloc. AddressSanitizer may also abort. The recorder reports that cause
-// only if no events were recorded before the abort.
+// because it may replace malloc, or abort the process. The recorder names AddressSanitizer as the
+// cause of an abort only if no events were recorded before.
 static bool has_sanitizer(void)
 {
     static const char *const functions[] = {"__asan_init", "__tsan_init", "__msan_init",

@@ -286,8 +286,8 @@ static int map_stack(struct caller *c, struct err *e)
     return rc;
 }
 
-// Changes the address at which the thread continues. If the thread restarts a system call, keeps
-// its address, because the replaced bytes contain no system call.
+// Changes the address at which the thread continues. A thread that restarts a system call is never
+// moved, because the replaced bytes contain no system call.
 static void set_pc(struct caller *c, uint64_t pc)
 {
     if (pc == c->registers.pc)
@@ -388,8 +388,8 @@ static uint64_t thread_pointer(pid_t tid)
     return machine_get(tid, &r) ? r.thread : 0;
 }
 
-// Returns false for a thread that the program created by clone(2) without thread-local memory. Such
-// a thread cannot call functions of libc, or would use the memory of another thread.
+// Returns false for a thread that the program created with clone(2) without thread-local memory. Such
+// a thread cannot call libc functions: it has no thread-local memory, or another thread's.
 static bool has_own_memory(const struct tracees *t, size_t who)
 {
     uint64_t own = thread_pointer(t->all[who].tid);

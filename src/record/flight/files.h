@@ -1,4 +1,5 @@
-// Files of a recording: runs a command for each file, in order, and removes the oldest files.
+// The files that a recording has written. A command is run for each file, in order, and the oldest
+// files are removed.
 #ifndef HEAPTAPE_FLIGHT_FILES_H
 #define HEAPTAPE_FLIGHT_FILES_H
 

@@ -29,8 +29,8 @@
 #define CALM_PAUSE 10
 #define CALM_WORDS 10000
 #define YOUNG_NS   MS(2000)
-// For 1/REST_PART of the pause, no map of any process is read, so the first maps of new processes
-// use at most 4 % of a CPU.
+// After reading a process's map, read no map at all for 1/REST_PART of that process's pause. The
+// first maps of new processes thus take at most 4 % of a CPU.
 #define REST_PART  8
 #define MAX_CPU_NS MS(250) // a map that takes more CPU time is dropped
 

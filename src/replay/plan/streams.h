@@ -103,8 +103,8 @@ void plan_stream_stop(struct plan_stream *s);
 // segment in that window. If all threads must have left that window, sets *position to 0.
 void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position);
 
-// Returns the number of the op whose words end at or after `position`. The stream must be in a
-// file.
+// Returns the number of the first op whose words end at or after `position`. The stream must be in
+// a file.
 uint64_t plan_stream_op_at(const struct plan_stream *s, uint64_t position);
 
 // Like plan_stream_op_at, for a stream in `m`. Counts from op number `op`, which is at word number

@@ -31,8 +31,7 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
                                                          : clock_counter_ordered();
 }
 
-// Adds the latency to the call's kind. If the call has a size, also adds the latency to its size
-// class.
+// Counts the latency for the call's kind and, if the call has a size, for its size class.
 ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin,
                             const uint64_t *size)
 {
