@@ -130,6 +130,24 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
     return (ssize_t)(have < want ? have : want);
 }
 
+int input_check_compressed(const struct input *in, const uint8_t *bytes, size_t n, struct err *e)
+{
+    static const struct {
+        const char *magic, *command;
+    } kinds[] = {{"\x1f\x8b", "zcat"},
+                 {"\x28\xb5\x2f\xfd", "zstdcat"},
+                 {"\x04\x22\x4d\x18", "lz4cat"},
+                 {"\xfd\x37zXZ", "xzcat"},
+                 {"BZh", "bzcat"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t length = strlen(kinds[i].magic);
+        if (n >= length && memcmp(bytes, kinds[i].magic, length) == 0)
+            return err_set(e, -EPROTO, "%s: is compressed: pipe the output of '%s' to heaptape",
+                           in->name, kinds[i].command);
+    }
+    return 0;
+}
+
 ssize_t input_read(struct input *in, void *to, size_t want, struct err *e)
 {
     size_t have = in->ahead.size - in->ahead_read, copied = have < want ? have : want;

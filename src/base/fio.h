@@ -43,6 +43,9 @@ void input_close(struct input *in);
 // until the next call.
 ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct err *e);
 
+// Returns 0, or -EPROTO with the message set if the first bytes are those of a compressed file.
+int input_check_compressed(const struct input *in, const uint8_t *bytes, size_t n, struct err *e);
+
 // Reads `want` bytes, or fewer if the input ends. Returns the number of bytes, or a negative errno.
 ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
 

@@ -126,7 +126,7 @@ int import_source_init(struct import_source *s, struct input *in, struct err *e)
     ssize_t n = input_peek(in, 4, &bytes, e);
     uint32_t magic = n < 4 ? 0 : get_u32(bytes);
     if (magic != LZ4_FRAME_MAGIC && magic != ZSTD_FRAME_MAGIC)
-        return n < 0 ? (int)n : 0;
+        return n < 0 ? (int)n : input_check_compressed(in, bytes, (size_t)n, e);
     s->unpack = unpack_new(in, magic == ZSTD_FRAME_MAGIC);
     return s->unpack ? 0 : err_no_memory(e, in->name);
 }

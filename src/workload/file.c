@@ -36,6 +36,8 @@ int file_sniff(struct input *in, unsigned accept, struct err *e)
             e, -EPROTO,
             "%s: is an aggregate, which has no events: 'stat', 'report' and 'top' read it",
             in->name);
+    if (input_check_compressed(in, bytes, (size_t)n, e) < 0)
+        return -EPROTO;
     if (accept & FILE_JSON)
         return err_set(e, -EPROTO,
                        "%s: is not a heaptape trace, workload or JSON document, at byte 0",

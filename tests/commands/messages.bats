@@ -77,6 +77,16 @@ write_files() {
     record -f --flight 1M -o /dev/null -- true
 }
 
+@test "messages: compressed files" {
+  write_files
+  gzip -k a.ht
+  refuses 1 "a.ht.gz: is compressed: pipe the output of 'zcat' to heaptape" stat a.ht.gz
+  refuses 1 "a.ht.gz: is compressed: pipe the output of 'zcat' to heaptape" report -o a.html a.ht.gz
+  refuses 1 "a.ht.gz: is compressed: pipe the output of 'zcat' to heaptape" import -F heaptrack a.ht.gz
+  printf '\x28\xb5\x2f\xfd....................' >a.zst
+  refuses 1 "a.zst: is compressed: pipe the output of 'zstdcat' to heaptape" convert a.zst
+}
+
 # from_pipe TEXT FILE COMMAND...: heaptape refuses the file as a FIFO, with "pipe: TEXT".
 from_pipe() {
   local text=$1 file=$2
