@@ -23,10 +23,10 @@ static inline uint64_t unit_random(uint64_t *state)
 }
 
 // Returns a limit of CPU time in the unit of clock(): `seconds`, or more on an emulated processor,
-// which may need 30 ns for a step that takes others 1 ns.
+// which may need 30 ns for a step that usually takes 1 ns.
 static inline clock_t unit_cpu_limit(unsigned seconds)
 {
-    enum { STEPS = 5000000, USUAL_NS = 3 };
+    enum { STEPS = 5000000, USUAL_NS = 1 };
     const double usual = (double)STEPS * USUAL_NS * CLOCKS_PER_SEC / 1e9;
     uint64_t state = 0;
     volatile uint64_t last = 0;
