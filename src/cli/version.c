@@ -69,10 +69,10 @@ void version_print(FILE *to, bool verbose)
     print_fact(to, "options", HEAPTAPE_BUILD_OPTIONS);
     print_fact(to, "architecture", HEAPTAPE_ARCHITECTURE);
     print_fact(to, "attach",
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
                "yes"
 #else
-               "no (x86-64 alone)"
+               "no (only on x86-64 and aarch64)"
 #endif
     );
     print_libraries(to);

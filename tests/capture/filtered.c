@@ -48,13 +48,30 @@ static long number_of(const char *name)
     return atol(name);
 }
 
+// System calls that aarch64 does not have.
+#ifdef __x86_64__
+#define OLD_CALLS SYS_access, SYS_arch_prctl,
+#else
+#define OLD_CALLS
+#endif
+
 static void add_allowed(void)
 {
     // The system calls that tests/capture/service.c, execve, and the loader before main need.
-    static const long own[] = {
-        SYS_execve, SYS_arch_prctl, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
-        SYS_access, SYS_getrandom,  SYS_clone3,          SYS_rt_sigaction,    SYS_write,
-        SYS_exit,   SYS_exit_group, SYS_clock_nanosleep, SYS_rt_sigreturn,    SYS_restart_syscall};
+    static const long own[] = {OLD_CALLS SYS_execve,
+                               SYS_set_tid_address,
+                               SYS_set_robust_list,
+                               SYS_rseq,
+                               SYS_getrandom,
+                               SYS_clone3,
+                               SYS_rt_sigaction,
+                               SYS_write,
+                               SYS_exit,
+                               SYS_exit_group,
+                               SYS_clock_nanosleep,
+                               SYS_rt_sigreturn,
+                               SYS_restart_syscall,
+                               SYS_faccessat};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         add_test(own[i]);
         add((struct sock_filter)ALLOW);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -264,4 +265,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_a_call_that_waits_for_a_lock_is_abandoned, map_shared),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_TRACER(tests)

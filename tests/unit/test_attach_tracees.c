@@ -230,4 +230,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_an_object_that_is_loaded_in_the_place_of_another),
 };
 
-UNIT_MAIN(tests)
+UNIT_MAIN_TRACER(tests)

@@ -55,4 +55,15 @@ static inline clock_t unit_cpu_limit(unsigned seconds)
         return cmocka_run_group_tests(tests, NULL, NULL);                                          \
     }
 
+// Like UNIT_MAIN. Skips the tests if there is no ptrace(2), as in qemu's user emulation.
+#define UNIT_MAIN_TRACER(tests)                                                                    \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        if (ptrace(PTRACE_SEIZE, 0, 0, 0) < 0 && errno == ENOSYS)                                  \
+            return puts("1..0 # SKIP no ptrace") < 0;                                              \
+        if (argc > 1)                                                                              \
+            cmocka_set_test_filter(argv[1]);                                                       \
+        return cmocka_run_group_tests(tests, NULL, NULL);                                          \
+    }
+
 #endif
