@@ -2,6 +2,9 @@
 load trace
 
 setup() {
+  # Functions begin with an instruction at which indirect jumps may land.
+  landing=-fcf-protection=full
+  [ "$(uname -m)" = x86_64 ] || landing=-mbranch-protection=standard
   bats_require_minimum_version 1.5.0
   cd "$BATS_TEST_TMPDIR" || return
   skip_without_ptrace
@@ -53,7 +56,7 @@ has() {
 @test "an allocator in the executable: every call once, and no calls of its functions to each other" {
   local options
   # With the last set of options, the program has no dynamic symbols.
-  for options in -no-pie "-pie -fPIE" -fcf-protection=full "-O0 -fvisibility=hidden"; do
+  for options in -no-pie "-pie -fPIE" "$landing" "-O0 -fvisibility=hidden"; do
     # shellcheck disable=SC2086
     gcc -O2 -w -fno-builtin $options -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
     begin_own
