@@ -59,16 +59,18 @@ grow() {
 # short_function NAME [DIRECTIVE]: writes short.s, which defines a function that is shorter than a
 # jump, directly before another function. heaptape cannot redirect such a function.
 short_function() {
+  local code=ret bytes=1
+  # The function continues in the next one.
+  [ "$(uname -m)" = x86_64 ] || { code="bti c" bytes=4; }
   cat >short.s <<END
   .text
   .globl $1
   ${2:-}
-  .type $1, @function
-$1: ret
-  .size $1, 1
-after: mov \$1, %eax
-  ret
-  .section .note.GNU-stack,"",@progbits
+  .type $1, %function
+$1: $code
+  .size $1, $bytes
+after: ret
+  .section .note.GNU-stack,"",%progbits
 END
 }
 
