@@ -502,8 +502,6 @@ static void test_functions_run_at_another_place(void **state)
     run_at(-(int64_t)(64 << 20));
 }
 
-// Starts at each moved instruction and runs the trampoline from there, like a thread that was
-// stopped at this instruction.
 #if defined(__aarch64__)
 // Each entry moves one instruction. paciasp stays, and the trampoline repeats it.
 static void check_moved(const struct entries_entry *plain, const struct entries_entry *jump,
@@ -538,6 +536,8 @@ static void check_moved(const struct entries_entry *plain, const struct entries_
 }
 #endif
 
+// Starts at each moved instruction and runs the trampoline from there, like a thread that was
+// stopped at this instruction.
 static void test_moved_instructions_have_their_offsets(void **state)
 {
     (void)state;

@@ -77,8 +77,9 @@
 // The player's own ops. Number 0 is STOP, so that zeroed memory reads as a STOP.
 //   WAIT          waits until another thread has published a word number. The size field contains
 //                 the thread, the extra word contains the word number
-//   COUPLE        like WAIT, but keeps threads as close together as they were when recorded. With the
-//                 number of the thread itself, waits until as many threads have exited
+//   COUPLE        like WAIT, but keeps threads as close together as when they were recorded. If the
+//                 size field contains the thread itself, waits until the number of exited threads
+//                 has reached the extra word
 //   SAMPLE        samples resident memory. Bits 8-63 contain the number of calls since the last
 //                 SAMPLE or COUNT, the extra word the change in live bytes since then (signed)
 //   COUNT         like SAMPLE, but without sampling memory
