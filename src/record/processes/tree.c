@@ -371,22 +371,33 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     return NULL;
 }
 
-static bool matches_member(const struct tree_spool *s, const struct tree_member *m, bool by_file)
+// Ways to match a spool with an image, the most reliable one first.
+enum match {
+    BY_PID,
+    BY_FILE, // compares executables, if only the process's pid in another namespace is known
+    BY_TIME, // like BY_FILE, but the image ended before its executable was examined
+    MATCHES
+};
+
+static bool matches_member(const struct tree_spool *s, const struct tree_member *m, enum match by)
 {
+    const struct tree_image *image = m->image;
     if (!s->other_clock && (s->stamp < m->from || (m->gone && s->stamp > m->to)))
         return false;
-    return by_file ? !s->visible && s->inode && s->inode == m->image->seen.inode &&
-                         s->device == m->image->seen.device
-                   : s->pid == m->pid;
+    if (by == BY_PID)
+        return s->pid == m->pid;
+    if (s->visible || (by == BY_TIME && (image->seen.inode || image->recorded)))
+        return false;
+    return by == BY_TIME ||
+           (s->inode && s->inode == image->seen.inode && s->device == image->seen.device);
 }
 
-// Marks the spool's image as recorded. If only the process's pid in another namespace is known,
-// compares executables.
+// Marks the spool's image as recorded.
 static bool match_spool(struct tree *t, const struct tree_spool *s)
 {
-    for (int by_file = 0; by_file < 2; by_file++) {
+    for (enum match by = BY_PID; by < MATCHES; by++) {
         for (size_t i = t->n_members; i-- > 0;) {
-            if (matches_member(s, &t->members[i], by_file)) {
+            if (matches_member(s, &t->members[i], by)) {
                 t->members[i].image->recorded = true;
                 return true;
             }
