@@ -144,16 +144,12 @@ static void *churn(void *number)
     return NULL;
 }
 
-// Forks while the churners call malloc, and stops them afterwards: their calls are costly to record.
-static pid_t fork_among_churners(void)
+static void start_churning(void)
 {
     unsigned before = churned;
     churning = 1;
     while (churned - before < 2000)
         usleep(100);
-    pid_t pid = child_lives();
-    churning = 0;
-    return pid;
 }
 
 // The child inherits blocks of threads that do not exist in the child. Some of these threads are
@@ -166,8 +162,12 @@ static void by_threads(void)
         pthread_create(&threads[i], NULL, i < HOLDERS ? hold : churn, (void *)(intptr_t)i);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < 5; i++) {
+        // Churn only around the fork, because recording the calls is costly.
+        start_churning();
         take_all(800 + 40 * i, 840 + 40 * i);
-        wait_for(fork_among_churners());
+        pid_t child = child_lives();
+        churning = 0;
+        wait_for(child);
         give_all(i, 800, 13);
     }
     stop = 1;
