@@ -245,6 +245,7 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
 }
 
 @test "an allocator that the program is linked with is in the process on every allocator" {
+  skip_under_sanitizer
   tcmalloc=$("$HEAPTAPE" allocators | grep -o '/[^ ]*libtcmalloc[^ ]*') || skip "no tcmalloc"
   echo '#include <stdlib.h>
 #include <unistd.h>

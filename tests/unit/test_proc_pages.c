@@ -125,7 +125,8 @@ static void test_libraries(void **state)
     for (size_t i = 0; i < 4; i++) {
         look();
         uint64_t before = found.libraries;
-        assert_false(before & bits[i]);
+        if (before & bits[i]) // the runtime of AddressSanitizer has mapped the C++ library
+            continue;
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         assert_int_equal(ftruncate(fd, (off_t)page), 0);
