@@ -927,6 +927,13 @@ static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
     return rc < 0 ? rc : end_recording(c, &cleared, e);
 }
 
+// Raises the priority, because threads of the process are about to be stopped. Call only after the
+// search for functions, which would take a CPU away from the program. Ignores failure.
+static void raise_priority(void)
+{
+    setpriority(PRIO_PROCESS, 0, PRIO_MIN);
+}
+
 // Runs in the child. Starts a recording or, if `how` is NULL, ends the recording of `owner`.
 static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
 {
@@ -956,6 +963,7 @@ static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct
         return rc;
     }
     find_functions(&r);
+    raise_priority();
     rc = tracees_seize(&t, &r, &s->entry, &s->error);
     s->result.threads = (uint32_t)t.n;
     if (rc == 0)
@@ -1043,6 +1051,7 @@ static int run_calls(pid_t pid, struct attach_shared *s)
     rc = check_calls(&r, s, &s->error);
     if (rc == 0) {
         find_functions(&r);
+        raise_priority();
         rc = tracees_seize(&t, &r, &s->entry, &s->error);
         s->result.threads = (uint32_t)t.n;
         if (rc == 0)
@@ -1082,7 +1091,6 @@ static int run_task_patiently(const struct attach_task *task, struct attach_shar
     return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-// Prepares the child of the recorder for tracing.
 static void become_tracer(void)
 {
     sigset_t all;
@@ -1090,9 +1098,6 @@ static void become_tracer(void)
     signal(SIGCHLD, SIG_DFL);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    // Raise the priority, because threads of the process are stopped during the task. Ignore
-    // failure.
-    setpriority(PRIO_PROCESS, 0, PRIO_MIN);
 }
 
 // Removes a breakpoint that a killed child has left, because the breakpoint would kill the process.
