@@ -33,8 +33,8 @@ int process_rss_predict(struct replay_session *s);
 void process_rss_release(struct process_rss_outside *o);
 
 // Sets the figures process_peak_rss_bytes and outside_rss_bytes of a run. Computes them from the
-// run's samples and the figures peak_rss_bytes, end_rss_bytes and library_bytes. The figures include
-// o->hidden_bytes. o->n must not be 0.
+// run's samples and the figures peak_rss_bytes, end_rss_bytes and library_bytes. The figures
+// include o->hidden_bytes. o->n must not be 0.
 void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run);
 
 // Returns the result on the recorded allocator with its default settings, or NULL. The memory

@@ -130,8 +130,8 @@ static void set_frame(struct first_site *s, const struct symbol *f)
         snprintf(s->frame + n, sizeof s->frame - (size_t)n, " (%.60s)", module);
 }
 
-// Finds the first site of a list. Returns false if its figure is less than `least_share` of `all`, or
-// if it has no stack.
+// Finds the first site of a list. Returns false if its figure is less than `least_share` of `all`,
+// or if it has no stack.
 static bool find_first(const struct findings_input *in, enum sites_json_list list, double all,
                        double least_share, struct first_site *s)
 {

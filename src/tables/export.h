@@ -54,8 +54,9 @@ int tables_export(const char *from, const struct tables_export_settings *s, stru
 // set.
 int tables_partition(const char *from, const struct tables_export_settings *s, struct err *e);
 
-// Appends a string as a field of CSV (RFC 4180), quoting it if necessary. With `safe`, a string that
-// a spreadsheet would evaluate is quoted and prefixed with an apostrophe. Returns 0 or -ENOMEM.
+// Appends a string as a field of CSV (RFC 4180), quoting it if necessary. With `safe`, a string
+// that a spreadsheet would evaluate is quoted and prefixed with an apostrophe. Returns 0 or
+// -ENOMEM.
 int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe);
 
 // Writes o->text to the output and clears o->text. Returns 0, or a negative errno with the message

@@ -27,7 +27,8 @@ struct columns_block {
         uint16_t changes[BLOCK]; // while records are split: differences of stamps, without zeros
         uint16_t stamps[BLOCK];  // while columns are merged
     };
-    // While columns are merged: sum of columns.sums for each group of hot records, 0 for other groups.
+    // While columns are merged: sum of columns.sums for each group of hot records, 0 for other
+    // groups.
     uint32_t sums[BLOCK / GROUP];
     // While records are split, the arrays hold complete words. While columns are merged, they hold
     // bits 19 to 63 of the words. The addresses in `plain` are relative to the base.

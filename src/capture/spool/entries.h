@@ -32,8 +32,8 @@ enum {
     ENTRIES_NAMESPACES = 16,      // DL_NNS of glibc: maximum number of namespaces of dlmopen
 };
 
-// The jump of this machine: its size, the number of bytes that are written last and at once, and the
-// byte that fills code that is never executed.
+// The jump of this machine: its size, the number of bytes that are written last and at once, and
+// the byte that fills code that is never executed.
 #if defined(__aarch64__)
 enum { ENTRIES_JUMP_BYTES = 4, ENTRIES_LAST_BYTES = 4, ENTRIES_FILL = 0 };
 #define ENTRIES_REACH (UINT64_C(1) << 27) // a jump reaches addresses within this distance
@@ -110,10 +110,10 @@ struct entries_redirected {
 };
 
 // The area contains the code pages, followed by the pages with the slots. It is mapped at base +
-// place, or elsewhere within ENTRIES_REACH of the object. If the area is mapped D bytes above base +
-// place, the library subtracts D from the displacement at each offset in `fixups` (entries_shift).
-// Each of these displacements points into the object. The library also stores the addresses of the trampolines in
-// the slots, and computes the jumps in the object.
+// place, or elsewhere within ENTRIES_REACH of the object. If the area is mapped D bytes above base
+// + place, the library subtracts D from the displacement at each offset in `fixups`
+// (entries_shift). Each of these displacements points into the object. The library also stores the
+// addresses of the trampolines in the slots, and computes the jumps in the object.
 struct entries_plan {
     uint64_t magic;
     int64_t place;       // relative to the object's base, a multiple of the page size

@@ -1,5 +1,5 @@
-// Jumps of aarch64. Displacements are parts of instructions: of b, in units of 4 bytes, and of adrp,
-// in units of 4096 bytes.
+// Jumps of aarch64. Displacements are parts of instructions: of b, in units of 4 bytes, and of
+// adrp, in units of 4096 bytes.
 #include "capture/spool/entries.h"
 
 #include "base/bytes.h"

@@ -26,7 +26,8 @@ static const uint32_t order_sized_tags = order_allocate_tags HT_EVENT_TABLE(HT_X
 #undef HT_X
 #undef ORDER_TAG
 
-// ORDER_ODD: the next record needs the slow path. ORDER_BEYOND: the next record is beyond the bound.
+// ORDER_ODD: the next record needs the slow path. ORDER_BEYOND: the next record is beyond the
+// bound.
 enum { ORDER_ODD = 0, ORDER_BEYOND = 2 };
 
 static inline uint64_t order_plain_address(uint64_t word)

@@ -127,8 +127,9 @@ bool advise_is_confirmed(const struct advise *a, const struct advise_row *r,
 bool advise_is_repeated(const struct advise *a, const struct advise_row *r);
 
 // Writes the figures for which advise_best returns the row, for example "least CPU time, less peak
-// RSS". Writes "less" if advise_undecided returns another row that may be better by this figure. Writes "" if the row is not the best for any figure. Omits figures that the runs
-// of the program do not confirm.
+// RSS". Writes "less" if advise_undecided returns another row that may be better by this figure.
+// Writes "" if the row is not the best for any figure. Omits figures that the runs of the program
+// do not confirm.
 enum { ADVISE_HEADLINE_BYTES = 128 };
 char *advise_headline(const struct advise *a, const struct advise_row *r, bool cheap,
                       char text[ADVISE_HEADLINE_BYTES]);

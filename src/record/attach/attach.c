@@ -388,8 +388,8 @@ static uint64_t thread_pointer(pid_t tid)
     return machine_get(tid, &r) ? r.thread : 0;
 }
 
-// Returns false for a thread that the program created with clone(2) without thread-local memory. Such
-// a thread cannot call libc functions: it has no thread-local memory, or another thread's.
+// Returns false for a thread that the program created with clone(2) without thread-local memory.
+// Such a thread cannot call libc functions: it has no thread-local memory, or another thread's.
 static bool has_own_memory(const struct tracees *t, size_t who)
 {
     uint64_t own = thread_pointer(t->all[who].tid);

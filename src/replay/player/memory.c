@@ -125,8 +125,8 @@ static bool is_own_object(const struct dl_phdr_info *info)
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
-// Returns true for a library that the recorded program has loaded, so that its memory is part of the
-// process on every allocator.
+// Returns true for a library that the recorded program has loaded, so that its memory is part of
+// the process on every allocator.
 static bool is_of_program(const struct dl_phdr_info *info)
 {
     return libraries_bit(info->dlpi_name) & player.results->libraries;

@@ -92,8 +92,8 @@ static void print_rounding(const struct usage_sums *s, uint64_t requested)
                human_size(s->align_padding_bytes), 100 * share(s->align_padding_bytes, requested));
 }
 
-// Prints the blocks that were freed, by lifetime in events or in time. Returns false if no block was
-// freed. Class i of `counts` has the lifetimes up to 2^i.
+// Prints the blocks that were freed, by lifetime in events or in time. Returns false if no block
+// was freed. Class i of `counts` has the lifetimes up to 2^i.
 static bool print_spans(const struct usage_count counts[USAGE_SPANS], bool by_time)
 {
     uint64_t freed = 0, max = 0, cumulative = 0;

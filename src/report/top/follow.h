@@ -51,8 +51,8 @@ bool follow_is_written(const struct follow *f);
 // Returns the time between the start of the recording and the end of the data read so far.
 uint64_t follow_time_ns(const struct follow *f);
 
-// Private. The part of follow_read for aggregates: reads the file if it was rewritten since the last
-// reading, and sets the rates since that reading.
+// Private. The part of follow_read for aggregates: reads the file if it was rewritten since the
+// last reading, and sets the rates since that reading.
 int follow_read_aggregate(struct follow *f, struct err *e);
 
 #endif
