@@ -15,7 +15,6 @@ enum {
     MACHINE_TRAPPED_BYTES = 0,    // distance from a breakpoint to the program counter of its trap
     MACHINE_AUDIT = AUDIT_ARCH_AARCH64,
     MACHINE_TLS = 1, // direction from the thread pointer to the variables of libc
-    MACHINE_VECTORS = 16384,
 };
 #else
 enum {
@@ -24,9 +23,9 @@ enum {
     MACHINE_TRAPPED_BYTES = 1,
     MACHINE_AUDIT = AUDIT_ARCH_X86_64,
     MACHINE_TLS = -1,
-    MACHINE_VECTORS = 16384,
 };
 #endif
+enum { MACHINE_VECTORS = 16384 }; // size of the buffer for the registers of the FPU, in bytes
 
 struct machine_registers {
     uint64_t pc, sp, thread; // `thread` is the thread pointer, which machine_set keeps

@@ -2,6 +2,7 @@
 #include "record/entries/move.h"
 
 #include "base/bytes.h"
+#include "capture/spool/code_aarch64.h"
 
 #include <stdbool.h>
 
@@ -14,10 +15,8 @@ enum {
     XZR = 31,
 };
 
-#define B            0x14000000u
 #define BL           0x94000000u
 #define B_MASK       0xfc000000u
-#define ADRP         0x90000000u
 #define ADD          0x91000000u // add Xd, Xn, #imm
 #define BTI_C        0xd503245fu
 #define PACIASP      0xd503233fu
@@ -38,11 +37,6 @@ static bool is_sign(uint32_t code)
     return (code & ~0x40u) == PACIASP;
 }
 
-static int64_t extend_sign(uint32_t field, unsigned bits)
-{
-    return (int64_t)((uint64_t)field << (64 - bits)) >> (64 - bits);
-}
-
 // Branches to a displacement, in words.
 struct branch {
     uint32_t mask, code;
@@ -50,7 +44,7 @@ struct branch {
 };
 
 static const struct branch branches[] = {
-    {0x7c000000, B, 0, 26},          // b, bl
+    {0x7c000000, CODE_B, 0, 26},     // b, bl
     {0xff000000, 0x54000000, 5, 19}, // b.cond
     {0x7e000000, 0x34000000, 5, 19}, // cbz, cbnz
     {0x7e000000, 0x36000000, 5, 14}, // tbz, tbnz
@@ -65,7 +59,7 @@ static const struct branch *find_branch(uint32_t code, uint64_t at, uint64_t *ta
         b++;
     if (!b->mask)
         return NULL;
-    *target = at + (uint64_t)(extend_sign(code >> b->low, b->bits) * WORD);
+    *target = at + (uint64_t)(code_extend_sign(code >> b->low, b->bits) * WORD);
     return b;
 }
 
@@ -88,7 +82,7 @@ static enum entries_reason put_fixup(struct move *m, uint32_t code, uint64_t tar
 
 static enum entries_reason put_jump(struct move *m, uint64_t target)
 {
-    return put_fixup(m, B, target, WORD);
+    return put_fixup(m, CODE_B, target, WORD);
 }
 
 static bool is_replaced(const struct entries_entry *e, uint64_t address)
@@ -107,7 +101,7 @@ static enum entries_reason move_branch(struct move *m, const struct branch *b, u
         return ENTRIES_REASON_CALL;
     if (is_replaced(e, target))
         return ENTRIES_REASON_JUMPED_TO;
-    if ((code & B_MASK) != B) {
+    if ((code & B_MASK) != CODE_B) {
         put_word(m, (code & ~displacement) | 2u << b->low);
         reason = put_jump(m, e->at + e->bytes);
     }
@@ -117,7 +111,7 @@ static enum entries_reason move_branch(struct move *m, const struct branch *b, u
 // Appends the computation of an address.
 static enum entries_reason put_address(struct move *m, uint32_t to, uint64_t target)
 {
-    enum entries_reason reason = put_fixup(m, ADRP | to, target, PAGE);
+    enum entries_reason reason = put_fixup(m, CODE_ADRP | to, target, PAGE);
     put_word(m, ADD | (uint32_t)(target % PAGE) << 10 | to << 5 | to);
     return reason;
 }
@@ -125,12 +119,12 @@ static enum entries_reason put_address(struct move *m, uint32_t to, uint64_t tar
 // Appends adr or adrp, or returns ENTRIES_REASON_UNMOVABLE.
 static enum entries_reason move_address(struct move *m, uint32_t code, uint64_t at)
 {
-    int64_t far = extend_sign((code >> 3 & 0x1ffffc) | (code >> 29 & 3), 21);
+    int64_t far = code_address_displacement(code);
     uint32_t to = code & 31;
     if (to == XZR)
         return ENTRIES_REASON_UNMOVABLE;
     if (code >> 31)
-        return put_fixup(m, ADRP | to, at + (uint64_t)(far * PAGE), PAGE);
+        return put_fixup(m, CODE_ADRP | to, at + (uint64_t)(far * PAGE), PAGE);
     return put_address(m, to, at + (uint64_t)far);
 }
 
@@ -144,7 +138,7 @@ static enum entries_reason move_load(struct move *m, uint32_t code, uint64_t at)
     if (!load)
         return ENTRIES_REASON_UNKNOWN;
     enum entries_reason reason =
-        put_address(m, X16, at + (uint64_t)(extend_sign(code >> 5, 19) * WORD));
+        put_address(m, X16, at + (uint64_t)(code_extend_sign(code >> 5, 19) * WORD));
     put_word(m, load | X16 << 5 | (code & 31));
     return reason;
 }
@@ -234,7 +228,7 @@ uint64_t move_jump_target(const uint8_t code[MOVE_JUMP_BYTES], uint64_t at)
 {
     unsigned k = is_bti(get_u32(code)) ? ENTRIES_KEEP_BYTES : 0;
     uint32_t jump = get_u32(code + k);
-    return (jump & B_MASK) == B ? at + k + (uint64_t)(extend_sign(jump, 26) * WORD) : 0;
+    return (jump & B_MASK) == CODE_B ? at + k + (uint64_t)(code_extend_sign(jump, 26) * WORD) : 0;
 }
 
 bool move_is_return(const struct entries_image *i, uint64_t end)
