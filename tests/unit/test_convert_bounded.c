@@ -106,7 +106,7 @@ static void frees_among_records_of_a_moment(void **state)
 // the missing allocation.
 static void many_threads_wait(void **state)
 {
-    enum { THREADS = 30000, N = 250000 };
+    enum { THREADS = 120000, N = 250000 };
     struct stream *s = calloc(1, sizeof *s);
     size_t n_ops;
     struct order *o = order_begin(&n_ops);
