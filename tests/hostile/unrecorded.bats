@@ -352,9 +352,14 @@ not_seen() {
   missed 1
 }
 
-@test "unrecorded: no process, if the recorder examines processes late" {
-  printf '#define _GNU_SOURCE\n#include <linux/fcntl.h>\n#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint open(const char *path, int flags, int mode) { if (strstr(path, "/limits")) usleep(300000); return syscall(SYS_openat, AT_FDCWD, path, flags, mode); }\nint open64(const char *path, int flags, int mode) { return open(path, flags, mode); }\n' >late.c
+# make_late NAME: makes late.so, which delays the recorder by 0.3 s when it opens /proc/PID/NAME.
+make_late() {
+  printf '#define _GNU_SOURCE\n#include <linux/fcntl.h>\n#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint open(const char *path, int flags, int mode) { if (strstr(path, "/%s")) usleep(300000); return syscall(SYS_openat, AT_FDCWD, path, flags, mode); }\nint open64(const char *path, int flags, int mode) { return open(path, flags, mode); }\n' "$1" >late.c
   gcc -w -shared -fPIC -o late.so late.c
+}
+
+@test "unrecorded: no process, if the recorder examines processes late" {
+  make_late limits
   LD_PRELOAD=$PWD/late.so records sh -c './plain 500000; ./plain; ./static; :'
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
   missed 1
@@ -396,6 +401,14 @@ not_seen() {
 @test "unrecorded: in a pid namespace without /proc, a recorded program is not named" {
   need_unshare -mpf
   records unshare -mpf sh -c 'exec 9</proc; umount -l /proc; exec ./plain examined'
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" != proc ] || skip "the kernel reports no processes"
+  missed 0
+}
+
+@test "unrecorded: in a pid namespace without /proc, no recorded program that ends before it is examined" {
+  need_unshare -mpf
+  make_late exe
+  LD_PRELOAD=$PWD/late.so records unshare -mpf sh -c 'exec 9</proc; umount -l /proc; exec ./plain'
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" != proc ] || skip "the kernel reports no processes"
   missed 0
 }
