@@ -683,6 +683,7 @@ static int redirect_object(struct caller *c, struct plans *p, size_t i, struct e
              area = 0;
     _Static_assert(sizeof *o->plan + RED_ZONE + MAX_PATH + 64 < STACK_BYTES / 2,
                    "the plan fits in the free part of the stack");
+    plans_choose_place(o, r);
     if (!remote_write(r, at, o->plan, sizeof *o->plan))
         return set_gone(c, e);
     int rc = call_by_name(c, "heaptape_redirect", (const uint64_t[6]){at, o->base, to}, &error, e);

@@ -29,6 +29,11 @@ struct plans_wanted {
     const struct spool_wrap *wrap; // names of other functions, or NULL
 };
 
+static uint64_t align_up(uint64_t bytes)
+{
+    return (bytes + ENTRIES_PAGE_BYTES - 1) & ~(uint64_t)(ENTRIES_PAGE_BYTES - 1);
+}
+
 static const char *wanted_symbol(unsigned function)
 {
     const char *symbol = entries_symbol(function);
@@ -294,6 +299,31 @@ static bool has_all_jumps(const struct plans_object *o, const struct remote *r)
             return false;
     }
     return true;
+}
+
+void plans_choose_place(struct plans_object *o, const struct remote *r)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    unsigned long long start, end, free_from = 0;
+    const uint64_t above = o->base + o->plan->span, margin = 1 << 20;
+    const uint64_t lowest = above > ENTRIES_REACH ? above - ENTRIES_REACH + margin : margin;
+    int64_t place = 0; // relative to the base, like the plan's
+    snprintf(path, sizeof path, "/proc/%ld/maps", (long)r->pid);
+    FILE *f = fopen(path, "re");
+    while (f && getline(&line, &room, f) > 0 && sscanf(line, "%llx-%llx", &start, &end) == 2 &&
+           start <= o->base) {
+        int64_t fits = -(int64_t)align_up(o->base - start + o->plan->area_bytes);
+        uint64_t at = o->base + (uint64_t)fits;
+        if (at >= free_from && at >= lowest && at < start)
+            place = fits;
+        free_from = end;
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    if (place)
+        entries_relocate(o->plan, place - o->plan->place);
 }
 
 int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area)

@@ -51,6 +51,11 @@ void plans_miss(struct plans *p, const char *name, const char *why);
 // Records in `missing` that the functions of an object cannot be redirected.
 void plans_miss_object(struct plans *p, struct plans_object *o, const char *why);
 
+// Moves the planned area to the nearest unmapped memory below the object, if there is any in reach.
+// Call while all threads are stopped. Otherwise the library searches for unmapped memory, by system
+// calls that each stop at this tracer, while the threads wait.
+void plans_choose_place(struct plans_object *o, const struct remote *r);
+
 // Writes the code of an object's area, which is mapped at `area`. Sets `pending`, unless all jumps
 // are already stored. Returns 0, -ERANGE, or -EACCES if the process's memory cannot be written.
 int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area);

@@ -1,0 +1,67 @@
+// Checks where attaching places the code of redirected functions.
+#include "unit.h"
+
+#include "record/attach/plans.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGES = 32 };
+
+static const uint64_t page = ENTRIES_PAGE_BYTES;
+static char *memory; // PAGES pages
+
+static int map_pages(void **state)
+{
+    // Align the pages, because the kernel's pages may be smaller.
+    char *p = mmap(NULL, (PAGES + 1) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    assert_ptr_not_equal(p, MAP_FAILED);
+    memory = p + (page - (uintptr_t)p % page) % page;
+    *state = NULL;
+    return 0;
+}
+
+static int unmap_pages(void **state)
+{
+    (void)state;
+    return munmap(memory, PAGES * page);
+}
+
+// Chooses the place for an area of two pages and an object that begins at page 20. Returns the
+// address.
+static uint64_t choose_place(uint64_t span)
+{
+    struct entries_plan plan = {
+        .area_bytes = 2 * ENTRIES_PAGE_BYTES, .span = span, .place = -77 * (int64_t)page};
+    struct plans_object o = {.plan = &plan, .base = (uintptr_t)memory + 20 * page};
+    const struct remote r = {.pid = getpid()};
+    plans_choose_place(&o, &r);
+    return o.base + (uint64_t)plan.place;
+}
+
+static void test_nearest_gap_below_the_object(void **state)
+{
+    (void)state;
+    munmap(memory + 4 * page, 4 * page);  // large enough, but farther away
+    munmap(memory + 11 * page, 3 * page); // large enough
+    munmap(memory + 16 * page, page);     // too small
+    munmap(memory + 24 * page, 4 * page); // above the object
+    assert_int_equal(choose_place(12 * page), (uintptr_t)memory + 12 * page);
+}
+
+static void test_no_gap_in_reach(void **state)
+{
+    (void)state;
+    munmap(memory + 4 * page, 4 * page);
+    // The jump from the object's end would reach only addresses above the gap.
+    assert_int_equal(choose_place(ENTRIES_REACH - 2 * page),
+                     (uintptr_t)memory + 20 * page - 77 * page);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_nearest_gap_below_the_object, map_pages, unmap_pages),
+    cmocka_unit_test_setup_teardown(test_no_gap_in_reach, map_pages, unmap_pages),
+};
+
+UNIT_MAIN(tests)
