@@ -154,12 +154,15 @@ static struct producer_process *process_of(struct producer_process *p)
 static void record_event(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p = producer_current();
+    // Load this before the state. If an attached recording begins meanwhile, this call came before
+    // it and is not missing.
+    bool counts = !p || atomic_load_explicit(&p->unrecorded, memory_order_acquire);
     bool off = producer_has_state(p, PRODUCER_OFF);
     bool none = off || producer_unlikely(producer_tls.thread->forbidden);
     struct producer_thread *t = none ? NULL : producer_thread_ready(p);
     p = process_of(p);
     if (!t) {
-        if (p)
+        if (p && counts)
             producer_count_unrecorded(p, ev);
         if (p && p->header)
             update_freed(p->header, ev, false);

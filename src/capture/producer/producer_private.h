@@ -59,7 +59,7 @@ struct producer_process {
     uint32_t max_chunks; // copy of the header's field, which other processes may overwrite
     // Counters of unrecorded calls, or NULL if they are not counted. `counts` is the number of
     // counters, a power of two.
-    struct spool_count *unrecorded;
+    struct spool_count *_Atomic unrecorded;
     uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
     // Number of chunks with allocated pages. In a sandbox, no other chunks may be used. 0 if the
@@ -264,6 +264,9 @@ void producer_cost_measure(struct spool_header *h, enum clock_kind clock);
 // the time waited to *waited_ns. Returns NULL if a lossy session has no free chunk, or if tracing
 // turned itself off.
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
+
+// Ends the waits of producer_chunk_acquire. Call after the process's state has become PRODUCER_OFF.
+void producer_chunk_end_waits(struct producer_process *p);
 
 // If `end` is in a piece without pages, allocates the chunk's pages up to `end`. Returns false if
 // out of memory.

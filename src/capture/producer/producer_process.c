@@ -723,7 +723,8 @@ bool producer_detach(void)
         control_execute(&(struct control){p->header, &in->session, in->futexes, 0}, CONTROL_PAUSE);
     // From now on, calls do not count as missing.
     p->unrecorded = NULL;
-    atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
+    if (atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF))
+        producer_chunk_end_waits(p);
     retired = p;
     // Pairs with the acquire in producer_current. After this store, no thread starts to use `p`.
     atomic_store(&producer_inherited.process, &idle);

@@ -47,5 +47,6 @@ void producer_process_off(struct producer_process *p, const char *reason)
         return;
     producer_format(p->header->reason, sizeof p->header->reason, "%s", reason);
     atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
+    producer_chunk_end_waits(p);
     producer_wake_recorder(p);
 }
