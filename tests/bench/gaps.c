@@ -57,7 +57,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < n; i++) {
         pthread_join(all[i].handle, NULL);
         for (uint32_t k = 0; k < all[i].n; k++)
-            printf("%llu %llu\n", (unsigned long long)all[i].gaps[k][0], (unsigned long long)all[i].gaps[k][1]);
+            printf("%llu %llu\n", (unsigned long long)all[i].gaps[k][0],
+                   (unsigned long long)all[i].gaps[k][1]);
     }
     return 0;
 }
