@@ -4,6 +4,7 @@
 #ifndef HEAPTAPE_CLI_COMMAND_H
 #define HEAPTAPE_CLI_COMMAND_H
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "cli/human.h"
 
@@ -26,12 +27,15 @@ enum option_type {
     OPTION_FLAG,    // bool; no argument; --no-NAME clears it
     OPTION_STRING,  // const char *, borrowed from argv
     OPTION_NUMBER,  // uint64_t
-    OPTION_SECONDS, // uint64_t, whole seconds: 90, 90s, 10m, 2h
+    OPTION_SECONDS, // uint64_t, ns: 90, 1.5, 90s, 10m, 2h
     OPTION_SIZE,    // uint64_t, bytes: 512, 64K, 16M, 2G, 1T (powers of 1,024)
     OPTION_CHOICE,  // enum: index of the word in `argument`, "auto|always|never"; -1 if not given
     OPTION_LIST,    // struct option_list; may be repeated
     OPTION_PARSED,  // stored by `parse`
 };
+
+// Largest `max` of OPTION_SECONDS: 136 years.
+#define OPTION_MAX_NS (UINT32_MAX * CLOCK_NS_PER_S)
 
 struct option_list {
     const char **items; // borrowed from argv
@@ -58,7 +62,8 @@ struct option {
     // Value if the argument is omitted; an argument must then follow "=". NULL if the argument is
     // required.
     const char *bare;
-    uint64_t min, max; // range of a number or size; max is 0 if there is no limit
+    // Range of a number, a size, or a time in ns; max is 0 if there is no limit.
+    uint64_t min, max;
     // Parses the argument, for OPTION_PARSED. Returns 0, -EINVAL or -ERANGE.
     int (*parse)(const char *text, void *field);
     // Short form of a long `argument` for --help, such as WHEN or FORMAT; or NULL.

@@ -28,12 +28,15 @@ void help_option_note(char *text, size_t size, const struct option *o)
 {
     enum { WORTH_SHOWING = 1000000 }; // a larger maximum is merely the limit of the type
     char range[64] = "";
-    bool number =
-        (o->type == OPTION_NUMBER || o->type == OPTION_SECONDS) && o->max && o->max < WORTH_SHOWING;
+    bool seconds = o->type == OPTION_SECONDS;
+    uint64_t max = seconds ? o->max / CLOCK_NS_PER_S : o->max;
+    bool number = (seconds || o->type == OPTION_NUMBER) && max && max < WORTH_SHOWING;
     bool shown = o->fallback && *o->fallback && o->type != OPTION_FLAG;
+    if (number && !seconds)
+        snprintf(range, sizeof range, "%llu to ", (unsigned long long)o->min);
     if (number)
-        snprintf(range, sizeof range, "%llu to %llu%s", (unsigned long long)o->min,
-                 (unsigned long long)o->max, shown ? "; " : "");
+        snprintf(range + strlen(range), sizeof range - strlen(range), "%s%llu%s",
+                 seconds ? "at most " : "", (unsigned long long)max, shown ? "; " : "");
     *text = 0;
     if (number || shown)
         snprintf(text, size, " (%s%s%s)", range, shown ? "default: " : "",

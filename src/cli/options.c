@@ -81,26 +81,6 @@ int options_parse_size(const char *text, uint64_t *bytes)
     return 0;
 }
 
-int options_parse_span(const char *text, uint64_t *ns)
-{
-    uint64_t seconds;
-    int rc = options_parse_number(text, &seconds);
-    if (rc == -EINVAL)
-        return span_parse(text, ns);
-    return rc == 0 && __builtin_mul_overflow(seconds, CLOCK_NS_PER_S, ns) ? -ERANGE : rc;
-}
-
-int options_parse_seconds(const char *text, uint64_t *seconds)
-{
-    uint64_t ns;
-    int rc = options_parse_span(text, &ns);
-    if (rc == 0 && ns % CLOCK_NS_PER_S)
-        return -EINVAL;
-    if (rc == 0)
-        *seconds = ns / CLOCK_NS_PER_S;
-    return rc;
-}
-
 int options_parse_choice(const char *choices, const char *word)
 {
     size_t n = strlen(word);
@@ -145,7 +125,7 @@ static int store_choice(const struct option *o, void *field, const char *value)
 static int store_number(const struct option *o, uint64_t *field, const char *value)
 {
     int rc = o->type == OPTION_SIZE      ? options_parse_size(value, field)
-             : o->type == OPTION_SECONDS ? options_parse_seconds(value, field)
+             : o->type == OPTION_SECONDS ? span_parse_seconds(value, field)
                                          : options_parse_number(value, field);
     return rc == 0 && (*field < o->min || (o->max && *field > o->max)) ? -ERANGE : rc;
 }
@@ -207,6 +187,10 @@ static void complain_range(const struct parse *p, const struct option *o, const 
                     human_size(o->min));
     else if (!o->max)
         usage_error(p->command, "--%s: '%s' is too large", o->name, value);
+    else if (o->argument && strcmp(o->argument, "SECONDS") == 0)
+        usage_error(p->command, "--%s: '%s' is not %s %llu seconds", o->name, value,
+                    o->min ? "more than 0 and at most" : "at most",
+                    (unsigned long long)(o->max / CLOCK_NS_PER_S));
     else if (o->type == OPTION_SIZE)
         usage_error(p->command, "--%s: '%s' is out of range: %s to %s", o->name, value,
                     human_size(o->min), human_size(o->max));

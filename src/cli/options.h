@@ -34,13 +34,6 @@ int options_parse_size(const char *text, uint64_t *bytes);
 // Parses decimal digits. Returns 0, -EINVAL, or -ERANGE if the number exceeds 64 bits.
 int options_parse_number(const char *text, uint64_t *n);
 
-// Parses a time with a unit such as "10m" or "1.5s", or seconds without a unit. Returns 0, -EINVAL,
-// or -ERANGE if the time is too long.
-int options_parse_span(const char *text, uint64_t *ns);
-
-// Like options_parse_span, but requires whole seconds.
-int options_parse_seconds(const char *text, uint64_t *seconds);
-
 // Returns the index of `word` in a list such as "auto|always|never", or -1.
 int options_parse_choice(const char *choices, const char *word);
 

@@ -1,10 +1,14 @@
 #include "cli/span.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
-static uint64_t unit_ns(const char *unit)
+// Returns the length of `unit` in ns, or `bare_ns` if `unit` is empty. Returns 0 if there is no such
+// unit.
+static uint64_t unit_ns(const char *unit, uint64_t bare_ns)
 {
     static const struct {
         const char *name;
@@ -15,10 +19,10 @@ static uint64_t unit_ns(const char *unit)
         if (strcmp(unit, units[i].name) == 0)
             return units[i].ns;
     }
-    return 0;
+    return *unit ? 0 : bare_ns;
 }
 
-int span_parse(const char *text, uint64_t *ns)
+static int parse(const char *text, uint64_t bare_ns, uint64_t *ns)
 {
     size_t digits = strspn(text, "0123456789"), parts = 0;
     const char *unit = text + digits;
@@ -26,8 +30,8 @@ int span_parse(const char *text, uint64_t *ns)
         parts = strspn(unit + 1, "0123456789");
         unit += 1 + parts;
     }
-    uint64_t one = unit_ns(unit), whole = 0, part = 0, worth = one;
-    if (!digits || !one || (unit != text + digits && !parts))
+    uint64_t one = unit_ns(unit, bare_ns), whole = 0, part = 0, worth = one;
+    if (!(digits || parts) || !one || (unit != text + digits && !parts))
         return -EINVAL;
     for (size_t i = 0; i < digits; i++) {
         if (__builtin_mul_overflow(whole, 10, &whole) ||
@@ -42,4 +46,14 @@ int span_parse(const char *text, uint64_t *ns)
     if (__builtin_mul_overflow(whole, one, &whole) || __builtin_add_overflow(whole, part, ns))
         return -ERANGE;
     return 0;
+}
+
+int span_parse(const char *text, uint64_t *ns)
+{
+    return parse(text, 0, ns);
+}
+
+int span_parse_seconds(const char *text, uint64_t *ns)
+{
+    return parse(text, CLOCK_NS_PER_S, ns);
 }

@@ -13,10 +13,10 @@
 
 struct advise_options {
     const char *allocator;
-    uint64_t budget_seconds;
+    uint64_t budget_ns;
     enum advise_figure rank;
     double speed;
-    uint64_t idle_seconds, timeout_seconds;
+    uint64_t idle_ns, timeout_ns;
     bool real, json;
 };
 
@@ -25,7 +25,7 @@ static const struct option options[] = {
      "compare with this allocator: a name or path, then tunables [the recorded one, or glibc]",
      offsetof(struct advise_options, allocator)},
     {'b', "budget", OPTION_SECONDS, "SECONDS", "60", "limit the run time to about SECONDS",
-     offsetof(struct advise_options, budget_seconds), .min = 1, .max = REPLAY_MAX_TIMEOUT_SECONDS},
+     offsetof(struct advise_options, budget_ns), .min = 1, .max = REPLAY_MAX_TIMEOUT_NS},
     {0, "rank", OPTION_CHOICE, "cpu|peak|mean|end|idle", "mean",
      "sort the list by CPU time, peak RSS, mean RSS, RSS at the end, or RSS after --idle",
      offsetof(struct advise_options, rank)},
@@ -34,10 +34,10 @@ static const struct option options[] = {
      offsetof(struct advise_options, speed), .parse = replay_parse_speed},
     {0, "idle", OPTION_SECONDS, "SECONDS", NULL,
      "measure memory again SECONDS after everything was freed",
-     offsetof(struct advise_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},
+     offsetof(struct advise_options, idle_ns), .max = REPLAY_MAX_IDLE_NS},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
      "stop a replay when no thread has made progress for SECONDS; 0: never",
-     offsetof(struct advise_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
+     offsetof(struct advise_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},
     {0, "real", OPTION_FLAG, NULL, NULL,
      "also run PROGRAM, or the recorded command line, with the best settings",
      offsetof(struct advise_options, real)},
@@ -112,17 +112,17 @@ static int run_advise(const void *fields, char **argv)
         .runs = 1,
         .touch = RESULTS_TOUCH_PAGE,
         .speed = o->speed,
-        .idle_ns = o->idle_seconds * 1000000000u,
-        .timeout_ns = o->timeout_seconds * 1000000000u,
+        .idle_ns = o->idle_ns,
+        .timeout_ns = o->timeout_ns,
         .quiet = cli_common.quiet,
     };
     struct replay_session session;
-    struct advise a = {.session = &session, .budget_ns = o->budget_seconds * 1000000000u};
+    struct advise a = {.session = &session, .budget_ns = o->budget_ns};
     struct err e = {0};
     if (argv[1] && !o->real)
         return usage_error(&cmd_advise, "unexpected operand '%s'; PROGRAM requires --real",
                            argv[1]);
-    if (o->rank == ADVISE_IDLE && !o->idle_seconds)
+    if (o->rank == ADVISE_IDLE && !o->idle_ns)
         return usage_error(&cmd_advise, "--rank idle requires --idle SECONDS");
     replay_prepare(player, null_library);
     int rc = read_workload(&a, &how, o, argv[0], &e);

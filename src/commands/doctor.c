@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/span.h"
 #include "cli/wrap.h"
 #include "record/aggregate/stat.h"
 #include "record/attach/attach.h"
@@ -44,7 +45,7 @@ struct doctor_options {
 static int parse_watch(const char *text, void *field)
 {
     uint64_t *ns = field;
-    int rc = options_parse_span(text, ns);
+    int rc = span_parse_seconds(text, ns);
     return rc == 0 && *ns == 0 ? -EINVAL : rc;
 }
 

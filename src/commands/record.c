@@ -51,17 +51,17 @@ struct record_options {
     uint64_t log_fd;
     const char *allocator;
     struct compression compression;
-    uint64_t aggregate_s, period_s; // aggregate_s is 0 if there is no aggregate
-    struct flight_window flight;    // ns is 0 if there is no flight recording
+    uint64_t aggregate_ns, period_ns; // aggregate_ns is 0 if there is no aggregate
+    struct flight_window flight;      // ns is 0 if there is no flight recording
     struct flight_triggers triggers;
     struct flight_window segment; // ns is 0 if the recording is one file
     uint64_t keep;
     const char *on_dump, *on_segment;
     const char *spool, *token_file, *s3; // for uploads
-    uint64_t spool_bytes, upload_wait_s, upload_timeout_s;
+    uint64_t spool_bytes, upload_wait_ns, upload_timeout_ns;
     const char *collect;
     uint64_t pid;
-    uint64_t duration_s;
+    uint64_t duration_ns;
     enum record_start start;
     const char *follow;
     uint64_t max_bytes;
@@ -143,10 +143,10 @@ static const struct option options[] = {
     {0, "clock", OPTION_CHOICE, "sparse|exact", "sparse", "read the clock rarely or always",
      offsetof(struct record_options, clock)},
     {0, "aggregate", OPTION_SECONDS, "SECONDS", NULL,
-     "write totals by call site, every SECONDS [60]", offsetof(struct record_options, aggregate_s),
-     .bare = "60", .min = 1, .max = UINT32_MAX, .group = "Long recordings"},
+     "write totals by call site, every SECONDS [60]", offsetof(struct record_options, aggregate_ns),
+     .bare = "60", .min = 1, .max = OPTION_MAX_NS, .group = "Long recordings"},
     {0, "period", OPTION_SECONDS, "SECONDS", "3600", "with --aggregate: set the period",
-     offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
+     offsetof(struct record_options, period_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
      "keep recent events in memory, dump on a trigger", offsetof(struct record_options, flight),
      .parse = parse_window, .min = FLIGHT_MIN_BYTES},
@@ -168,9 +168,10 @@ static const struct option options[] = {
     {0, "spool-limit", OPTION_SIZE, "SIZE", "1G", "drop the oldest segments above SIZE",
      offsetof(struct record_options, spool_bytes), .min = 1, .max = INT64_MAX},
     {0, "upload-wait", OPTION_SECONDS, "SECONDS", "30", "wait for uploads at the end",
-     offsetof(struct record_options, upload_wait_s), .max = UINT32_MAX},
+     offsetof(struct record_options, upload_wait_ns), .max = OPTION_MAX_NS},
     {0, "upload-timeout", OPTION_SECONDS, "SECONDS", "60", "cancel requests that stall",
-     offsetof(struct record_options, upload_timeout_s), .shown = "SEC", .min = 1, .max = INT32_MAX},
+     offsetof(struct record_options, upload_timeout_ns), .shown = "SEC", .min = 1,
+     .max = OPTION_MAX_NS},
     {0, "upload-token-file", OPTION_STRING, "FILE", NULL,
      "send the token in the first line of FILE", offsetof(struct record_options, token_file)},
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3",
@@ -178,7 +179,7 @@ static const struct option options[] = {
     {'p', "pid", OPTION_NUMBER, "PID", NULL, "attach to a running process and record it",
      offsetof(struct record_options, pid), .min = 1, .max = INT_MAX, .group = "Running processes"},
     {0, "duration", OPTION_SECONDS, "SECONDS", NULL, "with --pid: stop after SECONDS",
-     offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
+     offsetof(struct record_options, duration_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "walk", OPTION_FLAG, NULL, NULL, "with --pid: also record blocks live at the start",
      offsetof(struct record_options, walk)},
     {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL, "record functions with other names",
@@ -501,8 +502,8 @@ static int run_aggregate(const void *fields, void *settings)
     const char *path = output_name(o, s, "hta");
     const struct aggregate_settings how = {.path = path,
                                            .force = o->force,
-                                           .rewrite_ns = o->aggregate_s * CLOCK_NS_PER_S,
-                                           .period_ns = o->period_s * CLOCK_NS_PER_S,
+                                           .rewrite_ns = o->aggregate_ns,
+                                           .period_ns = o->period_ns,
                                            .note = note_aggregate};
     s->codec = FRAME_CODEC_NONE; // the trace is written only to a pipe
     return record_to_reader(
@@ -609,9 +610,9 @@ static int run_upload(const void *fields, void *settings)
         return usage_error(&cmd_record, "--spool names a directory: '%s' must not contain %%n",
                            o->spool);
     u.feed.upload = (struct upload_settings){.token_file = o->token_file,
-                                             .timeout_s = (uint32_t)o->upload_timeout_s,
+                                             .timeout_ns = o->upload_timeout_ns,
                                              .timeout_option = "--upload-timeout",
-                                             .wait_ns = o->upload_wait_s * CLOCK_NS_PER_S,
+                                             .wait_ns = o->upload_wait_ns,
                                              .note = note_text};
     if (feed_init(&u.feed, o->spool, o->output, s->argv[0],
                   s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
@@ -722,7 +723,7 @@ static int set_up_pid(const void *fields, void *settings)
         return code;
     if (o->walk && s->paused)
         return usage_error(&cmd_record, "--walk cannot be combined with --start paused");
-    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * CLOCK_NS_PER_S, o->walk};
+    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_ns, o->walk};
     s->argv = read_argv(s->attach.pid);
     if (target_open(&t, s->attach.pid, &e) == 0) {
         bool lives = control_recorder_lives(t.control.futexes, t.control.session->owner);
@@ -804,7 +805,7 @@ static int run_record(const void *fields, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .stacks = o->stacks};
-    if ((o->aggregate_s || o->flight.ns) && !s.stacks.depth)
+    if ((o->aggregate_ns || o->flight.ns) && !s.stacks.depth)
         spool_parse_stacks("sample", &s.stacks);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
         return usage_error(&cmd_record,

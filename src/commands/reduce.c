@@ -15,7 +15,7 @@
 struct reduce_options {
     const char *output, *command, *allocator;
     struct option_list keep;
-    uint64_t budget_seconds, runs, jobs, floor_bytes, timeout_seconds;
+    uint64_t budget_ns, runs, jobs, floor_bytes, timeout_ns;
     bool force;
 };
 
@@ -34,7 +34,7 @@ static const struct option options[] = {
      offsetof(struct reduce_options, allocator)},
     {'b', "budget", OPTION_SECONDS, "SECONDS", "600",
      "stop after SECONDS with the smallest workload found so far",
-     offsetof(struct reduce_options, budget_seconds), .min = 1, .max = REPLAY_MAX_TIMEOUT_SECONDS},
+     offsetof(struct reduce_options, budget_ns), .min = 1, .max = REPLAY_MAX_TIMEOUT_NS},
     {'r', "runs", OPTION_NUMBER, "N", NULL,
      "require the problem in N of N replays of a candidate [3, or 6 for times]",
      offsetof(struct reduce_options, runs), .min = 1, .max = 100},
@@ -45,7 +45,7 @@ static const struct option options[] = {
      offsetof(struct reduce_options, floor_bytes)},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
      "stop a replay without progress, or COMMAND, after SECONDS; 0: never",
-     offsetof(struct reduce_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
+     offsetof(struct reduce_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},
     {0},
 };
 
@@ -118,7 +118,7 @@ static int reduce_file(const char *path, const struct reduce_options *o, struct 
                 : times ? 1
                         : count_cpus(),
         .floor_bytes = o->floor_bytes,
-        .end_ns = o->budget_seconds ? clock_monotonic_ns() + o->budget_seconds * 1000000000u : 0,
+        .end_ns = o->budget_ns ? clock_monotonic_ns() + o->budget_ns : 0,
         .quiet = cli_common.quiet,
         .interrupted = &interrupted,
     };
@@ -164,7 +164,7 @@ static int run_reduce(const void *fields, char **argv)
     j.player = player;
     j.null_library = null_library;
     j.command = o->command;
-    j.timeout_ns = o->timeout_seconds * 1000000000u;
+    j.timeout_ns = o->timeout_ns;
     signal(SIGINT, stop_reducing);
     signal(SIGTERM, stop_reducing);
     int rc = reduce_file(argv[0], o, &j, &e);

@@ -2,6 +2,7 @@
 
 #include "cli/options.h"
 #include "cli/paths.h"
+#include "cli/span.h"
 #include "convert/open.h"
 #include "replay/real.h"
 #include "report/text/watch.h"
@@ -16,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { IDLE_SECONDS = 10 };
+#define IDLE_NS (10 * CLOCK_NS_PER_S)
 
 int replay_check_sweeps(const struct command *c, const struct option_list *sweeps)
 {
@@ -98,17 +99,17 @@ static int add_allocators(struct replay_session *s, const struct option_list *al
     return rc;
 }
 
-static uint64_t idle_seconds(const struct replay_options *o)
+static uint64_t idle_ns(const struct replay_options *o)
 {
-    return o->idle.given || !(o->speed > 0) ? o->idle.seconds : IDLE_SECONDS;
+    return o->idle.given || !(o->speed > 0) ? o->idle.ns : IDLE_NS;
 }
 
 int replay_parse_idle(const char *text, void *field)
 {
     struct replay_idle *idle = field;
-    int rc = options_parse_seconds(text, &idle->seconds);
+    int rc = span_parse_seconds(text, &idle->ns);
     idle->given = true;
-    return rc == 0 && idle->seconds > REPLAY_MAX_IDLE_SECONDS ? -ERANGE : rc;
+    return rc == 0 && idle->ns > REPLAY_MAX_IDLE_NS ? -ERANGE : rc;
 }
 
 int replay_parse_cpus(const char *text, void *field)
@@ -268,8 +269,8 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
         .touch = o->touch,
         .threads = o->threads,
         .speed = o->speed,
-        .timeout_ns = o->timeout_seconds * 1000000000u,
-        .idle_ns = idle_seconds(o) * 1000000000u,
+        .timeout_ns = o->timeout_ns,
+        .idle_ns = idle_ns(o),
         .memory_bytes = o->memory_bytes,
         .stats_every = o->stats_every,
         .trim_every = o->trim_every,

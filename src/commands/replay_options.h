@@ -18,14 +18,14 @@ struct replay_options {
     bool internal_fragmentation;
     double speed; // multiple of the recorded pace; 0 for full speed
     struct replay_idle {
-        uint64_t seconds;
+        uint64_t ns;
         bool given;
     } idle;
     struct replay_cpus {
         cpu_set_t set;
         const char *text; // as given, or NULL if there is no restriction
     } cpus;
-    uint64_t timeout_seconds;
+    uint64_t timeout_ns;
     uint64_t memory_bytes;
     bool latency, cache;
     bool verify;               // replay only
@@ -41,7 +41,8 @@ struct replay_options {
     bool json;
 };
 
-enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
+#define REPLAY_MAX_IDLE_NS    (86400 * CLOCK_NS_PER_S)
+#define REPLAY_MAX_TIMEOUT_NS (86400 * CLOCK_NS_PER_S)
 
 // Rows for the option table of a command whose options struct begins with struct replay_options.
 // clang-format off
@@ -58,12 +59,12 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
      "replay at full speed, at the recorded pace, or N times as fast as recorded", offsetof(struct replay_options, speed), .parse = replay_parse_speed},                \
     {0, "idle", OPTION_PARSED, "SECONDS", NULL,                                                                      \
      "measure memory again SECONDS after everything was freed [10 with --speed recorded or xN]",             \
-     offsetof(struct replay_options, idle), .max = REPLAY_MAX_IDLE_SECONDS, .parse = replay_parse_idle},                                                                 \
+     offsetof(struct replay_options, idle), .max = REPLAY_MAX_IDLE_NS, .parse = replay_parse_idle},                                                                 \
     {0, "cpus", OPTION_PARSED, "LIST", NULL, "run on these CPUs only: 2,3 or 0-7",                                    \
      offsetof(struct replay_options, cpus), .parse = replay_parse_cpus},                                               \
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",                                                                     \
      "stop when no thread has made progress for SECONDS; 0: never",               \
-     offsetof(struct replay_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},                             \
+     offsetof(struct replay_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},                             \
     {0, "internal-fragmentation", OPTION_FLAG, NULL, NULL,                                                                               \
      "add a run that compares requested sizes with malloc_usable_size", offsetof(struct replay_options, internal_fragmentation)},       \
     {0, "stats-every", OPTION_NUMBER, "N", NULL,                                                                       \
@@ -86,7 +87,7 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
 // For OPTION_PARSED: parses "max", "recorded" or "xN" into a double.
 int replay_parse_speed(const char *text, void *field);
 
-// For OPTION_PARSED: parses seconds up to REPLAY_MAX_IDLE_SECONDS into a struct replay_idle.
+// For OPTION_PARSED: parses up to REPLAY_MAX_IDLE_NS into a struct replay_idle.
 int replay_parse_idle(const char *text, void *field);
 
 // For OPTION_PARSED: parses numbers and ranges of CPUs into a struct replay_cpus, which borrows

@@ -10,11 +10,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 struct sql_options {
     bool json, csv, csv_safe, tables;
-    uint64_t max_memory_bytes, timeout_s;
+    uint64_t max_memory_bytes, timeout_ns;
 };
 
 static const struct option options[] = {
@@ -29,7 +30,7 @@ static const struct option options[] = {
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",
      offsetof(struct sql_options, max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
     {0, "timeout", OPTION_SECONDS, "SECONDS", NULL, "stop after SECONDS (default: no limit)",
-     offsetof(struct sql_options, timeout_s), .min = 1, .max = INT32_MAX},
+     offsetof(struct sql_options, timeout_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "tables", OPTION_FLAG, NULL, NULL,
      "print the tables, their columns, types, units and meanings, and exit",
      offsetof(struct sql_options, tables)},
@@ -69,16 +70,18 @@ static void on_timeout(int sig)
 // Limits the run time with SIGALRM, so that the limit includes scans and symbol lookup as well as
 // the query. Exiting in the handler is safe: only standard output is open for writing, and SQLite's
 // temporary files have no names.
-static void end_after(uint64_t seconds)
+static void end_after(uint64_t ns)
 {
     snprintf(timeout_text, sizeof timeout_text,
-             "heaptape: the query did not end within %" PRIu64 " s (--timeout)\n", seconds);
+             "heaptape: the query did not end within %.9g s (--timeout)\n", (double)ns / 1e9);
     sigset_t alarms;
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     signal(SIGALRM, on_timeout);
     sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-    alarm((unsigned)seconds);
+    const struct timeval left = {(time_t)(ns / CLOCK_NS_PER_S),
+                                 (suseconds_t)(ns % CLOCK_NS_PER_S / 1000 + 1)};
+    setitimer(ITIMER_REAL, &(struct itimerval){.it_value = left}, NULL);
 }
 
 static int run_sql(const void *fields, char **argv)
@@ -108,8 +111,8 @@ static int run_sql(const void *fields, char **argv)
         .to = stdout,
         .watch = watch_notes(),
     };
-    if (o->timeout_s)
-        end_after(o->timeout_s);
+    if (o->timeout_ns)
+        end_after(o->timeout_ns);
     int rc = sql_run(&how, &e);
     if (rc == -EINVAL)
         die(EXIT_USAGE, "query: %s", e.text);

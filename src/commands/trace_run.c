@@ -8,7 +8,7 @@
 struct trace_run_options {
     struct option_list allocators;
     enum results_touch touch;
-    uint64_t timeout_seconds;
+    uint64_t timeout_ns;
 };
 
 static const struct option options[] = {
@@ -20,7 +20,7 @@ static const struct option options[] = {
      offsetof(struct trace_run_options, touch)},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
      "stop when no thread has made progress for SECONDS; 0: never",
-     offsetof(struct trace_run_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
+     offsetof(struct trace_run_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},
     {0},
 };
 
@@ -121,7 +121,7 @@ static int run_trace_run(const void *fields, char **argv)
         die(EXIT_FAILED, "%s", e.text);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
     struct replay_settings how = {.runs = 1, .touch = o->touch, .latency = true};
-    how.timeout_ns = o->timeout_seconds * 1000000000u;
+    how.timeout_ns = o->timeout_ns;
     replay_workload(&session, &how, &o->allocators, &(struct option_list){0}, path);
     print_summary(&session);
     replay_session_release(&session);

@@ -8,7 +8,7 @@
 struct upload_command {
     const char *token_file;
     const char *s3;
-    uint64_t timeout_s, wait_s;
+    uint64_t timeout_ns, wait_ns;
     bool verbose;
 };
 
@@ -18,9 +18,9 @@ static const struct option options[] = {
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3, for REGION or $AWS_REGION",
      offsetof(struct upload_command, s3), .bare = "", .parse = upload_options_parse_s3},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60", "cancel a request that stalls for SECONDS",
-     offsetof(struct upload_command, timeout_s), .min = 1, .max = INT32_MAX},
+     offsetof(struct upload_command, timeout_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "wait", OPTION_SECONDS, "SECONDS", "60", "stop after SECONDS without a successful upload",
-     offsetof(struct upload_command, wait_s), .min = 1, .max = UINT32_MAX},
+     offsetof(struct upload_command, wait_ns), .min = 1, .max = OPTION_MAX_NS},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file",
      offsetof(struct upload_command, verbose)},
     {0},
@@ -33,9 +33,9 @@ static int run_upload(const void *fields, char **argv)
     struct err e = {0};
     struct upload_settings how = {.folder = argv[0],
                                   .token_file = o->token_file,
-                                  .timeout_s = (uint32_t)o->timeout_s,
+                                  .timeout_ns = o->timeout_ns,
                                   .timeout_option = "--timeout",
-                                  .wait_ns = o->wait_s * 1000000000u,
+                                  .wait_ns = o->wait_ns,
                                   .added = -1,
                                   .note = note_text,
                                   .verbose = o->verbose};

@@ -236,8 +236,8 @@ int run_explain_death(const struct run_explained *w, const struct allocator *a,
     const char *when = phases[status < 4 ? status : 3];
     read_first_line(s->output, output, sizeof output);
     if (s->stuck)
-        return err_set(e, -ETIMEDOUT, "%s: no progress for %llu s %s (see --timeout)%s", a->name,
-                       (unsigned long long)w->watchdog->timeout_ns / 1000000000u, when, threads);
+        return err_set(e, -ETIMEDOUT, "%s: no progress for %.9g s %s (see --timeout)%s", a->name,
+                       (double)w->watchdog->timeout_ns / 1e9, when, threads);
     if (WIFSIGNALED(s->status))
         snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status),
                  strsignal(WTERMSIG(s->status)));

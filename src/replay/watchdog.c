@@ -16,9 +16,11 @@ void watchdog_init(struct watchdog *w, const struct plan *p, const struct stream
 
 uint64_t watchdog_interval_ns(const struct watchdog *w)
 {
-    enum { STEPS = 4 };
-    return w->timeout_ns && w->timeout_ns / STEPS < CLOCK_NS_PER_S ? w->timeout_ns / STEPS
-                                                                   : CLOCK_NS_PER_S;
+    enum { STEPS = 4, MIN_NS = 1000000 };
+    uint64_t ns = w->timeout_ns / STEPS;
+    if (!w->timeout_ns || ns > CLOCK_NS_PER_S)
+        return CLOCK_NS_PER_S;
+    return ns > MIN_NS ? ns : MIN_NS;
 }
 
 static uint64_t pc_of(const struct watchdog *w, uint64_t thread)

@@ -173,7 +173,7 @@ static size_t keep_answer(char *data, size_t size, size_t n, void *context)
 static void begin_wait(struct request *r, uint64_t sent_bytes)
 {
     r->seen_bytes = sent_bytes;
-    r->deadline_ns = clock_monotonic_ns() + r->settings->timeout_s * CLOCK_NS_PER_S;
+    r->deadline_ns = clock_monotonic_ns() + r->settings->timeout_ns;
 }
 
 // curl calls this function at least once a second. The whole response must arrive within one time
@@ -254,7 +254,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     SET(CURLOPT_USERAGENT, "heaptape/" HEAPTAPE_VERSION);
     SET(CURLOPT_ERRORBUFFER, r->error);
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_CONNECTTIMEOUT, (long)s->timeout_s);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(s->timeout_ns / 1000000 + 1)); // 0 is curl's default
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, r);
@@ -326,11 +326,11 @@ static void explain_failure(struct request *r, CURLcode rc, struct request_resul
     drop_time(r->error);
     curl_easy_getinfo(r->curl, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
     if (r->late || rc == CURLE_OPERATION_TIMEDOUT)
-        snprintf(text, sizeof text, "the server did not %s within %u s (%s)",
+        snprintf(text, sizeof text, "the server did not %s within %.9g s (%s)",
                  !connected_us                 ? "accept the connection"
                  : r->seen_bytes == r->to_send ? "answer"
                                                : "read the next 64 KiB",
-                 s->timeout_s, s->timeout_option);
+                 (double)s->timeout_ns / 1e9, s->timeout_option);
     else
         snprintf(text, sizeof text, "%s", r->error[0] ? r->error : curl_easy_strerror(rc));
     printable_copy(result->text, sizeof result->text, text, strlen(text));

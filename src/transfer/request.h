@@ -19,7 +19,7 @@ struct request_settings {
     const char *s3_region;
     // Time limit for connecting and sending the first 64 KiB, for each additional 64 KiB, and for
     // the response.
-    uint32_t timeout_s;
+    uint64_t timeout_ns;
     const char *timeout_option; // name of the option, for messages
     // Called at least once a second during a request. Returns true to abort the request.
     bool (*ends)(void *context);

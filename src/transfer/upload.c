@@ -365,7 +365,7 @@ int upload_run(const struct upload_settings *s, struct upload_result *result, st
     struct upload u = {.settings = s, .result = result, .added = s->added, .jitter = seed_random()};
     const struct request_settings how = {.token_file = s->token_file,
                                          .s3_region = s->s3_region,
-                                         .timeout_s = s->timeout_s,
+                                         .timeout_ns = s->timeout_ns,
                                          .timeout_option = s->timeout_option,
                                          .ends = is_aborted,
                                          .context = &u};

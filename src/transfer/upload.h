@@ -9,7 +9,7 @@ struct upload_settings {
     // The spool; the URL of a file is `url` followed by the file's path in the spool.
     const char *folder;
     const char *token_file, *s3_region; // see struct request_settings
-    uint32_t timeout_s;                 // see struct request_settings
+    uint64_t timeout_ns;                // see struct request_settings
     const char *timeout_option;         // see struct request_settings
     uint64_t wait_ns;
     // For `record`, the read end of a pipe. The pipe receives a byte for each new file and is

@@ -261,7 +261,7 @@ END
   misused "--json cannot be combined with --format" stat --by site --json --format folded a.ht
   misused "--cpus: '1-0' is not a list of numbers such as 2,3 or 0-7" replay --cpus 1-0 w.htw
   misused "--pid: 'nosuch' is not one of PID|all" convert -p nosuch a.ht
-  misused "--duration: '0' is out of range: 1 to 4294967295" record --duration 0 -o t.ht -- true
+  misused "--duration: '0' is not more than 0 and at most 4294967295 seconds" record --duration 0 -o t.ht -- true
   misused "--stacks: 'abc' is not one of DEPTH|sample[:BYTES]" record --stacks=abc -o t.ht -- true
   misused "--max-size: '5Q' is not a number of bytes such as 4096, 64K, 16M or 2G" record --max-size 5Q -o t.ht -- true
   misused "--pid takes no PROGRAM" record --pid 1 -- true

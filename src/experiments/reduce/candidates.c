@@ -154,8 +154,8 @@ static bool is_overdue(const struct candidates *c, const struct candidate *item)
 static void report_overdue(const struct candidates *c, struct candidate_report *r)
 {
     *r = (struct candidate_report){.judged.failed = (unsigned)c->judge->n_conditions};
-    snprintf(r->judged.text, sizeof r->judged.text, "it took longer than %llu s (--timeout)",
-             (unsigned long long)(c->max_command_ns / 1000000000u));
+    snprintf(r->judged.text, sizeof r->judged.text, "it took longer than %.9g s (--timeout)",
+             (double)c->max_command_ns / 1e9);
 }
 
 int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate_report **report,
