@@ -67,7 +67,10 @@ static int read_magic(struct import *im)
     const uint8_t *at = im->source.data + im->source.at;
     if (n < OLD_RECORD_BYTES || (get_u32(at + AT_TYPE) & 0xff) != MTRACE_MAGIC ||
         get_u64(at + AT_PTR1) != MAGIC_PTR)
-        return not_mtrace(im, "the MAGIC record of an mtrace file");
+        return not_mtrace(
+            im, n >= 7 && memcmp(at, "= Start", 7) == 0
+                    ? "a raw trace of glibc's dj/malloc branch (not the text of mtrace(3))"
+                    : "the MAGIC record of an mtrace file");
     if (get_u64(at + AT_SIZE) != WORD_BYTES)
         return not_mtrace(im, "a trace of a 64-bit program");
     bool is_new = n >= RECORD_BYTES && get_u64(at + AT_SIZE2) == 0;

@@ -171,7 +171,7 @@ PY
 
 @test "tcmalloc: every call of the real file is imported" {
   heaptape import -F tcmalloc -o a.htw "$files/three.lz4"
-  has "$stderr" "34088 events, 4 threads"
+  has "$stderr" "34 088 events, 4 threads"
   "$HEAPTAPE" dump --format json a.htw >a.json
   lz4 -dc "$files/three.lz4" >plain
   foreign calls tcmalloc plain a.json
@@ -260,6 +260,10 @@ PY
   # header.
   head -c 4000 /dev/zero | tr '\0' '\377' >bad
   refuses mtrace "expected the MAGIC record"
+  printf '= Start\n@ ./a.out:[0x401136] + 0x4052a0 0x10\n= End\n' >bad
+  refuses mtrace "(not the text of mtrace(3))"
+  printf '= Start\n' >bad
+  refuses mtrace "(not the text of mtrace(3))"
   refuses wl "expected the header of a wl file"
   refuses tcmalloc "expected the magic number of a gperftools trace"
   printf '\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\11' >bad
