@@ -301,7 +301,7 @@ enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 12, COLUMN_WIDTH = 20 };
 
 void pooled_print_head(const struct pooled_table *t)
 {
-    printf("%-*s%-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
+    printf("%-*s %-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
     for (size_t i = 0; i < t->n; i++)
         printf(" %s", i + 1 < t->n ? cli_cell(t->names[i], COLUMN_WIDTH) : cli_text(t->names[i]));
     putchar('\n');
@@ -373,7 +373,8 @@ int pooled_print_rows(const struct document *d, const char *label, const struct 
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         if (!has_ratio(&p, i))
             continue;
-        printf("%s%s", cli_cell(label, LABEL_WIDTH), cli_cell(figure_infos[i].label, FIGURE_WIDTH));
+        printf("%s %s", cli_cell(label, LABEL_WIDTH),
+               cli_cell(figure_infos[i].label, FIGURE_WIDTH));
         print_cells(&p, t, i);
         label = "";
     }
