@@ -480,6 +480,23 @@ continue_doctor() {
   fails_with 1 "$program: not permitted: it belongs to user 0"
 }
 
+@test "doctor: the name of shared memory is shown with a mark where it is cut" {
+  local memory='import mmap, os, sys, time
+fd = os.memfd_create(sys.argv[1])
+os.truncate(fd, 40 << 20)
+m = mmap.mmap(fd, 40 << 20)
+m.write(b"1" * (40 << 20))
+print("ready", flush=True)
+time.sleep(1000)'
+  begin python3 -c "$memory" pages
+  heaptape doctor "$program"
+  says "shared memory: mostly memfd:pages (de..."
+  kill -9 "$program"
+  begin python3 -c "$memory" ""
+  heaptape doctor "$program"
+  grep -q "shared memory: mostly memfd: (deleted)$" <<<"$output"
+}
+
 @test "doctor: larger child processes are named" {
   begin sh -c "\"$HEAPTAPE_PROGRAMS/verdicts\" pinned & wait"
   child=$(pgrep -P "$program")

@@ -84,8 +84,7 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
         text = human_items(l->stacks, "thread stack", "thread stacks");
     else if (o == LOOK_ANONYMOUS && !l->heap.is_read && !l->heap.has_statistics)
         text = "anonymous mappings, with malloc's memory";
-    snprintf(row->label, LABEL_BYTES, "%s%s%s", text, name ? ": most of it " : "",
-             name ? name : "");
+    snprintf(row->label, LABEL_BYTES, "%s%s%s", text, name ? ": mostly " : "", name ? name : "");
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -132,7 +131,12 @@ static void print_row(FILE *to, const struct owner_row *row, double rss)
     bar_text(bar, BAR_CELLS, share < 1 ? share : 1);
     fprintf(to, "%10s %3.0f %%  %s%*s  ", human_size(row->bytes), 100 * share, bar,
             (int)(BAR_CELLS - words_columns(bar)), "");
-    printable_print(to, row->label, printable_cut(row->label, LABEL_COLUMNS));
+    if (words_columns(row->label) <= LABEL_COLUMNS)
+        printable_print(to, row->label, strlen(row->label));
+    else {
+        printable_print(to, row->label, printable_cut(row->label, LABEL_COLUMNS - 3));
+        fputs("...", to);
+    }
     putc('\n', to);
 }
 
