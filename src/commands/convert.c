@@ -50,8 +50,9 @@ static char *default_output(const char *trace)
 
 static void print_result(const char *to, uint64_t bytes, const struct workload_summary *s)
 {
-    note("%s: %llu events, %llu threads, %.2f bytes/event", to, (unsigned long long)s->events,
-         (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
+    note("%s: %s, %s, %.2f bytes/event", to, human_items(s->events, "event", "events"),
+         human_items(s->threads, "thread", "threads"),
+         s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->dependencies_needed || s->order_repaired)
         note(
             "%s: %llu of %llu uses across threads needed a dependency, the order of %llu events was repaired",

@@ -52,8 +52,9 @@ static const struct command_mode modes[] = {
 
 static void print_result(const char *path, uint64_t bytes, const struct workload_summary *s)
 {
-    note("%s: %llu events, %llu threads, %.2f bytes/event", path, (unsigned long long)s->events,
-         (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
+    note("%s: %s, %s, %.2f bytes/event", path, human_items(s->events, "event", "events"),
+         human_items(s->threads, "thread", "threads"),
+         s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->order_ambiguous || s->unmatched_frees)
         note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous",
              path, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous);

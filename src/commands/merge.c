@@ -73,8 +73,8 @@ static int write_merged(struct merging *j)
     int closed = output_close(&out, rc == 0, j->e);
     rc = rc < 0 ? rc : closed;
     if (rc == 0)
-        note("%s: %llu events, %llu threads", out.name, (unsigned long long)s.events,
-             (unsigned long long)s.threads);
+        note("%s: %s, %s", out.name, human_items(s.events, "event", "events"),
+             human_items(s.threads, "thread", "threads"));
     return rc;
 }
 

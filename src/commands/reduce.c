@@ -6,7 +6,6 @@
 #include "report/text/watch.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -75,11 +74,13 @@ static unsigned count_cpus(void)
 static void report_reduced(const struct reduce *r, const char *name)
 {
     const struct reduce_blocks *b = &r->blocks, *from = &r->input;
-    note("%s: %" PRIu64 " of %" PRIu64 " events (%.2g %%), %" PRIu64 " preexisting blocks, %" PRIu64
-         " threads; %" PRIu64 " candidates%s",
-         name, b->events, from->events,
-         100.0 * (double)b->events / (double)(from->events ? from->events : 1), b->ops - b->events,
-         b->threads, r->judged, r->stopped ? "; stopped before the smallest was found" : "");
+    note("%s: %s of %s (%.2g %%), %s, %s; %s%s", name, human_number(b->events),
+         human_items(from->events, "event", "events"),
+         100.0 * (double)b->events / (double)(from->events ? from->events : 1),
+         human_items(b->ops - b->events, "preexisting block", "preexisting blocks"),
+         human_items(b->threads, "thread", "threads"),
+         human_items(r->judged, "candidate", "candidates"),
+         r->stopped ? "; stopped before the smallest was found" : "");
     if (r->is_confirmed && r->is_shown)
         note("%s: the problem occurs in %d of %d replays", name, REDUCE_CONFIRMATIONS,
              REDUCE_CONFIRMATIONS);

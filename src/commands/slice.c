@@ -115,9 +115,10 @@ static int write_slice(const char *path, const struct slice_cli_options *o,
         rc = rc < 0 ? rc : closed;
     }
     if (rc == 0)
-        note("%s: %llu events, %llu preexisting blocks, %llu blocks freed outside the part",
-             out.name, (unsigned long long)c.events, (unsigned long long)c.preexisting,
-             (unsigned long long)c.left);
+        note("%s: %s, %s, %s freed outside the part", out.name,
+             human_items(c.events, "event", "events"),
+             human_items(c.preexisting, "preexisting block", "preexisting blocks"),
+             human_items(c.left, "block", "blocks"));
     workload_file_close(&in);
     return rc;
 }

@@ -648,8 +648,8 @@ static bool find_ambiguous_order(const struct findings_input *in, struct finding
 {
     if (!(FIGURE(in, order_ambiguous) > AMBIGUOUS_SHARE * FIGURE(in, events)))
         return false;
-    findings_say(f, "The order of %s events is ambiguous.",
-                 human_number((uint64_t)FIGURE(in, order_ambiguous)));
+    findings_say(f, "The order of %s is ambiguous.",
+                 human_items((uint64_t)FIGURE(in, order_ambiguous), "event", "events"));
     findings_advise(
         f,
         "Record on a machine whose clock source is the TSC, or with fewer threads for each CPU.");

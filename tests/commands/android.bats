@@ -106,7 +106,7 @@ counts() {
 @test "android: the beginning of a phone's compositor" {
   zcat "$HEAPTAPE_SOURCE/tests/foreign/surfaceflinger-54000.txt.gz" >trace
   heaptape import -F android -o a.htw trace
-  has "$stderr" "54000 events, 11 threads"
+  has "$stderr" "54 000 events, 11 threads"
   expect "calls" [ "$(counts a.htw)" = "[24119,2408,1598,25874,1]" ]
   expect "all matched" [ "$("$HEAPTAPE" stat --json a.htw | jq -c '[.unmatched_frees, .order.repaired, .order.ambiguous]')" = "[0,0,0]" ]
   "$HEAPTAPE" import -q --trace -F android -o a.ht trace

@@ -108,7 +108,7 @@ END
   has "$stderr" "2 events"
   heaptape convert --pid 100 -o first.htw a.ht
   [ "$status" -eq 0 ]
-  has "$stderr" "1 events"
+  has "$stderr" "1 event, 1 thread, "
   heaptape convert --pid 300 -o none.htw a.ht
   fails_with 1 "a.ht: the trace contains no events of process 300; it contains processes 100, 200"
   [ ! -e none.htw ]
@@ -173,7 +173,7 @@ END
   heaptape convert --pid all a.ht
   expect "status 0" [ "$status" -eq 0 ]
   expect "one line for each" [ "${#stderr_lines[@]}" -eq 2 ]
-  has "$stderr" "a.100.htw: 1 events"
+  has "$stderr" "a.100.htw: 1 event,"
   has "$stderr" "a.200.htw: 2 events"
   "$HEAPTAPE" convert -q --pid 100 -o one.htw a.ht
   cmp one.htw a.100.htw
@@ -206,7 +206,7 @@ process 100 second
 end
 END
   heaptape convert --pid all b.ht
-  has "$stderr" "b.100.htw: 1 events"
+  has "$stderr" "b.100.htw: 1 event,"
   has "$stderr" "b.100-2.htw: 2 events"
 }
 

@@ -724,7 +724,7 @@ name 0x9000 16 py::render
 @test "ambiguous_order: yes" {
   traced '0 20 malloc size=200 result=4096'
   said ambiguous_order
-  has "$output" "The order of 1 events is ambiguous."
+  has "$output" "The order of 1 event is ambiguous."
 }
 
 @test "ambiguous_order: no" {

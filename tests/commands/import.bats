@@ -36,7 +36,7 @@ JSON
   printf '{"kind":"malloc","pid":1,"tid":1,"size":1,"result":"0x10"}' >a.json
   heaptape import -F json a.json
   [ "$status" -eq 0 ]
-  has "$stderr" "1 events"
+  has "$stderr" "1 event,"
   printf '{"kind":"malloc"  \n' >bad.json
   heaptape import -F json bad.json
   fails_with 1 "expected a comma or the end of the object at character 19" "in line 1"

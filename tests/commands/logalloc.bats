@@ -131,7 +131,7 @@ LOG
 LOG
   heaptape import -F logalloc log
   expect "status 0" [ "$status" -eq 0 ]
-  has "$stderr" "10 events, 1 threads"
+  has "$stderr" "10 events, 1 thread,"
   "$HEAPTAPE" stat --json log.htw >stat
   has "$(cat stat)" '"unmatched_frees": 0'
   has "$(cat stat)" '"pid": 5'

@@ -28,7 +28,7 @@ valid() {
   has "$("$HEAPTAPE" dump small.htw)" "calloc("
   # A workload that cannot become smaller needs fewer replays.
   heaptape reduce --keep "$(buggy zero 0): verify" -o same.htw small.htw
-  has "$stderr" "same.htw: 1 of 1 events"
+  has "$stderr" "same.htw: 1 of 1 event ("
   [ "${#stderr_lines[@]}" -eq 1 ]
   heaptape replay -q --verify -r 10 -a "$(buggy zero 0)" small.htw
   fails_with 1 "not zeroed: calloc of "

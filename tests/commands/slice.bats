@@ -86,7 +86,7 @@ preexisting(100) = #3' ]
   small_workload
   heaptape slice -o b.htw -t 0 a.htw
   [ "$status" -eq 0 ]
-  has "$stderr" "1 blocks freed outside"
+  has "$stderr" "1 block freed outside"
   valid b.htw
   run slots b.htw
   [ "$output" = 'malloc(32) = #0
