@@ -151,6 +151,18 @@ static bool is_sawtooth(const struct growth *g)
     return g->shape == GROWTH_SAWTOOTH && g->swing_bytes >= VERDICT_GROWN_BYTES;
 }
 
+// Returns true if most of the memory outside malloc is shared and not the heap of the runtime. Only
+// Java has a shared heap: the garbage collector ZGC calls its memfd "java_heap".
+static bool is_mostly_shared(const struct verdict_facts *f)
+{
+    double shared = verdict_known(f->resident[VERDICT_SHARED]);
+    for (size_t i = 0; i < f->n_names; i++) {
+        if (f->names[i].owner == VERDICT_SHARED && strstr(f->names[i].name, "java_heap"))
+            shared -= f->names[i].bytes;
+    }
+    return shared > verdict_outside_bytes(f) / 2;
+}
+
 static enum verdict_kind choose_kind(const struct verdict_facts *f)
 {
     enum verdict_kind waste = waste_kind(f);
@@ -182,7 +194,7 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
     if (is_large(f, f->resident[VERDICT_UNKNOWN_HEAP], WASTE_SHARE))
         return VERDICT_KIND_unknown_blocks;
     if (is_large(f, verdict_outside_bytes(f), OUTSIDE_SHARE))
-        return f->runtime ? VERDICT_KIND_runtime : VERDICT_KIND_mappings;
+        return f->runtime && !is_mostly_shared(f) ? VERDICT_KIND_runtime : VERDICT_KIND_mappings;
     if (f->live.shape == GROWTH_UNKNOWN && f->heap.shape != GROWTH_UNKNOWN &&
         f->resident[VERDICT_UNKNOWN_HEAP] >= VERDICT_GROWN_BYTES)
         return VERDICT_KIND_unknown_blocks;

@@ -129,7 +129,7 @@ struct verdict_facts {
     X(fills, false, "live bytes grow by at least 1 MiB, more and more slowly") \
     X(rss_grows, false, "RSS grows linearly, by at least 1 MiB and a twentieth, but live bytes do not, in a process that has not exited") \
     X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit") \
-    X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime with its own heap (Java, Node.js, Python, PHP, …)") \
+    X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime with its own heap (Java, Node.js, Python, PHP, …), and is not mostly shared memory") \
     X(mappings, false, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
     X(unknown_blocks, false, "pages of the heap without recorded blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are not known; or the blocks of a running process cannot be read") \
     X(sawtooth, false, "live bytes rise by at least 1 MiB and fall back") \

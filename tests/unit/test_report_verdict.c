@@ -927,6 +927,28 @@ static void grow_python(struct verdict_facts *f)
     f->runtime = software_runtime_of("/usr/bin/python3.11");
 }
 
+static void add_shared(struct verdict_facts *f)
+{
+    add(f, VERDICT_SHARED, 70);
+}
+
+static void add_shared_heap(struct verdict_facts *f)
+{
+    add_shared(f);
+    f->names[f->n_names++] =
+        (struct verdict_name){"/memfd:java_heap (deleted)", VERDICT_SHARED, 60 * MIB, NAN};
+}
+
+// Shared memory is not the heap of the runtime, except with ZGC.
+static void test_runtimes_with_shared_memory(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_runtime, add_shared);
+    assert_int_equal(v.kind, VERDICT_KIND_mappings);
+    assert_non_null(strstr(v.text, "60.0 MiB anonymous, 70.0 MiB shared"));
+    assert_int_equal(find(yes_runtime, add_shared_heap).kind, VERDICT_KIND_runtime);
+}
+
 // If the memory of a language runtime grows, the verdict is not marked. The heap of a garbage
 // collector grows until the next collection. Python frees most objects at once.
 static void test_runtimes(void **unused)
@@ -1009,6 +1031,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_cached),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
+    cmocka_unit_test(test_runtimes_with_shared_memory),
     cmocka_unit_test(test_half_of_rss),
     cmocka_unit_test(test_no_facts),
 };
