@@ -147,5 +147,7 @@ void record_summary_nothing(const char *program, pid_t pid, const struct record_
         err_set(&why, 0, "the program did not call the malloc API");
     else
         err_set(&why, 0, "libheaptape.so never started in it");
-    err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, why.text);
+    const char *not_listed = r->visit.not_listed;
+    err_set(e, -ENODATA, "%s: nothing was recorded: %s%s%s", program, why.text,
+            not_listed[0] ? "; preexisting blocks are not recorded: " : "", not_listed);
 }
