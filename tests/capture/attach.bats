@@ -504,6 +504,44 @@ walks() {
   end_service
 }
 
+# The caches of malloc are thread-local variables of libc, beside those of the program.
+@test "--walk of a program with many thread-local variables" {
+  [ "$(getconf GNU_LIBC_VERSION)" = "glibc 2.36" ] || skip "another glibc"
+  cat >idle.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static _Thread_local char large[50000];
+int main(void)
+{
+    for (int i = 0; i < 1000; i++)
+        large[i] = malloc(100) != NULL;
+    free(malloc(100));
+    puts("ready");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+END
+  cc -O0 -o idle idle.c
+  ./idle >out 3>&- &
+  service=$!
+  until_line ready
+  walks "$HEAPTAPE" record -f -o t.ht --walk --duration 0.1 --pid "$service" 2>err 3>&-
+  grep -Eq "^heaptape: 1 00[0-9] preexisting blocks: " err
+  kill "$service"
+  # Without glibc's blocks and without calls, the message names both reasons.
+  local jemalloc
+  jemalloc=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)
+  [ -n "$jemalloc" ] || skip "no jemalloc"
+  LD_PRELOAD=$jemalloc ./idle >out 3>&- &
+  service=$!
+  until_line ready
+  run -125 "$HEAPTAPE" record -f -o t.ht --walk --duration 0.1 --pid "$service" 3>&-
+  [[ "$output" == *"the program did not call the malloc API; preexisting blocks are not recorded: its malloc is not glibc's" ]]
+  kill "$service"
+}
+
 @test "--walk of another allocator: a note, and a recording without the walk" {
   local jemalloc
   jemalloc=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)

@@ -19,7 +19,9 @@ enum {
     PAGES_AT_ONCE = 512,
     // Maximum number of pages read while searching for separately mapped blocks.
     MAX_PAGES = 1 << 16,
-    TLS_BYTES = 4096, // searched range beside the thread pointer, which contains libc's variables
+    // Searched range beside the program's thread-local variables, which are next to the thread
+    // pointer. The range contains libc's variables.
+    TLS_BYTES = 4096,
     CODE_BEFORE = 20 << 10,
     CODE_AFTER = 4 << 10, // code of malloc's internal functions around the exported functions
 };
@@ -286,14 +288,14 @@ static size_t count_caches(struct heap_walk *w, const struct machine_registers *
 
 static int add_caches(struct heap_walk *w, const struct machine_registers *threads, size_t n)
 {
-    uint64_t found = 0;
+    uint64_t found = 0, start = w->remote->tls_bytes & ~UINT64_C(7);
     size_t most = 0;
     bool twice = false;
     if (!w->parameters.cached_count)
         return 0;
     // The searched range may include part of a thread's stack. A stack may contain a copy of the
     // pointer, but not at the same distance in all threads.
-    for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
+    for (uint64_t distance = start + 8; distance <= start + TLS_BYTES; distance += 8) {
         size_t caches = count_caches(w, threads, n, distance, false);
         if (!caches || caches < most)
             continue;

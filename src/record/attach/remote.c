@@ -353,8 +353,10 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
     }
     for (uint64_t i = 0; i < n; i++)
         base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         dynamic = s[i].p_type == PT_DYNAMIC ? base + s[i].p_vaddr : dynamic;
+        r->tls_bytes = s[i].p_type == PT_TLS ? s[i].p_memsz : r->tls_bytes;
+    }
     // Wait if the auxiliary vector has not been written yet, or the loader has not run.
     *wait = !at || r->loader;
     r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
