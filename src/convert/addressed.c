@@ -51,10 +51,8 @@ struct addressed_thread {
 
 static struct addressed_thread *thread_get(struct addressed *a, uint32_t number)
 {
-    if (HT_GROW(&a->threads, &a->capacity, number + 1ull) < 0)
+    if (HT_EXTEND(&a->threads, &a->n_threads, &a->capacity, number + 1ull) < 0)
         return NULL;
-    while (a->n_threads <= number)
-        a->threads[a->n_threads++] = NULL;
     struct addressed_thread **t = &a->threads[number];
     if (!*t && (*t = calloc(1, sizeof **t)))
         (*t)->waiters = (*t)->next = NONE;

@@ -170,10 +170,7 @@ static int note_calls(void *context, const struct workload_thread_op *ops,
 
 static int push_due(struct converter *c, uint32_t process)
 {
-    if (HT_GROW(&c->due, &c->due_capacity, c->n_due + 1) < 0)
-        return -ENOMEM;
-    c->due[c->n_due++] = process;
-    return 0;
+    return HT_APPEND(&c->due, &c->n_due, &c->due_capacity, process);
 }
 
 // Copies the parent's heap for each child whose fork is not later than the watermark `limit`.
@@ -238,9 +235,8 @@ static int process_begin(struct converter *c, const struct trace_process *p)
                                      .calls =
                                          to->sink.ops.calls || to->may_fork ? note_calls : NULL};
     to->order = order_new(&c->order, has_children(to) ? &notes : &to->sink.ops);
-    if (!to->order || HT_GROW(&c->open, &c->open_capacity, c->n_open + 1) < 0)
+    if (!to->order || HT_APPEND(&c->open, &c->n_open, &c->open_capacity, number) < 0)
         return -ENOMEM;
-    c->open[c->n_open++] = number;
     return to->may_fork && to->fork ? pass_parent(c, c->processes[to->fork->of.parent]) : 0;
 }
 

@@ -43,10 +43,8 @@ static int note_freed(struct heap_notes *h, const struct workload_op *op,
         memmove(h->freed, h->freed + h->first_freed, h->n_freed * sizeof *h->freed);
         h->first_freed = 0;
     }
-    if (HT_GROW(&h->freed, &h->freed_capacity, h->n_freed + 1) < 0)
-        return -ENOMEM;
-    h->freed[h->n_freed++] = (struct heap_freed){op->stamp, call->ptr, h->items[op->slot]};
-    return 0;
+    return HT_APPEND(&h->freed, &h->n_freed, &h->freed_capacity,
+                     (struct heap_freed){op->stamp, call->ptr, h->items[op->slot]});
 }
 
 void heap_forget_freed(struct heap_notes *h, uint64_t stamp)
@@ -149,10 +147,7 @@ static int copy_block(void *context, const struct heap_block *b)
     struct heap *h = context;
     if (b->stamp > h->limit)
         return 0;
-    if (HT_GROW(&h->blocks, &h->blocks_capacity, h->n_blocks + 1) < 0)
-        return -ENOMEM;
-    h->blocks[h->n_blocks++] = *b;
-    return 0;
+    return HT_APPEND(&h->blocks, &h->n_blocks, &h->blocks_capacity, *b);
 }
 
 // Copies the blocks that were live at the fork and have been freed since the fork.

@@ -25,10 +25,14 @@ void pool_release(struct pool *p)
     *p = (struct pool){0};
 }
 
-// Radix sort in descending order; `spare` has room for `n` slots.
+// Radix sort in descending order; `spare` has room for `n` slots. Skips the high bytes that are 0 in
+// all slots.
 static void sort_slots(uint32_t *slots, uint32_t *spare, size_t n)
 {
-    for (unsigned shift = 0; shift < 32; shift += 8) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < n; i++)
+        bits |= slots[i];
+    for (unsigned shift = 0; shift < 32 && bits >> shift; shift += 8) {
         uint32_t at[256] = {0}, before = 0;
         for (size_t i = 0; i < n; i++)
             at[255 - (slots[i] >> shift & 255)]++;

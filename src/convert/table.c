@@ -59,9 +59,7 @@ static int spread_cells(struct table *t, const struct table_block *slots, size_t
         for (unsigned k = 0; rc == 0 && k < TABLE_CELLS; k++) {
             if (!from.tags[k] || put_from(t, slots, from.slots[k], i))
                 continue;
-            rc = HT_GROW(&left, &capacity, n_left + 1);
-            if (rc == 0)
-                left[n_left++] = from.slots[k];
+            rc = HT_APPEND(&left, &n_left, &capacity, from.slots[k]);
         }
     }
     for (size_t i = 0; rc == 0 && i < n_left; i++)

@@ -123,20 +123,15 @@ static int forget_ended(struct walk *w)
 
 static int process_end(struct walk *w, uint32_t process)
 {
-    if (HT_GROW(&w->ended, &w->ended_capacity, w->n_ended + 1) < 0)
-        return -ENOMEM;
-    w->ended[w->n_ended++] = (struct ended){process, 0};
-    return 0;
+    return HT_APPEND(&w->ended, &w->n_ended, &w->ended_capacity, (struct ended){process, 0});
 }
 
 static int add_stream(struct walk *w, struct merge_stream *s)
 {
     struct pending *pending = calloc(1, sizeof *pending);
     s->user = pending;
-    if (!pending || HT_GROW(&w->first, &w->first_capacity, s->process + 1u) < 0)
+    if (!pending || HT_EXTEND(&w->first, &w->n_first, &w->first_capacity, s->process + 1u) < 0)
         return -ENOMEM;
-    while (w->n_first <= s->process)
-        w->first[w->n_first++] = NULL;
     pending->next = w->first[s->process];
     w->first[s->process] = s;
     return 0;

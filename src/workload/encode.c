@@ -21,13 +21,6 @@ void encode_init(struct encode *x)
     *x = (struct encode){.last_block = ENCODE_NO_BLOCK, .frame.shapes[0].key = ENCODE_NO_KEY};
 }
 
-static void column_release(struct encode_column *c)
-{
-    free(c->first);
-    free(c->rest);
-    *c = (struct encode_column){0};
-}
-
 // Reserves space for `want` values. The second plane has space for the longest values; its
 // untouched pages use no memory.
 static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
@@ -42,22 +35,16 @@ static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
     return 0;
 }
 
-static void column_clear(struct encode_column *c)
-{
-    c->first_at = c->first;
-    c->rest_at = c->rest;
-}
-
 static void block_release(struct encode_block *b)
 {
     free(b->shapes);
     free(b->stamps);
     free(b->at.used);
     free(b->at.freed);
-    column_release(&b->at.allocated);
-    column_release(&b->at.sizes);
-    column_release(&b->at.allocated_times);
-    column_release(&b->at.times);
+    for (unsigned i = 0; i < ENCODE_COLUMNS; i++) {
+        free(b->at.columns[i].first);
+        free(b->at.columns[i].rest);
+    }
     free(b->more.at);
     free(b->dependencies.at);
     free(b->texts.at);
@@ -167,12 +154,12 @@ static int block_grow(struct encode_block *b)
     size_t want = b->capacity ? b->capacity * 2 : 64;
     size_t c[4] = {b->capacity, b->capacity, b->capacity, b->capacity};
     if (HT_GROW(&b->shapes, &c[0], want) < 0 || HT_GROW(&b->stamps, &c[1], want) < 0 ||
-        HT_GROW(&b->at.used, &c[2], want) < 0 || HT_GROW(&b->at.freed, &c[3], want) < 0 ||
-        column_reserve(&b->at.allocated, b->capacity, want) < 0 ||
-        column_reserve(&b->at.sizes, b->capacity, want) < 0 ||
-        column_reserve(&b->at.allocated_times, b->capacity, want) < 0 ||
-        column_reserve(&b->at.times, b->capacity, want) < 0)
+        HT_GROW(&b->at.used, &c[2], want) < 0 || HT_GROW(&b->at.freed, &c[3], want) < 0)
         return -ENOMEM;
+    for (unsigned i = 0; i < ENCODE_COLUMNS; i++) {
+        if (column_reserve(&b->at.columns[i], b->capacity, want) < 0)
+            return -ENOMEM;
+    }
     b->capacity = want;
     return 0;
 }
@@ -188,10 +175,10 @@ static int block_begin(struct encode *x, uint32_t thread)
     struct encode_block *b = &x->frame.blocks[x->frame.n_blocks];
     b->thread = thread;
     b->n_stamps = b->at.n_ops = b->at.n_used = b->at.n_freed = b->at.uses = b->at.last_explicit = 0;
-    column_clear(&b->at.allocated);
-    column_clear(&b->at.sizes);
-    column_clear(&b->at.allocated_times);
-    column_clear(&b->at.times);
+    for (struct encode_column *c = b->at.columns; c < b->at.columns + ENCODE_COLUMNS; c++) {
+        c->first_at = c->first;
+        c->rest_at = c->rest;
+    }
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
     memset(b->recent, 0xff, sizeof b->recent);
@@ -300,7 +287,7 @@ static inline __attribute__((always_inline)) void
 code_slot(struct encode_cursor *at, uint32_t *recent, uint16_t *last, uint32_t slot, unsigned use)
 {
     if (use == FORMAT_SLOT_ALLOCATED) {
-        column_put(&at->allocated, allocated_code(at, slot));
+        column_put(&at->columns[ENCODE_ALLOCATED], allocated_code(at, slot));
     } else {
         uint32_t age = at->uses - 1 - *last;
         bool young = age < ENCODE_AGE_CODES && recent[*last % ENCODE_AGE_CODES] == slot;
@@ -384,11 +371,11 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     if (rc < 0)
         return rc;
     if (fields & HT_F_SIZE)
-        column_put(&b->at.sizes, op->size);
+        column_put(&b->at.columns[ENCODE_SIZES], op->size);
     // put_rare may add a thread, which can reallocate the array.
     t = &x->threads[thread];
     if (x->has_stamps)
-        column_put(use == FORMAT_SLOT_ALLOCATED ? &b->at.allocated_times : &b->at.times,
+        column_put(&b->at.columns[ENCODE_TIMES + (use == FORMAT_SLOT_ALLOCATED)],
                    b->at.n_ops ? op->stamp - t->last_stamp : 0);
     b->shapes[b->at.n_ops] = (uint8_t)shape;
     note_stamp(b, b->at.n_ops++, t->last_stamp = op->stamp);
@@ -429,22 +416,22 @@ static size_t put_shapes(const struct encode *x, uint8_t *to, const struct workl
 static void put_times(struct encode_block *b, uint64_t stamp, const struct workload_simple *ops,
                       size_t n)
 {
-    struct encode_column *times[2] = {&b->at.times, &b->at.allocated_times};
-    uint8_t *at[2] = {b->at.times.first_at, b->at.allocated_times.first_at};
+    struct encode_column *times = &b->at.columns[ENCODE_TIMES];
+    uint8_t *at[2] = {times[0].first_at, times[1].first_at};
     memset(at[0], 0, n);
     memset(at[1], 0, n);
     for (size_t i = 0; i < n; i++) {
         bool allocates = ops[i].allocates;
         if (ops[i].stamp != stamp) {
-            times[allocates]->first_at = at[allocates];
-            column_put(times[allocates], ops[i].stamp - stamp);
+            times[allocates].first_at = at[allocates];
+            column_put(&times[allocates], ops[i].stamp - stamp);
             stamp = ops[i].stamp;
             note_stamp(b, b->at.n_ops + (uint32_t)i, stamp);
         }
         at[allocates]++;
     }
-    times[0]->first_at = at[0];
-    times[1]->first_at = at[1];
+    times[0].first_at = at[0];
+    times[1].first_at = at[1];
 }
 
 static void put_slots(struct encode *x, struct encode_block *b, const struct workload_simple *ops,
@@ -483,7 +470,7 @@ size_t encode_simple(struct encode *x, uint32_t thread, const struct workload_si
     else
         x->frame.switches.at[x->frame.switches.n - 1] += n;
     put_slots(x, b, ops, n);
-    put_sizes(&b->at.sizes, ops, n);
+    put_sizes(&b->at.columns[ENCODE_SIZES], ops, n);
     b->at.n_ops += (uint32_t)n;
     t->next_op += n;
     t->last_stamp = ops[n - 1].stamp;

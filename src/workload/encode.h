@@ -47,9 +47,18 @@ struct encode_words {
     size_t n, capacity;
 };
 
+// Columns of a block.
+enum {
+    ENCODE_ALLOCATED,
+    ENCODE_SIZES,
+    ENCODE_TIMES,
+    ENCODE_ALLOCATED_TIMES, // follows ENCODE_TIMES
+    ENCODE_COLUMNS
+};
+
 // Write positions in a block, except positions that only rare ops change.
 struct encode_cursor {
-    struct encode_column allocated, sizes, allocated_times, times;
+    struct encode_column columns[ENCODE_COLUMNS];
     uint64_t *used;  // codes of freed or resized slots
     uint32_t *freed; // stack of slots that were freed and have not been allocated again
     uint32_t n_ops, n_used, n_freed;

@@ -52,11 +52,6 @@ static void put_values(struct pack *p, const uint64_t *values, size_t n)
     p->rest = rest;
 }
 
-static const struct encode_column *column_of(const struct encode_block *b, size_t member)
-{
-    return (const struct encode_column *)(const void *)((const uint8_t *)b + member);
-}
-
 static void pack_blocks(struct pack *p, const struct encode_frame *f)
 {
     column_begin(p, FORMAT_COLUMN_BLOCKS, (size_t)f->n_blocks * FORMAT_BLOCK_VALUES);
@@ -114,14 +109,14 @@ static bool relative_is_shorter(const struct encode_frame *f)
 
 // Appends a column whose values the blocks already hold in their final form.
 static void pack_column(struct pack *p, const struct encode_frame *f, enum format_column column,
-                        size_t member)
+                        unsigned from)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        n += encode_values(column_of(&f->blocks[i], member));
+        n += encode_values(&f->blocks[i].at.columns[from]);
     column_begin(p, column, n);
     for (uint32_t i = 0; i < f->n_blocks; i++) {
-        const struct encode_column *c = column_of(&f->blocks[i], member);
+        const struct encode_column *c = &f->blocks[i].at.columns[from];
         size_t rest = (size_t)(c->rest_at - c->rest);
         if (encode_values(c))
             p->first = mempcpy(p->first, c->first, encode_values(c));
@@ -222,9 +217,9 @@ static size_t values_bound(const struct encode_frame *f)
     size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->dependency_values + f->switches.n;
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
-        n += b->at.n_used + encode_values(&b->at.allocated) + encode_values(&b->at.sizes) +
-             encode_values(&b->at.allocated_times) + encode_values(&b->at.times) + b->more.n +
-             b->texts.n;
+        n += b->at.n_used + b->more.n + b->texts.n;
+        for (unsigned k = 0; k < ENCODE_COLUMNS; k++)
+            n += encode_values(&b->at.columns[k]);
     }
     return n;
 }
@@ -242,14 +237,13 @@ int encode_pack(const struct encode_frame *f, struct encode_payload *payload)
     pack_head(&p, f);
     pack_blocks(&p, f);
     pack_shapes(&p, f);
-    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED, offsetof(struct encode_block, at.allocated));
+    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED, ENCODE_ALLOCATED);
     pack_used(&p, f);
-    pack_column(&p, f, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, at.sizes));
+    pack_column(&p, f, FORMAT_COLUMN_SIZE, ENCODE_SIZES);
     pack_words(&p, f, FORMAT_COLUMN_MORE, offsetof(struct encode_block, more));
-    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED_TIME,
-                offsetof(struct encode_block, at.allocated_times));
+    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED_TIME, ENCODE_ALLOCATED_TIMES);
     if (f->has_stamps)
-        pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, at.times));
+        pack_column(&p, f, FORMAT_COLUMN_TIME, ENCODE_TIMES);
     else
         pack_switches(&p, f);
     pack_words(&p, f, FORMAT_COLUMN_DEPENDENCY, offsetof(struct encode_block, dependencies));

@@ -331,8 +331,7 @@ static bool is_possible(enum growth growth, bool all, uint64_t said, uint64_t co
     return growth == VARIES || (growth == GROWS ? said >= counted : said <= counted);
 }
 
-static int prove_summary(struct proof *p, bool has_stamps, const struct workload_summary *s,
-                         bool all)
+int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s, bool all)
 {
 #define HT_X(field, growth)                                                                        \
     {                                                                                              \
@@ -382,14 +381,4 @@ static int prove_summary(struct proof *p, bool has_stamps, const struct workload
         return report_difference(p, "peak_live_bytes", s->peak_live_bytes, make,
                                  counted.peak_live_bytes);
     return 0;
-}
-
-int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s)
-{
-    return prove_summary(p, has_stamps, s, true);
-}
-
-int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s)
-{
-    return prove_summary(p, has_stamps, s, false);
 }

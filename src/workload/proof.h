@@ -49,11 +49,8 @@ void proof_frame(struct proof *p);
 // 0, -ENOMEM, or -EBADMSG. With -EBADMSG, `why` describes the fault, but not its location.
 int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 
-// Checks the summary after the last op. Returns the same values as proof_run.
-int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
-
-// Checks a summary when only part of the ops was read: rejects numbers that the remaining ops
-// cannot produce. Returns the same values as proof_run.
-int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
+// Checks the summary after the last op. If `all` is false, more ops follow, and the check rejects
+// only numbers that the remaining ops cannot produce. Returns the same values as proof_run.
+int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s, bool all);
 
 #endif

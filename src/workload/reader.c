@@ -482,7 +482,7 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
     if (rc < 0)
         return rc;
     if (r->in_order || !r->decode.ops_before)
-        rc = proof_summary(&r->proof, r->header.has_stamps, &r->summary);
+        rc = proof_summary(&r->proof, r->header.has_stamps, &r->summary, true);
     return rc < 0 ? report_disproof(r, f->offset, rc, e) : 0;
 }
 
@@ -498,7 +498,7 @@ static int check_part(struct workload_reader *r, struct frame_reader *frames, st
         rc = bad_frame(r, &f, "the index does not match the frames in the file", e);
     if (rc == 0)
         rc = check_entries(r, at, &index, e);
-    if (rc == 0 && (rc = proof_part(&r->proof, r->header.has_stamps, &s)) < 0)
+    if (rc == 0 && (rc = proof_summary(&r->proof, r->header.has_stamps, &s, false)) < 0)
         report_disproof(r, at, rc, e);
     free(index.entries);
     if (rc == 0)

@@ -347,12 +347,11 @@ void order_wake(struct order *o, enum order_hold why, uint64_t address)
 
 // Releases a stream whose awaited record did not arrive. The stream's next record is then processed
 // without the awaited record.
-static int expire_held(struct order *o, size_t i)
+static void expire_held(struct order *o, size_t i)
 {
     o->held[i].stream->forced = true;
     unhold(o, i);
     order_deadline(o);
-    return 0;
 }
 
 int order_expire(struct order *o, uint64_t now)
@@ -366,9 +365,11 @@ int order_expire(struct order *o, uint64_t now)
             i++;
         while (k < o->n_held && o->held[k].deadline != deadline)
             k++;
-        int rc = i < o->n_duplicates ? order_duplicate_lost(o, i)
-                 : k < o->n_held     ? expire_held(o, k)
-                                     : 0;
+        int rc = 0;
+        if (i < o->n_duplicates)
+            rc = order_duplicate_lost(o, i);
+        else if (k < o->n_held)
+            expire_held(o, k);
         if (rc < 0)
             return rc;
     }
@@ -393,11 +394,10 @@ int order_settle(struct order *o, uint64_t stamp)
     int rc = order_advance(o, limit);
     for (size_t i; rc == 0 && (i = held_up_to(o, stamp)) < o->n_held;) {
         if (order_afford(o, o->n_held))
-            rc = expire_held(o, i);
+            expire_held(o, i);
         else
             unhold_all(o);
-        if (rc == 0)
-            rc = order_advance(o, limit);
+        rc = order_advance(o, limit);
     }
     return rc;
 }
