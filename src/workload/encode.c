@@ -400,14 +400,17 @@ static size_t simple_room(const struct encode *x, uint32_t thread,
     return !b->at.n_ops || !follows ? 0 : n < room ? n : room;
 }
 
-// Appends the shapes of the ops before the first op that is not simple or has a new slot. Returns
-// the number of shapes.
-static size_t put_shapes(const struct encode *x, uint8_t *to, const struct workload_simple *ops,
-                         size_t n)
+// Appends the shapes of the ops before the first op that is not simple or has an invalid slot.
+// Returns the number of shapes.
+static size_t put_shapes(struct encode *x, uint8_t *to, const struct workload_simple *ops, size_t n)
 {
     size_t i = 0, shape;
-    for (; i < n && (shape = x->simple_shapes[ops[i].kind]) && ops[i].slot < x->n_slots; i++)
+    for (; i < n && (shape = x->simple_shapes[ops[i].kind]); i++) {
+        if (__builtin_expect(ops[i].slot >= x->n_slots, 0) &&
+            (!ops[i].allocates || add_slot(x, ops[i].slot) < 0))
+            break;
         to[i] = (uint8_t)(shape - 1);
+    }
     return i;
 }
 

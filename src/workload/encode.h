@@ -146,8 +146,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
 // Appends ops of a thread. Their stamps must not decrease. Stops at the first op that only
 // encode_op can append. Such an op has a shape that is new in the frame, is the first op of its
-// thread, slot or block, or does not fit in the frame or the block. Returns the number of appended
-// ops.
+// thread or block, or does not fit in the frame or the block. Returns the number of appended ops.
 size_t encode_simple(struct encode *x, uint32_t thread, const struct workload_simple *ops,
                      size_t n);
 

@@ -109,16 +109,19 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
     const uint64_t use = order_use(t);
     const size_t room = pool.capacity < POOL_MAX_SLOTS ? pool.capacity : POOL_MAX_SLOTS;
     const bool alone = o->open_threads <= 1;
-    size_t i = 0;
+    // New slots, for allocations while the pools are empty.
+    size_t i = 0, fresh = o->n_slots, end = o->shared.first ? fresh : o->slots_capacity;
+    end = end < WORKLOAD_NO_SLOT ? end : WORKLOAD_NO_SLOT;
     for (; i < n; i++) {
         struct workload_simple *op = &o->run.ops[i];
         const struct table_place *at = &o->run.places[i];
         const uint64_t address = o->run.addresses[i];
         const uint32_t *cell = table_seek(&table, slots, address, at->tag, at->home, ~0u);
         if (op->allocates) {
-            if (__builtin_expect(cell || !pool.n || !address || table.n >= table.limit, 0))
+            if (__builtin_expect(
+                    cell || (!pool.n && fresh == end) || !address || table.n >= table.limit, 0))
                 break;
-            op->slot = pool.slots[--pool.n];
+            op->slot = pool.n ? pool.slots[--pool.n] : (uint32_t)fresh++;
             table_put_at(&table, at, op->slot);
             slots[op->slot] = (struct table_block){address, use + i};
             continue;
@@ -134,6 +137,7 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
             order_note_release(o, t, codec_stamp(s->state.epoch, s->words[s->head + i]), address);
     }
     o->table = table;
+    o->n_slots = fresh;
     t->pool = pool;
     return i;
 }
