@@ -98,6 +98,12 @@ static inline __attribute__((always_inline)) void order_prefetch_run(const struc
     }
 }
 
+// Returns true if a thread whose pool is empty gets a new slot, for which memory is reserved.
+static inline bool order_has_new_slot(const struct order *o)
+{
+    return !o->shared.first && o->n_slots < o->slots_capacity && o->n_slots != WORKLOAD_NO_SLOT;
+}
+
 // Assigns slots to the first `n` ops of the run, up to the first op that needs the slow path.
 // Returns the number of ops with slots.
 static inline size_t order_bind_run(struct order *o, struct order_thread *t,
@@ -109,19 +115,18 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
     const uint64_t use = order_use(t);
     const size_t room = pool.capacity < POOL_MAX_SLOTS ? pool.capacity : POOL_MAX_SLOTS;
     const bool alone = o->open_threads <= 1;
-    // New slots, for allocations while the pools are empty.
-    size_t i = 0, fresh = o->n_slots, end = o->shared.first ? fresh : o->slots_capacity;
-    end = end < WORKLOAD_NO_SLOT ? end : WORKLOAD_NO_SLOT;
+    size_t i = 0;
     for (; i < n; i++) {
         struct workload_simple *op = &o->run.ops[i];
         const struct table_place *at = &o->run.places[i];
         const uint64_t address = o->run.addresses[i];
         const uint32_t *cell = table_seek(&table, slots, address, at->tag, at->home, ~0u);
         if (op->allocates) {
-            if (__builtin_expect(
-                    cell || (!pool.n && fresh == end) || !address || table.n >= table.limit, 0))
+            if (__builtin_expect(cell || !address || table.n >= table.limit ||
+                                     (!pool.n && !order_has_new_slot(o)),
+                                 0))
                 break;
-            op->slot = pool.n ? pool.slots[--pool.n] : (uint32_t)fresh++;
+            op->slot = pool.n ? pool.slots[--pool.n] : (uint32_t)o->n_slots++;
             table_put_at(&table, at, op->slot);
             slots[op->slot] = (struct table_block){address, use + i};
             continue;
@@ -137,7 +142,6 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
             order_note_release(o, t, codec_stamp(s->state.epoch, s->words[s->head + i]), address);
     }
     o->table = table;
-    o->n_slots = fresh;
     t->pool = pool;
     return i;
 }
