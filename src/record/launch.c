@@ -210,8 +210,7 @@ static int set_environment(const struct record_settings *s, const char *session_
     char *list = preload_list(s, session_dir);
     int rc = list ? setenv("LD_PRELOAD", list, 1) : -1;
     free(list);
-    if (rc == 0)
-        rc = setenv(SPOOL_ENV_DIR, session_dir, 1);
+    rc = rc ?: setenv(SPOOL_ENV_DIR, session_dir, 1);
     for (size_t i = 0; rc == 0 && i < s->n_variables; i++)
         rc = putenv(s->variables[i]);
     return rc;

@@ -254,14 +254,12 @@ static int end_batch(struct recorder *r, struct err *e)
     // regular batches also needs samples.
     if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE || r->settings->beat_ns))
         rc = write_samples(r, e);
-    if (rc == 0)
-        rc = write_code_names(r, e);
+    rc = rc ?: write_code_names(r, e);
     for (size_t i = 0; i < r->n_ended; i++) {
         struct ended_process *p = &r->ended[i];
         if (rc == 0 && p->names.n_entries)
             rc = encoder_put_names(r->encoder, p->facts.number, &p->names, e);
-        if (rc == 0)
-            rc = encoder_put_process_end(r->encoder, &p->facts, e);
+        rc = rc ?: encoder_put_process_end(r->encoder, &p->facts, e);
         trace_process_release(&p->facts);
         names_release(&p->names);
     }
@@ -395,18 +393,14 @@ static int discover_spools(struct recorder *r, struct err *e)
 
 static int end_processes(struct recorder *r, struct err *e)
 {
-    for (size_t i = 0; i < r->drain.n_spools;) {
-        if (!r->drain.spools[i]->dead) {
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < r->drain.n_spools;) {
+        if (r->drain.spools[i]->dead)
+            rc = begin_batch(r, e) ?: end_process(r, i, false, e);
+        else
             i++;
-            continue;
-        }
-        int rc = begin_batch(r, e);
-        if (rc == 0)
-            rc = end_process(r, i, false, e);
-        if (rc < 0)
-            return rc;
     }
-    return 0;
+    return rc;
 }
 
 // Restarts the trace. If the output cannot be truncated, recording continues and the requester gets
@@ -414,9 +408,7 @@ static int end_processes(struct recorder *r, struct err *e)
 static int restart_trace(struct recorder *r, struct err *e)
 {
     struct err refused;
-    int rc = end_batch(r, e);
-    if (rc == 0)
-        rc = encoder_write_all(r->encoder, e);
+    int rc = end_batch(r, e) ?: encoder_write_all(r->encoder, e);
     if (rc < 0)
         return rc;
     int error = output_restart(r->out, &refused);
@@ -444,9 +436,7 @@ static int answer_requests(struct recorder *r, struct err *e)
     if (drain_has_request(&r->drain, SPOOL_RESET))
         rc = restart_trace(r, e);
     if (rc == 0 && drain_has_request(&r->drain, SPOOL_SYNC)) {
-        rc = end_batch(r, e);
-        if (rc == 0)
-            rc = encoder_write_all(r->encoder, e);
+        rc = end_batch(r, e) ?: encoder_write_all(r->encoder, e);
         if (rc == 0)
             drain_answer(&r->drain, SPOOL_SYNC, 0);
     }
@@ -516,18 +506,13 @@ static int drain_pass(struct recorder *r, struct err *e)
         r->refused_ns = now;
         drain_check_refused(&r->drain, false);
     }
-    if (rc == 0)
-        rc = drain_drain(&r->drain, &sink, e);
+    rc = rc ?: drain_drain(&r->drain, &sink, e);
     if (r->drain.streams_waiting == 0)
         r->watermark = stamp;
-    if (rc == 0)
-        rc = sample_memory(r, now, e);
-    if (rc == 0)
-        rc = end_processes(r, e);
+    rc = rc ?: sample_memory(r, now, e) ?: end_processes(r, e);
     if (rc == 0 && is_batch_due(r, now))
         rc = end_batch(r, e);
-    if (rc == 0)
-        rc = write_pages(r, e);
+    rc = rc ?: write_pages(r, e);
     update_quiet(r, now);
     return rc < 0 ? rc : put_empty_batch(r, now, e);
 }
@@ -842,24 +827,11 @@ static int finish_trace(struct recorder *r, struct err *e)
 {
     drain_stop(&r->drain);
     r->checked_ns = 0;
-    int rc = encoder_write_all(r->encoder, e);
-    if (rc == 0)
-        rc = drain_pass(r, e);
-    if (rc == 0)
-        rc = answer_requests(r, e);
-    for (size_t i = 0; rc == 0 && i < r->drain.n_spools; i++) {
-        rc = begin_batch(r, e);
-        if (rc == 0)
-            rc = end_process(r, i, true, e);
-    }
-    if (rc == 0)
-        rc = end_batch(r, e);
-    if (rc == 0)
-        rc = write_samples(r, e);
-    if (rc == 0)
-        rc = encoder_write_all(r->encoder, e);
-    if (rc == 0)
-        rc = finish_unrecorded(r, e);
+    int rc = encoder_write_all(r->encoder, e) ?: drain_pass(r, e) ?: answer_requests(r, e);
+    for (size_t i = 0; rc == 0 && i < r->drain.n_spools; i++)
+        rc = begin_batch(r, e) ?: end_process(r, i, true, e);
+    rc = rc ?: end_batch(r, e) ?: write_samples(r, e) ?: encoder_write_all(r->encoder, e);
+    rc = rc ?: finish_unrecorded(r, e);
     if (r->drain.n_spools == 0)
         drain_check_refused(&r->drain, true);
     // The last buffered bytes may have reached the size limit.
@@ -953,8 +925,7 @@ static int run_recorder(struct recorder *r, struct err *e)
         rc = begin_visit(r, e);
     if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
         errno = 0;
-    if (rc == 0)
-        rc = record_until_over(r, e);
+    rc = rc ?: record_until_over(r, e);
     // The passes during the detach see that the spool has ended and would set ended_early.
     bool ended_early = r->result->ended_early;
     if (r->visiting)
@@ -964,8 +935,7 @@ static int run_recorder(struct recorder *r, struct err *e)
     r->result->ended_early &= !record_launch_reap(&r->launch, false) && !r->launch.terminations;
     if (r->launch.terminations >= 2 && !is_visit(r))
         r->result->stopped_by = r->launch.last_signal;
-    if (rc == 0)
-        rc = finish_trace(r, e);
+    rc = rc ?: finish_trace(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
     if ((rc < 0 || r->result->full) && !is_visit(r))
         record_launch_continue_untraced(&r->launch, &r->drain);

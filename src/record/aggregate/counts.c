@@ -117,8 +117,7 @@ static int count_block(struct aggregate_counts *c, uint32_t thread, const struct
         return rc;
     remove_block(c, op, block, frees);
     block = *summary_slot(&c->summary, 0);
-    if (rc == 0)
-        rc = set_block(c, op->slot, block);
+    rc = rc ?: set_block(c, op->slot, block);
     return rc == 0 && !frees ? add_block(c, op, block) : rc;
 }
 
@@ -161,8 +160,7 @@ int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_threa
         // harmless.
         if (__builtin_expect(ops[i].op.stamp - c->start_stamp >= c->by_site.next_cut, 0))
             rc = aggregate_counts_reach(c, ops[i].op.stamp);
-        if (rc == 0)
-            rc = count_op(c, ops[i].thread, &ops[i].op);
+        rc = rc ?: count_op(c, ops[i].thread, &ops[i].op);
     }
     return rc;
 }

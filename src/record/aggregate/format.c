@@ -103,11 +103,8 @@ static int put_sites(struct buf *b, struct buf *payload, const struct workload_s
 {
     size_t module = 0, site = 0;
     int rc = 0;
-    while (rc == 0 && (module < s->n_modules || site < s->n_sites)) {
-        rc = workload_sites_put(payload, s, &module, &site);
-        if (rc == 0)
-            rc = put_buf(b, AGGREGATE_SITES, payload);
-    }
+    while (rc == 0 && (module < s->n_modules || site < s->n_sites))
+        rc = workload_sites_put(payload, s, &module, &site) ?: put_buf(b, AGGREGATE_SITES, payload);
     return rc;
 }
 
@@ -115,11 +112,8 @@ static int put_names(struct buf *b, struct buf *payload, const struct workload_s
 {
     struct names used = {0};
     int rc = workload_sites_used_names(s, &used);
-    for (size_t entry = 0; rc == 0 && entry < used.n_entries;) {
-        rc = names_put(payload, &used, 0, &entry);
-        if (rc == 0)
-            rc = put_buf(b, AGGREGATE_NAMES, payload);
-    }
+    for (size_t entry = 0; rc == 0 && entry < used.n_entries;)
+        rc = names_put(payload, &used, 0, &entry) ?: put_buf(b, AGGREGATE_NAMES, payload);
     names_release(&used);
     return rc;
 }
@@ -128,18 +122,9 @@ int aggregate_put_process(struct buf *b, const struct aggregate_process *p)
 {
     struct buf payload = {0};
     int rc = aggregate_put(b, AGGREGATE_PROCESS, p->facts->data, p->facts->size);
-    if (rc == 0)
-        rc = format_put_summary(&payload, p->summary);
-    if (rc == 0)
-        rc = put_buf(b, AGGREGATE_SUMMARY, &payload);
-    if (rc == 0)
-        rc = put_periods(b, &payload, p->counts);
-    if (rc == 0)
-        rc = put_totals(b, &payload, &p->counts->by_site);
-    if (rc == 0)
-        rc = put_sites(b, &payload, p->sites);
-    if (rc == 0)
-        rc = put_names(b, &payload, p->sites);
+    rc = rc ?: format_put_summary(&payload, p->summary) ?: put_buf(b, AGGREGATE_SUMMARY, &payload);
+    rc = rc ?: put_periods(b, &payload, p->counts) ?: put_totals(b, &payload, &p->counts->by_site);
+    rc = rc ?: put_sites(b, &payload, p->sites) ?: put_names(b, &payload, p->sites);
     buf_release(&payload);
     return rc;
 }
@@ -148,10 +133,8 @@ int aggregate_put_end(struct buf *b, const struct aggregate_end *end)
 {
     struct buf payload = {0};
     int rc = tlv_put_u64(&payload, AGGREGATE_F_STAMP, end->stamp);
-    if (rc == 0)
-        rc = tlv_put_u64(&payload, AGGREGATE_F_STATE, end->state);
-    if (rc == 0)
-        rc = put_buf(b, AGGREGATE_END, &payload);
+    rc = rc ?: tlv_put_u64(&payload, AGGREGATE_F_STATE, end->state);
+    rc = rc ?: put_buf(b, AGGREGATE_END, &payload);
     buf_release(&payload);
     return rc;
 }

@@ -55,12 +55,9 @@ static int end_process(struct stat_reading *r)
 static int begin_process(struct stat_reading *r, const struct frame *f)
 {
     struct trace_process facts = {0};
-    int rc = end_process(r);
-    if (rc == 0)
-        rc = fields_get_process(f->data, f->size, &facts);
+    int rc = end_process(r) ?: fields_get_process(f->data, f->size, &facts);
     facts.ended = facts.end_stamp != 0;
-    if (rc == 0)
-        rc = file_stat_add_process(r->s, &facts);
+    rc = rc ?: file_stat_add_process(r->s, &facts);
     trace_process_release(&facts);
     r->open = rc == 0;
     r->by_site.sample_bytes = r->s->session.stack_sample_bytes;

@@ -121,10 +121,8 @@ static int end_process(void *context, const struct order_counts *counts,
     struct finished *to = &j->ended[j->n_ended];
     *to = (struct finished){0};
     int rc = p->of->ended ? fields_put_process_end(&p->facts, p->of) : 0;
-    if (rc == 0)
-        rc = aggregate_counts_reach(&p->counts, p->of->end_stamp);
-    if (rc == 0)
-        rc = put_process(p, &to->frames, counts, sites, &to->summary);
+    rc = rc ?: aggregate_counts_reach(&p->counts, p->of->end_stamp);
+    rc = rc ?: put_process(p, &to->frames, counts, sites, &to->summary);
     to->summary.lost_records = p->of->lost_records > to->summary.lost_records
                                    ? p->of->lost_records
                                    : to->summary.lost_records;
@@ -157,8 +155,7 @@ static int begin_frames(struct job *j)
     struct buf session = {0};
     j->frames.size = 0;
     int rc = fields_put_session(&session, j->session);
-    if (rc == 0)
-        rc = aggregate_put(&j->frames, AGGREGATE_SESSION, session.data, session.size);
+    rc = rc ?: aggregate_put(&j->frames, AGGREGATE_SESSION, session.data, session.size);
     buf_release(&session);
     for (size_t i = 0; rc == 0 && i < j->n_ended; i++)
         rc = buf_put(&j->frames, j->ended[i].frames.data, j->ended[i].frames.size);
@@ -171,10 +168,8 @@ static int put_others(struct job *j)
     int rc = buf_reserve(&payload, VARINT_MAX_BYTES);
     if (rc == 0)
         payload.size = varint_put(payload.data, j->n_others);
-    if (rc == 0)
-        rc = format_put_summary(&payload, &j->others);
-    if (rc == 0)
-        rc = aggregate_put(&j->frames, AGGREGATE_OTHERS, payload.data, payload.size);
+    rc = rc ?: format_put_summary(&payload, &j->others);
+    rc = rc ?: aggregate_put(&j->frames, AGGREGATE_OTHERS, payload.data, payload.size);
     buf_release(&payload);
     return rc;
 }
@@ -183,8 +178,7 @@ static int put_unrecorded(struct job *j, const struct trace_unrecorded *u)
 {
     struct buf payload = {0};
     int rc = fields_put_unrecorded(&payload, u);
-    if (rc == 0)
-        rc = aggregate_put(&j->frames, AGGREGATE_UNRECORDED, payload.data, payload.size);
+    rc = rc ?: aggregate_put(&j->frames, AGGREGATE_UNRECORDED, payload.data, payload.size);
     buf_release(&payload);
     return rc;
 }
@@ -209,8 +203,7 @@ static int write_file(const struct job *j, struct err *e)
 static int end_frames(struct job *j, const struct aggregate_end *end, struct err *e)
 {
     int rc = j->n_others ? put_others(j) : 0;
-    if (rc == 0)
-        rc = aggregate_put_end(&j->frames, end);
+    rc = rc ?: aggregate_put_end(&j->frames, end);
     rc = rc < 0 ? err_set(e, rc, "%s: out of memory", j->settings->path) : write_file(j, e);
     // Release the buffer, because it may be as large as the counts.
     buf_release(&j->frames);
@@ -283,9 +276,7 @@ int aggregate_write(const struct aggregate_settings *s, struct err *e)
     if (!j)
         return err_no_memory(e, s->path);
     j->settings = s;
-    int rc = file_open(&f, "-", FILE_TRACE, e);
-    if (rc == 0)
-        rc = count_trace(j, &f.trace, e);
+    int rc = file_open(&f, "-", FILE_TRACE, e) ?: count_trace(j, &f.trace, e);
     release_job(j);
     free(j);
     file_close(&f);

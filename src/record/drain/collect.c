@@ -112,12 +112,7 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e)
     int rc = c->dir && c->copy ? 0 : err_no_memory(e, NULL);
     if (rc == 0 && c->dir_fd < 0)
         rc = err_set_errno(e, "%s", dir);
-    if (rc == 0)
-        rc = check_folder(c, e);
-    if (rc == 0)
-        rc = open_session(c, e);
-    if (rc == 0)
-        rc = drain_discover(c, e);
+    rc = rc ?: check_folder(c, e) ?: open_session(c, e) ?: drain_discover(c, e);
     if (rc >= 0)
         rc = check_spools(c, e);
     if (rc < 0)
@@ -271,8 +266,7 @@ static int write_segment(void *ctx, struct drain_spool *s, struct trace_segment 
     struct collector *c = ctx;
     int rc = c->in_batch ? 0 : trace_batch_begin(&c->writer, e);
     c->in_batch = true;
-    if (rc == 0)
-        rc = trace_batch_add(&c->writer, g, e);
+    rc = rc ?: trace_batch_add(&c->writer, g, e);
     if (rc == 0 && g->epoch_end > c->last_epochs[s->number])
         c->last_epochs[s->number] = g->epoch_end;
     return rc;
@@ -300,12 +294,8 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
     trace_writer_init(&c.writer, out, settings->codec, settings->level);
     c.last_epochs = calloc(c.drain.n_spools + 1, sizeof *c.last_epochs);
     rc = c.last_epochs ? write_session(&c, e) : err_no_memory(e, NULL);
-    if (rc == 0)
-        rc = write_processes(&c, e);
-    if (rc == 0)
-        rc = drain_finished(&c.drain, &sink, end_batch, e);
-    if (rc == 0)
-        rc = write_ends(&c, e);
+    rc = rc ?: write_processes(&c, e) ?: drain_finished(&c.drain, &sink, end_batch, e);
+    rc = rc ?: write_ends(&c, e);
     result->events = c.writer.events;
     trace_writer_release(&c.writer);
     free(c.last_epochs);

@@ -346,11 +346,8 @@ void encoder_restart(struct encoder *n)
 int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp,
                    struct err *e)
 {
-    int rc = encoder_write_all(n, e);
-    if (rc == 0)
-        rc = write_session(n, e);
-    if (rc == 0)
-        rc = trace_write_unrecorded(&n->writer, missed, e);
+    int rc = encoder_write_all(n, e) ?: write_session(n, e);
+    rc = rc ?: trace_write_unrecorded(&n->writer, missed, e);
     enum clock_kind clock = n->settings.session->clock;
     return rc < 0 ? rc
                   : trace_write_end(&n->writer, end_stamp,

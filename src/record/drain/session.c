@@ -186,9 +186,7 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
     *c = (struct drain){
         .dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .root_bytes = strlen(root)};
     guard_install();
-    int rc = make_folders(c, root, e);
-    if (rc == 0)
-        rc = make_session(c, flags, clock, e);
+    int rc = make_folders(c, root, e) ?: make_session(c, flags, clock, e);
     drain_keep_spares(c);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
     if (rc == 0 && !c->copy)

@@ -248,9 +248,7 @@ int find_functions(const struct entries_image *i, const struct functions *names,
 {
     struct image_symbols tables[TABLES] = {0};
     to->n = 0;
-    int rc = image_read_dynamic(i, &tables[0]);
-    if (rc == 0)
-        rc = read_static(i, tables);
+    int rc = image_read_dynamic(i, &tables[0]) ?: read_static(i, tables);
     for (unsigned t = 0; rc == 0 && t < TABLES; t++)
         find_names(&tables[t], names, t == 0, to);
     add_addresses(names, to);

@@ -196,10 +196,7 @@ int entries_plan_object(const struct entries_object *object, const struct entrie
     d->shadow_stack = names->shadow_stack;
     int rc = image_open(&d->image, object, e);
     to->base = d->image.base;
-    if (rc == 0)
-        rc = functions_init(&functions, names);
-    if (rc == 0)
-        rc = find_functions(&d->image, &functions, &d->list);
+    rc = rc ?: functions_init(&functions, names) ?: find_functions(&d->image, &functions, &d->list);
     if (rc == 0 && d->list.n)
         rc = make_plan(d);
     functions_release(&functions);

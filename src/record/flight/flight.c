@@ -363,9 +363,7 @@ int flight_run(const struct flight_settings *s, struct err *e)
                                      .note = s->note};
     f->ring = (struct flight_ring){.max_bytes = s->window.bytes ? s->window.bytes : FLIGHT_BYTES,
                                    .max_ns = s->window.ns};
-    int rc = input_open(&in, "-", e);
-    if (rc == 0)
-        rc = trace_reader_open(&f->reader, &in, e);
+    int rc = input_open(&in, "-", e) ?: trace_reader_open(&f->reader, &in, e);
     if (rc == 0) {
         watch_init(&f->watch, &s->triggers, &f->reader.session);
         rc = run_flight(f, e);

@@ -91,8 +91,7 @@ static int number_processes(struct part *part)
     part->passed = convert_passed(part->from->converter);
     part->start = part->watermark = convert_watermark(part->from->converter);
     int rc = grow_tables(part, part->from->reader->n_processes);
-    if (rc == 0)
-        rc = convert_visit(part->from->converter, number_process, part);
+    rc = rc ?: convert_visit(part->from->converter, number_process, part);
     part->start = part->start > late && part->start - late > s->start_stamp ? part->start - late
                                                                             : s->start_stamp;
     return rc < 0 ? err_no_memory(part->e, part->writer.frames.out->name) : 0;
@@ -141,18 +140,13 @@ int part_begin(struct part *part, const struct part_start *from, struct output *
 {
     *part = (struct part){.from = from, .e = e};
     trace_writer_init(&part->writer, out, from->codec, from->level);
-    int rc = number_processes(part);
-    if (rc == 0)
-        rc = write_session(part);
-    if (rc == 0)
-        rc = convert_visit(from->converter, write_process, part);
+    int rc = number_processes(part) ?: write_session(part);
+    rc = rc ?: convert_visit(from->converter, write_process, part);
     part->snapshot.writer = &part->writer;
     part->snapshot.stamp = part->start;
     part->snapshot.in_order = from->segment;
-    if (rc == 0)
-        rc = trace_batch_begin(&part->writer, e);
-    if (rc == 0)
-        rc = convert_visit(from->converter, write_blocks, part);
+    rc = rc ?: trace_batch_begin(&part->writer, e);
+    rc = rc ?: convert_visit(from->converter, write_blocks, part);
     if (rc == 0 && from->segment) {
         part->watermark = 0;
         rc = settle(part);
@@ -188,11 +182,9 @@ static int write_listed(struct part *part, const struct trace_process *p,
     of.inherited_modules = part->processes[p->number].shift =
         snapshot_facts_of(from->order).inherited_modules;
     int rc = trace_write_process(&part->writer, &of, part->e);
-    if (rc == 0)
-        rc = trace_batch_begin(&part->writer, part->e);
+    rc = rc ?: trace_batch_begin(&part->writer, part->e);
     part->snapshot.stamp = fork_stamp(p);
-    if (rc == 0)
-        rc = write_blocks(part, from);
+    rc = rc ?: write_blocks(part, from);
     return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
 }
 
@@ -298,8 +290,7 @@ static int write_passed(void *context, const struct convert_unfinished *p)
 static int write_batch(struct part *part)
 {
     int rc = trace_batch_begin(&part->writer, part->e);
-    if (rc == 0)
-        rc = convert_visit(part->from->converter, write_passed, part);
+    rc = rc ?: convert_visit(part->from->converter, write_passed, part);
     return rc < 0 ? rc : trace_batch_end(&part->writer, part->watermark, part->e);
 }
 
@@ -325,10 +316,8 @@ int part_put_rest(struct part *part)
 int part_put_end(struct part *part, uint32_t process)
 {
     int rc = trace_batch_begin(&part->writer, part->e);
-    if (rc == 0)
-        rc = convert_visit_one(part->from->converter, process, write_passed, part);
-    if (rc == 0)
-        rc = trace_batch_end(&part->writer, part->watermark, part->e);
+    rc = rc ?: convert_visit_one(part->from->converter, process, write_passed, part);
+    rc = rc ?: trace_batch_end(&part->writer, part->watermark, part->e);
     return rc < 0 ? rc : write_process_end(part, part->from->reader->processes[process], true);
 }
 

@@ -266,9 +266,7 @@ static int put_item(struct segments *s, const struct trace_item *item, struct er
 static int end_recording(struct segments *s, struct err *e)
 {
     s->part.e = s->e = e;
-    int rc = convert_advance_to_end(s->converter);
-    if (rc == 0)
-        rc = part_put_rest(&s->part);
+    int rc = convert_advance_to_end(s->converter) ?: part_put_rest(&s->part);
     if (rc == 0 && s->reader.saw_end)
         rc = part_item(&s->part, &s->end);
     return rc < 0 ? rc : end_segment(s, !s->reader.saw_end, e);
@@ -326,9 +324,7 @@ int segments_run(const struct segments_settings *settings, struct err *e)
                                      .note = settings->note};
     s->start.codec = settings->codec;
     s->start.level = settings->level;
-    int rc = input_open(&in, "-", e);
-    if (rc == 0)
-        rc = trace_reader_open(&s->reader, &in, e);
+    int rc = input_open(&in, "-", e) ?: trace_reader_open(&s->reader, &in, e);
     if (rc == 0) {
         rc = write_segments(s, e);
         convert_free(s->converter);

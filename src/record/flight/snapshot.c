@@ -212,8 +212,7 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number,
     l->next.stream = s->stream;
     l->state = (struct codec_state){0};
     int rc = s->stream == 0 && t && t->n_pending ? put_pending(l, t) : 0;
-    if (rc == 0)
-        rc = put_queue(l, s, to->in_order);
+    rc = rc ?: put_queue(l, s, to->in_order);
     uint64_t shift = l->next.first_word - (to->in_order ? 0 : s->next_word);
     if (rc == 0 && shift &&
         map_put(&to->shifts, trace_stream_key(number, s->thread, s->stream), shift) < 0)

@@ -35,8 +35,7 @@ static int parse_growth(char *text, struct flight_triggers *t)
         return -EINVAL;
     *slash = 0;
     int rc = parse_percent(text, 1000000, &t->growth_percent);
-    if (rc == 0)
-        rc = span_parse(slash + 1, &t->growth_ns);
+    rc = rc ?: span_parse(slash + 1, &t->growth_ns);
     return rc < 0 || t->growth_ns == 0 ? -EINVAL : 0;
 }
 

@@ -689,9 +689,7 @@ static int read_arenas(struct heap_reading *r)
     }
     if (!r->main_arena)
         return set_why(r, false, "glibc's main arena was not found");
-    rc = walk_arenas(r);
-    if (rc == 0)
-        rc = walk_mapped(r);
+    rc = walk_arenas(r) ?: walk_mapped(r);
     subtract_cached(r);
     return rc;
 }

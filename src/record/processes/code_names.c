@@ -295,8 +295,7 @@ static int put_load(struct code_names *c, const uint8_t *at, size_t n)
         return 0;
     }
     int rc = names_begin(&c->names, 0, start, bytes);
-    if (rc == 0)
-        rc = names_function(&c->names, name, name_bytes, "", 0, 0);
+    rc = rc ?: names_function(&c->names, name, name_bytes, "", 0, 0);
     return rc < 0 ? rc : put_source(c, start, bytes, name, name_bytes);
 }
 
