@@ -34,11 +34,9 @@ static void enter_inner_session(struct drain *c)
                 faccessat(inner, SPOOL_SESSION_FILE, F_OK, 0) == 0;
         if (found)
             dup3(inner, c->dir_fd, O_CLOEXEC);
-        if (inner >= 0)
-            close(inner);
+        proc_file_close(inner);
     }
-    if (d)
-        closedir(d);
+    proc_file_close_folder(d);
 }
 
 static int check_folder(const struct drain *c, struct err *e)

@@ -49,10 +49,8 @@ static void spool_free(struct drain_spool *s)
     guard_remove(&s->guard);
     if (s->header)
         munmap(s->header, map_bytes(s));
-    if (s->pidfd >= 0)
-        close(s->pidfd);
-    if (s->fd >= 0)
-        close(s->fd);
+    proc_file_close(s->pidfd);
+    proc_file_close(s->fd);
     free(s->changes);
     buf_release(&s->thread_names);
     code_names_release(&s->code);
@@ -337,8 +335,7 @@ static int open_reserves(struct drain *c, const char *name, struct err *e)
     void *at = MAP_FAILED;
     if (r && HT_GROW(&c->reserves, &c->reserves_capacity, c->n_reserves + 1) == 0)
         at = mmap(NULL, sizeof *r->shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     if (at == MAP_FAILED) {
         free(r);
         c->unopened += fd < 0;
@@ -455,8 +452,7 @@ static int scan_directory(struct drain *c, struct err *e)
     // A program may have removed the directory. Open spools are still recorded.
     if (!d) {
         rc = c->attached ? err_set_errno(e, "%s", c->dir) : 0;
-        if (fd >= 0)
-            close(fd);
+        proc_file_close(fd);
         return rc;
     }
     while (rc >= 0 && (item = readdir(d))) {

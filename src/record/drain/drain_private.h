@@ -3,6 +3,7 @@
 #define HEAPTAPE_RECORD_DRAIN_PRIVATE_H
 
 #include "record/drain/drain.h"
+#include "record/processes/proc_file.h"
 
 struct drain_candidate {
     uint32_t index, thread, stream, tid;

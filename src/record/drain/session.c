@@ -218,14 +218,10 @@ void drain_close(struct drain *c)
         remove_session(c->dir);
     if (c->outer)
         rmdir(c->outer);
-    for (unsigned i = 0; i < DRAIN_SPARE_FDS; i++) {
-        if (c->spare_fds[i] >= 0)
-            close(c->spare_fds[i]);
-    }
-    if (c->dir_fd >= 0)
-        close(c->dir_fd);
-    if (c->lock_fd >= 0)
-        close(c->lock_fd);
+    for (unsigned i = 0; i < DRAIN_SPARE_FDS; i++)
+        proc_file_close(c->spare_fds[i]);
+    proc_file_close(c->dir_fd);
+    proc_file_close(c->lock_fd);
     guard_free(c->guard);
     if (c->session)
         munmap(c->session, sizeof *c->session);

@@ -8,7 +8,6 @@
 #include "record/entries/plan.h"
 
 #include <elf.h>
-#include <stdbool.h>
 
 enum {
     IMAGE_MAX_SEGMENTS = 64,

@@ -3,12 +3,12 @@
 #include "base/fio.h"
 #include "record/entries/find.h"
 #include "record/entries/move.h"
+#include "record/processes/proc_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum {
     CELL_BYTES = MOVE_STUB_BYTES + MOVE_CODE_BYTES, // stub and trampoline of an entry
@@ -216,9 +216,7 @@ bool entries_have_symbols(const char *path)
                  image_read_static(fd, &symbols) < 0 || symbols.symbols.size;
     int debug = found ? -1 : image_open_debug(&i);
     image_symbols_release(&symbols);
-    if (debug >= 0)
-        close(debug);
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(debug);
+    proc_file_close(fd);
     return found || debug >= 0;
 }

@@ -1,5 +1,5 @@
-// The files that a recording has written. A command is run for each file, in order, and the oldest
-// files are removed.
+// The files that a recording writes: their limits and names. A command is run for each written
+// file, in order, and the oldest files are removed.
 #ifndef HEAPTAPE_FLIGHT_FILES_H
 #define HEAPTAPE_FLIGHT_FILES_H
 
@@ -8,6 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+// Maximum number of stored bytes (0 if unlimited) and maximum duration (UINT64_MAX if unlimited).
+struct flight_window {
+    uint64_t bytes, ns;
+};
+
+enum { FLIGHT_MIN_BYTES = 1 << 20 };
+
+// Parses "64M", "5min" or both, separated by a comma. Returns 0, -EINVAL, or -ERANGE if the number
+// of bytes is below FLIGHT_MIN_BYTES.
+int flight_window_parse(const char *text, struct flight_window *w);
+
+// Returns the pattern with %n replaced with `number`, or NULL if out of memory. The caller must
+// free the result.
+char *flight_path(const char *pattern, uint64_t number);
 
 // Signal after which flight_files_reap no longer waits. The process must block it.
 enum { FLIGHT_FILES_END = SIGUSR1 };

@@ -3,9 +3,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "cli/human.h"
-#include "record/flight/files.h"
 #include "record/flight/part.h"
-#include "record/flight/ring.h"
 #include "trace/codec.h"
 #include "trace/columns.h"
 #include "trace/fields.h"
@@ -16,8 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+// A frame in stored form.
+struct flight_frame {
+    STAILQ_ENTRY(flight_frame) later;
+    struct frame frame; // its data is in `stored`
+    uint64_t came_ns;   // time of arrival, CLOCK_MONOTONIC
+    struct buf stored;  // in `bytes`
+    uint8_t bytes[];
+};
+
+enum { OVERHEAD = sizeof(struct flight_frame) + 16 }; // memory per frame, including malloc's header
 
 // Result of the process that writes a dump.
 struct written {
@@ -34,7 +44,9 @@ struct flight {
     const struct flight_settings *settings;
     struct trace_reader reader;
     struct converter *converter;
-    struct flight_ring ring;
+    // The last frames of the trace. If a limit is exceeded, the oldest frames are dropped.
+    STAILQ_HEAD(, flight_frame) ring;
+    uint64_t ring_bytes; // memory of these frames
     struct watch watch;
     struct buf stored;
     bool batch_ended; // the last EVENTS frame ended a batch with a sufficient watermark
@@ -71,21 +83,60 @@ int flight_check(const struct flight_settings *s, struct err *e)
     return rc;
 }
 
+static int push_frame(struct flight *f, const struct frame *frame, uint64_t now_ns)
+{
+    size_t n = f->stored.size;
+    struct flight_frame *last = malloc(sizeof *last + n);
+    if (!last)
+        return -ENOMEM;
+    *last =
+        (struct flight_frame){.frame = *frame, .came_ns = now_ns, .stored = {last->bytes, n, n}};
+    memcpy(last->bytes, f->stored.data, n);
+    STAILQ_INSERT_TAIL(&f->ring, last, later);
+    f->ring_bytes += n + OVERHEAD;
+    return 0;
+}
+
+static void drop_oldest(struct flight *f)
+{
+    struct flight_frame *oldest = STAILQ_FIRST(&f->ring);
+    STAILQ_REMOVE_HEAD(&f->ring, later);
+    f->ring_bytes -= oldest->stored.size + OVERHEAD;
+    free(oldest);
+}
+
+// Returns true if the oldest frame exceeds a limit.
+static bool is_oldest_over(const struct flight *f, uint64_t now_ns)
+{
+    const struct flight_window *w = &f->settings->window;
+    const struct flight_frame *oldest = STAILQ_FIRST(&f->ring);
+    return oldest && (f->ring_bytes > (w->bytes ? w->bytes : FLIGHT_BYTES) ||
+                      (now_ns > w->ns && oldest->came_ns < now_ns - w->ns));
+}
+
+// Reads a frame of the ring. Returns 1, 0 if the frame has an unknown type, or a negative errno.
+static int read_again(struct trace_reader *reader, const struct flight_frame *from,
+                      struct trace_item *item, struct err *e)
+{
+    struct frame frame = from->frame;
+    int rc = frame_reader_unpack(&reader->frames, &from->stored, &frame, e);
+    return rc > 0 ? trace_read_frame(reader, &frame, item, e) : rc;
+}
+
 // Writes the frames in the ring. Reads them with a second reader, which shares the processes of the
 // first reader.
-static int write_ring(struct part *p, const struct flight_ring *ring, struct trace_reader *again,
+static int write_ring(struct part *p, const struct flight *f, struct trace_reader *again,
                       struct err *e)
 {
+    const struct flight_frame *from;
     int rc = 0;
-    for (size_t i = 0; rc >= 0 && i < ring->n; i++) {
-        const struct ring_frame *from = flight_ring_at(ring, i);
-        struct frame f = from->frame;
+    STAILQ_FOREACH(from, &f->ring, later)
+    {
         struct trace_item item;
-        rc = frame_reader_unpack(&again->frames, &from->stored, &f, e);
-        if (rc > 0)
-            rc = trace_read_frame(again, &f, &item, e);
-        if (rc > 0)
-            rc = part_item(p, &item);
+        rc = read_again(again, from, &item, e);
+        rc = rc > 0 ? part_item(p, &item) : rc;
+        if (rc < 0)
+            break;
     }
     return rc < 0 ? rc : 0;
 }
@@ -108,7 +159,7 @@ static int write_trace(struct flight *f, struct output *out, struct written *w)
     frame_reader_init(&again.frames, f->reader.in, FRAME_MAGIC_TRACE, TRACE_VERSION);
     int rc = part_begin(&p, &start, out, &w->e);
     if (rc == 0)
-        rc = write_ring(&p, &f->ring, &again, &w->e);
+        rc = write_ring(&p, f, &again, &w->e);
     if (rc == 0)
         rc = part_end(&p, again.saw_unrecorded ? &again.unrecorded : NULL, false);
     uint64_t end = p.end_stamp ? p.end_stamp : p.watermark;
@@ -202,14 +253,10 @@ static void reap_writer(struct flight *f, bool wait)
 // Passes the oldest frame to the converter and drops it from the ring.
 static int feed_oldest(struct flight *f, struct err *e)
 {
-    const struct ring_frame *oldest = flight_ring_at(&f->ring, 0);
-    struct frame frame = oldest->frame;
     struct trace_item item;
-    int rc = frame_reader_unpack(&f->reader.frames, &oldest->stored, &frame, e);
-    if (rc > 0)
-        rc = trace_read_frame(&f->reader, &frame, &item, e);
+    int rc = read_again(&f->reader, STAILQ_FIRST(&f->ring), &item, e);
     int fed = rc > 0 ? convert_feed(f->converter, &item) : 0;
-    flight_ring_drop(&f->ring);
+    drop_oldest(f);
     if (fed < 0)
         return err_set(e, fed, "%s: cannot track live blocks: %s", f->reader.in->name,
                        strerror(-fed));
@@ -288,10 +335,9 @@ static int handle_frame(struct flight *f, struct err *e)
     uint64_t now_ns = clock_monotonic_ns();
     check_surroundings(f, now_ns);
     rc = examine_frame(f, &frame, e);
-    if (rc == 0 && frame.type != TRACE_PROCESS &&
-        flight_ring_push(&f->ring, &frame, &f->stored, now_ns) < 0)
+    if (rc == 0 && frame.type != TRACE_PROCESS && push_frame(f, &frame, now_ns) < 0)
         rc = err_no_memory(e, f->reader.in->name);
-    while (rc == 0 && flight_ring_is_over(&f->ring, now_ns))
+    while (rc == 0 && is_oldest_over(f, now_ns))
         rc = feed_oldest(f, e);
     if (rc == 0 && f->requested && f->batch_ended && !f->writer)
         begin_dump(f);
@@ -322,7 +368,7 @@ static int run_flight(struct flight *f, struct err *e)
         return err_no_memory(e, f->reader.in->name);
     while (rc > 0)
         rc = handle_frame(f, e);
-    bool nothing = !f->ring.n && !convert_watermark(f->converter);
+    bool nothing = STAILQ_EMPTY(&f->ring) && !convert_watermark(f->converter);
     if (!nothing)
         end_flight(f);
     munmap(f->written, sizeof *f->written);
@@ -336,7 +382,8 @@ static int run_flight(struct flight *f, struct err *e)
 static void release_flight(struct flight *f)
 {
     convert_free(f->converter);
-    flight_ring_release(&f->ring);
+    while (!STAILQ_EMPTY(&f->ring))
+        drop_oldest(f);
     watch_release(&f->watch);
     buf_release(&f->stored);
     trace_reader_close(&f->reader);
@@ -361,8 +408,7 @@ int flight_run(const struct flight_settings *s, struct err *e)
                                      .command = s->command,
                                      .option = "--on-dump",
                                      .note = s->note};
-    f->ring = (struct flight_ring){.max_bytes = s->window.bytes ? s->window.bytes : FLIGHT_BYTES,
-                                   .max_ns = s->window.ns};
+    STAILQ_INIT(&f->ring);
     int rc = input_open(&in, "-", e) ?: trace_reader_open(&f->reader, &in, e);
     if (rc == 0) {
         watch_init(&f->watch, &s->triggers, &f->reader.session);

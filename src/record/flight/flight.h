@@ -4,8 +4,8 @@
 #define HEAPTAPE_FLIGHT_FLIGHT_H
 
 #include "base/err.h"
+#include "record/flight/files.h"
 #include "record/flight/watch.h"
-#include "record/flight/window.h"
 
 #include <stdbool.h>
 #include <stdint.h>

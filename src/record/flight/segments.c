@@ -1,7 +1,6 @@
 #include "record/flight/segments.h"
 
 #include "base/clock.h"
-#include "record/flight/files.h"
 #include "record/flight/part.h"
 
 #include <errno.h>
@@ -9,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/frame.h"
-#include "record/flight/window.h"
+#include "record/flight/files.h"
 
 #include <stdbool.h>
 #include <stdint.h>

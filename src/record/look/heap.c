@@ -7,6 +7,7 @@
 #include "record/attach/arena.h"
 #include "record/attach/remote.h"
 #include "record/look/look_private.h"
+#include "record/processes/proc_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -626,8 +627,7 @@ static size_t read_libc(const struct heap_reading *r, char *bytes, size_t room)
              r->maps->names[libc->name].name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t got = fd >= 0 ? read(fd, bytes, room) : 0;
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     for (const struct look_map *m = libc; fd < 0 && m < r->maps->all + r->maps->n; m++) {
         size_t size = m->end - m->start;
         if (m->name == libc->name && !m->is_writable && size <= room - n &&

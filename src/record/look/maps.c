@@ -232,8 +232,7 @@ static void find_stack_pointers(struct look_maps *m, pid_t pid, bool in_heap)
         if (map && is_possible_stack(map) && (!in_heap || has_guard(m, (size_t)(map - m->all))))
             map->owner = LOOK_STACKS;
     }
-    if (tasks)
-        closedir(tasks);
+    proc_file_close_folder(tasks);
 }
 
 // Marks each mapping that is above a guard page and as large as a stack with a known stack pointer.

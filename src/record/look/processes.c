@@ -37,8 +37,7 @@ uint64_t look_image(pid_t pid)
     uint64_t words[64], hash = 0;
     int fd = proc_file_open(pid, "auxv");
     ssize_t n = fd < 0 ? 0 : read(fd, words, sizeof words);
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     for (size_t i = 0; n > 0 && i < (size_t)n / sizeof *words; i++)
         hash = (hash ^ words[i]) * 0x100000001b3;
     return hash;
@@ -63,8 +62,7 @@ static bool is_go(pid_t pid)
         found = n > 0 && memmem(bytes, (size_t)n, mark, sizeof mark - 1);
     }
     free(bytes);
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     return found;
 }
 
@@ -100,8 +98,7 @@ static size_t add_children(pid_t pid, pid_t *all, size_t n)
         if (f)
             fclose(f);
     }
-    if (tasks)
-        closedir(tasks);
+    proc_file_close_folder(tasks);
     return n;
 }
 

@@ -23,8 +23,7 @@ void code_names_init(struct code_names *c)
 
 static void release_file(struct code_names_file *f)
 {
-    if (f->fd >= 0)
-        close(f->fd);
+    proc_file_close(f->fd);
     buf_release(&f->in);
 }
 

@@ -344,8 +344,7 @@ static const char *explain_process(struct unrecorded_image *to, pid_t pid,
         why = explain_environment(pid, how->dir, &seen);
     if (!why && fd >= 0)
         why = explain_root(pid, how);
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     to->gone = !why && !seen && is_gone(pid);
     return why;
 }

@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -300,8 +299,7 @@ static void read_thread_names(struct buf *names, pid_t pid)
         if (!put_name(names, (unsigned long)tid, name, n))
             break;
     }
-    if (tasks)
-        closedir(tasks);
+    proc_file_close_folder(tasks);
 }
 
 void facts_update_thread_names(struct drain_spool *s, uint64_t now)

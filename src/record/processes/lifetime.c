@@ -6,7 +6,6 @@
 // permission), the recorder requests a write lease (fcntl(2), F_SETLEASE). The kernel refuses the
 // lease if any process has the file open or mapped.
 #include "record/drain/drain_private.h"
-#include "record/processes/proc_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -79,8 +78,7 @@ static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
     has_failed(found < 0 && !threads);
     for (pid_t tid; found < 0 && (tid = proc_file_next(threads));)
         found = is_in_maps(pid, tid, inode, offset);
-    if (threads)
-        closedir(threads);
+    proc_file_close_folder(threads);
     return found;
 }
 
@@ -99,8 +97,7 @@ bool lifetime_sees_processes(void)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     pid_t shown = pidfd < 0 ? 0 : pid_in_proc(pidfd);
-    if (pidfd >= 0)
-        close(pidfd);
+    proc_file_close(pidfd);
     return shown != 0;
 }
 
@@ -146,8 +143,7 @@ static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
     for (pid_t pid; !found && (pid = proc_file_next(proc));)
         found = (uint32_t)pid != s->pid && inner_pid(pid) == s->pid &&
                 try_process(s, pid, inode, offset);
-    if (proc)
-        closedir(proc);
+    proc_file_close_folder(proc);
     return found;
 }
 
@@ -194,8 +190,7 @@ static bool is_hidden(pid_t pid)
     char process[32];
     int fd = proc_file_open(pid, "maps");
     has_failed(fd < 0);
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     snprintf(process, sizeof process, "%ld", (long)pid);
     return (fd == -EACCES || fd == -EPERM || fd == -ENOENT) &&
            start_ticks(process) >= start_ticks("self");

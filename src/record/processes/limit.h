@@ -4,8 +4,6 @@
 
 #include "base/err.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -277,10 +277,8 @@ int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_ho
         read_faults(p, pid);
         read_cgroup(p, pid);
     }
-    if (fd >= 0)
-        close(fd);
-    if (pagemap >= 0)
-        close(pagemap);
+    proc_file_close(fd);
+    proc_file_close(pagemap);
     free(r);
     return rc;
 }

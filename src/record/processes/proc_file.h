@@ -8,9 +8,22 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 // Opens /proc/PID/NAME for reading. Returns a descriptor, or a negative errno.
 int proc_file_open(pid_t pid, const char *name);
+
+// Closes a file or directory that may not be open: `fd` may be negative, and `folder` may be NULL.
+static inline void proc_file_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+static inline void proc_file_close_folder(DIR *folder)
+{
+    if (folder)
+        closedir(folder);
+}
 
 // Reads /proc/PID/NAME with one read(2). Truncates the contents to fit, and terminates them.
 // Returns their size. Returns a negative errno, and sets *to to "", if the file cannot be opened.

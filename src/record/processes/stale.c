@@ -85,8 +85,7 @@ static bool walk_folder(int dir_fd, bool remove, unsigned depth)
             found = !remove && is_in_use(dir_fd, item->d_name);
         if (remove)
             unlinkat(dir_fd, item->d_name, inner >= 0 ? AT_REMOVEDIR : 0);
-        if (inner >= 0)
-            close(inner);
+        proc_file_close(inner);
     }
     closedir(d);
     return found;
@@ -101,11 +100,9 @@ static bool has_session(int dir_fd, unsigned depth)
         int inner = is_dots(item->d_name) || depth == 0 ? -1 : open_folder(dir_fd, item->d_name);
         found = strcmp(item->d_name, SPOOL_SESSION_FILE) == 0 ||
                 (inner >= 0 && has_session(inner, depth - 1));
-        if (inner >= 0)
-            close(inner);
+        proc_file_close(inner);
     }
-    if (d)
-        closedir(d);
+    proc_file_close_folder(d);
     return found;
 }
 
@@ -130,11 +127,9 @@ void stale_sweep(const char *folder)
             walk_folder(fd, true, 0);
             unlinkat(dirfd(d), item->d_name, AT_REMOVEDIR);
         }
-        if (fd >= 0)
-            close(fd);
+        proc_file_close(fd);
     }
-    if (d)
-        closedir(d);
+    proc_file_close_folder(d);
 }
 
 void stale_remove(const char *path)

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 
 enum { MANY_CHANGES = 1 << 16, TOO_MANY_CHANGES = 1 << 18 };
 

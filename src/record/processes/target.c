@@ -3,7 +3,6 @@
 #include "base/bytes.h"
 #include "base/frame.h"
 #include "record/drain/drain_private.h"
-#include "record/processes/proc_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -59,8 +58,7 @@ static bool open_session(struct target *a, pid_t pid, const char *spool)
         s->magic == SPOOL_SESSION_MAGIC)
         a->control.futexes = map_file(fd, 0, sizeof *s, PROT_READ);
     a->control.session = s;
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     return a->control.futexes;
 }
 
@@ -70,8 +68,7 @@ static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t 
 {
     int fd = open_file(pid, path, O_RDWR);
     struct spool_header *h = map_file(fd, offset, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE);
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     if (!h)
         return false;
     if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC &&
@@ -174,8 +171,7 @@ static bool is_output(uint32_t recorder, const char *number, const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
               get_u32(magic) == FRAME_MAGIC_TRACE;
-    if (fd >= 0)
-        close(fd);
+    proc_file_close(fd);
     return is;
 }
 

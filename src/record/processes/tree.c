@@ -364,8 +364,7 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     if (t->socket >= 0 && t->stop >= 0 && add_root(t, attached) && subscribe(t->socket) &&
         thread_start(&t->thread, STACK_BYTES, listen_to_kernel, t) == 0)
         return t;
-    if (t->socket >= 0)
-        close(t->socket);
+    proc_file_close(t->socket);
     t->socket = -1;
     tree_free(t);
     return NULL;
@@ -576,8 +575,7 @@ void tree_free(struct tree *t)
     stop_thread(t);
     for (size_t i = 0; i < t->n_images; i++)
         free(t->images[i]);
-    if (t->stop >= 0)
-        close(t->stop);
+    proc_file_close(t->stop);
     free(t->images);
     free(t->members);
     free(t->spools);

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "record/drain/drain_private.h"
-#include "record/processes/proc_file.h"
 #include "record/processes/tree.h"
 
 #include <dirent.h>
@@ -50,8 +49,7 @@ static bool find_survivor(const struct unrecorded *u, pid_t except)
     bool found = false;
     for (pid_t pid; !found && (pid = proc_file_next(proc));)
         found = pid != except && lifetime_has_session(pid, u->how.dir);
-    if (proc)
-        closedir(proc);
+    proc_file_close_folder(proc);
     return found;
 }
 
@@ -186,8 +184,7 @@ static void search_proc(struct unrecorded *u, pid_t program)
         program = -1;
     for (pid_t pid; (pid = proc_file_next(proc));)
         examine_process(u, pid, program);
-    if (proc)
-        closedir(proc);
+    proc_file_close_folder(proc);
     forget_ended(u);
 }
 
