@@ -13,19 +13,20 @@ struct bundle *bundle_new(void)
     return NULL;
 }
 
+void bundle_release_piece(struct bundle_piece *piece)
+{
+    if (piece->kind == BUNDLE_PROCESS || piece->kind == BUNDLE_PROCESS_END)
+        trace_process_release(&piece->process);
+    else if (piece->kind == BUNDLE_NAMES)
+        names_release(&piece->names);
+    else if (piece->kind == BUNDLE_PAGES)
+        buf_release(&piece->pages);
+}
+
 void bundle_clear(struct bundle *p)
 {
-    for (size_t i = 0; i < p->n_pieces; i++) {
-        struct bundle_piece *piece = &p->pieces[i];
-        if (piece->kind == BUNDLE_PROCESS || piece->kind == BUNDLE_PROCESS_END)
-            trace_process_release(&piece->process);
-        if (piece->kind == BUNDLE_NAMES) {
-            names_release(piece->names);
-            free(piece->names);
-        }
-        if (piece->kind == BUNDLE_PAGES)
-            buf_release(&piece->pages);
-    }
+    for (size_t i = 0; i < p->n_pieces; i++)
+        bundle_release_piece(&p->pieces[i]);
     p->n_pieces = 0;
     p->n_words = p->n_samples = 0;
     p->begins = p->ends = false;

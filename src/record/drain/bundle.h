@@ -34,8 +34,8 @@ struct bundle_piece {
         // Number of samples; they follow the samples of earlier pieces in the bundle.
         uint32_t samples;
         struct {
-            struct names *names; // owned
-            uint32_t of;         // process number
+            struct names names; // owned
+            uint32_t of;        // process number
         };
         struct buf pages; // owned
     };
@@ -68,6 +68,9 @@ void bundle_free(struct bundle *p); // also frees the bundles after it
 
 // Empties the bundle, for reuse.
 void bundle_clear(struct bundle *p);
+
+// Frees the contents of a piece.
+void bundle_release_piece(struct bundle_piece *piece);
 
 // Appends a piece. Returns NULL if out of memory.
 struct bundle_piece *bundle_add(struct bundle *p, enum bundle_kind kind);

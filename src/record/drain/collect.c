@@ -1,12 +1,10 @@
 // Writes the trace of a session that was recorded without a recorder.
 #include "base/buf.h"
-#include "record/drain/drain.h"
 #include "record/drain/drain_private.h"
 #include "record/processes/facts.h"
 #include "record/record.h"
 #include "trace/writer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,25 +17,6 @@ enum {
     SLICE_CHUNKS = 16,
     SLACK = 64, // in units of 10 ns: the processor may reorder stamps by this amount
 };
-
-// Opens the inner directory, which contains the session if the recorder ran as root.
-static void enter_inner_session(struct drain *c)
-{
-    DIR *d =
-        faccessat(c->dir_fd, SPOOL_SESSION_FILE, F_OK, 0) < 0 ? fdopendir(dup(c->dir_fd)) : NULL;
-    struct dirent *item;
-    bool found = false;
-    while (d && !found && (item = readdir(d))) {
-        int inner =
-            openat(c->dir_fd, item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        found = inner >= 0 && item->d_name[0] != '.' &&
-                faccessat(inner, SPOOL_SESSION_FILE, F_OK, 0) == 0;
-        if (found)
-            dup3(inner, c->dir_fd, O_CLOEXEC);
-        proc_file_close(inner);
-    }
-    proc_file_close_folder(d);
-}
 
 static int check_folder(const struct drain *c, struct err *e)
 {
@@ -55,7 +34,10 @@ static int check_folder(const struct drain *c, struct err *e)
 static int open_session(struct drain *c, struct err *e)
 {
     struct stat st;
-    enter_inner_session(c);
+    int inner = stale_find_session(c->dir_fd);
+    if (inner >= 0)
+        dup3(inner, c->dir_fd, O_CLOEXEC);
+    proc_file_close(inner);
     if (check_folder(c, e) < 0)
         return -EACCES;
     int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -99,10 +81,11 @@ static int check_spools(struct drain *c, struct err *e)
     return 0;
 }
 
-int drain_open_finished(struct drain *c, const char *dir, struct err *e)
+// Opens a session that was recorded without a recorder, and all spools of the session. Returns 0,
+// -EBUSY if a process of the session is still recording, or another negative errno.
+static int open_finished(struct drain *c, const char *dir, struct err *e)
 {
-    *c = (struct drain){
-        .dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .attached = true, .pending = true};
+    *c = (struct drain){.lock_fd = -1, .spare_fds = {-1, -1}, .attached = true, .pending = true};
     guard_install();
     c->dir = strdup(dir);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
@@ -111,11 +94,7 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e)
     if (rc == 0 && c->dir_fd < 0)
         rc = err_set_errno(e, "%s", dir);
     rc = rc ?: check_folder(c, e) ?: open_session(c, e) ?: drain_discover(c, e);
-    if (rc >= 0)
-        rc = check_spools(c, e);
-    if (rc < 0)
-        drain_close(c);
-    return rc;
+    return rc < 0 ? rc : check_spools(c, e);
 }
 
 struct drain_slice {
@@ -174,29 +153,6 @@ static int by_stamp(const void *a, const void *b)
         return x->spool->number < y->spool->number ? -1 : 1;
     return x->chunk.first_word < y->chunk.first_word ? -1
                                                      : x->chunk.first_word > y->chunk.first_word;
-}
-
-int drain_finished(struct drain *c, const struct drain_sink *sink,
-                   int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e)
-{
-    struct drain_slices all = {0};
-    int rc = 0;
-    for (size_t i = 0; i < c->n_spools && rc == 0; i++)
-        rc = add_spool(c, c->spools[i], &all);
-    if (rc < 0)
-        err_no_memory(e, NULL);
-    if (all.n > 1)
-        qsort(all.items, all.n, sizeof *all.items, by_stamp);
-    for (size_t i = 0; i < all.n && rc == 0; i++) {
-        rc = drain_pass_chunk(c, all.items[i].spool, &all.items[i].chunk, sink, e);
-        bool last = i + 1 == all.n;
-        if (rc == 0 && (last || i % SLICE_CHUNKS == SLICE_CHUNKS - 1)) {
-            uint64_t next = last ? all.items[i].stamp : all.items[i + 1].stamp;
-            rc = batch(sink->ctx, next > SLACK ? next - SLACK : 0, e);
-        }
-    }
-    free(all.items);
-    return rc;
 }
 
 struct collector {
@@ -270,9 +226,8 @@ static int write_segment(void *ctx, struct drain_spool *s, struct trace_segment 
     return rc;
 }
 
-static int end_batch(void *ctx, uint64_t watermark, struct err *e)
+static int end_batch(struct collector *c, uint64_t watermark, struct err *e)
 {
-    struct collector *c = ctx;
     if (!c->in_batch)
         return 0;
     c->in_batch = false;
@@ -280,19 +235,41 @@ static int end_batch(void *ctx, uint64_t watermark, struct err *e)
     return trace_batch_end(&c->writer, watermark, e);
 }
 
+// Writes the chunks in slices of time, each as a batch.
+static int write_chunks(struct collector *c, struct err *e)
+{
+    const struct drain_sink sink = {.ctx = c, .segment = write_segment};
+    struct drain_slices all = {0};
+    int rc = 0;
+    for (size_t i = 0; i < c->drain.n_spools && rc == 0; i++)
+        rc = add_spool(&c->drain, c->drain.spools[i], &all);
+    if (rc < 0)
+        err_no_memory(e, NULL);
+    if (all.n > 1)
+        qsort(all.items, all.n, sizeof *all.items, by_stamp);
+    for (size_t i = 0; i < all.n && rc == 0; i++) {
+        rc = drain_pass_chunk(&c->drain, all.items[i].spool, &all.items[i].chunk, &sink, e);
+        bool last = i + 1 == all.n;
+        if (rc == 0 && (last || i % SLICE_CHUNKS == SLICE_CHUNKS - 1)) {
+            uint64_t next = last ? all.items[i].stamp : all.items[i + 1].stamp;
+            rc = end_batch(c, next > SLACK ? next - SLACK : 0, e);
+        }
+    }
+    free(all.items);
+    return rc;
+}
+
 int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
                    struct record_result *result, struct err *e)
 {
     struct collector c = {.result = result};
-    const struct drain_sink sink = {.ctx = &c, .segment = write_segment};
     *result = (struct record_result){0};
-    int rc = drain_open_finished(&c.drain, dir, e);
-    if (rc < 0)
-        return rc;
     trace_writer_init(&c.writer, out, settings->codec, settings->level);
+    int rc = open_finished(&c.drain, dir, e);
     c.last_epochs = calloc(c.drain.n_spools + 1, sizeof *c.last_epochs);
-    rc = c.last_epochs ? write_session(&c, e) : err_no_memory(e, NULL);
-    rc = rc ?: write_processes(&c, e) ?: drain_finished(&c.drain, &sink, end_batch, e);
+    if (rc == 0 && !c.last_epochs)
+        rc = err_no_memory(e, NULL);
+    rc = rc ?: write_session(&c, e) ?: write_processes(&c, e) ?: write_chunks(&c, e);
     rc = rc ?: write_ends(&c, e);
     result->events = c.writer.events;
     trace_writer_release(&c.writer);

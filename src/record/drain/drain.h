@@ -226,15 +226,6 @@ int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 // Raises early_ticks to the time from the last request to `now`, if that time is longer.
 void drain_count_early(struct drain_spool *s, uint64_t now);
 
-// Opens a session that was recorded without a recorder, and all spools of the session. Returns 0,
-// -EBUSY if a process of the session is still recording, or another negative errno.
-int drain_open_finished(struct drain *c, const char *dir, struct err *e);
-
-// Drains a finished session in slices of time. Calls `batch` after each slice. Later slices contain
-// only records with stamps >= `watermark`.
-int drain_finished(struct drain *c, const struct drain_sink *sink,
-                   int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
-
 // Drops spool i: unmaps it and removes its file or frees its reserve. Moves later spools down by
 // one.
 void drain_drop(struct drain *c, size_t i);

@@ -68,8 +68,7 @@ static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t by
     if (bytes < SPOOL_HEADER_BYTES)
         return -EAGAIN;
     uint64_t room = (bytes - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
-    if (room > max_chunks)
-        room = max_chunks;
+    room = room < max_chunks ? room : max_chunks;
     s->mapped_chunks = room < FIRST_CHUNKS ? (uint32_t)room : FIRST_CHUNKS;
     void *p = mmap(NULL, map_bytes(s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
                    (off_t)offset);
@@ -104,16 +103,16 @@ int drain_map_more(struct drain_spool *s, uint32_t n)
     return 0;
 }
 
-static bool find_exe(const struct drain_spool *s, uint64_t *device, uint64_t *inode)
+// Sets the executable of a process that did not report it.
+static void find_exe(struct drain_spool *s)
 {
     char path[64];
     struct stat st;
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)s->visible_pid);
-    if (s->visible_pid <= 0 || stat(path, &st) < 0)
-        return false;
-    *device = st.st_dev;
-    *inode = st.st_ino;
-    return true;
+    if (s->exe_inode || s->visible_pid <= 0 || stat(path, &st) < 0)
+        return;
+    s->exe_device = st.st_dev;
+    s->exe_inode = st.st_ino;
 }
 
 static int spool_identify(struct drain *c, struct drain_spool *s, int fd, uint64_t offset)
@@ -124,8 +123,7 @@ static int spool_identify(struct drain *c, struct drain_spool *s, int fd, uint64
     int rc = lifetime_find(s, c->dir, fd, offset);
     s->exe_device = __atomic_load_n(&s->header->exe_device, __ATOMIC_RELAXED);
     s->exe_inode = __atomic_load_n(&s->header->exe_inode, __ATOMIC_RELAXED);
-    if (s->exe_inode == 0)
-        find_exe(s, &s->exe_device, &s->exe_inode);
+    find_exe(s);
     s->dead |= rc == 0 && lifetime_is_over(s);
     return rc;
 }
@@ -162,6 +160,18 @@ static uint64_t spool_offset(unsigned reserve)
     return reserve ? spool_reserve_offset(reserve - 1) : 0;
 }
 
+// Stores a refused spool for drain_check_refused.
+static void keep_refused(struct drain *c, const char *name, unsigned reserve)
+{
+    if (HT_GROW(&c->refused, &c->refused_capacity, c->refused_kept + 1) < 0) {
+        c->refused_unknown = true;
+        return;
+    }
+    struct drain_refused *r = &c->refused[c->refused_kept++];
+    *r = (struct drain_refused){.reserve = reserve};
+    strcpy(r->name, name);
+}
+
 // Sets the flag that makes the process stop writing instead of waiting for the recorder. Uses
 // pwrite(2), because there may be no address space. drain_check_refused counts the events that the
 // process writes until it sees the flag.
@@ -173,7 +183,7 @@ static void refuse_spool(struct drain *c, int fd, const char *name, unsigned res
         return;
     c->refused_pids[c->n_refused++ % DRAIN_REFUSED] =
         reserve ? 0 : (uint32_t)strtoul(name, NULL, 10);
-    drain_keep_refused(c, name, reserve);
+    keep_refused(c, name, reserve);
 }
 
 // Opens the spool in a file. Returns 0, -EAGAIN if the spool is not ready, -EBADF if the file is
@@ -238,7 +248,7 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
         return NULL;
     }
     struct drain_spool *s = calloc(1, sizeof *s);
-    int rc = s ? 0 : -ENOMEM;
+    int rc = -ENOMEM;
     if (s) {
         s->pidfd = s->fd = -1;
         code_names_init(&s->code);
@@ -248,11 +258,11 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
     }
     if (rc == 0)
         atomic_store_explicit(&s->header->adopted, 1, memory_order_relaxed);
-    if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
+    else if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
         refuse_spool(c, fd, name, reserve);
     else if (rc == -EBADF && !reserve)
         remove_other(c, name);
-    else if (rc < 0)
+    else
         c->pending = true;
     if (s && rc < 0) {
         spool_free(s);
@@ -265,16 +275,13 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
 static bool is_new_spool(const struct drain *c, const char *name)
 {
     size_t n = strlen(name), suffix = strlen(SPOOL_FILE_SUFFIX);
-    if (n <= suffix || n >= sizeof c->spools[0]->name ||
-        strcmp(name + n - suffix, SPOOL_FILE_SUFFIX) != 0)
-        return false;
-    if (drain_is_refused(c, name))
-        return false;
-    for (size_t i = 0; i < c->n_spools; i++) {
-        if (strcmp(c->spools[i]->name, name) == 0)
-            return false;
-    }
-    return true;
+    bool known = n <= suffix || n >= sizeof c->spools[0]->name ||
+                 strcmp(name + n - suffix, SPOOL_FILE_SUFFIX) != 0;
+    for (size_t i = 0; i < c->refused_kept && !known; i++)
+        known = strcmp(c->refused[i].name, name) == 0;
+    for (size_t i = 0; i < c->n_spools && !known; i++)
+        known = strcmp(c->spools[i]->name, name) == 0;
+    return !known;
 }
 
 // Ends the older images of the process that uses `found`, or `found` itself if it is older. Does
@@ -282,17 +289,10 @@ static bool is_new_spool(const struct drain *c, const char *name)
 // left its other spool.
 static void end_older_images(struct drain *c, struct drain_spool *found)
 {
-    for (size_t i = 0; i < c->n_spools; i++) {
+    for (size_t i = 0; i < c->n_spools && found->proven; i++) {
         struct drain_spool *s = c->spools[i];
-        if (!found->proven || s->visible_pid != found->visible_pid)
-            continue;
-        if (s == found)
-            continue;
-        if (s->start_stamp > found->start_stamp) {
-            found->dead = true;
-            continue;
-        }
-        s->dead = true;
+        if (s != found && s->visible_pid == found->visible_pid)
+            (s->start_stamp > found->start_stamp ? found : s)->dead = true;
     }
 }
 
@@ -308,16 +308,19 @@ static int discover_spool(struct drain *c, const char *name, unsigned reserve, s
     return 1;
 }
 
-static bool is_new_reserves(const struct drain *c, const char *name)
+static struct drain_reserves *find_reserves(const struct drain *c, const char *name)
 {
-    if (strncmp(name, SPOOL_RESERVES_FILE, strlen(SPOOL_RESERVES_FILE)) != 0 ||
-        strlen(name) >= sizeof c->reserves[0]->name)
-        return false;
     for (size_t i = 0; i < c->n_reserves; i++) {
         if (strcmp(c->reserves[i]->name, name) == 0)
-            return false;
+            return c->reserves[i];
     }
-    return true;
+    return NULL;
+}
+
+static bool is_new_reserves(const struct drain *c, const char *name)
+{
+    return strncmp(name, SPOOL_RESERVES_FILE, strlen(SPOOL_RESERVES_FILE)) == 0 &&
+           strlen(name) < sizeof c->reserves[0]->name && !find_reserves(c, name);
 }
 
 // Opens a reserves file. Ignores a file that is invalid or not ready, because programs can create
@@ -525,9 +528,7 @@ int drain_check_ends(struct drain *c)
 // Clears a reserve for reuse. On failure, the reserve stays allocated.
 static void clear_reserve(struct drain *c, const char *name, unsigned slot)
 {
-    struct drain_reserves *r = NULL;
-    for (size_t i = 0; i < c->n_reserves; i++)
-        r = strcmp(c->reserves[i]->name, name) == 0 ? c->reserves[i] : r;
+    struct drain_reserves *r = find_reserves(c, name);
     int fd = r ? drain_open_file(c, name, O_RDWR | O_NOFOLLOW) : -1;
     if (fd < 0)
         return;
@@ -636,26 +637,6 @@ void drain_count_unmapped(struct drain *c, struct drain_spool *s)
     s->unmapped = false;
     s->lost_words += count_chunks(c, fd, spool_offset(s->reserve), s->mapped_chunks);
     close(fd);
-}
-
-void drain_keep_refused(struct drain *c, const char *name, unsigned reserve)
-{
-    if (HT_GROW(&c->refused, &c->refused_capacity, c->refused_kept + 1) < 0) {
-        c->refused_unknown = true;
-        return;
-    }
-    struct drain_refused *r = &c->refused[c->refused_kept++];
-    *r = (struct drain_refused){.reserve = reserve};
-    strcpy(r->name, name);
-}
-
-bool drain_is_refused(const struct drain *c, const char *name)
-{
-    for (size_t i = 0; i < c->refused_kept; i++) {
-        if (strcmp(c->refused[i].name, name) == 0)
-            return true;
-    }
-    return false;
 }
 
 // Counts the calls of a refused process if it has ended or at_end is set. Returns false if the

@@ -45,11 +45,6 @@ int drain_map_more(struct drain_spool *s, uint32_t n);
 
 void drain_close_reserves(struct drain *c);
 
-// drain_keep_refused stores a refused spool for drain_check_refused. drain_is_refused returns true
-// if a name belongs to a refused spool.
-void drain_keep_refused(struct drain *c, const char *name, unsigned reserve);
-bool drain_is_refused(const struct drain *c, const char *name);
-
 // Reads the state changes from the ring. Call after drain_scan and before passing on segments, so
 // that a call counts as paused if it starts after the request to pause has returned. Returns 0,
 // -ENOMEM, or -EBADMSG if the ring is corrupt.
@@ -87,6 +82,10 @@ bool lifetime_has_pid(pid_t pid, uint32_t own_pid);
 // Locks a session file until the descriptor is closed. Returns 0, or -EWOULDBLOCK if the session's
 // recorder is alive.
 int stale_lock(int fd);
+
+// Opens the directory that contains the session file: the directory itself or, if the recorder ran
+// as root, a directory in it. Returns a descriptor, or -1 if there is no session file.
+int stale_find_session(int dir_fd);
 
 // Removes a directory and its contents.
 void stale_remove(const char *path);

@@ -72,7 +72,7 @@ static int write_piece(struct encoder *n, struct bundle *p, struct bundle_piece 
         *samples += piece->samples;
         return trace_write_samples(w, p->samples + *samples - piece->samples, piece->samples, e);
     case BUNDLE_NAMES:
-        return trace_write_names(w, piece->of, piece->names, e);
+        return trace_write_names(w, piece->of, &piece->names, e);
     case BUNDLE_PAGES:
         return trace_write_pages(w, piece->pages.data, piece->pages.size, e);
     case BUNDLE_SEGMENT:
@@ -172,19 +172,15 @@ int encoder_flush(struct encoder *n, struct err *e)
 static struct bundle *open_bundle(struct encoder *n, size_t words, size_t samples, struct err *e)
 {
     struct bundle *p = n->open;
-    if (p && (p->n_words + words > BUNDLE_WORDS || p->n_samples + samples > BUNDLE_SAMPLES)) {
-        if (encoder_flush(n, e) < 0)
-            return NULL;
-        p = NULL;
-    }
-    if (!p) {
-        n->open = p = compressors_empty_bundle(n->compressors);
-        if (!p) {
-            err_no_memory(e, NULL);
-            return NULL;
-        }
+    bool fits = p && p->n_words + words <= BUNDLE_WORDS && p->n_samples + samples <= BUNDLE_SAMPLES;
+    if (fits || (p && encoder_flush(n, e) < 0))
+        return fits ? p : NULL;
+    n->open = p = compressors_empty_bundle(n->compressors);
+    if (p) {
         p->batch = n->batch;
         p->before = n->watermark;
+    } else {
+        err_no_memory(e, NULL);
     }
     return p;
 }
@@ -199,26 +195,29 @@ static struct bundle_piece *add_piece(struct encoder *n, enum bundle_kind kind, 
     return piece;
 }
 
-static int put_process(struct encoder *n, enum bundle_kind kind, struct trace_process *process,
-                       struct err *e)
+// Adds a piece and takes ownership of its contents, even on failure.
+static int put_piece(struct encoder *n, struct bundle_piece *piece, struct err *e)
 {
-    struct bundle_piece *piece = add_piece(n, kind, 0, e);
-    if (piece)
-        piece->process = *process;
+    struct bundle_piece *to = add_piece(n, piece->kind, 0, e);
+    if (to)
+        *to = *piece;
     else
-        trace_process_release(process);
-    *process = (struct trace_process){0};
-    return piece ? 0 : -ENOMEM;
+        bundle_release_piece(piece);
+    return to ? 0 : -ENOMEM;
 }
 
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e)
 {
-    return put_process(n, BUNDLE_PROCESS, p, e);
+    struct bundle_piece piece = {.kind = BUNDLE_PROCESS, .process = *p};
+    *p = (struct trace_process){0};
+    return put_piece(n, &piece, e);
 }
 
 int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e)
 {
-    return put_process(n, BUNDLE_PROCESS_END, p, e);
+    struct bundle_piece piece = {.kind = BUNDLE_PROCESS_END, .process = *p};
+    *p = (struct trace_process){0};
+    return put_piece(n, &piece, e);
 }
 
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count,
@@ -235,29 +234,16 @@ int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, s
 
 int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e)
 {
-    struct names *owned = malloc(sizeof *owned);
-    struct bundle_piece *piece = owned ? add_piece(n, BUNDLE_NAMES, 0, e) : NULL;
-    if (piece) {
-        *owned = *names;
-        piece->names = owned;
-        piece->of = process;
-    } else {
-        free(owned);
-        names_release(names);
-    }
+    struct bundle_piece piece = {.kind = BUNDLE_NAMES, .names = *names, .of = process};
     *names = (struct names){0};
-    return piece ? 0 : err_no_memory(e, NULL);
+    return put_piece(n, &piece, e);
 }
 
 int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e)
 {
-    struct bundle_piece *piece = add_piece(n, BUNDLE_PAGES, 0, e);
-    if (piece)
-        piece->pages = *payload;
-    else
-        buf_release(payload);
+    struct bundle_piece piece = {.kind = BUNDLE_PAGES, .pages = *payload};
     *payload = (struct buf){0};
-    return piece ? 0 : -ENOMEM;
+    return put_piece(n, &piece, e);
 }
 
 int encoder_begin_batch(struct encoder *n, struct err *e)
@@ -265,10 +251,9 @@ int encoder_begin_batch(struct encoder *n, struct err *e)
     // A bundle contains the segments of one batch only.
     int rc = n->open && (n->open->ends || n->open->n_words) ? encoder_flush(n, e) : 0;
     struct bundle *p = rc == 0 ? open_bundle(n, 0, 0, e) : NULL;
-    if (!p)
-        return rc < 0 ? rc : -ENOMEM;
-    p->begins = true;
-    return 0;
+    if (p)
+        p->begins = true;
+    return p ? 0 : rc ?: -ENOMEM;
 }
 
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)

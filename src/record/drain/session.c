@@ -51,10 +51,10 @@ static int make_open_folder(struct drain *c, struct err *e)
     if (getrandom(name, sizeof name, 0) != (ssize_t)sizeof name)
         return err_set_errno(e, "cannot read random bytes");
     if (asprintf(&c->dir, "%s/%016llx%016llx", c->outer, (unsigned long long)name[0],
-                 (unsigned long long)name[1]) < 0) {
+                 (unsigned long long)name[1]) < 0)
         c->dir = NULL;
+    if (!c->dir)
         return err_no_memory(e, NULL);
-    }
     if (chmod(c->outer, 0711) < 0 || mkdir(c->dir, 0700) < 0)
         return err_set_errno(e, "%s: cannot create", c->dir);
     if (chmod(c->dir, SPOOL_OPEN_MODE) < 0)
@@ -64,23 +64,17 @@ static int make_open_folder(struct drain *c, struct err *e)
 
 static int make_folders(struct drain *c, const char *root, struct err *e)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX + 32];
     choose_folder(root, folder);
     stale_sweep(folder);
-    if (asprintf(&c->outer, "%s/" STALE_PREFIX "XXXXXX", folder) < 0) {
-        c->outer = NULL;
-        return err_no_memory(e, NULL);
-    }
-    if (!mkdtemp(c->outer)) {
-        int rc = err_set_errno(e, "%s: cannot create", c->outer);
-        free(c->outer);
-        c->outer = NULL;
-        return rc;
-    }
-    int rc = 0;
-    if (geteuid() == 0)
-        rc = make_open_folder(c, e);
-    else if (!(c->dir = strdup(c->outer)))
+    strcat(folder, "/" STALE_PREFIX "XXXXXX");
+    if (!mkdtemp(folder))
+        return err_set_errno(e, "%s: cannot create", folder);
+    c->outer = strdup(folder);
+    int rc = c->outer && geteuid() == 0 ? make_open_folder(c, e) : 0;
+    if (rc == 0 && !c->dir)
+        c->dir = strdup(folder);
+    if (rc == 0 && (!c->outer || !c->dir))
         rc = err_no_memory(e, NULL);
     if (rc < 0)
         return rc;
@@ -201,10 +195,8 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const cha
 static void remove_session(const char *dir)
 {
     char *gone = NULL;
-    if (asprintf(&gone, "%s.gone", dir) >= 0 && rename(dir, gone) == 0)
-        stale_remove(gone);
-    else
-        stale_remove(dir);
+    bool renamed = asprintf(&gone, "%s.gone", dir) >= 0 && rename(dir, gone) == 0;
+    stale_remove(renamed ? gone : dir);
     free(gone);
 }
 

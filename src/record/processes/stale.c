@@ -91,16 +91,19 @@ static bool walk_folder(int dir_fd, bool remove, unsigned depth)
     return found;
 }
 
-static bool has_session(int dir_fd, unsigned depth)
+int stale_find_session(int dir_fd)
 {
+    if (faccessat(dir_fd, SPOOL_SESSION_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return dup(dir_fd);
     DIR *d = fdopendir(dup(dir_fd));
     struct dirent *item;
-    bool found = false;
-    while (d && !found && (item = readdir(d))) {
-        int inner = is_dots(item->d_name) || depth == 0 ? -1 : open_folder(dir_fd, item->d_name);
-        found = strcmp(item->d_name, SPOOL_SESSION_FILE) == 0 ||
-                (inner >= 0 && has_session(inner, depth - 1));
-        proc_file_close(inner);
+    int found = -1;
+    while (d && found < 0 && (item = readdir(d))) {
+        int inner = is_dots(item->d_name) ? -1 : open_folder(dir_fd, item->d_name);
+        if (inner >= 0 && faccessat(inner, SPOOL_SESSION_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            found = inner;
+        else
+            proc_file_close(inner);
     }
     proc_file_close_folder(d);
     return found;
@@ -111,8 +114,10 @@ static bool is_stale(int fd)
     struct stat st;
     if (fstat(fd, &st) < 0 || st.st_uid != geteuid())
         return false;
-    bool begins = time(NULL) - st.st_ctime < BEGINNING_S && !has_session(fd, 1);
-    return !begins && !walk_folder(fd, false, 0);
+    int session = time(NULL) - st.st_ctime < BEGINNING_S ? stale_find_session(fd) : 0;
+    if (session > 0)
+        close(session);
+    return session >= 0 && !walk_folder(fd, false, 0);
 }
 
 void stale_sweep(const char *folder)
