@@ -97,10 +97,9 @@ static void remove_block(struct aggregate_counts *c, const struct workload_op *o
 static int add_block(struct aggregate_counts *c, const struct workload_op *op, uint64_t block)
 {
     uint32_t site = by_site_of(op);
-    int rc = set_site(c, op->slot, site);
-    return rc < 0 ? rc
-                  : by_site_add(&c->by_site, site, block & SUMMARY_SIZE_MASK,
-                                op->kind == HT_PREEXISTING);
+    bool existed = op->kind == HT_PREEXISTING;
+    return set_site(c, op->slot, site)
+               ?: by_site_add(&c->by_site, site, block & SUMMARY_SIZE_MASK, existed);
 }
 
 // Counts an op on a slot. The summary has only slot 0, so the slot's block is copied to slot 0 and

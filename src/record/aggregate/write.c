@@ -218,8 +218,7 @@ static int rewrite_if_due(void *context, uint64_t stamp)
     if (clock_monotonic_ns() < j->due_ns)
         return 0;
     j->writing = true;
-    int rc = begin_frames(j);
-    return rc < 0 ? rc : 1;
+    return begin_frames(j) ?: 1;
 }
 
 static void end_rewriting(void *context, uint64_t offset)

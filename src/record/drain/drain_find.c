@@ -163,13 +163,9 @@ static uint64_t spool_offset(unsigned reserve)
 // Stores a refused spool for drain_check_refused.
 static void keep_refused(struct drain *c, const char *name, unsigned reserve)
 {
-    if (HT_GROW(&c->refused, &c->refused_capacity, c->refused_kept + 1) < 0) {
-        c->refused_unknown = true;
-        return;
-    }
-    struct drain_refused *r = &c->refused[c->refused_kept++];
-    *r = (struct drain_refused){.reserve = reserve};
-    strcpy(r->name, name);
+    struct drain_refused r = {.reserve = reserve};
+    strcpy(r.name, name);
+    c->refused_unknown |= HT_APPEND(&c->refused, &c->refused_kept, &c->refused_capacity, r) < 0;
 }
 
 // Sets the flag that makes the process stop writing instead of waiting for the recorder. Uses

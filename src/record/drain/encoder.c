@@ -333,10 +333,8 @@ int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uin
 {
     int rc = encoder_write_all(n, e) ?: write_session(n, e);
     rc = rc ?: trace_write_unrecorded(&n->writer, missed, e);
-    enum clock_kind clock = n->settings.session->clock;
-    return rc < 0 ? rc
-                  : trace_write_end(&n->writer, end_stamp,
-                                    clock_hz_since(clock, n->settings.started), e);
+    uint64_t hz = clock_hz_since(n->settings.session->clock, n->settings.started);
+    return rc ?: trace_write_end(&n->writer, end_stamp, hz, e);
 }
 
 struct encoder_totals encoder_totals(const struct encoder *n)

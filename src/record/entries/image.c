@@ -144,27 +144,20 @@ static uint64_t pointer_of(const struct entries_image *i, uint64_t value)
 
 static void find_tables(const struct entries_image *i, uint64_t dynamic, struct tables *t)
 {
+    const struct {
+        int64_t tag;
+        uint64_t *to;
+    } rows[] = {{DT_SYMTAB, &t->symbols},
+                {DT_STRTAB, &t->names},
+                {DT_GNU_HASH, &t->gnu_hash},
+                {DT_HASH, &t->hash}};
     Elf64_Dyn d;
     for (unsigned k = 0; k < MAX_DYNAMIC; k++) {
         if (image_read(i, dynamic + k * sizeof d, &d, sizeof d) != sizeof d || d.d_tag == DT_NULL)
             return;
-        switch (d.d_tag) {
-        case DT_SYMTAB:
-            t->symbols = pointer_of(i, d.d_un.d_ptr);
-            break;
-        case DT_STRTAB:
-            t->names = pointer_of(i, d.d_un.d_ptr);
-            break;
-        case DT_STRSZ:
-            t->name_bytes = d.d_un.d_val;
-            break;
-        case DT_GNU_HASH:
-            t->gnu_hash = pointer_of(i, d.d_un.d_ptr);
-            break;
-        case DT_HASH:
-            t->hash = pointer_of(i, d.d_un.d_ptr);
-            break;
-        }
+        for (unsigned r = 0; r < sizeof rows / sizeof *rows; r++)
+            *rows[r].to = d.d_tag == rows[r].tag ? pointer_of(i, d.d_un.d_ptr) : *rows[r].to;
+        t->name_bytes = d.d_tag == DT_STRSZ ? d.d_un.d_val : t->name_bytes;
     }
 }
 

@@ -107,11 +107,10 @@ int flight_files_add(struct flight_files *f, const char *path, const char *trigg
 {
     struct flight_file file = {strdup(path), trigger ? strdup(trigger) : NULL};
     if (!file.path || (trigger && !file.trigger) ||
-        HT_GROW(&f->files, &f->capacity, f->n + 1) < 0) {
+        HT_APPEND(&f->files, &f->n, &f->capacity, file) < 0) {
         release_file(&file);
         return -ENOMEM;
     }
-    f->files[f->n++] = file;
     run_next(f);
     return 0;
 }

@@ -333,10 +333,8 @@ int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool 
         rc = trace_write_unrecorded(&part->writer, unrecorded, part->e);
     if (rc == 0 && continues)
         return trace_write_segment_end(&part->writer, part->watermark, part->e);
-    return rc < 0
-               ? rc
-               : trace_write_end(&part->writer, part->end_stamp ? part->end_stamp : part->watermark,
-                                 part->clock_hz, part->e);
+    uint64_t end = part->end_stamp ? part->end_stamp : part->watermark;
+    return rc ?: trace_write_end(&part->writer, end, part->clock_hz, part->e);
 }
 
 void part_release(struct part *part)

@@ -236,8 +236,7 @@ static int put_passed(void *context, uint64_t stamp)
     // The last segment must contain events.
     if (rc < 0 || !is_over(s) || (s->reader.saw_end && !sum_facts(s).pending_words))
         return rc;
-    rc = end_segment(s, true, s->e);
-    return rc < 0 ? rc : begin_segment(s, s->e);
+    return end_segment(s, true, s->e) ?: begin_segment(s, s->e);
 }
 
 static int put_end(void *context, uint32_t process)

@@ -235,8 +235,7 @@ static const struct merge_stream *first_stream(const struct order *o)
 
 static int write_lists(struct lane *l, const struct order *o, const struct heap_notes *notes)
 {
-    int rc = put_sites(l, &o->sites);
-    return rc < 0 ? rc : heap_each(o, notes, put_block, l);
+    return put_sites(l, &o->sites) ?: heap_each(o, notes, put_block, l);
 }
 
 static int write_process(struct snapshot *to, struct lane *l, uint32_t number,

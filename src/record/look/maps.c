@@ -67,12 +67,10 @@ static int find_name(struct look_maps *m, const char *text, enum look_owner owne
     *index = MAX_NAMES - 1;
     if (m->n_names == MAX_NAMES)
         return 0;
-    if (HT_GROW(&m->names, &m->names_capacity, m->n_names + 1) < 0)
-        return -ENOMEM;
-    m->names[m->n_names] = (struct look_name){.owner = owner};
-    snprintf(m->names[m->n_names].name, LOOK_NAME, "%s", text);
-    *index = m->n_names++;
-    return 0;
+    struct look_name name = {.owner = owner};
+    snprintf(name.name, sizeof name.name, "%s", text);
+    *index = m->n_names;
+    return HT_APPEND(&m->names, &m->n_names, &m->names_capacity, name);
 }
 
 static int add_map(void *context, const struct proc_mapping *from)
@@ -87,11 +85,8 @@ static int add_map(void *context, const struct proc_mapping *from)
     map.is_writable = from->permissions[1] == 'w';
     map.is_guard = starts_with(from->permissions, "---") && t->bytes <= MAX_GUARD;
     map.is_brk = t->kind == TRACE_MEMORY_HEAP;
-    if (find_name(m, map.is_brk ? "" : from->name, map.owner, &map.name) < 0 ||
-        HT_GROW(&m->all, &m->capacity, m->n + 1) < 0)
-        return -ENOMEM;
-    m->all[m->n++] = map;
-    return 0;
+    int rc = find_name(m, map.is_brk ? "" : from->name, map.owner, &map.name);
+    return rc ?: HT_APPEND(&m->all, &m->n, &m->capacity, map);
 }
 
 static int count_runs(struct look_maps *m)
@@ -133,10 +128,7 @@ void look_maps_release(struct look_maps *m)
 
 int look_maps_add_heap(struct look_maps *m, uint64_t start, uint64_t end)
 {
-    if (HT_GROW(&m->heap, &m->heap_capacity, m->n_heap + 1) < 0)
-        return -ENOMEM;
-    m->heap[m->n_heap++] = (struct look_range){start, end};
-    return 0;
+    return HT_APPEND(&m->heap, &m->n_heap, &m->heap_capacity, (struct look_range){start, end});
 }
 
 struct look_map *look_maps_find(const struct look_maps *m, uint64_t address)

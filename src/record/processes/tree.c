@@ -191,10 +191,9 @@ static struct tree_member *find_member(struct tree *t, pid_t pid)
 static bool add_member(struct tree *t, pid_t pid, bool forked, uint64_t from,
                        struct tree_image *image)
 {
-    if (HT_GROW(&t->members, &t->members_capacity, t->n_members + 1) < 0)
+    const struct tree_member m = {.pid = pid, .forked = forked, .from = from, .image = image};
+    if (HT_APPEND(&t->members, &t->n_members, &t->members_capacity, m) < 0)
         return false;
-    t->members[t->n_members++] =
-        (struct tree_member){.pid = pid, .forked = forked, .from = from, .image = image};
     image->live++;
     image->ran++;
     return true;
@@ -507,11 +506,8 @@ static int list_live(struct tree *t, pid_t **live, size_t *n, unsigned *forks)
     *n = 0;
     *forks = t->forks;
     for (size_t i = 0; rc == 0 && i < t->n_members; i++) {
-        if (t->members[i].gone)
-            continue;
-        rc = HT_GROW(live, &capacity, *n + 1) < 0 ? -ENOMEM : 0;
-        if (rc == 0)
-            (*live)[(*n)++] = t->members[i].pid;
+        if (!t->members[i].gone)
+            rc = HT_APPEND(live, n, &capacity, t->members[i].pid);
     }
     pthread_mutex_unlock(&t->mutex);
     return rc;
