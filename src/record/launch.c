@@ -330,15 +330,12 @@ static bool has_ended(struct record_launch *l)
     return l->reaped;
 }
 
-// Returns true if an ended process has waited for child processes. Reads the page faults of these
-// children from field 11 of /proc/PID/stat, the ninth field after the name.
+// Returns true if an ended process has waited for child processes, or if this is unknown.
 static bool had_children(pid_t pid)
 {
     char text[512];
-    const char *at = proc_file_read(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
-    for (int field = 2; at && field < 11; field++)
-        at = strchr(at + 1, ' ');
-    return !at || strtoull(at, NULL, 10) != 0;
+    return proc_file_read(pid, "stat", text, sizeof text) <= 0 ||
+           proc_file_stat(text, PROC_FILE_CHILDREN_FAULTS) != 0;
 }
 
 static uint64_t find_peak_rss(const struct rusage *usage, bool children)

@@ -3,6 +3,7 @@
 #include "base/ring.h"
 #include "base/thread.h"
 #include "record/processes/cgroup.h"
+#include "record/processes/proc_file.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,7 +42,7 @@ struct compressors {
 unsigned compressors_spare_cpus(const char *cgroups)
 {
     char lines[4096];
-    proc_cgroup_lines(getpid(), lines, sizeof lines);
+    proc_file_read(getpid(), "cgroup", lines, sizeof lines);
     uint64_t cpus = ring_cpus(), quota = proc_cgroup_cpus(lines, cgroups);
     uint64_t n = (quota < cpus ? quota : cpus) - 1;
     return n < COMPRESSORS_HELPERS ? (unsigned)n : COMPRESSORS_HELPERS;

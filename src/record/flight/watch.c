@@ -4,6 +4,7 @@
 #include "cli/human.h"
 #include "cli/options.h"
 #include "cli/span.h"
+#include "record/processes/proc_file.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -197,7 +198,7 @@ bool watch_cgroup(struct watch *w, const struct trace_process *p, uint64_t now_n
     if ((!t->cgroup_percent && !t->pressure_percent && !t->oom) || now_ns < w->look_ns)
         return false;
     w->look_ns = now_ns + LOOK_NS;
-    proc_cgroup_lines((pid_t)p->pid, lines, sizeof lines);
+    proc_file_read((pid_t)p->pid, "cgroup", lines, sizeof lines);
     if (*lines && strcmp(lines, w->group.lines) != 0) {
         w->left = w->group;
         memcpy(w->group.lines, lines, sizeof lines);

@@ -5,6 +5,7 @@
 #include "record/look/look_private.h"
 #include "record/processes/cgroup.h"
 #include "record/processes/facts.h"
+#include "record/processes/proc_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void read_group(struct look *l)
 {
     char lines[4096];
     struct proc_cgroup c;
-    proc_cgroup_lines(l->pid, lines, sizeof lines);
+    proc_file_read(l->pid, "cgroup", lines, sizeof lines);
     proc_cgroup_read_files(lines, "/sys/fs/cgroup", &c);
     l->group = (struct look_group){c.used, c.limit, c.files};
 }

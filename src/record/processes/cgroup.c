@@ -1,7 +1,5 @@
 #include "record/processes/cgroup.h"
 
-#include "record/processes/proc_file.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -181,9 +179,4 @@ uint64_t proc_cgroup_cpus(const char *lines, const char *root)
     uint64_t cpus = UINT64_MAX;
     read_lines(lines, root, &cpu, &cpus);
     return cpus ? cpus : 1;
-}
-
-void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes)
-{
-    proc_file_read(pid, "cgroup", lines, bytes);
 }

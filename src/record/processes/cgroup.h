@@ -3,9 +3,7 @@
 #define HEAPTAPE_PROC_CGROUP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 // A member is UINT64_MAX if it is unknown or unlimited.
 struct proc_cgroup {
@@ -33,8 +31,5 @@ void proc_cgroup_read_files(const char *lines, const char *root, struct proc_cgr
 // but at least 1. Returns UINT64_MAX if there is no quota. See
 // https://docs.kernel.org/scheduler/sched-bwc.html.
 uint64_t proc_cgroup_cpus(const char *lines, const char *root);
-
-// Reads the contents of /proc/PID/cgroup into `lines`, or "" if the process has ended.
-void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes);
 
 #endif

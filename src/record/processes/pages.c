@@ -256,7 +256,7 @@ static void read_cgroup(struct trace_pages *p, pid_t pid)
 {
     char lines[4096];
     struct proc_cgroup c;
-    proc_cgroup_lines(pid, lines, sizeof lines);
+    proc_file_read(pid, "cgroup", lines, sizeof lines);
     proc_cgroup_read(lines, "/sys/fs/cgroup", NULL, &c);
     p->cgroup_bytes = c.used;
     p->cgroup_limit_bytes = c.limit;

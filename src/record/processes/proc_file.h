@@ -54,6 +54,7 @@ pid_t proc_file_next(DIR *folder);
 enum proc_file_field {
     PROC_FILE_PARENT = 4,
     PROC_FILE_MINOR_FAULTS = 10,
+    PROC_FILE_CHILDREN_FAULTS = 11, // minor faults of children that the process has waited for
     PROC_FILE_MAJOR_FAULTS = 12,
     PROC_FILE_USER_TICKS = 14,
     PROC_FILE_SYSTEM_TICKS = 15,

@@ -271,20 +271,15 @@ static bool is_member(struct tree *t, pid_t pid)
 
 static void handle_event(struct tree *t, const struct proc_event *event)
 {
+    const struct fork_proc_event *fork = &event->event_data.fork;
+    const struct exit_proc_event *end = &event->event_data.exit;
     struct tree_image image = {0};
-    pid_t pid = 0;
-    bool is_exec = event->what == PROC_EVENT_EXEC, is_exit = event->what == PROC_EVENT_EXIT;
-    bool is_fork = event->what == PROC_EVENT_FORK;
-    if (is_fork)
-        pid = event->event_data.fork.child_tgid == event->event_data.fork.child_pid
-                  ? event->event_data.fork.child_pid
-                  : 0;
-    else if (is_exec)
-        pid = event->event_data.exec.process_tgid;
-    else if (is_exit)
-        pid = event->event_data.exit.process_tgid == event->event_data.exit.process_pid
-                  ? event->event_data.exit.process_pid
-                  : 0;
+    bool is_fork = event->what == PROC_EVENT_FORK, is_exec = event->what == PROC_EVENT_EXEC,
+         is_exit = event->what == PROC_EVENT_EXIT;
+    pid_t pid = is_fork && fork->child_tgid == fork->child_pid ? fork->child_pid
+                : is_exec                                      ? event->event_data.exec.process_tgid
+                : is_exit && end->process_tgid == end->process_pid ? end->process_pid
+                                                                   : 0;
     // Skip other events, because the kernel reports all processes and threads on the machine.
     if (!pid || (is_exec && !is_member(t, pid)))
         return;
@@ -298,11 +293,11 @@ static void handle_event(struct tree *t, const struct proc_event *event)
     }
     pthread_mutex_lock(&t->mutex);
     if (is_fork)
-        handle_fork(t, event->event_data.fork.parent_tgid, pid, stamp);
+        handle_fork(t, fork->parent_tgid, pid, stamp);
     else if (is_exec)
         handle_exec(t, &image);
     else
-        handle_exit(t, pid, (int)event->event_data.exit.exit_code, stamp);
+        handle_exit(t, pid, (int)end->exit_code, stamp);
     t->entered_ns = event->timestamp_ns;
     pthread_mutex_unlock(&t->mutex);
 }
