@@ -122,7 +122,6 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
     bell = wakeups;
 }
 
-// Blocks or unblocks the signals (SIG_BLOCK or SIG_UNBLOCK).
 static void set_blocked(int how, sigset_t *before)
 {
     sigset_t set;

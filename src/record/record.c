@@ -411,8 +411,7 @@ static int restart_trace(struct recorder *r, struct err *e)
     int rc = end_batch(r, e) ?: encoder_write_all(r->encoder, e);
     if (rc < 0)
         return rc;
-    int error = output_restart(r->out, &refused);
-    if (error < 0) {
+    if (output_restart(r->out, &refused) < 0) {
         drain_answer(&r->drain, SPOOL_RESET, ENOTSUP);
         return 0;
     }
@@ -432,14 +431,12 @@ static int restart_trace(struct recorder *r, struct err *e)
 // Answers the requests of processes whose events before the request have been drained.
 static int answer_requests(struct recorder *r, struct err *e)
 {
-    int rc = 0;
-    if (drain_has_request(&r->drain, SPOOL_RESET))
-        rc = restart_trace(r, e);
-    if (rc == 0 && drain_has_request(&r->drain, SPOOL_SYNC)) {
-        rc = end_batch(r, e) ?: encoder_write_all(r->encoder, e);
-        if (rc == 0)
-            drain_answer(&r->drain, SPOOL_SYNC, 0);
-    }
+    int rc = drain_has_request(&r->drain, SPOOL_RESET) ? restart_trace(r, e) : 0;
+    if (rc < 0 || !drain_has_request(&r->drain, SPOOL_SYNC))
+        return rc;
+    rc = end_batch(r, e) ?: encoder_write_all(r->encoder, e);
+    if (rc == 0)
+        drain_answer(&r->drain, SPOOL_SYNC, 0);
     return rc;
 }
 
@@ -573,17 +570,13 @@ static bool is_visit_over(const struct recorder *r)
 
 static bool is_over(struct recorder *r)
 {
-    if (is_visit_over(r) || r->launch.terminations >= (r->launch.attached ? 1 : 2))
-        return true;
-    if (r->launch.attached && is_asked_to_finish(r))
+    if (is_visit_over(r) || r->launch.terminations >= (r->launch.attached ? 1 : 2) ||
+        (r->launch.attached && is_asked_to_finish(r)))
         return true;
     r->result->full = encoder_has_ended(r->encoder);
-    if (r->result->full)
-        return true;
-    if (!r->launch.reaped || r->drain.n_spools)
-        return false;
-    if (r->drain.flags & SPOOL_FOLLOW_NONE)
-        return true;
+    bool ended = r->launch.reaped && !r->drain.n_spools;
+    if (r->result->full || !ended || r->drain.flags & SPOOL_FOLLOW_NONE)
+        return r->result->full || ended;
     uint64_t now = clock_monotonic_ns();
     if (now - r->survivors_ns < SURVIVORS_NS)
         return false;

@@ -73,7 +73,6 @@ static int set_site(struct aggregate_counts *c, uint32_t slot, uint32_t site)
     return 0;
 }
 
-// Removes and returns the call site of the slot's block.
 static uint32_t remove_site(struct aggregate_counts *c, uint32_t slot)
 {
     if (!c->by_site.sample_bytes)

@@ -183,7 +183,6 @@ static int put_unrecorded(struct job *j, const struct trace_unrecorded *u)
     return rc;
 }
 
-// Writes a temporary file and renames it.
 static int write_file(const struct job *j, struct err *e)
 {
     struct output out;

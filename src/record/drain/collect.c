@@ -66,7 +66,6 @@ static int open_session(struct drain *c, struct err *e)
     return 0;
 }
 
-// Checks that each process without a recorder has ended or stopped recording.
 static int check_spools(struct drain *c, struct err *e)
 {
     for (size_t i = 0; i < c->n_spools; i++) {

@@ -160,7 +160,6 @@ static uint64_t spool_offset(unsigned reserve)
     return reserve ? spool_reserve_offset(reserve - 1) : 0;
 }
 
-// Stores a refused spool for drain_check_refused.
 static void keep_refused(struct drain *c, const char *name, unsigned reserve)
 {
     struct drain_refused r = {.reserve = reserve};

@@ -38,7 +38,6 @@ static int write_session(struct encoder *n, struct err *e)
     return trace_write_session(&n->writer, s, e);
 }
 
-// Writes the EVENTS frames of the bundle and counts its events.
 static int write_events(struct encoder *n, struct bundle *p, struct err *e)
 {
     struct buf frames = {.data = (uint8_t *)p->words, .size = p->frame_bytes};

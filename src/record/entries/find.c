@@ -187,7 +187,7 @@ static uint32_t find_families(const struct find_list *l)
 
 // Returns the families that allocate from the same heap as the functions with libc's names in this
 // object. These are families with a function at the address of a function with a libc name, and
-// families that always share the heap (functions_share_heap).
+// mozjemalloc, whose arenas belong to that heap.
 static uint32_t find_shared(const struct find_list *l, uint32_t present)
 {
     uint32_t shared = 0;
@@ -198,9 +198,7 @@ static uint32_t find_shared(const struct find_list *l, uint32_t present)
                 shared |= 1u << f->row->family;
         }
     }
-    for (unsigned f = 0; present & 1u << ENTRIES_FAMILY_LIBC && f < ENTRIES_FAMILIES; f++)
-        shared |= (uint32_t)functions_share_heap(f) << f;
-    return shared;
+    return present & 1u << ENTRIES_FAMILY_LIBC ? shared | 1u << ENTRIES_FAMILY_MOZJEMALLOC : shared;
 }
 
 // Returns true if the function does nothing but return, and is not an allocator function. A linker

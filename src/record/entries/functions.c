@@ -165,11 +165,6 @@ static const struct family families[] = {
     {ENTRIES_FAMILY_RUST, "__rg_", false, rust_rows},
 };
 
-bool functions_share_heap(enum entries_family family)
-{
-    return family == ENTRIES_FAMILY_MOZJEMALLOC;
-}
-
 // Returns the hash (FNV-1a) of a name without its version, or 0 if the name is too long.
 static uint64_t hash_name(const char *name)
 {

@@ -35,8 +35,4 @@ void functions_release(struct functions *f);
 // the mangling of Rust's allocator functions.
 const struct functions_row *functions_find(const struct functions *f, const char *symbol);
 
-// Returns true if blocks of the family always come from the same heap as blocks of functions with
-// libc's names in the same object.
-bool functions_share_heap(enum entries_family family);
-
 #endif

@@ -319,7 +319,6 @@ static bool read_debug_link(int file, char name[static NAME_MAX + 1])
     return found && *name && !strchr(name, '/');
 }
 
-// Opens a file, but only if its build ID matches.
 static int open_with_id(const char *path, const char *id)
 {
     struct stat st;

@@ -108,7 +108,6 @@ static enum entries_reason move_branch(struct move *m, const struct branch *b, u
     return reason == ENTRIES_REASONS ? put_jump(m, target) : reason;
 }
 
-// Appends the computation of an address.
 static enum entries_reason put_address(struct move *m, uint32_t to, uint64_t target)
 {
     enum entries_reason reason = put_fixup(m, CODE_ADRP | to, target, PAGE);
@@ -128,7 +127,6 @@ static enum entries_reason move_address(struct move *m, uint32_t code, uint64_t 
     return put_address(m, to, at + (uint64_t)far);
 }
 
-// Appends a load from an address relative to the instruction.
 static enum entries_reason move_load(struct move *m, uint32_t code, uint64_t at)
 {
     // ldr w, ldr x, ldrsw, prfm; ldr s, ldr d, ldr q

@@ -99,7 +99,6 @@ static enum entries_reason put_displacement(struct move *m, unsigned at, unsigne
     return ENTRIES_REASONS;
 }
 
-// Appends a jump with a 32-bit displacement.
 static enum entries_reason put_jump(struct move *m, const uint8_t *opcode, unsigned n,
                                     uint64_t target)
 {
@@ -110,7 +109,6 @@ static enum entries_reason put_jump(struct move *m, const uint8_t *opcode, unsig
                                      : reason;
 }
 
-// Appends a jump, conditional or not, with a 32-bit displacement.
 static enum entries_reason move_branch(struct move *m, const instruction *in, uint64_t target)
 {
     const uint8_t jump[] = {JMP_REL32}, jcc[] = {0x0f, JCC_REL32 | (in->opcode & 15)};
@@ -160,7 +158,6 @@ static enum entries_reason move_call(struct move *m, const uint8_t *code, const 
                : put_jump(m, jump_through, sizeof jump_through, end + (uint64_t)in->raw.disp.value);
 }
 
-// Returns true if the address is one of the replaced bytes.
 static bool is_replaced(const struct move *m, uint64_t address)
 {
     return address >= m->entry->at && address - m->entry->at < m->entry->bytes;
@@ -235,7 +232,6 @@ static enum entries_reason move_instructions(struct move *m, struct body *b)
     return ended ? reason : put_jump(m, &(const uint8_t){JMP_REL32}, 1, b->function->at + e->bytes);
 }
 
-// Returns true if a moved instruction refers to bytes that the jump replaces.
 static bool refers_to_replaced(const struct move *m)
 {
     for (unsigned k = 0; k < m->n_fixups; k++) {

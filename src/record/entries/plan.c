@@ -138,7 +138,6 @@ static bool is_redirected_at_target(const struct draft *d, const struct find_fun
     return false;
 }
 
-// Writes the code of the remaining entries and removes the others.
 static void write_code(struct draft *d)
 {
     struct entries_plan *p = d->plan;
@@ -165,7 +164,6 @@ static void write_code(struct draft *d)
     p->n_entries = n;
 }
 
-// Makes the plan of the functions that were found.
 static int make_plan(struct draft *d)
 {
     struct entries_result *r = d->result;

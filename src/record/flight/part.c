@@ -339,7 +339,7 @@ int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool 
 
 void part_release(struct part *part)
 {
-    snapshot_release(&part->snapshot);
+    map_release(&part->snapshot.shifts);
     trace_writer_release(&part->writer);
     free(part->numbers);
     free(part->processes);

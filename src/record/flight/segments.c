@@ -40,16 +40,11 @@ struct segments {
     struct flight_files files;
 };
 
-static bool file_exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
-
 int segments_check(const struct segments_settings *s, struct err *e)
 {
     char *path = flight_path(s->path, 1);
     int rc = path ? 0 : err_no_memory(e, s->path);
-    if (rc == 0 && file_exists(path) && !s->force)
+    if (rc == 0 && access(path, F_OK) == 0 && !s->force)
         rc = err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
     free(path);
     return rc;

@@ -20,11 +20,6 @@ struct lane {
     struct err *e;
 };
 
-void snapshot_release(struct snapshot *s)
-{
-    map_release(&s->shifts);
-}
-
 struct snapshot_facts snapshot_facts_of(const struct order *o)
 {
     struct snapshot_facts f = {.stamp = UINT64_MAX,

@@ -28,7 +28,7 @@ struct snapshot {
     uint64_t words;        // number of words written by snapshot_write_passed
     // If in_order is set, the number of the next word of each stream. Otherwise the offset that
     // snapshot_first_word adds to later word numbers of the stream.
-    struct map shifts;
+    struct map shifts; // the caller must release it
 };
 
 // Pending words by stamp: counts[i] words have stamps in the i-th part of (from, to].
@@ -48,8 +48,6 @@ static inline uint64_t snapshot_part_stamps(const struct snapshot_histogram *h)
 // batch. Returns 0, or a negative errno with `e` set.
 int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct order *o,
                          struct err *e);
-
-void snapshot_release(struct snapshot *s);
 
 // Writes the state of one process: modules, stack frames, live blocks (as PREEXISTING), unfinished
 // reallocs and, unless in_order is set, pending records. Omits blocks of unknown size. `number` is

@@ -172,7 +172,6 @@ static void open_files(struct code_names *c, const struct code_names_process *p)
         c->dump.fd = open_in_process(p, c->dump_path);
 }
 
-// Parses a hexadecimal number and a space.
 static bool get_number(char **at, uint64_t *v)
 {
     bool has_digits = isxdigit((unsigned char)**at); // strtoull also accepts spaces and a sign
