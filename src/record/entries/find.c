@@ -81,12 +81,12 @@ static uint64_t read_jump(const struct entries_image *i, uint64_t at)
     return move_jump_target(code, at);
 }
 
-// Returns true if another function in the list is at the address or jumps to the address.
-static bool is_known(const struct find_list *l, const struct find_function *f, uint64_t target)
+// Returns true if a function in the list is at the target of `f`, or another function jumps there.
+static bool is_known(const struct find_list *l, const struct find_function *f)
 {
     for (size_t k = 0; k < l->n; k++) {
         const struct find_function *other = &l->functions[k];
-        if (other->at == target || (other->target == target && other->row != f->row))
+        if (other->at == f->target || (other->target == f->target && other->row != f->row))
             return true;
     }
     return false;
@@ -107,9 +107,7 @@ static void add_targets(const struct entries_image *i, struct find_list *l)
     }
     for (size_t k = 0; k < n && l->n < FIND_MAX; k++) {
         struct find_function *f = &l->functions[k];
-        if (f->target && is_known(l, f, f->target))
-            continue;
-        if (f->target)
+        if (f->target && !is_known(l, f))
             l->functions[l->n++] = (struct find_function){.row = f->row,
                                                           .family = f->family,
                                                           .at = f->target,

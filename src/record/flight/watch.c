@@ -217,11 +217,6 @@ void watch_process_end(struct watch *w, const struct trace_process *p)
     w->killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-static bool is_failure(const struct watch *w)
-{
-    return w->ended && w->exit_status != 0;
-}
-
 // Checks the process's previous cgroup. In version 1, an exiting process is listed in the root
 // cgroup, so its kill is counted in the previous cgroup.
 static bool check_left_cgroup(struct watch *w, char *reason)
@@ -245,9 +240,10 @@ bool watch_end(struct watch *w, char *reason)
                  w->group.oom_kills == UINT64_MAX ? "perhaps " : "probably ");
         return true;
     }
-    if (t->any && !t->exit && !(t->failure && is_failure(w)))
+    bool failed = t->failure && w->ended && w->exit_status != 0;
+    if (t->any && !t->exit && !failed)
         return false;
-    const char *name = t->failure && is_failure(w) ? "exit!=0" : "exit";
+    const char *name = failed ? "exit!=0" : "exit";
     if (!w->ended)
         snprintf(reason, WATCH_REASON_BYTES, "%s: the recording ended", name);
     else if (WIFSIGNALED(status))

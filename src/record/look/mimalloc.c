@@ -90,13 +90,9 @@ static bool find_table(struct mimalloc_reading *r)
 {
     if (r->offset)
         return is_table(r, r->offset);
-    for (uint64_t offset = MIN_OFFSET; offset <= MAX_OFFSET; offset += 8) {
-        if (!is_table(r, offset))
-            continue;
-        r->offset = offset;
-        return true;
-    }
-    return false;
+    for (uint64_t offset = MIN_OFFSET; offset <= MAX_OFFSET && !r->offset; offset += 8)
+        r->offset = is_table(r, offset) ? offset : 0;
+    return r->offset;
 }
 
 // Counts the resident bytes of a page or of free slices. Returns the end address.

@@ -180,8 +180,7 @@ static void search_proc(struct unrecorded *u, pid_t program)
     DIR *proc = opendir("/proc");
     u->searches++;
     u->outer_pid = find_outer_pid();
-    if (u->outer_pid)
-        program = -1;
+    program = u->outer_pid ? -1 : program;
     for (pid_t pid; (pid = proc_file_next(proc));)
         examine_process(u, pid, program);
     proc_file_close_folder(proc);
