@@ -135,8 +135,7 @@ static int by_position(const void *a, const void *b)
 int64_t drain_scan(struct drain *c, struct drain_spool *s)
 {
     uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
-    if (fresh > s->max_chunks)
-        fresh = s->max_chunks;
+    fresh = fresh < s->max_chunks ? fresh : s->max_chunks;
     // fresh_chunks never decreases, unless a mapping has failed.
     if (fresh < s->fresh_chunks)
         spool_break(c, s, OVERWRITTEN);
@@ -229,19 +228,11 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
 // next batch scans every earlier chunk, so words that are still missing then are lost.
 static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {
-    if (place == l->next) {
-        l->waits = false;
-        return true;
-    }
-    if (place > l->next && !s->dead && !(l->waits && l->deferred == place)) {
-        l->waits = true;
-        l->deferred = place;
-        return false;
-    }
-    if (place > l->next)
-        s->lost_words += place - l->next;
-    l->waits = false;
-    return true;
+    uint64_t missing = place > l->next ? place - l->next : 0;
+    l->waits = missing && !s->dead && !(l->waits && l->deferred == place);
+    l->deferred = place;
+    s->lost_words += l->waits ? 0 : missing;
+    return !l->waits;
 }
 
 int drain_pass_chunk(struct drain *c, struct drain_spool *s, const struct drain_candidate *k,

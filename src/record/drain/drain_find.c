@@ -442,18 +442,16 @@ static bool has_changed(struct drain *c)
 // Opens the new spools in the directory. Returns the number of new spools, or a negative errno.
 static int scan_directory(struct drain *c, struct err *e)
 {
-    int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), rc = 0, found = 0;
+    int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), found = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *item;
     c->pending = !d;
     c->unopened = !d && errno != ENOENT;
     // A program may have removed the directory. Open spools are still recorded.
-    if (!d) {
-        rc = c->attached ? err_set_errno(e, "%s", c->dir) : 0;
+    int rc = !d && c->attached ? err_set_errno(e, "%s", c->dir) : 0;
+    if (!d)
         proc_file_close(fd);
-        return rc;
-    }
-    while (rc >= 0 && (item = readdir(d))) {
+    while (d && rc >= 0 && (item = readdir(d))) {
         if (is_new_reserves(c, item->d_name))
             rc = open_reserves(c, item->d_name, e);
         else if (is_new_spool(c, item->d_name))
@@ -462,7 +460,7 @@ static int scan_directory(struct drain *c, struct err *e)
             continue;
         found += rc > 0;
     }
-    closedir(d);
+    proc_file_close_folder(d);
     drain_keep_spares(c);
     return rc < 0 ? rc : found;
 }

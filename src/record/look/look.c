@@ -90,12 +90,9 @@ int look_take(struct look *l, pid_t pid, uint64_t max_ns, struct err *e)
     struct look_maps maps = {0};
     uint64_t start = clock_monotonic_ns();
     *l = (struct look){.pid = pid};
-    int rc = check_process(l, e);
-    if (rc < 0)
-        return rc;
     look_command(pid, l->command, sizeof l->command);
     l->image = look_image(pid);
-    rc = read_memory(l, &maps, start + max_ns, e);
+    int rc = check_process(l, e) ?: read_memory(l, &maps, start + max_ns, e);
     look_maps_release(&maps);
     if (rc < 0)
         return rc;

@@ -143,9 +143,8 @@ int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct tr
 {
     if (!all_recorded(s, l))
         return pass_runs(s, l, g, sink, e);
-    l->resizing = DRAIN_RESIZING_NONE;
-    if (codec_tag_of(g->words[g->n_words - 1]) == HT_REALLOC_BEGIN)
-        l->resizing = DRAIN_RESIZING_KEPT;
+    bool is_half = codec_tag_of(g->words[g->n_words - 1]) == HT_REALLOC_BEGIN;
+    l->resizing = is_half ? DRAIN_RESIZING_KEPT : DRAIN_RESIZING_NONE;
     g->first_word -= l->dropped;
     return sink->segment(sink->ctx, s, g, e);
 }
