@@ -64,7 +64,7 @@ plant() {
 }
 
 @test "a part includes only the parts of its row" {
-  plant src/record/aggregate/counts.c '#include "record/flight/ring.h"'
+  plant src/record/aggregate/counts.c '#include "record/flight/part.h"'
   [ "$status" -eq 1 ]
   has "$output" "record/aggregate may not include record/flight"
   rm -r copy

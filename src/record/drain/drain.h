@@ -127,7 +127,7 @@ struct drain {
     size_t root_bytes; // length of the part of `dir` outside the processes' root directory
     int dir_fd;        // -1 if closed
     int lock_fd;       // session file, locked while the recorder is alive; -1 if closed
-    bool attached;     // opened by drain_open_finished, so the session is only read
+    bool attached;     // opened by record_collect, so the session is only read
     struct spool_session *session;
     struct spool_session kept; // copy of *session, to restore it
     struct guard *guard;
