@@ -125,9 +125,7 @@ static int run_advise(const void *fields, char **argv)
     if (o->rank == ADVISE_IDLE && !o->idle_ns)
         return usage_error(&cmd_advise, "--rank idle requires --idle SECONDS");
     replay_prepare(player, null_library);
-    int rc = read_workload(&a, &how, o, argv[0], &e);
-    if (rc == 0)
-        rc = advise_run(&a, start_ns, &e);
+    int rc = read_workload(&a, &how, o, argv[0], &e) ?: advise_run(&a, start_ns, &e);
     if (rc == 0 && o->real)
         rc = run_program(&a, argv + 1, &e);
     if (rc == 0)

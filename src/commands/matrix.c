@@ -195,9 +195,7 @@ static int run_job(uint64_t number, const char *folder)
     struct matrix m = {0};
     struct err e = {0};
     command_find_self(heaptape);
-    int rc = matrix_open(&m, folder, &e);
-    if (rc == 0)
-        rc = matrix_run(&m, number, heaptape, &e);
+    int rc = matrix_open(&m, folder, &e) ?: matrix_run(&m, number, heaptape, &e);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
     matrix_release(&m);

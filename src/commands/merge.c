@@ -67,9 +67,7 @@ static int write_merged(struct merging *j)
     if (rc < 0)
         return rc;
     progress_init(&progress, "merge", "B", 0, cli_common.quiet);
-    rc = check_sampling(j);
-    if (rc == 0)
-        rc = merged_files_write(&files, &out, &s, j->e);
+    rc = check_sampling(j) ?: merged_files_write(&files, &out, &s, j->e);
     int closed = output_close(&out, rc == 0, j->e);
     rc = rc < 0 ? rc : closed;
     if (rc == 0)

@@ -93,11 +93,7 @@ static int search_and_write(struct reduce *r, const struct workload_file *w,
     int rc = output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), e);
     if (rc < 0)
         return rc;
-    rc = reduce_begin(r, w, e);
-    if (rc == 0)
-        rc = reduce_search(r, e);
-    if (rc == 0)
-        rc = reduce_write(r, &out, e);
+    rc = reduce_begin(r, w, e) ?: reduce_search(r, e) ?: reduce_write(r, &out, e);
     int closed = output_close(&out, rc == 0, e);
     rc = rc < 0 ? rc : closed;
     if (rc == 0)
@@ -124,10 +120,10 @@ static int reduce_file(const char *path, const struct reduce_options *o, struct 
         .interrupted = &interrupted,
     };
     reduce_init(&r, &how, j);
-    int rc = convert_open(
-        &w, path, &(struct convert_open_options){.twice = true, .watch = watch_conversion()}, e);
-    if (rc == 0)
-        rc = search_and_write(&r, &w, o, e);
+    int rc =
+        convert_open(&w, path,
+                     &(struct convert_open_options){.twice = true, .watch = watch_conversion()}, e)
+            ?: search_and_write(&r, &w, o, e);
     reduce_release(&r);
     workload_file_close(&w);
     return rc;

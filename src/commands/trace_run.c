@@ -100,9 +100,7 @@ static int make_workload(const char *path, struct output *out, struct err *e)
     int rc = input_open(&in, path, e);
     if (rc < 0)
         return rc;
-    rc = output_open_unnamed(out, e);
-    if (rc == 0)
-        rc = import_one(&in, out, &how, &summary, e);
+    rc = output_open_unnamed(out, e) ?: import_one(&in, out, &how, &summary, e);
     input_close(&in);
     return rc;
 }

@@ -462,9 +462,7 @@ static int export_process_workload(void *context, const struct trace_process *p,
         input_close(in);
         return 0;
     }
-    int rc = workload_file_adopt(&w, in, e);
-    if (rc == 0)
-        rc = export_workload(j, w.reader, p->number);
+    int rc = workload_file_adopt(&w, in, e) ?: export_workload(j, w.reader, p->number);
     j->x = NULL;
     workload_file_close(&w);
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);

@@ -617,9 +617,8 @@ static int release_blocked(struct wl_import *w)
             continue;
         int rc = import_bad(w->im, p->offset + p->at,
                             "deadlock: a thread waits for sync %llu, which is never posted,",
-                            (unsigned long long)p->sync);
-        if (rc == 0)
-            rc = post_sync(w, p->sync);
+                            (unsigned long long)p->sync)
+                     ?: post_sync(w, p->sync);
         if (rc < 0)
             return rc;
     }

@@ -156,9 +156,7 @@ static int find_thread(struct import *im, uint32_t pid, uint64_t tid)
     if (tid >> IMPORT_TID_BITS)
         return err_set(im->e, -EBADMSG, "%s: thread id %llu is too large", im->source.in->name,
                        (unsigned long long)tid);
-    int rc = process_get(im, pid, &process);
-    if (rc == 0)
-        rc = thread_get(im, process, tid, &im->last);
+    int rc = process_get(im, pid, &process) ?: thread_get(im, process, tid, &im->last);
     im->last_pid = pid;
     im->last_tid = tid;
     return rc;

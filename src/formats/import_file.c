@@ -181,9 +181,7 @@ static int order_all_names(void *context, const struct names *names)
     int rc = 0;
     for (size_t entry = 0; rc == 0 && entry < names->n_entries;) {
         b.size = 0;
-        rc = names_put(&b, names, 0, &entry);
-        if (rc == 0)
-            rc = order_names(j->order, b.data, b.size);
+        rc = names_put(&b, names, 0, &entry) ?: order_names(j->order, b.data, b.size);
     }
     buf_release(&b);
     return rc;
@@ -245,9 +243,7 @@ int import_one(struct input *in, struct output *out, const struct import_setting
     j.out = out;
     if (!s->format->import.several_processes && !s->convert.pid)
         return write_workload(&j, in, summary);
-    int rc = open_trace(&j, in, &t);
-    if (rc == 0)
-        rc = convert_one(&t, out, &j.convert, summary, e);
+    int rc = open_trace(&j, in, &t) ?: convert_one(&t, out, &j.convert, summary, e);
     trace_file_close(&t);
     return rc;
 }
@@ -257,9 +253,7 @@ int import_each(struct input *in, const struct convert_files *files,
 {
     struct import_job j = job_new(in, s, e);
     struct trace_file t = {.in.fd = -1};
-    int rc = open_trace(&j, in, &t);
-    if (rc == 0)
-        rc = convert_each(&t, files, &j.convert, e);
+    int rc = open_trace(&j, in, &t) ?: convert_each(&t, files, &j.convert, e);
     trace_file_close(&t);
     return rc;
 }

@@ -193,9 +193,7 @@ static int put_listed(struct buf *b, const struct trace_process *p)
 
 int fields_put_process(struct buf *b, const struct trace_process *p)
 {
-    int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number);
-    if (rc == 0)
-        rc = tlv_put_rows(b, process_rows, p);
+    int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number) ?: tlv_put_rows(b, process_rows, p);
     if (rc == 0)
         rc = tlv_put_rows(b, allocator_rows, p);
     return rc == 0 && p->listed_from ? put_listed(b, p) : rc;
@@ -203,9 +201,7 @@ int fields_put_process(struct buf *b, const struct trace_process *p)
 
 int fields_put_process_end(struct buf *b, const struct trace_process *p)
 {
-    int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number);
-    if (rc == 0)
-        rc = tlv_put_rows(b, end_rows, p);
+    int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->number) ?: tlv_put_rows(b, end_rows, p);
     // If the executable defines malloc, its calls may have been redirected only after the PROCESS
     // frame was written, so write the allocator again.
     return rc || !p->exe || !p->allocator || strcmp(p->exe, p->allocator) != 0
@@ -215,9 +211,7 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
 
 static int put_missed(struct buf *b, const struct trace_missed *m)
 {
-    int rc = tlv_put_u64(b, TRACE_F_MISSED_PID, m->pid);
-    if (rc == 0)
-        rc = tlv_put_rows(b, missed_rows, m);
+    int rc = tlv_put_u64(b, TRACE_F_MISSED_PID, m->pid) ?: tlv_put_rows(b, missed_rows, m);
     if (rc == 0 && m->calls != UINT64_MAX)
         rc = tlv_put_u64(b, TRACE_F_MISSED_CALLS, m->calls);
     return rc == 0 && m->ns != UINT64_MAX ? tlv_put_u64(b, TRACE_F_MISSED_NS, m->ns) : rc;
@@ -265,10 +259,7 @@ static int set_process(void *to, const struct tlv *f)
         p->libraries |= f->tag == TRACE_F_LIBRARIES ? f->number : f->number ? LIBRARIES_CXX : 0;
         return 0;
     }
-    int rc = tlv_set(process_rows, p, f);
-    if (rc == 0)
-        rc = tlv_set(allocator_rows, p, f);
-    return rc ? rc : tlv_set(end_rows, p, f);
+    return tlv_set(process_rows, p, f) ?: tlv_set(allocator_rows, p, f) ?: tlv_set(end_rows, p, f);
 }
 
 static int set_unrecorded(void *to, const struct tlv *f)

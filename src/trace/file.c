@@ -50,9 +50,7 @@ int trace_file_each_map(struct trace_file *t,
     frame_reader_init(&frames, &t->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
     for (uint32_t i = 0; (rc = frame_next_of(&frames, TRACE_PAGES, &f, &ignored)) > 0; i++) {
         struct trace_pages p = {0};
-        rc = trace_pages_get(f.data, f.size, &p);
-        if (rc == 0)
-            rc = take(context, &p, i);
+        rc = trace_pages_get(f.data, f.size, &p) ?: take(context, &p, i);
         trace_pages_release(&p);
         if (rc == -ENOMEM || rc > 0)
             break;

@@ -76,9 +76,7 @@ static int read_process(struct trace_forks *to, struct trace_forks_finder *s,
         return rc == -ENOMEM ? rc : 0;
     if (fields_process_number(f.data, f.size) != s->n)
         return 0;
-    rc = fields_get_process(f.data, f.size, &p);
-    if (rc == 0)
-        rc = add_process(to, s, &p);
+    rc = fields_get_process(f.data, f.size, &p) ?: add_process(to, s, &p);
     trace_process_release(&p);
     return rc == -ENOMEM ? rc : rc == 0;
 }

@@ -349,9 +349,7 @@ int trace_join(struct input *in, const char *path, struct err *e)
 {
     struct join j = {.path = path, .first_watermark = UINT64_MAX, .e = e};
     struct output out;
-    int rc = find_pieces(&j);
-    if (rc == 0)
-        rc = output_open_unnamed(&out, e);
+    int rc = find_pieces(&j) ?: output_open_unnamed(&out, e);
     if (rc == 0) {
         rc = join_segments(&j, &out);
         if (rc == 0)

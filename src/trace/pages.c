@@ -87,9 +87,7 @@ static int put_mapping(struct buf *b, struct buf *field, const struct trace_page
     for (size_t i = 0; i < sizeof head / sizeof *head && rc == 0; i++)
         rc = buf_put_varint(field, head[i]);
     for (size_t i = m->first_run; i < m->first_run + m->n_runs && rc == 0; i++) {
-        rc = buf_put_varint(field, p->runs[i].first - at);
-        if (rc == 0)
-            rc = buf_put_varint(field, p->runs[i].n);
+        rc = buf_put_varint(field, p->runs[i].first - at) ?: buf_put_varint(field, p->runs[i].n);
         at = p->runs[i].first + p->runs[i].n;
     }
     *end = first + pages;
@@ -99,9 +97,7 @@ static int put_mapping(struct buf *b, struct buf *field, const struct trace_page
 static int put_name(struct buf *b, struct buf *field, const struct trace_pages_name *name)
 {
     field->size = 0;
-    int rc = buf_put_varint(field, name->kind);
-    if (rc == 0)
-        rc = buf_put_varint(field, name->rss_bytes);
+    int rc = buf_put_varint(field, name->kind) ?: buf_put_varint(field, name->rss_bytes);
     if (rc == 0)
         rc = buf_put(field, name->name, strlen(name->name));
     return rc < 0 ? rc : tlv_put_bytes(b, TRACE_F_NAMED, field->data, field->size);
@@ -120,9 +116,7 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p)
     }
     for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS && rc == 0; kind++) {
         field.size = 0;
-        rc = buf_put_varint(&field, kind);
-        if (rc == 0)
-            rc = buf_put_varint(&field, p->rss_of[kind]);
+        rc = buf_put_varint(&field, kind) ?: buf_put_varint(&field, p->rss_of[kind]);
         if (rc == 0 && p->rss_of[kind])
             rc = tlv_put_bytes(b, TRACE_F_UNLISTED, field.data, field.size);
     }

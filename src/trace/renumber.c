@@ -35,9 +35,8 @@ int renumber_names(struct trace_writer *w, const struct trace_item *item, const 
 {
     struct names as_read = {0}, names = {0};
     uint32_t process;
-    int rc = names_get(item->names, item->names_bytes, &as_read, &process);
-    if (rc == 0)
-        rc = names_copy(&names, &as_read, shift);
+    int rc = names_get(item->names, item->names_bytes, &as_read, &process)
+                 ?: names_copy(&names, &as_read, shift);
     rc = rc < 0 ? report_failure(w, rc, e) : trace_write_names(w, numbers[process], &names, e);
     names_release(&as_read);
     names_release(&names);

@@ -42,9 +42,7 @@ static int add_unknown(struct salvage *s, uint64_t number, struct err *e)
     int rc = 0;
     while (rc == 0 && s->reader.n_processes < number) {
         struct trace_process *p;
-        rc = trace_reader_add_process(&s->reader, &p, e);
-        if (rc == 0)
-            rc = trace_write_process(&s->writer, p, e);
+        rc = trace_reader_add_process(&s->reader, &p, e) ?: trace_write_process(&s->writer, p, e);
         s->result->unknown_processes++;
     }
     return rc;
@@ -180,9 +178,7 @@ static int skip_to_header(struct salvage *s, uint64_t at, uint64_t due, uint64_t
     // frame_resync also finds an intact frame with an unexpected number at `at` itself. If the last
     // search ended there, the frame could not be decoded, so search after `at`.
     uint64_t from = at == *last ? at + 1 : at;
-    int rc = input_seek(frames->in, from, e);
-    if (rc == 0)
-        rc = frame_resync(frames, &skipped, e);
+    int rc = input_seek(frames->in, from, e) ?: frame_resync(frames, &skipped, e);
     *last = from + skipped;
     if (rc > 0 && frames->next_sequence > due)
         s->result->lost_frames += frames->next_sequence - due;

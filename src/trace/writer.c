@@ -103,9 +103,8 @@ static int write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_
                      struct err *e)
 {
     w->payload.size = 0;
-    int rc = tlv_put_u64(&w->payload, TRACE_F_END_STAMP, end_stamp);
-    if (rc == 0)
-        rc = tlv_put_u64(&w->payload, TRACE_F_EVENTS, w->events);
+    int rc = tlv_put_u64(&w->payload, TRACE_F_END_STAMP, end_stamp)
+                 ?: tlv_put_u64(&w->payload, TRACE_F_EVENTS, w->events);
     if (rc == 0 && clock_hz)
         rc = tlv_put_u64(&w->payload, TRACE_F_CLOCK_HZ, clock_hz);
     if (rc == 0 && continues)
@@ -201,9 +200,7 @@ static int flush_frame(struct trace_writer *w, bool last, struct err *e)
                                                  {w->scanned, (size_t)w->scanned_words * 8, NULL}};
     struct buf *b = &w->payload;
     b->size = 0;
-    int rc = buf_put(b, head, sizeof head);
-    if (rc == 0)
-        rc = buf_put(b, w->table.data, w->table.size);
+    int rc = buf_put(b, head, sizeof head) ?: buf_put(b, w->table.data, w->table.size);
     if (rc == 0 && transform == EVENTS_COLUMNS)
         rc = columns_finish(w->columns, w->fast, b, parts + 1);
     if (rc < 0)

@@ -228,9 +228,7 @@ static int serve(struct receive_server *r, struct err *e)
 TRANSFER_EXPORT int receive_run(const struct receive_settings *s, struct err *e)
 {
     struct receive_server r = {.settings = s};
-    int rc = read_keys(&r, e);
-    if (rc == 0)
-        rc = store_open(&r.store, s->folder, e);
+    int rc = read_keys(&r, e) ?: store_open(&r.store, s->folder, e);
     if (rc == 0) {
         connections_init(&r.connections, raise_limit());
         rc = serve(&r, e);

@@ -376,9 +376,7 @@ int upload_run(const struct upload_settings *s, struct upload_result *result, st
     u.request = s->calls->open(&how);
     if (!u.request)
         return err_no_memory(e, s->url);
-    int rc = run_uploads(&u, e);
-    if (rc == 0)
-        rc = queue_read(&left, s->folder, e);
+    int rc = run_uploads(&u, e) ?: queue_read(&left, s->folder, e);
     result->left_files = left.n;
     result->left_bytes = left.bytes;
     queue_release(&left);
