@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AT(member) offsetof(struct options_shared, member)
+
 const struct option options_common[] = {
-    {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit",
-     offsetof(struct options_shared, help)},
-    {'q', "quiet", OPTION_FLAG, NULL, NULL, "print only errors on standard error",
-     offsetof(struct options_shared, quiet)},
+    {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit", AT(help)},
+    {'q', "quiet", OPTION_FLAG, NULL, NULL, "print only errors on standard error", AT(quiet)},
     {0, "color", OPTION_CHOICE, "auto|always|never", "auto", "use colour: auto, always or never",
-     offsetof(struct options_shared, color), .shown = "WHEN"},
+     AT(color), .shown = "WHEN"},
     {0},
 };
 

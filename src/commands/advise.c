@@ -20,18 +20,20 @@ struct advise_options {
     bool real, json;
 };
 
+#define AT(member) offsetof(struct advise_options, member)
+
 static const struct option options[] = {
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
      "compare with this allocator: a name or path, then tunables [the recorded one, or glibc]",
-     offsetof(struct advise_options, allocator)},
+     AT(allocator)},
     {'b', "budget", OPTION_SECONDS, "SECONDS", "60", "limit the run time to about SECONDS",
      offsetof(struct advise_options, budget_ns), .min = 1, .max = REPLAY_MAX_TIMEOUT_NS},
     {0, "rank", OPTION_CHOICE, "cpu|peak|mean|end|idle", "mean",
      "sort the list by CPU time, peak RSS, mean RSS, RSS at the end, or RSS after --idle",
-     offsetof(struct advise_options, rank)},
+     AT(rank)},
     {0, "speed", OPTION_PARSED, "max|recorded|xN", "max",
-     "replay at full speed, at the recorded pace, or N times as fast as recorded",
-     offsetof(struct advise_options, speed), .parse = replay_parse_speed},
+     "replay at full speed, at the recorded pace, or N times as fast as recorded", AT(speed),
+     .parse = replay_parse_speed},
     {0, "idle", OPTION_SECONDS, "SECONDS", NULL,
      "measure memory again SECONDS after everything was freed",
      offsetof(struct advise_options, idle_ns), .max = REPLAY_MAX_IDLE_NS},
@@ -39,10 +41,8 @@ static const struct option options[] = {
      "stop a replay when no thread has made progress for SECONDS; 0: never",
      offsetof(struct advise_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},
     {0, "real", OPTION_FLAG, NULL, NULL,
-     "also run PROGRAM, or the recorded command line, with the best settings",
-     offsetof(struct advise_options, real)},
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
-     offsetof(struct advise_options, json)},
+     "also run PROGRAM, or the recorded command line, with the best settings", AT(real)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", AT(json)},
     {0},
 };
 

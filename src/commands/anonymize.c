@@ -22,19 +22,17 @@ struct anonymize_options {
     bool force, round_sizes, keep_stacks;
 };
 
+#define AT(member) offsetof(struct anonymize_options, member)
+
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "-",
-     "write the workload to FILE or to standard output",
-     offsetof(struct anonymize_options, output)},
+     "write the workload to FILE or to standard output", AT(output)},
     OPTION_FORCE(struct anonymize_options),
     {0, "times", OPTION_STRING, "TIME", NULL,
-     "round timestamps down to multiples of TIME (1ms, 100us)",
-     offsetof(struct anonymize_options, times)},
-    {0, "round-sizes", OPTION_FLAG, NULL, NULL, "round sizes up to size classes",
-     offsetof(struct anonymize_options, round_sizes)},
+     "round timestamps down to multiples of TIME (1ms, 100us)", AT(times)},
+    {0, "round-sizes", OPTION_FLAG, NULL, NULL, "round sizes up to size classes", AT(round_sizes)},
     {0, "keep-stacks", OPTION_FLAG, NULL, NULL,
-     "keep call sites, with numbers instead of names and addresses",
-     offsetof(struct anonymize_options, keep_stacks)},
+     "keep call sites, with numbers instead of names and addresses", AT(keep_stacks)},
     OPTION_LEVEL(struct anonymize_options),
     {0},
 };

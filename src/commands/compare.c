@@ -14,23 +14,23 @@
 // block.
 enum { PLACEMENT_EVENTS = 4000000 };
 
+#define AT(member) offsetof(struct replay_options, member)
+
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "compare this allocator: a name or a path, then tunables after commas; ratios are to the first one",
-     offsetof(struct replay_options, allocators)},
+     AT(allocators)},
     {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
      "repeat each allocator with each value of a tunable; several --sweep give all combinations",
-     offsetof(struct replay_options, sweeps)},
+     AT(sweeps)},
     {'o', "output", OPTION_STRING, "FILE", NULL,
-     "write an HTML report of the results and the workload's heap usage",
-     offsetof(struct replay_options, page)},
+     "write an HTML report of the results and the workload's heap usage", AT(page)},
     OPTION_FORCE(struct replay_options),
     {0, "real", OPTION_FLAG, NULL, NULL,
-     "also run PROGRAM, or the recorded command line, on each allocator",
-     offsetof(struct replay_options, real)},
+     "also run PROGRAM, or the recorded command line, on each allocator", AT(real)},
     {0, "placement", OPTION_CHOICE, "auto|always|never", "auto",
      "search the best placement of the blocks; auto: if the workload has at most 4 million calls",
-     offsetof(struct replay_options, placement)},
+     AT(placement)},
     REPLAY_OPTIONS("5"),
     {0},
 };

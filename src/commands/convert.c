@@ -16,24 +16,25 @@ struct convert_cli_options {
     bool force, strict, timestamps;
 };
 
+#define AT(member) offsetof(struct convert_cli_options, member)
+
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write the workload to FILE or to standard output (default: NAME.htw for NAME.ht)",
-     offsetof(struct convert_cli_options, output)},
+     AT(output)},
     OPTION_FORCE(struct convert_cli_options),
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
      "convert this process, or each into its own file (default: the one with the highest peak of live bytes)",
-     offsetof(struct convert_cli_options, pid), .parse = options_parse_pid, .min = 1,
-     .max = UINT32_MAX},
+     AT(pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "strict", OPTION_FLAG, NULL, NULL,
      "fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost",
-     offsetof(struct convert_cli_options, strict)},
+     AT(strict)},
     {0, "window", OPTION_NUMBER, "NS", "1000000",
      "search this far ahead (ns) for an event that resolves contradictory timestamps",
-     offsetof(struct convert_cli_options, window_ns)},
+     AT(window_ns)},
     OPTION_LEVEL(struct convert_cli_options),
     {0, "timestamps", OPTION_FLAG, NULL, "on", "store only the order of events, not their times",
-     offsetof(struct convert_cli_options, timestamps)},
+     AT(timestamps)},
     {0},
 };
 

@@ -31,32 +31,29 @@ struct corpus_options {
     bool install, retry, json;
 };
 
+#define AT(member) offsetof(struct corpus_options, member)
+
 static const struct option options[] = {
     {'d', "dir", OPTION_STRING, "DIR", NULL,
-     "use the corpus in DIR; without it, list prints heaptape's own index",
-     offsetof(struct corpus_options, folder)},
+     "use the corpus in DIR; without it, list prints heaptape's own index", AT(folder)},
     {0, "install", OPTION_FLAG, NULL, NULL,
-     "with record: install missing programs with apt-get, as root",
-     offsetof(struct corpus_options, install)},
+     "with record: install missing programs with apt-get, as root", AT(install)},
     {0, "size", OPTION_NUMBER, "PERCENT", "100", "with record: scale the work of each program",
-     offsetof(struct corpus_options, size), .min = 1, .max = 10000},
-    {0, "json", OPTION_FLAG, NULL, NULL, "with list: print one JSON object",
-     offsetof(struct corpus_options, json)},
+     AT(size), .min = 1, .max = 10000},
+    {0, "json", OPTION_FLAG, NULL, NULL, "with list: print one JSON object", AT(json)},
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "with run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' finds]",
-     offsetof(struct corpus_options, allocators)},
+     AT(allocators)},
     {'r', "runs", OPTION_NUMBER, "N", "5",
-     "with run: replay each workload N times on each allocator",
-     offsetof(struct corpus_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
+     "with run: replay each workload N times on each allocator", AT(runs), .min = 1,
+     .max = MEASURE_MAX_RUNS},
     {0, "results", OPTION_STRING, "DIR", NULL,
-     "with run: write the results to DIR [results in the corpus]",
-     offsetof(struct corpus_options, results)},
+     "with run: write the results to DIR [results in the corpus]", AT(results)},
     {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local", "with run: as for 'heaptape matrix'",
-     offsetof(struct corpus_options, engine)},
+     AT(engine)},
     {0, "engine-option", OPTION_LIST, "OPTION", NULL, "with run: as for 'heaptape matrix'",
-     offsetof(struct corpus_options, engine_options)},
-    {0, "retry", OPTION_FLAG, NULL, NULL, "with run: run failed jobs again",
-     offsetof(struct corpus_options, retry)},
+     AT(engine_options)},
+    {0, "retry", OPTION_FLAG, NULL, NULL, "with run: run failed jobs again", AT(retry)},
     {0},
 };
 

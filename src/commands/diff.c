@@ -16,18 +16,17 @@ struct diff_options {
     bool json;
 };
 
+#define AT(member) offsetof(struct diff_options, member)
+
 static const struct option options[] = {
     {0, "fail-on", OPTION_LIST, "LIMIT", NULL, "exit with status 1 if B exceeds LIMIT (see below)",
-     offsetof(struct diff_options, fail_on)},
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
-     offsetof(struct diff_options, json)},
+     AT(fail_on)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", AT(json)},
     {0, "junit", OPTION_STRING, "FILE", NULL,
-     "write the limits as test cases in JUnit's XML to FILE", offsetof(struct diff_options, junit)},
+     "write the limits as test cases in JUnit's XML to FILE", AT(junit)},
     {0, "markdown", OPTION_STRING, "FILE", NULL,
-     "append the limits and figures as Markdown tables to FILE",
-     offsetof(struct diff_options, markdown)},
-    {0, "top", OPTION_NUMBER, "N", "20", "print this many call sites, 0 for all",
-     offsetof(struct diff_options, top)},
+     "append the limits and figures as Markdown tables to FILE", AT(markdown)},
+    {0, "top", OPTION_NUMBER, "N", "20", "print this many call sites, 0 for all", AT(top)},
     {0},
 };
 

@@ -49,22 +49,22 @@ static int parse_watch(const char *text, void *field)
     return rc == 0 && *ns == 0 ? -EINVAL : rc;
 }
 
+#define AT(member) offsetof(struct doctor_options, member)
+
 static const struct option options[] = {
     {0, "watch", OPTION_PARSED, "TIME", NULL,
-     "after the first answer, sample for TIME, such as 60s or 10m, and judge growth",
-     offsetof(struct doctor_options, watch_ns), .parse = parse_watch},
+     "after the first answer, sample for TIME, such as 60s or 10m, and judge growth", AT(watch_ns),
+     .parse = parse_watch},
     {0, "allocator-stats", OPTION_FLAG, NULL, NULL,
      "read the statistics of jemalloc or tcmalloc by calls in the process, which stop a thread",
-     offsetof(struct doctor_options, asks)},
+     AT(asks)},
     {0, "try", OPTION_FLAG, NULL, NULL,
      "if malloc holds free memory, ask, call its function that returns the memory, and print the effect",
-     offsetof(struct doctor_options, tries)},
-    {0, "yes", OPTION_FLAG, NULL, NULL, "with --try: do not ask",
-     offsetof(struct doctor_options, yes)},
+     AT(tries)},
+    {0, "yes", OPTION_FLAG, NULL, NULL, "with --try: do not ask", AT(yes)},
     {'o', "output", OPTION_STRING, "FILE", NULL, "with -- PROGRAM: keep the recording in FILE",
-     offsetof(struct doctor_options, output)},
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
-     offsetof(struct doctor_options, json)},
+     AT(output)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", AT(json)},
     {0},
 };
 

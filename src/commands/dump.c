@@ -22,15 +22,16 @@ struct dump_options {
     struct option_list kinds;
 };
 
+#define AT(member) offsetof(struct dump_options, member)
+
 static const struct option options[] = {
     {'F', "format", OPTION_CHOICE, "text|json", "text",
-     "print lines of text, or one JSON object per line", offsetof(struct dump_options, format)},
+     "print lines of text, or one JSON object per line", AT(format)},
     {'p', "pid", OPTION_NUMBER, "PID", NULL,
-     "print only this process of a trace (default: all processes)",
-     offsetof(struct dump_options, pid), .min = 1, .max = UINT32_MAX},
+     "print only this process of a trace (default: all processes)", AT(pid), .min = 1,
+     .max = UINT32_MAX},
     {'k', "kind", OPTION_LIST, "KIND", NULL,
-     "print only events of this kind, such as malloc or thread.start; may be repeated",
-     offsetof(struct dump_options, kinds)},
+     "print only events of this kind, such as malloc or thread.start; may be repeated", AT(kinds)},
     {0},
 };
 

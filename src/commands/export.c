@@ -32,26 +32,24 @@ static int parse_format(const char *name, void *field)
     return f->table ? 0 : formats_parse_export(name, &f->calls);
 }
 
+#define AT(member) offsetof(struct export_cli_options, member)
+
 static const struct option options[] = {
-    {'F', "format", OPTION_PARSED, CHOICES, NULL, "write this format (see below)",
-     offsetof(struct export_cli_options, format), .shown = "FORMAT", .parse = parse_format},
+    {'F', "format", OPTION_PARSED, CHOICES, NULL, "write this format (see below)", AT(format),
+     .shown = "FORMAT", .parse = parse_format},
     {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL,
-     "write this table, with --format csv or parquet", offsetof(struct export_cli_options, table)},
+     "write this table, with --format csv or parquet", AT(table)},
     {0, "partition", OPTION_FLAG, NULL, NULL,
-     "with --table, write one file for each process below the directory FILE",
-     offsetof(struct export_cli_options, partition)},
+     "with --table, write one file for each process below the directory FILE", AT(partition)},
     {0, "csv-safe", OPTION_FLAG, NULL, NULL,
-     "with --format csv, mark cells that a spreadsheet would evaluate",
-     offsetof(struct export_cli_options, csv_safe)},
+     "with --format csv, mark cells that a spreadsheet would evaluate", AT(csv_safe)},
     {'o', "output", OPTION_STRING, "FILE|-", NULL, "write to FILE (default: standard output)",
-     offsetof(struct export_cli_options, output)},
+     AT(output)},
     OPTION_FORCE(struct export_cli_options),
-    {'p', "pid", OPTION_NUMBER, "PID", NULL, "export only this process of a trace",
-     offsetof(struct export_cli_options, pid), .min = 1, .max = UINT32_MAX},
-    {0, "timestamps", OPTION_FLAG, NULL, "on", "omit timestamps",
-     offsetof(struct export_cli_options, timestamps)},
-    {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
-     offsetof(struct export_cli_options, list)},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL, "export only this process of a trace", AT(pid),
+     .min = 1, .max = UINT32_MAX},
+    {0, "timestamps", OPTION_FLAG, NULL, "on", "omit timestamps", AT(timestamps)},
+    {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit", AT(list)},
     {0},
 };
 

@@ -15,32 +15,28 @@ struct import_cli_options {
     bool force, trace, keep_going, strict, timestamps, list;
 };
 
+#define AT(member) offsetof(struct import_cli_options, member)
+
 static const struct option options[] = {
     {'F', "format", OPTION_PARSED, FORMATS_IMPORT_CHOICES, NULL,
-     "read FILE in this format (see below)", offsetof(struct import_cli_options, format),
-     .shown = "FORMAT", .parse = formats_parse_import},
+     "read FILE in this format (see below)", AT(format), .shown = "FORMAT",
+     .parse = formats_parse_import},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write to FILE, or to standard output for - (default: FILE.htw, or FILE.ht with --trace)",
-     offsetof(struct import_cli_options, output)},
+     AT(output)},
     OPTION_FORCE(struct import_cli_options),
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
      "import only this process, or each into its own workload (default: the one with the highest peak of live bytes)",
-     offsetof(struct import_cli_options, pid), .parse = options_parse_pid, .min = 1,
-     .max = UINT32_MAX},
+     AT(pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "trace", OPTION_FLAG, NULL, NULL,
-     "write a raw trace of all processes instead of a workload",
-     offsetof(struct import_cli_options, trace)},
+     "write a raw trace of all processes instead of a workload", AT(trace)},
     {'k', "keep-going", OPTION_FLAG, NULL, NULL,
-     "skip invalid records and report how many there were",
-     offsetof(struct import_cli_options, keep_going)},
+     "skip invalid records and report how many there were", AT(keep_going)},
     {0, "strict", OPTION_FLAG, NULL, NULL,
-     "fail if the order of events is ambiguous or a freed block was never allocated",
-     offsetof(struct import_cli_options, strict)},
+     "fail if the order of events is ambiguous or a freed block was never allocated", AT(strict)},
     OPTION_LEVEL(struct import_cli_options),
-    {0, "timestamps", OPTION_FLAG, NULL, "on", "omit the timestamps of events",
-     offsetof(struct import_cli_options, timestamps)},
-    {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
-     offsetof(struct import_cli_options, list)},
+    {0, "timestamps", OPTION_FLAG, NULL, "on", "omit the timestamps of events", AT(timestamps)},
+    {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit", AT(list)},
     {0},
 };
 

@@ -15,32 +15,29 @@
 #include <string.h>
 #include <unistd.h>
 
+#define AT(member) offsetof(struct command_matrix, member)
+
 static const struct option options[] = {
-    {'w', "workload", OPTION_LIST, "FILE", NULL, "replay FILE",
-     offsetof(struct command_matrix, workloads)},
+    {'w', "workload", OPTION_LIST, "FILE", NULL, "replay FILE", AT(workloads)},
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator, as for 'heaptape compare'; ratios are to the first",
-     offsetof(struct command_matrix, allocators)},
+     AT(allocators)},
     {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
-     "try each value of an environment variable on each allocator",
-     offsetof(struct command_matrix, sweeps)},
+     "try each value of an environment variable on each allocator", AT(sweeps)},
     {'r', "runs", OPTION_NUMBER, "N", "5", "replay each workload N times on each allocator",
-     offsetof(struct command_matrix, runs), .min = 1, .max = MEASURE_MAX_RUNS},
+     AT(runs), .min = 1, .max = MEASURE_MAX_RUNS},
     {0, "replay-option", OPTION_LIST, "OPTION", NULL,
      "an option of 'heaptape replay' for all jobs: --replay-option=--touch=none",
-     offsetof(struct command_matrix, replay_options)},
+     AT(replay_options)},
     {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local",
-     "run the jobs here one by one, by GNU parallel, or as a job array of Slurm",
-     offsetof(struct command_matrix, engine)},
+     "run the jobs here one by one, by GNU parallel, or as a job array of Slurm", AT(engine)},
     {0, "engine-option", OPTION_LIST, "OPTION", NULL,
-     "an option for parallel or sbatch: --engine-option=--sshlogin=a,b",
-     offsetof(struct command_matrix, engine_options)},
-    {0, "retry", OPTION_FLAG, NULL, NULL, "run failed jobs again",
-     offsetof(struct command_matrix, retry)},
+     "an option for parallel or sbatch: --engine-option=--sshlogin=a,b", AT(engine_options)},
+    {0, "retry", OPTION_FLAG, NULL, NULL, "run failed jobs again", AT(retry)},
     {0, "across-machines", OPTION_FLAG, NULL, NULL, "also combine runs on different machines",
-     offsetof(struct command_matrix, across_machines)},
-    {0, "job", OPTION_NUMBER, "N", NULL, "run only job N; used by the engines",
-     offsetof(struct command_matrix, job), .min = 1, .max = UINT32_MAX},
+     AT(across_machines)},
+    {0, "job", OPTION_NUMBER, "N", NULL, "run only job N; used by the engines", AT(job), .min = 1,
+     .max = UINT32_MAX},
     {0},
 };
 

@@ -9,22 +9,22 @@ struct receive_options {
     bool verbose;
 };
 
+#define AT(member) offsetof(struct receive_options, member)
+
 static const struct option options[] = {
     {0, "listen", OPTION_STRING, "HOST:PORT", "127.0.0.1:8470",
-     "accept connections on this address", offsetof(struct receive_options, listen)},
-    {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR",
-     offsetof(struct receive_options, folder)},
+     "accept connections on this address", AT(listen)},
+    {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR", AT(folder)},
     {0, "token-file", OPTION_STRING, "FILE", NULL,
-     "accept only uploads with one of the tokens in FILE",
-     offsetof(struct receive_options, token_file)},
+     "accept only uploads with one of the tokens in FILE", AT(token_file)},
     {0, "certificate", OPTION_STRING, "FILE", NULL, "use TLS with the certificate in FILE (PEM)",
-     offsetof(struct receive_options, certificate)},
+     AT(certificate)},
     {0, "key", OPTION_STRING, "FILE", NULL, "use the private key in FILE (PEM) with --certificate",
-     offsetof(struct receive_options, key)},
+     AT(key)},
     {0, "max-size", OPTION_SIZE, "SIZE", "1G", "refuse files that are larger than SIZE",
-     offsetof(struct receive_options, max_bytes), .min = 1, .max = INT64_MAX / 4},
+     AT(max_bytes), .min = 1, .max = INT64_MAX / 4},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file and each refusal",
-     offsetof(struct receive_options, verbose)},
+     AT(verbose)},
     {0},
 };
 

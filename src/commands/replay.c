@@ -4,16 +4,16 @@
 
 #include <stdio.h>
 
+#define AT(member) offsetof(struct replay_options, member)
+
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",
-     offsetof(struct replay_options, allocators)},
+     AT(allocators)},
     {0, "verify", OPTION_FLAG, NULL, NULL,
-     "check every result of the allocator instead of measuring",
-     offsetof(struct replay_options, verify)},
+     "check every result of the allocator instead of measuring", AT(verify)},
     {0, "fragmentation", OPTION_FLAG, NULL, NULL,
-     "add a run that finds the blocks that pin sparse pages",
-     offsetof(struct replay_options, fragmentation)},
+     "add a run that finds the blocks that pin sparse pages", AT(fragmentation)},
     REPLAY_OPTIONS("3"),
     {0},
 };

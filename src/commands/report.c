@@ -20,23 +20,22 @@ struct report_options {
     bool force, diff, open, pool, across_machines;
 };
 
+#define AT(member) offsetof(struct report_options, member)
+
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "REPORT", NULL,
-     "write the report to this file, or to standard output for - [FILE.html]",
-     offsetof(struct report_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists",
-     offsetof(struct report_options, force)},
+     "write the report to this file, or to standard output for - [FILE.html]", AT(output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists", AT(force)},
     {0, "open", OPTION_FLAG, NULL, NULL, "open the HTML report in the browser with xdg-open",
-     offsetof(struct report_options, open)},
+     AT(open)},
     {'d', "diff", OPTION_FLAG, NULL, NULL,
      "compare two files side by side, as a table and, with -o or --open, as an HTML report",
-     offsetof(struct report_options, diff)},
+     AT(diff)},
     {0, "pool", OPTION_FLAG, NULL, NULL,
      "print the ratios of allocators from all runs in JSON files of one workload on one machine",
-     offsetof(struct report_options, pool)},
+     AT(pool)},
     {0, "across-machines", OPTION_FLAG, NULL, NULL,
-     "with --pool, also combine runs on different machines",
-     offsetof(struct report_options, across_machines)},
+     "with --pool, also combine runs on different machines", AT(across_machines)},
     {0},
 };
 

@@ -17,20 +17,20 @@ struct slice_cli_options {
     bool force, rebase;
 };
 
+#define AT(member) offsetof(struct slice_cli_options, member)
+
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "-", "write the part to FILE or to standard output",
-     offsetof(struct slice_cli_options, output)},
+     AT(output)},
     OPTION_FORCE(struct slice_cli_options),
     {0, "from", OPTION_STRING, "POINT", NULL, "begin at POINT (default: the start of the workload)",
-     offsetof(struct slice_cli_options, from)},
+     AT(from)},
     {0, "to", OPTION_STRING, "POINT", NULL, "end before POINT (default: the end of the workload)",
-     offsetof(struct slice_cli_options, to)},
+     AT(to)},
     {'t', "threads", OPTION_STRING, "LIST", NULL,
-     "keep only these threads: numbers and ranges, for example 0,3-5",
-     offsetof(struct slice_cli_options, threads)},
+     "keep only these threads: numbers and ranges, for example 0,3-5", AT(threads)},
     {0, "rebase", OPTION_FLAG, NULL, NULL,
-     "shift timestamps so that the part begins at the start time of the workload",
-     offsetof(struct slice_cli_options, rebase)},
+     "shift timestamps so that the part begins at the start time of the workload", AT(rebase)},
     OPTION_LEVEL(struct slice_cli_options),
     {0},
 };

@@ -18,22 +18,21 @@ struct sql_options {
     uint64_t max_memory_bytes, timeout_ns;
 };
 
+#define AT(member) offsetof(struct sql_options, member)
+
 static const struct option options[] = {
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object",
-     offsetof(struct sql_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", AT(json)},
     {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV with the names of the columns in the first line",
-     offsetof(struct sql_options, csv)},
+     AT(csv)},
     {0, "csv-safe", OPTION_FLAG, NULL, NULL,
-     "with --csv, mark cells that a spreadsheet would evaluate",
-     offsetof(struct sql_options, csv_safe)},
+     "with --csv, mark cells that a spreadsheet would evaluate", AT(csv_safe)},
     {0, "max-memory", OPTION_SIZE, "SIZE", NULL,
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",
-     offsetof(struct sql_options, max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
+     AT(max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
     {0, "timeout", OPTION_SECONDS, "SECONDS", NULL, "stop after SECONDS (default: no limit)",
      offsetof(struct sql_options, timeout_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "tables", OPTION_FLAG, NULL, NULL,
-     "print the tables, their columns, types, units and meanings, and exit",
-     offsetof(struct sql_options, tables)},
+     "print the tables, their columns, types, units and meanings, and exit", AT(tables)},
     {0},
 };
 

@@ -14,15 +14,14 @@ struct symbolize_options {
     bool force;
 };
 
+#define AT(member) offsetof(struct symbolize_options, member)
+
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE", NULL,
-     "write a copy with the names instead of changing the file",
-     offsetof(struct symbolize_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace the file of -o if it exists",
-     offsetof(struct symbolize_options, force)},
+     "write a copy with the names instead of changing the file", AT(output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace the file of -o if it exists", AT(force)},
     {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
-     "search DIR first for executables and debug files",
-     offsetof(struct symbolize_options, debug_dirs)},
+     "search DIR first for executables and debug files", AT(debug_dirs)},
     {0},
 };
 

@@ -29,26 +29,26 @@ struct top_options {
     enum screen_sort sort;
 };
 
+#define AT(member) offsetof(struct top_options, member)
+
 static const struct option options[] = {
     {'b', "batch", OPTION_FLAG, NULL, NULL, "print successive tables instead of using the screen",
-     offsetof(struct top_options, batch)},
+     AT(batch)},
     {'n', "iterations", OPTION_NUMBER, "N", NULL,
      "print N tables as --batch does, then exit (default: until the recording ends)",
-     offsetof(struct top_options, iterations), .min = 1},
-    {'d', "interval", OPTION_NUMBER, "MS", "500", "redraw every MS milliseconds",
-     offsetof(struct top_options, interval_ms), .min = 100, .max = 3600000},
+     AT(iterations), .min = 1},
+    {'d', "interval", OPTION_NUMBER, "MS", "500", "redraw every MS milliseconds", AT(interval_ms),
+     .min = 100, .max = 3600000},
     {0, "by", OPTION_CHOICE, "site|size|thread", NULL,
-     "show this table first (default: site if the recording has call stacks, else size)",
-     offsetof(struct top_options, by)},
+     "show this table first (default: site if the recording has call stacks, else size)", AT(by)},
     {0, "sort", OPTION_CHOICE, "live|blocks|growth|allocs|bytes", "live",
-     "sort by live bytes, live blocks, growth, allocations or allocated bytes",
-     offsetof(struct top_options, sort)},
+     "sort by live bytes, live blocks, growth, allocations or allocated bytes", AT(sort)},
     {0, "top", OPTION_NUMBER, "N", NULL,
-     "print at most N rows of a table (default: 20; the height of the screen)",
-     offsetof(struct top_options, rows), .min = 1, .max = 1000000},
+     "print at most N rows of a table (default: 20; the height of the screen)", AT(rows), .min = 1,
+     .max = 1000000},
     {'p', "pid", OPTION_NUMBER, "PID", NULL,
-     "show this process of FILE (default: the one with the highest peak of live bytes)",
-     offsetof(struct top_options, pid), .min = 1, .max = UINT32_MAX},
+     "show this process of FILE (default: the one with the highest peak of live bytes)", AT(pid),
+     .min = 1, .max = UINT32_MAX},
     {0},
 };
 

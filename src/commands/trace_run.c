@@ -11,13 +11,15 @@ struct trace_run_options {
     uint64_t timeout_ns;
 };
 
+#define AT(member) offsetof(struct trace_run_options, member)
+
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",
-     offsetof(struct trace_run_options, allocators)},
+     AT(allocators)},
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
      "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
-     offsetof(struct trace_run_options, touch)},
+     AT(touch)},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
      "stop when no thread has made progress for SECONDS; 0: never",
      offsetof(struct trace_run_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},

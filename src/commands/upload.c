@@ -12,11 +12,13 @@ struct upload_command {
     bool verbose;
 };
 
+#define AT(member) offsetof(struct upload_command, member)
+
 static const struct option options[] = {
     {0, "token-file", OPTION_STRING, "FILE", NULL, "send the token in the first line of FILE",
-     offsetof(struct upload_command, token_file)},
+     AT(token_file)},
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3, for REGION or $AWS_REGION",
-     offsetof(struct upload_command, s3), .bare = "", .parse = upload_options_parse_s3},
+     AT(s3), .bare = "", .parse = upload_options_parse_s3},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60", "cancel a request that stalls for SECONDS",
      offsetof(struct upload_command, timeout_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "wait", OPTION_SECONDS, "SECONDS", "60", "stop after SECONDS without a successful upload",

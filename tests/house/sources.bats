@@ -132,7 +132,9 @@ unread() {
   for file in "$1"/src/commands/*.[ch]; do
     readers=("$file" "$1"/src/commands/*_options.c)
     [ "$file" = "${file%.h}" ] || readers=("$1"/src/commands/*.c)
-    grep -ohE 'offsetof\(struct [a-z_]+, [a-z0-9_]+' "$file" | sed 's/.*, //' | sort -u >members || true
+    # A table of options names a member with offsetof or with the macro AT.
+    grep -v '^#define AT(' "$file" | grep -oE '(offsetof\(struct [a-z_]+, |\<AT\()[a-z0-9_]+' |
+      sed -E 's/.*[ (]//' | sort -u >members || true
     while read -r name; do
       grep -qE -- "(->|[a-z]\.)$name\b" "${readers[@]}" || echo "${file#"$1/"}: nothing reads option member $name"
     done <members
