@@ -152,6 +152,9 @@ extern struct cli_common cli_common;
 // and commands/ may call this function.
 _Noreturn void die(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+// Dies with the message in *e if `rc` is negative.
+void die_on_error(int rc, int code, const struct err *e);
+
 // Prints "heaptape: TEXT" as one line on standard error, unless --quiet is given.
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -35,6 +35,12 @@ void die(int code, const char *fmt, ...)
     exit(code);
 }
 
+void die_on_error(int rc, int code, const struct err *e)
+{
+    if (rc < 0)
+        die(code, "%s", e->text);
+}
+
 void note(const char *fmt, ...)
 {
     va_list args;

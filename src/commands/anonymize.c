@@ -284,8 +284,7 @@ static int run_anonymize(const void *fields, char **argv)
     uint64_t ns;
     if (o->times && span_parse(o->times, &ns) < 0)
         return usage_error(&cmd_anonymize, "--times: '%s' is not a time such as 1ms", o->times);
-    if (anonymize_file(argv[0], o, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(anonymize_file(argv[0], o, &e), EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

@@ -196,15 +196,14 @@ static int salvage_file(const struct check_options *o, const char *name)
     struct trace_salvaged s;
     if (input_open(&in, name, &e) < 0 || input_make_seekable(&in, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    if (output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), &e),
+                 EXIT_FAILED, &e);
     int rc = trace_salvage(&in, &out, &s, &e);
     if (rc == 0)
         rc = output_close(&out, true, &e);
     else
         output_close(&out, false, &ignored);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     print_salvaged(in.name, &s);
     input_close(&in);
     return EXIT_DONE;
@@ -234,15 +233,13 @@ static void check_framed(struct input *in)
     struct totals t = {0};
     char holds[160];
     int kind = file_sniff(in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE, &e);
-    if (kind < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(kind, EXIT_FAILED, &e);
     progress_init(&t.progress, "check", "B", in->size_bytes, cli_common.quiet);
     int rc = kind == FILE_WORKLOAD    ? check_workload(in, &t, &e)
              : kind == FILE_AGGREGATE ? check_aggregate(in, &t, &e)
                                       : check_trace(in, &t, &e);
     progress_clear(&t.progress);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     if (!t.complete)
         die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in->name,
             (unsigned long long)in->offset);
@@ -272,11 +269,9 @@ static int run_check(const void *fields, char **argv)
         return usage_error(&cmd_check, "--salvage and -o FILE require each other");
     if (o->salvage)
         return salvage_file(o, argv[0]);
-    if (file_open_input(&in, argv[0], &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(file_open_input(&in, argv[0], &e), EXIT_FAILED, &e);
     int other = check_other(&in, &e);
-    if (other < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(other, EXIT_FAILED, &e);
     if (other > 0) {
         input_close(&in);
         return EXIT_DONE;

@@ -50,8 +50,7 @@ static void run_real(struct replay_session *s, const struct replay_options *o)
                  : err_no_memory(&e, NULL);
     free(argv);
     free(all);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
 }
 
 static void print_results(const struct replay_session *s, bool json)

@@ -114,8 +114,7 @@ static int run_convert(const void *fields, char **argv)
         rc = (o->pid.all ? convert_each : convert_process)(&f.trace, &files, &how, &e);
     file_close(&f);
     free(beside);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

@@ -102,8 +102,7 @@ static int detach_recorder(pid_t pid)
 {
     struct attach_result ignored = {0};
     struct err e = {0};
-    if (attach_end(pid, 0, NULL, &ignored, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(attach_end(pid, 0, NULL, &ignored, &e), EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 
@@ -139,8 +138,7 @@ static int run_ctl(const void *fields, char **argv)
         return usage_error(&cmd_ctl, "--json requires the verb status");
     if (verb == VERB_DETACH)
         return detach_recorder((pid_t)pid);
-    if (target_open(&a, (pid_t)pid, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(target_open(&a, (pid_t)pid, &e), EXIT_FAILED, &e);
     int rc = 0;
     if (verb == VERB_STATUS)
         print_status(a.control.header, pid, o->json);

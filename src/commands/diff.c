@@ -290,8 +290,8 @@ static int run_diff(const void *fields, char **argv)
     r.sites.context = &r;
     if (r.n_gates)
         r.sites.count = count_site;
-    if (sites_diff_files(&r.sites, r.totals, argv, watch_begin("diff"), &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(sites_diff_files(&r.sites, r.totals, argv, watch_begin("diff"), &e), EXIT_FAILED,
+                 &e);
     check_gates(&r);
     if (o->json)
         print_json(&r);

@@ -180,12 +180,10 @@ static void look_first(struct doctor_watch *w)
 {
     struct err e = {0};
     w->start_ns = clock_monotonic_ns();
-    if (add_look(w, FIRST_NS, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(add_look(w, FIRST_NS, &e), EXIT_FAILED, &e);
     if (!sample_until(w, w->start_ns + SECOND_NS))
         die(EXIT_FAILED, "%ld: the process ended while heaptape examined it", (long)w->pid);
-    if (add_look(w, LOOK_NS, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(add_look(w, LOOK_NS, &e), EXIT_FAILED, &e);
 }
 
 // Adds looks until the time is over. If the process ends earlier, uses the looks so far.
@@ -316,8 +314,7 @@ static int run_file(struct doctor *d, const char *path, bool keeps, bool as_json
     int rc = aggregate_file_stat(&s, path, FILE_STAT_ALL, NULL, watch_begin("doctor"), &e);
     if (!keeps)
         remove_temporary(path);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     d->file = keeps ? path : NULL;
     doctor_judge_file(d, &s);
     print_answer(d, as_json);

@@ -336,8 +336,7 @@ static int run_dump(const void *fields, char **argv)
     flush_lines(&d);
     buf_release(&d.out);
     cli_flush();
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

@@ -95,8 +95,8 @@ static int export_table(const struct export_cli_options *o, const char *from,
         .csv_safe = o->csv_safe,
         .watch = watch,
     };
-    if ((o->partition ? tables_partition : tables_export)(from, &how, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error((o->partition ? tables_partition : tables_export)(from, &how, &e), EXIT_FAILED,
+                 &e);
     return EXIT_DONE;
 }
 
@@ -128,8 +128,7 @@ static int run_export(const void *fields, char **argv)
         .watch = watch,
         .pid = (uint32_t)o->pid,
     };
-    if (export_file(argv[0], &how, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(export_file(argv[0], &how, &e), EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

@@ -87,8 +87,7 @@ static int import_file(const char *from, const char *to, const struct import_cli
         rc = o->pid.all ? import_each(&in, &files, how, &e)
                         : import_to(&in, to, files.flags, o->trace, how, &e);
     input_close(&in);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

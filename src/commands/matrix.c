@@ -138,8 +138,7 @@ static void print_workload(const struct matrix *m, size_t first, bool across_mac
         putchar('\n');
     }
     document_release(&d);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
 }
 
 bool command_is_first_job(const struct matrix *m, size_t number)
@@ -170,8 +169,7 @@ void command_run_matrix(struct matrix *m, const struct command_matrix *o, const 
     int rc = o->workloads.n ? make_jobs(m, o, folder, &e) : matrix_open(m, folder, &e);
     if (rc == 0)
         rc = matrix_run_all(m, &how, o->retry, &e);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     for (size_t i = 1; i <= m->n_jobs; i++) {
         if (matrix_state(m, i) == MATRIX_FAILED)
             print_failure(m, i);
@@ -193,8 +191,7 @@ static int run_job(uint64_t number, const char *folder)
     struct err e = {0};
     command_find_self(heaptape);
     int rc = matrix_open(&m, folder, &e) ?: matrix_run(&m, number, heaptape, &e);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     matrix_release(&m);
     return rc ? EXIT_FAILED : EXIT_DONE;
 }

@@ -113,8 +113,7 @@ static int run_merge(const void *fields, char **argv)
             return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms",
                                o->offsets.items[i]);
     }
-    if (merge_files(&j, argv, (size_t)cli_common.n_operands) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(merge_files(&j, argv, (size_t)cli_common.n_operands), EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

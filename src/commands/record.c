@@ -275,8 +275,8 @@ static int run_collect(const void *fields, void *settings)
     struct output out;
     struct err e = {0};
     const char *path = output_name(o, s, "ht");
-    if (output_open(&out, path, (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(output_open(&out, path, (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e),
+                 EXIT_FAILED, &e);
     if (record_collect(o->collect, s, &out, &r, &e) < 0) {
         output_close(&out, false, NULL);
         die(EXIT_FAILED, "%s", e.text);
@@ -287,8 +287,7 @@ static int run_collect(const void *fields, void *settings)
             r.losses.off.processes ? ": " : "", r.losses.off.text);
     }
     record_summary_print(o->verbose, &r, &out);
-    if (output_close(&out, true, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(output_close(&out, true, &e), EXIT_FAILED, &e);
     notes_coverage(path, r.events, o->verbose);
     return EXIT_DONE;
 }
@@ -299,19 +298,16 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     struct record_result r;
     struct output out;
     struct err e = {0};
-    if (output_open(&out, path, o->force ? OUTPUT_FORCE : 0, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
+    die_on_error(output_open(&out, path, o->force ? OUTPUT_FORCE : 0, &e), EXIT_RECORD, &e);
     int rc = record_run(s, &out, &r, &e);
     if (rc < 0 ? out.offset == 0 : r.start_errno || is_empty(s, &r))
         discard_output(&out);
-    if (rc < 0)
-        die(EXIT_RECORD, "%s", e.text);
+    die_on_error(rc, EXIT_RECORD, &e);
     const struct output written = out;
     rc = output_close(&out, true, &e);
     record_unblock_signals();
     int code = report_result(o, s, &r, &written);
-    if (rc < 0)
-        die(EXIT_RECORD, "%s", e.text);
+    die_on_error(rc, EXIT_RECORD, &e);
     record_restore_signals(); // the notes reread the trace, which may take a long time
     notes_unseen(path, r.losses.bypassed.processes || r.losses.deepbound_bytes);
     if (s->stacks.depth && r.events)
@@ -336,8 +332,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
                                         .watch = watch_notes()};
     s->codec = FRAME_CODEC_NONE; // the trace is written only to a pipe
     s->live = true;
-    if (export_live_start(&live, &how, &out, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
+    die_on_error(export_live_start(&live, &how, &out, &e), EXIT_RECORD, &e);
     int rc = record_run(s, &out, &r, &e);
     output_close(&out, true, NULL);
     int written = export_live_finish(&live, r.end_requests, &lost);
@@ -346,8 +341,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
         export_live_discard(t);
     else if (written < 0)
         die(EXIT_RECORD, "%s", lost.text);
-    if (rc < 0)
-        die(EXIT_RECORD, "%s", e.text);
+    die_on_error(rc, EXIT_RECORD, &e);
     return report_result(o, s, &r, NULL);
 }
 
@@ -473,8 +467,7 @@ static int record_to_reader(const struct record_options *o, struct record_settin
         restore_end_signals(before);
     if (written < 0 && (rc < 0 || (!r.start_errno && !is_empty(s, &r))))
         die(EXIT_RECORD, "%s: %s", to->path, lost.text);
-    if (rc < 0)
-        die(EXIT_RECORD, "%s", e.text);
+    die_on_error(rc, EXIT_RECORD, &e);
     return report_result(o, s, &r, NULL);
 }
 

@@ -136,8 +136,7 @@ static int parse_conditions(struct judge *j, const struct reduce_options *o)
         int rc = condition_parse(&j->conditions[i], o->keep.items[i], allocator, &e);
         if (rc == -EINVAL)
             return usage_error(&cmd_reduce, "%s", e.text);
-        if (rc < 0)
-            die(EXIT_FAILED, "%s", e.text);
+        die_on_error(rc, EXIT_FAILED, &e);
         j->n_conditions++;
     }
     return EXIT_DONE;

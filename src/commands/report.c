@@ -84,8 +84,8 @@ static void print_sites(const struct document *d, char **names)
         if (d->items[i].result || d->items[i].file)
             return;
     }
-    if (sites_diff_files(&sites, totals, names, watch_begin("report"), &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(sites_diff_files(&sites, totals, names, watch_begin("report"), &e), EXIT_FAILED,
+                 &e);
     if (totals[0].found && totals[1].found)
         command_print_sites(&sites, TOP);
     sites_diff_release(&sites);
@@ -155,8 +155,7 @@ static int run_report(const void *fields, char **argv)
     if (wanted && !o->force && page_exists(output))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", output);
     for (int i = 0; i < cli_common.n_operands; i++) {
-        if (document_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
-            die(EXIT_FAILED, "%s", e.text);
+        die_on_error(document_add_file(&d, argv[i], o->diff ? i : 0, &e), EXIT_FAILED, &e);
     }
     if (o->pool && pooled_print(&d, o->across_machines, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);

@@ -136,8 +136,7 @@ static int run_slice(const void *fields, char **argv)
                            o->threads);
     how.part.threads = o->threads ? threads.ranges : NULL;
     how.part.n_threads = threads.n;
-    if (write_slice(argv[0], o, &how, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(write_slice(argv[0], o, &how, &e), EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

@@ -115,8 +115,7 @@ static int run_sql(const void *fields, char **argv)
     int rc = sql_run(&how, &e);
     if (rc == -EINVAL)
         die(EXIT_USAGE, "query: %s", e.text);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     return EXIT_DONE;
 }
 

@@ -430,8 +430,7 @@ static int print_rss(const struct stat_options *o, const char *path)
         die(EXIT_FAILED, "%s: a workload has no addresses; --rss requires the trace", path);
     if (rc == 0)
         rc = rss_read(&r, &f.trace, &how, watch_begin("stat"), &e);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     if (r.n_processes > 1)
         note("resident memory of process %u (%s), one of %zu processes", r.pid,
              r.exe ? r.exe : "unknown program", r.n_processes);
@@ -487,9 +486,9 @@ static int run_stat(const void *fields, char **argv)
     for (int i = 0; i < cli_common.n_operands; i++) {
         struct file_stat s;
         struct err e = {0};
-        if (aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"),
-                                &e) < 0)
-            die(EXIT_FAILED, "%s", e.text);
+        die_on_error(aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL,
+                                         watch_begin("stat"), &e),
+                     EXIT_FAILED, &e);
         if (text && argv[1] && o->by != STAT_BY_NOTHING)
             printf("%s:\n", cli_text(s.name));
         print_file(&s, o);

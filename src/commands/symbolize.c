@@ -35,8 +35,7 @@ static int run_symbolize(const void *fields, char **argv)
     symbols_debug_dirs(o->debug_dirs);
     int rc = symbolize(argv[0], o->output, o->force, watch_begin("symbolize"), &r, &e);
     symbols_debug_dirs(NULL);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
     note("%s: named %" PRIu64 " of %" PRIu64 " addresses", o->output ? o->output : argv[0], r.named,
          r.addresses);
     if (r.missing[0])

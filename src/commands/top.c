@@ -113,8 +113,7 @@ static void draw_screen(struct top *t)
 static void read_on(struct top *t, uint64_t until_ns)
 {
     struct err e = {0};
-    if (follow_read(&t->follow, until_ns, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(follow_read(&t->follow, until_ns, &e), EXIT_FAILED, &e);
 }
 
 static void wait_until(uint64_t until_ns)
@@ -217,16 +216,14 @@ static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
 {
     struct target a;
     struct err e = {0};
-    if (target_open(&a, (pid_t)pid, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(target_open(&a, (pid_t)pid, &e), EXIT_FAILED, &e);
     int rc = target_output(&a, path, &e);
     for (unsigned i = 0; rc == -ENOENT && i < 10; i++) {
         wait_until(clock_monotonic_ns() + TICK_NS);
         rc = target_output(&a, path, &e);
     }
     target_close(&a);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(rc, EXIT_FAILED, &e);
 }
 
 static int run_top(const void *fields, char **argv)
@@ -249,8 +246,7 @@ static int run_top(const void *fields, char **argv)
     }
     // The kernel sends SIGIO if another process breaks the lease that follow.c has on the file.
     signal(SIGIO, SIG_IGN);
-    if (follow_open(&t.follow, is_pid ? path : argv[0], &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(follow_open(&t.follow, is_pid ? path : argv[0], &e), EXIT_FAILED, &e);
     human_ascii = !wrap_is_utf8();
     t.screen.on_terminal = isatty(STDOUT_FILENO) && !o->batch && !o->iterations;
     t.screen.by = (int)o->by < 0 ? LIVE_SITES : o->by;

@@ -117,8 +117,7 @@ static int run_trace_run(const void *fields, char **argv)
     if (o->allocators.n > 1)
         return usage_error(&cmd_trace_run,
                            "only one allocator is allowed; use 'heaptape compare' for several");
-    if (make_workload(argv[0], &workload, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
+    die_on_error(make_workload(argv[0], &workload, &e), EXIT_FAILED, &e);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
     struct replay_settings how = {.runs = 1, .touch = o->touch, .latency = true};
     how.timeout_ns = o->timeout_ns;
