@@ -1,10 +1,10 @@
 #include "tables/stream.h"
 
 #include "base/buf.h"
+#include "base/ring.h"
 #include "base/thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,48 +25,44 @@ struct tables_stream {
     struct tables_condition *conditions[TABLES_N]; // owned
     uint32_t texts[TABLES_N]; // bit sets of the TABLES_TEXT columns, whose strings are copied
     pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    // The mutex protects these members. The batches from `read` to `written` - 1 (modulo BATCHES)
-    // belong to the reader.
-    size_t read, written;
-    bool over, stop;
+    struct ring ring;
+    struct batch batches[BATCHES];
+    int filling; // batch that the scanning thread fills
+    // Result of the scan. Valid when the ring is over and empty.
     int rc;
     struct err e;
-    // Only the reader uses these members.
-    bool holds; // the reader is reading batches[read]
-    size_t at;
-    struct batch batches[BATCHES];
+    int reading; // batch that the reader reads; -1 if there is none
+    size_t at;   // next row in the batch
 };
 
-// Passes a full batch or the last batch to the reader. Returns 0, or -ECANCELED if the reader has
-// stopped.
-static int pass_batch(struct tables_stream *s)
+// Waits for an empty batch. Returns 0, or -ECANCELED if the reader has stopped.
+static int begin_batch(struct tables_stream *s)
 {
-    struct batch *b = &s->batches[s->written % BATCHES];
+    s->filling = ring_wait_empty(&s->ring);
+    if (s->filling < 0)
+        return -ECANCELED;
+    s->batches[s->filling].n = 0;
+    s->batches[s->filling].text.size = 0;
+    return 0;
+}
+
+// Passes the batch to the reader.
+static void pass_batch(struct tables_stream *s)
+{
+    struct batch *b = &s->batches[s->filling];
     for (size_t i = 0; b->text.size && i < b->n; i++) {
         for (uint32_t left = b->rows[i].present & s->texts[b->tables[i]]; left; left &= left - 1) {
             union tables_value *v = &b->rows[i].values[__builtin_ctz(left)];
             v->text = (const char *)b->text.data + v->integer;
         }
     }
-    pthread_mutex_lock(&s->mutex);
-    s->written++;
-    pthread_cond_signal(&s->changed);
-    while (s->written - s->read == BATCHES && !s->stop)
-        pthread_cond_wait(&s->changed, &s->mutex);
-    bool stop = s->stop;
-    pthread_mutex_unlock(&s->mutex);
-    b = &s->batches[s->written % BATCHES];
-    b->n = 0;
-    b->text.size = 0;
-    return stop ? -ECANCELED : 0;
+    ring_fill(&s->ring);
 }
 
 static int put_row(void *context, enum tables_id table, const struct tables_row *row)
 {
     struct tables_stream *s = context;
-    struct batch *b = &s->batches[s->written % BATCHES];
+    struct batch *b = &s->batches[s->filling];
     struct tables_row *to = &b->rows[b->n];
     b->tables[b->n] = (uint8_t)table;
     to->present = row->present;
@@ -80,7 +76,10 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
                 return -ENOMEM;
         }
     }
-    return ++b->n == BATCH_ROWS ? pass_batch(s) : 0;
+    if (++b->n < BATCH_ROWS)
+        return 0;
+    pass_batch(s);
+    return begin_batch(s);
 }
 
 static int put_facts(void *context, const struct tables_facts *facts)
@@ -96,14 +95,13 @@ static void *run_scan(void *context)
     how.row = put_row;
     how.facts = s->how.facts ? put_facts : NULL;
     how.context = s;
-    int rc = s->file ? tables_scan_file(s->file, &how, &s->e) : tables_scan(s->path, &how, &s->e);
-    if (rc == 0 && s->batches[s->written % BATCHES].n)
-        rc = pass_batch(s);
-    pthread_mutex_lock(&s->mutex);
-    s->rc = rc;
-    s->over = true;
-    pthread_cond_signal(&s->changed);
-    pthread_mutex_unlock(&s->mutex);
+    s->rc = begin_batch(s);
+    if (s->rc == 0)
+        s->rc =
+            s->file ? tables_scan_file(s->file, &how, &s->e) : tables_scan(s->path, &how, &s->e);
+    if (s->rc == 0 && s->batches[s->filling].n)
+        pass_batch(s);
+    ring_over(&s->ring);
     return NULL;
 }
 
@@ -113,8 +111,7 @@ static void stream_free(struct tables_stream *s)
         buf_release(&s->batches[i].text);
     for (size_t i = 0; i < TABLES_N; i++)
         free(s->conditions[i]);
-    pthread_mutex_destroy(&s->mutex);
-    pthread_cond_destroy(&s->changed);
+    ring_release(&s->ring);
     free(s);
 }
 
@@ -143,8 +140,8 @@ struct tables_stream *tables_stream_start(const char *path, struct file *file,
     s->path = path;
     s->file = file;
     s->how = *how;
-    pthread_mutex_init(&s->mutex, NULL);
-    pthread_cond_init(&s->changed, NULL);
+    s->reading = -1;
+    ring_init(&s->ring, BATCHES);
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < TABLES_N; i++)
         rc = copy_wanted(s, (enum tables_id)i);
@@ -155,46 +152,29 @@ struct tables_stream *tables_stream_start(const char *path, struct file *file,
     return s;
 }
 
-// Sets *row to the next row of the current batch.
-static int next_row(struct tables_stream *s, enum tables_id *table, const struct tables_row **row)
+int tables_stream_next(struct tables_stream *s, enum tables_id *table,
+                       const struct tables_row **row, struct err *e)
 {
-    const struct batch *b = &s->batches[s->read % BATCHES];
+    if (s->reading < 0 || s->at == s->batches[s->reading].n) {
+        if (s->reading >= 0)
+            ring_empty(&s->ring);
+        s->reading = ring_wait_full(&s->ring);
+        s->at = 0;
+    }
+    if (s->reading < 0)
+        return s->rc < 0 ? err_set(e, s->rc, "%s", s->e.text) : 0;
+    const struct batch *b = &s->batches[s->reading];
     if (table)
         *table = b->tables[s->at];
     *row = &b->rows[s->at++];
     return 1;
 }
 
-int tables_stream_next(struct tables_stream *s, enum tables_id *table,
-                       const struct tables_row **row, struct err *e)
-{
-    if (s->holds && s->at < s->batches[s->read % BATCHES].n)
-        return next_row(s, table, row);
-    pthread_mutex_lock(&s->mutex);
-    if (s->holds) {
-        s->read++;
-        s->holds = false;
-        pthread_cond_signal(&s->changed);
-    }
-    while (s->read == s->written && !s->over)
-        pthread_cond_wait(&s->changed, &s->mutex);
-    s->holds = s->read != s->written;
-    int rc = s->rc;
-    pthread_mutex_unlock(&s->mutex);
-    if (!s->holds)
-        return rc < 0 ? err_set(e, rc, "%s", s->e.text) : 0;
-    s->at = 0;
-    return next_row(s, table, row);
-}
-
 void tables_stream_stop(struct tables_stream *s)
 {
     if (!s)
         return;
-    pthread_mutex_lock(&s->mutex);
-    s->stop = true;
-    pthread_cond_signal(&s->changed);
-    pthread_mutex_unlock(&s->mutex);
+    ring_stop(&s->ring);
     pthread_join(s->thread, NULL);
     stream_free(s);
 }
