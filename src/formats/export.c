@@ -167,7 +167,7 @@ void export_add_losses(struct export *sum, const struct export *x)
 // Reports, on one line, the kinds whose calls were written as kind `as` or, if `as` is 0, dropped.
 static void report_kinds(const struct export *x, unsigned as, void (*note)(const char *text))
 {
-    char text[1024], end[80];
+    char text[1024];
     size_t n = 0;
     for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
         if (!x->changed[kind] || x->as[kind] != as || n > sizeof text - 100)
@@ -175,12 +175,9 @@ static void report_kinds(const struct export *x, unsigned as, void (*note)(const
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s (%llu)", n ? ", " : "",
                               event_infos[kind].name, (unsigned long long)x->changed[kind]);
     }
-    if (!n)
-        return;
-    char line[1200];
-    snprintf(end, sizeof end, as ? "written as %s" : "dropped", as ? event_infos[as].name : "");
-    snprintf(line, sizeof line, "%s cannot store %s: %s", x->format->name, text, end);
-    note(line);
+    if (n)
+        err_note(note, "%s cannot store %s: %s%s", x->format->name, text,
+                 as ? "written as " : "dropped", as ? event_infos[as].name : "");
 }
 
 static const struct {
@@ -198,18 +195,13 @@ static const struct {
 
 void export_report_losses(const struct export *x, void (*note)(const char *text))
 {
-    char line[200];
-    if (x->facts.has_stamps && !(x->format->export.holds & FORMAT_HOLDS_STAMPS)) {
-        snprintf(line, sizeof line, "%s cannot store timestamps: dropped", x->format->name);
-        note(line);
-    }
+    if (x->facts.has_stamps && !(x->format->export.holds & FORMAT_HOLDS_STAMPS))
+        err_note(note, "%s cannot store timestamps: dropped", x->format->name);
     for (unsigned as = 0; as < HT_KIND_LIMIT; as++)
         report_kinds(x, as, note);
     for (unsigned i = 0; i < EXPORT_LOSSES; i++) {
-        if (!x->losses[i])
-            continue;
-        snprintf(line, sizeof line, "%s cannot store %s: %llu %s", x->format->name, losses[i].what,
-                 (unsigned long long)x->losses[i], losses[i].done);
-        note(line);
+        if (x->losses[i])
+            err_note(note, "%s cannot store %s: %llu %s", x->format->name, losses[i].what,
+                     (unsigned long long)x->losses[i], losses[i].done);
     }
 }

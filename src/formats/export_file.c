@@ -323,23 +323,18 @@ static int export_walked(struct export_job *j, struct trace_reader *r, struct er
 static void note_counts(const struct export_job *j)
 {
     const struct convert_watch *watch = j->settings->watch;
-    char text[240];
     if (!watch || !watch->note)
         return;
-    if (j->added) {
-        snprintf(text, sizeof text,
+    if (j->added)
+        err_note(watch->note,
                  "%llu addresses were allocated twice without a free; frees were added",
                  (unsigned long long)j->added);
-        watch->note(text);
-    }
-    if (j->left_out) {
-        snprintf(
-            text, sizeof text,
+    if (j->left_out)
+        err_note(
+            watch->note,
             "%s holds one process: other processes were not written (%swrite one file per process%s)",
             j->settings->format->name, j->settings->live ? "" : "choose one with --pid, or ",
             j->settings->live ? ": name it with -o" : " with %p in the name of the output");
-        watch->note(text);
-    }
 }
 
 static int export_trace(struct export_job *j, struct trace_file *t)

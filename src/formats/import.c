@@ -320,7 +320,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 
 int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
 {
-    char what[400], line[sizeof(struct err) + 16];
+    char what[400];
     bool in_line = offset == IMPORT_LINE;
     struct err text = {0};
     va_list args;
@@ -333,10 +333,8 @@ int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
     if (!im->keep_going)
         return err_set(im->e, -EBADMSG, "%s", text.text);
     err_set(&im->first_skipped, 0, "%s", text.text);
-    if (im->note && im->skipped <= IMPORT_NAMED) {
-        snprintf(line, sizeof line, "skipped: %s", text.text);
-        im->note(line);
-    }
+    if (im->note && im->skipped <= IMPORT_NAMED)
+        err_note(im->note, "skipped: %s", text.text);
     return 0;
 }
 

@@ -32,18 +32,16 @@ static void show_progress(const struct import_job *j)
         progress_update(watch->progress, j->in->offset);
 }
 
-static void note_skipped(const struct import *im, const struct convert_watch *watch)
+static void note_skipped(const struct import *im)
 {
-    char text[sizeof(struct err) + 80];
-    if (!im->skipped || !im->note)
-        return;
-    snprintf(text, sizeof text, "skipped %llu invalid record%s, the first: %s",
-             (unsigned long long)im->skipped, im->skipped == 1 ? "" : "s", im->first_skipped.text);
-    watch->note(text);
+    if (im->skipped && im->note)
+        err_note(im->note, "skipped %llu invalid record%s, the first: %s",
+                 (unsigned long long)im->skipped, im->skipped == 1 ? "" : "s",
+                 im->first_skipped.text);
 }
 
 // Reports how many calls took each malloc path. A trace stores the paths, but a workload cannot.
-static void note_paths(const struct import *im, const struct convert_watch *watch)
+static void note_paths(const struct import *im)
 {
     char text[600];
     size_t n = 0;
@@ -53,11 +51,8 @@ static void note_paths(const struct import *im, const struct convert_watch *watc
                                   n ? ", " : "paths of malloc: ", event_path_names[i],
                                   (unsigned long long)im->paths[i]);
     }
-    if (!n || !watch || !watch->note)
-        return;
-    snprintf(text + n, sizeof text - n,
-             " (only a trace can store the path of each call, see --trace)");
-    watch->note(text);
+    if (n && im->note)
+        err_note(im->note, "%s (only a trace can store the path of each call, see --trace)", text);
 }
 
 // Runs the import, then calls `finish` to complete the output.
@@ -82,9 +77,9 @@ static int run_import(struct import_job *j, struct input *in, struct import_sink
     if (rc < 0)
         err_set(j->e, rc, "%s: cannot import: %s", in->name, strerror(-rc));
     if (rc == 0) {
-        note_skipped(&im, watch);
+        note_skipped(&im);
         if (j->order)
-            note_paths(&im, watch);
+            note_paths(&im);
     }
     import_release(&im);
     return rc;
