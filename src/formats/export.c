@@ -146,7 +146,7 @@ int export_finish(struct export *x)
 void export_release(struct export *x)
 {
     if (x->state && x->format->export.release)
-        x->format->export.release(x);
+        x->format->export.release(x->state);
     free(x->state);
     x->state = NULL;
     export_buffer_release(&x->out);

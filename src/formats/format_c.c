@@ -94,14 +94,9 @@ static int put_waits(struct export *x, const struct export_call *call)
     return rc;
 }
 
-static uint64_t posix_align(const struct event *ev)
-{
-    uint64_t align = export_power_of_two(ev->align);
-    return align > MIN_ALIGN ? align : MIN_ALIGN;
-}
-
 static void print_call(const struct event *ev, char text[MAX_CALL_BYTES])
 {
+    uint64_t align = export_power_of_two(ev->align);
     switch (ev->kind) {
     case HT_CALLOC:
         snprintf(text, MAX_CALL_BYTES, "c%" PRIu64 ",%" PRIu64 ",%" PRIu64, ev->result, ev->count,
@@ -112,7 +107,7 @@ static void print_call(const struct event *ev, char text[MAX_CALL_BYTES])
         break;
     case HT_MEMALIGN:
         snprintf(text, MAX_CALL_BYTES, "a%" PRIu64 ",%" PRIu64 ",%" PRIu64, ev->result,
-                 posix_align(ev), ev->size);
+                 align > MIN_ALIGN ? align : MIN_ALIGN, ev->size);
         break;
     case HT_FREE:
         snprintf(text, MAX_CALL_BYTES, ev->ptr ? "f%" PRIu64 : "n", ev->ptr);
@@ -230,9 +225,9 @@ static int c_begin(struct export *x)
     return make_stream(x, 0);
 }
 
-static void c_release(struct export *x)
+static void c_release(void *state)
 {
-    struct c_export *c = x->state;
+    struct c_export *c = state;
     free(c->streams);
     streams_release(&c->text);
 }

@@ -145,25 +145,6 @@ static int put_metadata(struct buf *to, uint64_t realtime_ns)
     return rc;
 }
 
-struct ctf_packet {
-    uint64_t begin_ns, end_ns; // time range of the events
-    uint64_t bytes;            // size including the header
-    uint32_t pid, tid;
-};
-
-// Writes a header of CTF_PACKET_HEADER_BYTES bytes to `to`.
-static void put_packet_header(uint8_t *to, const struct ctf_packet *p)
-{
-    put_u32(to, MAGIC);
-    put_u32(to + 4, 0); // stream_id
-    put_u64(to + 8, p->begin_ns);
-    put_u64(to + 16, p->end_ns);
-    put_u64(to + 24, p->bytes * 8); // content_size and packet_size are in bits
-    put_u64(to + 32, p->bytes * 8);
-    put_u32(to + 40, p->pid);
-    put_u32(to + 44, p->tid);
-}
-
 // Writes either an array of addresses or a string, which ends at the first NUL.
 static uint8_t *put_text(uint8_t *at, const struct event *ev)
 {
@@ -214,7 +195,7 @@ struct ctf_stream {
 
 struct ctf {
     struct map by_thread; // Maps a process and a thread to the stream's index in `streams` plus 1.
-    struct ctf_stream **streams;
+    struct ctf_stream *streams;
     size_t n, capacity;
     size_t pending; // total size of the packets
 };
@@ -260,28 +241,29 @@ static int begin_ctf(struct export *x)
     return rc;
 }
 
-static struct ctf_stream *stream_new(struct ctf *f, const struct export_call *c, uint64_t key)
-{
-    struct ctf_stream *s;
-    if (HT_GROW(&f->streams, &f->capacity, f->n + 1) < 0 || !(s = calloc(1, sizeof *s)))
-        return NULL;
-    *s = (struct ctf_stream){.pid = c->pid, .thread = c->thread, .tid = c->tid};
-    f->streams[f->n++] = s;
-    return map_put(&f->by_thread, key, f->n) < 0 ? NULL : s;
-}
-
+// Returns the thread's stream, or NULL when out of memory.
 static struct ctf_stream *get_stream(struct ctf *f, const struct export_call *c)
 {
     uint64_t key = (uint64_t)c->pid << 32 | c->thread;
-    uint64_t at = map_get(&f->by_thread, key);
-    return at ? f->streams[at - 1] : stream_new(f, c, key);
+    size_t had = f->n;
+    struct ctf_stream *s = MAP_ITEM(&f->by_thread, key, &f->streams, &f->n, &f->capacity);
+    if (s && f->n > had)
+        *s = (struct ctf_stream){.pid = c->pid, .thread = c->thread, .tid = c->tid};
+    return s;
 }
 
-static int begin_packet(struct ctf_stream *s)
+// Writes the header of the stream's packet.
+static void put_packet_header(const struct ctf_stream *s)
 {
-    int rc = buf_resize(&s->packet, CTF_PACKET_HEADER_BYTES);
-    s->begin_ns = s->last_ns;
-    return rc;
+    uint8_t *to = s->packet.data;
+    put_u32(to, MAGIC);
+    put_u32(to + 4, 0); // stream_id
+    put_u64(to + 8, s->begin_ns);
+    put_u64(to + 16, s->last_ns);
+    put_u64(to + 24, s->packet.size * 8); // content_size and packet_size are in bits
+    put_u64(to + 32, s->packet.size * 8);
+    put_u32(to + 40, s->pid);
+    put_u32(to + 44, s->tid);
 }
 
 static void name_stream(const struct ctf_stream *s, char name[static 64])
@@ -297,8 +279,7 @@ static int write_packet(struct export *x, struct ctf_stream *s)
     char name[64];
     if (!s->packet.size)
         return 0;
-    const struct ctf_packet p = {s->begin_ns, s->last_ns, s->packet.size, s->pid, s->tid};
-    put_packet_header(s->packet.data, &p);
+    put_packet_header(s);
     name_stream(s, name);
     int rc = write_to(x, name, s->bytes, &s->packet);
     s->bytes += s->packet.size;
@@ -312,8 +293,8 @@ static int write_all(struct export *x)
     struct ctf *f = x->state;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < f->n; i++) {
-        rc = write_packet(x, f->streams[i]);
-        buf_release(&f->streams[i]->packet);
+        rc = write_packet(x, &f->streams[i]);
+        buf_release(&f->streams[i].packet);
     }
     return rc;
 }
@@ -326,8 +307,8 @@ static int end_ctf(struct export *x)
     const struct buf nothing = {0};
     int rc = write_all(x);
     for (size_t i = 0; rc == 0 && i < f->n; i++) {
-        name_stream(f->streams[i], name);
-        rc = f->streams[i]->bytes ? write_to(x, name, f->streams[i]->bytes, &nothing) : 0;
+        name_stream(&f->streams[i], name);
+        rc = f->streams[i].bytes ? write_to(x, name, f->streams[i].bytes, &nothing) : 0;
     }
     return rc;
 }
@@ -365,7 +346,9 @@ static int put_ctf(struct export *x, const struct export_call *c)
     s->last_ns = ev.stamp > s->last_ns ? ev.stamp : s->last_ns;
     ev.stamp = s->last_ns;
     size_t had = s->packet.size;
-    if ((!had && begin_packet(s) < 0) || buf_reserve(&s->packet, CTF_EVENT_MAX_BYTES) < 0)
+    s->begin_ns = had ? s->begin_ns : s->last_ns;
+    if ((!had && buf_resize(&s->packet, CTF_PACKET_HEADER_BYTES) < 0) ||
+        buf_reserve(&s->packet, CTF_EVENT_MAX_BYTES) < 0)
         return err_no_memory(x->e, x->folder);
     s->packet.size += put_event(s->packet.data + s->packet.size, &ev);
     f->pending += s->packet.size - had;
@@ -377,13 +360,11 @@ static int put_ctf(struct export *x, const struct export_call *c)
     return rc == 0 && f->pending > PENDING_BYTES ? write_all(x) : rc;
 }
 
-static void release_ctf(struct export *x)
+static void release_ctf(void *state)
 {
-    struct ctf *f = x->state;
-    for (size_t i = 0; i < f->n; i++) {
-        buf_release(&f->streams[i]->packet);
-        free(f->streams[i]);
-    }
+    struct ctf *f = state;
+    for (size_t i = 0; i < f->n; i++)
+        buf_release(&f->streams[i].packet);
     free(f->streams);
     map_release(&f->by_thread);
 }

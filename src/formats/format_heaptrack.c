@@ -43,24 +43,19 @@ struct heaptrack_import {
     uint32_t n_modules;
 };
 
-// Parses a space followed by a number.
-static bool parse_field(const char **at, uint64_t *v)
+// Parses a space followed by a number of at most `most`.
+static bool parse_index(const char **at, uint64_t most, uint64_t *v)
 {
     const char *p = *at;
-    if (!text_match(&p, ' ') || !text_parse_hex(&p, v))
+    if (!text_match(&p, ' ') || !text_parse_hex(&p, v) || *v > most)
         return false;
     *at = p;
     return true;
 }
 
-// Parses a space followed by a number of at most `most`.
-static bool parse_index(const char **at, size_t most, uint64_t *v)
+static bool parse_field(const char **at, uint64_t *v)
 {
-    const char *p = *at;
-    if (!parse_field(&p, v) || *v > most)
-        return false;
-    *at = p;
-    return true;
+    return parse_index(at, UINT64_MAX, v);
 }
 
 // Parses a space followed by a string. In format 3, the string is preceded by its length. Returns
@@ -157,9 +152,8 @@ static int read_string(struct import *im, struct text_line *line)
     if (rc < 0)
         return rc;
     if (HT_APPEND(&h->strings, &h->n_strings, &h->strings_capacity,
-                  (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n}) < 0)
-        return import_no_memory(im);
-    if (buf_put(&h->texts, text, n) < 0)
+                  (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n}) < 0 ||
+        buf_put(&h->texts, text, n) < 0)
         return import_no_memory(im);
     // The first string is the program's path.
     return h->n_strings == 1 ? keep_exe(im, text, n) : 0;
@@ -259,10 +253,8 @@ static int read_frame(struct import *im, struct text_line *line)
             return import_no_memory(im);
         rc = rc < 0 ? rc : import_keep(im, FUNCTION_BYTES);
     }
-    if (rc == 0 && HT_GROW(&h->frames, &h->frames_capacity, h->n_frames + 1) < 0)
+    if (rc == 0 && HT_APPEND(&h->frames, &h->n_frames, &h->frames_capacity, made) < 0)
         return import_no_memory(im);
-    if (rc == 0)
-        h->frames[h->n_frames++] = made;
     return rc;
 }
 
@@ -288,14 +280,12 @@ static int read_info(struct import *im, struct text_line *line)
     uint64_t size, site;
     if (!parse_field(&line->at, &size) || !parse_index(&line->at, h->n_sites, &site))
         return text_bad(im, line, "a size and the number of a call site");
-    int rc = import_keep(im, sizeof *h->infos);
-    if (rc < 0)
-        return rc;
-    if (h->n_infos == UINT32_MAX - 1 || HT_GROW(&h->infos, &h->infos_capacity, h->n_infos + 1) < 0)
+    const struct heaptrack_info info = {size, (uint32_t)site, NO_BLOCK};
+    int rc = import_keep(im, sizeof info);
+    if (rc == 0 && (h->n_infos == UINT32_MAX - 1 ||
+                    HT_APPEND(&h->infos, &h->n_infos, &h->infos_capacity, info) < 0))
         return import_no_memory(im);
-    h->infos[h->n_infos++] =
-        (struct heaptrack_info){.size = size, .site = (uint32_t)site, .newest = NO_BLOCK};
-    return 0;
+    return rc;
 }
 
 static uint64_t block_address(uint32_t block)
@@ -409,9 +399,9 @@ static int begin_heaptrack(struct import *im)
     return 0;
 }
 
-static void release_heaptrack(struct import *im)
+static void release_heaptrack(void *state)
 {
-    struct heaptrack_import *h = im->state;
+    struct heaptrack_import *h = state;
     buf_release(&h->texts);
     free(h->strings);
     free(h->frames);

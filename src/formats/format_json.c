@@ -218,9 +218,9 @@ static int json_put(struct export *x, const struct export_call *c)
     return export_no_memory(x);
 }
 
-static void json_export_release(struct export *x)
+static void json_export_release(void *state)
 {
-    buf_release(x->state);
+    buf_release(state);
 }
 
 // A scanner for lines, eight times as fast as a general JSON parser.
@@ -708,9 +708,9 @@ static int read_line(struct import *im, struct text_line *line)
     return put_fields(im, j, &f);
 }
 
-static void json_import_release(struct import *im)
+static void json_import_release(void *state)
 {
-    struct json_import *j = im->state;
+    struct json_import *j = state;
     free(j->created);
     map_release(&j->keys);
 }

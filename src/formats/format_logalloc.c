@@ -32,9 +32,9 @@ static int read_logalloc_line(struct import *im, struct text_line *line)
     return import_put(im, (uint32_t)call.pid, call.tid, &call.event);
 }
 
-static void release_logalloc(struct import *im)
+static void release_logalloc(void *state)
 {
-    map_release(im->state);
+    map_release(state);
 }
 
 static int put_logalloc(struct export *x, const struct export_call *c)

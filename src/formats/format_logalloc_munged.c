@@ -34,63 +34,40 @@ struct munged_slots {
 struct munged_process {
     struct munged_live live; // for reading
     // The following members are used for writing.
-    uint64_t number;
     struct map threads; // maps tid + 1 to the thread's number
     struct munged_slots slots;
 };
 
 struct munged_log {
     struct map by_pid; // maps a pid to the process's index in `processes` plus 1
-    struct munged_process **processes;
+    struct munged_process *processes;
     size_t n, capacity;
     uint64_t last_pid;
     struct munged_process *last; // process of the last call, or NULL
 };
 
-static struct munged_process *process_new(struct munged_log *m, uint64_t pid)
-{
-    struct munged_process *p = NULL;
-    if (HT_GROW(&m->processes, &m->capacity, m->n + 1) < 0 ||
-        map_put(&m->by_pid, pid, m->n + 1) < 0 || !(p = calloc(1, sizeof *p)))
-        return NULL;
-    m->processes[m->n++] = p;
-    p->number = m->n;
-    return p;
-}
-
 static struct munged_process *get_process(struct munged_log *m, uint64_t pid)
 {
     if (m->last && m->last_pid == pid)
         return m->last;
-    uint64_t at = map_get(&m->by_pid, pid);
     m->last_pid = pid;
-    m->last = at ? m->processes[at - 1] : process_new(m, pid);
+    m->last = MAP_ITEM(&m->by_pid, pid, &m->processes, &m->n, &m->capacity);
     return m->last;
 }
 
-static void release_log(struct munged_log *m)
+static void release_log(void *state)
 {
+    struct munged_log *m = state;
     for (size_t i = 0; i < m->n; i++) {
-        struct munged_process *p = m->processes[i];
+        struct munged_process *p = &m->processes[i];
         free(p->live.bits);
         map_release(&p->live.far);
         map_release(&p->threads);
         map_release(&p->slots.by_block);
         free(p->slots.free);
-        free(p);
     }
     free(m->processes);
     map_release(&m->by_pid);
-}
-
-static void release_import(struct import *im)
-{
-    release_log(im->state);
-}
-
-static void release_export(struct export *x)
-{
-    release_log(x->state);
 }
 
 enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
@@ -205,11 +182,6 @@ static int slots_remove(struct munged_slots *s, uint64_t block)
     return 0;
 }
 
-static inline uint64_t slots_get(const struct munged_slots *s, uint64_t block)
-{
-    return map_get(&s->by_block, block);
-}
-
 static uint64_t number_thread(struct munged_process *p, uint32_t tid)
 {
     uint64_t number = map_get(&p->threads, tid + 1ull);
@@ -223,7 +195,7 @@ static uint64_t number_thread(struct munged_process *p, uint32_t tid)
 static int number_blocks(struct munged_slots *s, struct event *ev)
 {
     if (event_infos[ev->kind].fields & HT_F_PTR) {
-        uint64_t block = ev->ptr, number = slots_get(s, block);
+        uint64_t block = ev->ptr, number = map_get(&s->by_block, block);
         if (!number && block)
             return 0;
         ev->ptr = number ? number : slots_assign(s, 0);
@@ -267,8 +239,10 @@ static int put_munged(struct export *x, const struct export_call *c)
         return drop_call(x, c, "its block was never allocated");
     if (rc < 0)
         return export_no_memory(x);
+    const struct munged_log *m = x->state;
+    uint64_t number = (uint64_t)(p - m->processes) + 1;
     char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
-    export_buffer_commit(&x->out, logalloc_put(to, &logalloc_munged, p->number, thread, &ev));
+    export_buffer_commit(&x->out, logalloc_put(to, &logalloc_munged, number, thread, &ev));
     return 0;
 }
 
@@ -278,7 +252,7 @@ const struct format format_logalloc_munged = {
         {
             .line = read_munged_line,
             .state_bytes = sizeof(struct munged_log),
-            .release = release_import,
+            .release = release_log,
             .several_processes = true,
             .window = 1 << 12,
         },
@@ -289,6 +263,6 @@ const struct format format_logalloc_munged = {
             .kinds = logalloc_kinds,
             .state_bytes = sizeof(struct munged_log),
             .put = put_munged,
-            .release = release_export,
+            .release = release_log,
         },
 };

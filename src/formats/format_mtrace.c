@@ -78,11 +78,6 @@ static int read_magic(struct import *im)
     return 0;
 }
 
-static uint64_t alignment(const uint8_t *at, size_t record_bytes)
-{
-    return record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
-}
-
 // Returns glibc's malloc_usable_size for a chunk: the chunk size minus the word before the block,
 // or minus two words if the chunk is a mapping, which starts at a page boundary.
 static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
@@ -129,7 +124,7 @@ static int decode_record(const uint8_t *at, size_t record_bytes, struct event *e
         ev->result = ev->error ? 0 : ev->result;
     }
     if (event_infos[ev->kind].fields & HT_F_ALIGN)
-        ev->align = alignment(at, record_bytes);
+        ev->align = record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
     return 1;
 }
 
@@ -203,21 +198,6 @@ static uint64_t derive_path(const struct export_call *c, bool glibc, uint64_t be
            (uint64_t)(moved && ev->notes[HT_NOTE_USABLE]) << HT_PATH_MALLOC_FREE;
 }
 
-static int set_chunk(struct export *x, uint64_t block, uint64_t bytes)
-{
-    struct mtrace_export *m = x->state;
-    return map_put(&m->chunks, block, bytes) < 0 ? export_no_memory(x) : 0;
-}
-
-// Removes a freed block's chunk and returns the chunk's size.
-static uint64_t remove_chunk(const struct export *x, uint64_t block)
-{
-    struct mtrace_export *m = x->state;
-    uint64_t bytes = map_get(&m->chunks, block);
-    map_remove(&m->chunks, block);
-    return bytes;
-}
-
 static void put_record(struct export *x, uint32_t tid, uint32_t type, const uint64_t words[5])
 {
     uint8_t *to = export_buffer_reserve(&x->out, RECORD_BYTES);
@@ -227,12 +207,6 @@ static void put_record(struct export *x, uint32_t tid, uint32_t type, const uint
     for (int i = 0; i < 5; i++)
         put_u64(to + AT_PTR1 + 8 * i, words[i]);
     export_buffer_commit(&x->out, to + RECORD_BYTES);
-}
-
-// trace2wl ignores the low 3 bits of thread numbers.
-static uint32_t unique_tid(const struct export_call *c)
-{
-    return (c->thread + 1) << 3;
 }
 
 static int mtrace_begin(struct export *x)
@@ -261,7 +235,8 @@ static int mtrace_put(struct export *x, const struct export_call *c)
                          after & ~CHUNK_IS_MAPPED};
     enum mtrace_type type = mtrace_type_of(ev);
     if (type == MTRACE_FREE || (type == MTRACE_REALLOC && !c->failed)) {
-        before = remove_chunk(x, ev->ptr);
+        before = map_get(&m->chunks, ev->ptr);
+        map_remove(&m->chunks, ev->ptr);
         if (type == MTRACE_FREE && !before && glibc && ev->notes[HT_NOTE_USABLE])
             before = chunk_of_usable(ev->notes[HT_NOTE_USABLE]);
         words[3] = before & ~CHUNK_IS_MAPPED;
@@ -270,14 +245,16 @@ static int mtrace_put(struct export *x, const struct export_call *c)
         words[0] = c->failed ? ev->error : 0;
     if (type == MTRACE_VALLOC)
         words[3] = PAGE_BYTES;
-    put_record(x, unique_tid(c), type | (uint32_t)derive_path(c, glibc, before, after) << TYPE_BITS,
-               words);
-    return ev->result ? set_chunk(x, ev->result, after) : 0;
+    // trace2wl ignores the low 3 bits of thread numbers.
+    put_record(x, (c->thread + 1) << 3,
+               type | (uint32_t)derive_path(c, glibc, before, after) << TYPE_BITS, words);
+    bool failed = ev->result && map_put(&m->chunks, ev->result, after) < 0;
+    return failed ? export_no_memory(x) : 0;
 }
 
-static void mtrace_release(struct export *x)
+static void mtrace_release(void *state)
 {
-    struct mtrace_export *m = x->state;
+    struct mtrace_export *m = state;
     map_release(&m->chunks);
 }
 

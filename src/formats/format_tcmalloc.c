@@ -166,11 +166,15 @@ static struct event decode_event(struct tcmalloc_thread *s, unsigned type, uint6
     return ev;
 }
 
-static bool is_event(unsigned type)
-{
-    return type == TCMALLOC_MALLOC || type == TCMALLOC_FREE || type == TCMALLOC_FREE_SIZED ||
-           type == TCMALLOC_TOKENS || type == TCMALLOC_REALLOC || type == TCMALLOC_MEMALIGN;
-}
+// How many numbers an event in a buffer and an outer-level item contain; 0 for other types.
+static const uint8_t event_numbers[256] = {
+    [TCMALLOC_MALLOC] = 1, [TCMALLOC_FREE] = 1,    [TCMALLOC_FREE_SIZED] = 1,
+    [TCMALLOC_TOKENS] = 2, [TCMALLOC_REALLOC] = 2, [TCMALLOC_MEMALIGN] = 2,
+};
+static const uint8_t item_numbers[256] = {
+    [TCMALLOC_END] = 1,    [TCMALLOC_DEATH] = 2, [TCMALLOC_BARRIER] = 2,
+    [TCMALLOC_BUFFER] = 3, [TCMALLOC_MISC] = 3,
+};
 
 // Reads one event from the buffer. Returns 0 or a negative errno. If the rest of the buffer cannot
 // be decoded, sets *used to 0.
@@ -182,12 +186,13 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
     *used = 0;
     size_t first = get_number(at, n, &word), second = 0;
     unsigned type = (word & 7) == TCMALLOC_LONG ? word & 0xff : word & 7;
-    if (first && !is_event(type))
+    bool has_two = event_numbers[type] == 2;
+    if (first && !event_numbers[type])
         return import_bad(im, import_source_offset(&im->source),
                           "expected an event in a buffer, found type %u", type);
-    if (first && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS))
+    if (first && has_two)
         second = get_number(at + first, n - first, &more);
-    if (!first || (!second && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS)))
+    if (!first || (!second && has_two))
         return n < t->left
                    ? import_cut_off(im, import_source_offset(&im->source), "a buffer's event")
                    : import_bad(im, import_source_offset(&im->source),
@@ -277,36 +282,14 @@ static int thread_dies(struct tcmalloc_import *t, uint64_t id, uint64_t ts)
     return rc;
 }
 
-// Returns how many numbers an outer-level item contains, or 0 for an unknown type.
-static unsigned count_numbers(unsigned type)
-{
-    switch (type) {
-    case TCMALLOC_END:
-        return 1;
-    case TCMALLOC_DEATH:
-    case TCMALLOC_BARRIER:
-        return 2;
-    case TCMALLOC_BUFFER:
-    case TCMALLOC_MISC:
-        return 3;
-    }
-    return 0;
-}
-
 static int do_item(struct tcmalloc_import *t, unsigned type, const uint64_t v[3])
 {
     uint64_t ts = v[1] >> TCMALLOC_CPU_BITS << TCMALLOC_CPU_BITS;
-    switch (type) {
-    case TCMALLOC_BUFFER:
+    if (type == TCMALLOC_BUFFER)
         return read_buffer(t, v[0] >> 3, ts, v[2]);
-    case TCMALLOC_DEATH:
+    if (type == TCMALLOC_DEATH)
         return thread_dies(t, v[0] >> 8, ts);
-    case TCMALLOC_MISC:
-        return skip_text(t, v[2]);
-    case TCMALLOC_END:
-        return 1;
-    }
-    return 0;
+    return type == TCMALLOC_MISC ? skip_text(t, v[2]) : type == TCMALLOC_END;
 }
 
 // Reads one outer-level item. Returns 0, 1 at the end of the trace, or a negative errno.
@@ -320,13 +303,13 @@ static int read_item(struct tcmalloc_import *t)
     const uint8_t *at = s->data + s->at;
     size_t used = get_number(at, (size_t)n, &v[0]);
     unsigned type = (v[0] & 7) == TCMALLOC_LONG ? v[0] & 0xff : v[0] & 7;
-    if (used && !count_numbers(type))
+    if (used && !item_numbers[type])
         return import_bad(
                    t->im, import_source_offset(s),
                    "expected a buffer, thread death, barrier, text or end record, found type %u",
                    type)
                    ?: 1;
-    for (unsigned i = 1; used && i < count_numbers(type); i++) {
+    for (unsigned i = 1; used && i < item_numbers[type]; i++) {
         size_t more = get_number(at + used, (size_t)n - used, &v[i]);
         used = more ? used + more : 0;
     }
@@ -528,9 +511,9 @@ static int tcmalloc_end(struct export *x)
     return 0;
 }
 
-static void tcmalloc_release(struct export *x)
+static void tcmalloc_release(void *state)
 {
-    struct tcmalloc_export *t = x->state;
+    struct tcmalloc_export *t = state;
     free(t->threads);
     free(t->tokens);
     buf_release(&t->events);

@@ -34,23 +34,22 @@ static uint64_t address(uint64_t reg)
     return (reg + 1) << 4;
 }
 
+static const uint8_t kinds_read[] = {
+    [INSTRUCTION_MALLOC] = HT_MALLOC,         [INSTRUCTION_FREE] = HT_FREE,
+    [INSTRUCTION_FREE_SIZED] = HT_FREE_SIZED, [INSTRUCTION_MEMALIGN] = HT_MEMALIGN,
+    [INSTRUCTION_REALLOC] = HT_REALLOC,       [INSTRUCTION_KILL_THREAD] = HT_THREAD_END,
+};
+
 static struct event decode_event(unsigned type, uint64_t reg, uint64_t second, uint64_t third)
 {
-    switch (type) {
-    case INSTRUCTION_MALLOC:
-        return (struct event){.kind = HT_MALLOC, .size = second, .result = address(reg)};
-    case INSTRUCTION_FREE:
-        return (struct event){.kind = HT_FREE, .ptr = address(reg)};
-    case INSTRUCTION_FREE_SIZED:
-        return (struct event){.kind = HT_FREE_SIZED, .size = second, .ptr = address(reg)};
-    case INSTRUCTION_MEMALIGN:
-        return (struct event){
-            .kind = HT_MEMALIGN, .size = second, .align = third, .result = address(reg)};
-    case INSTRUCTION_REALLOC:
-        return (struct event){
-            .kind = HT_REALLOC, .size = third, .ptr = address(reg), .result = address(second)};
-    }
-    return (struct event){.kind = HT_THREAD_END};
+    struct event ev = {.kind = kinds_read[type]};
+    unsigned fields = event_infos[ev.kind].fields;
+    bool moves = type == INSTRUCTION_REALLOC;
+    ev.ptr = fields & HT_F_PTR ? address(reg) : 0;
+    ev.result = fields & HT_F_RESULT ? address(moves ? second : reg) : 0;
+    ev.size = fields & HT_F_SIZE ? (moves ? third : second) : 0;
+    ev.align = fields & HT_F_ALIGN ? third : 0;
+    return ev;
 }
 
 static int read_instruction(struct import *im, const uint8_t *at)

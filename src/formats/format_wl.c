@@ -119,15 +119,6 @@ static int put_dependencies(struct export *x, uint32_t thread,
     return rc;
 }
 
-// Returns the op of the event's kind. Every kind in `kinds` has an op.
-static enum wl_op choose_op(const struct event *ev)
-{
-    enum wl_op op = WL_MALLOC;
-    while (op_infos[op].kind != ev->kind)
-        op++;
-    return op;
-}
-
 // Writes a call's operands. A block index is slot + 1, or 0 for NULL.
 static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
 {
@@ -160,7 +151,9 @@ static int wl_put(struct export *x, const struct export_call *c)
     self->ops++;
     if (c->ev.result > w->highest)
         w->highest = c->ev.result;
-    enum wl_op op = choose_op(&c->ev);
+    enum wl_op op = WL_MALLOC;
+    while (op_infos[op].kind != c->ev.kind) // every kind in `kinds` has an op
+        op++;
     uint8_t bytes[OP_BYTES] = {(uint8_t)op};
     return streams_put(&w->streams, c->thread, bytes,
                        (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
@@ -174,10 +167,9 @@ static int wl_drop(struct export *x, const struct export_call *c)
         return export_no_memory(x);
     self->ops++;
     for (uint32_t i = 0; i < c->n_dependencies; i++) {
-        if (HT_GROW(&self->dependencies, &self->dependencies_capacity, self->n_dependencies + 1) <
-            0)
+        if (HT_APPEND(&self->dependencies, &self->n_dependencies, &self->dependencies_capacity,
+                      c->dependencies[i]) < 0)
             return export_no_memory(x);
-        self->dependencies[self->n_dependencies++] = c->dependencies[i];
     }
     return 0;
 }
@@ -247,9 +239,9 @@ static int wl_begin(struct export *x)
     return 0;
 }
 
-static void wl_release(struct export *x)
+static void wl_release(void *state)
 {
-    struct wl_export *w = x->state;
+    struct wl_export *w = state;
     for (size_t i = 0; i < w->n; i++) {
         map_release(&w->threads[i].known);
         free(w->threads[i].dependencies);
@@ -325,34 +317,10 @@ static int add_player(struct wl_import *w, uint64_t offset, uint64_t at)
                : 0;
 }
 
-static int header_item(struct wl_import *w, unsigned op, uint64_t v, uint64_t at)
-{
-    switch (op) {
-    case WL_ALLOC_PTRS:
-        w->n_ptrs = v;
-        break;
-    case WL_ALLOC_SYNCS:
-        w->n_syncs = v;
-        break;
-    case WL_NTHREADS:
-        w->n_threads = v;
-        break;
-    case WL_START_THREAD:
-        return add_player(w, v, at);
-    }
-    return 0;
-}
-
-static int not_wl(struct wl_import *w, uint64_t at)
-{
-    return err_set(w->im->e, -EPROTO,
-                   "%s: expected the header of a wl file (codes 8 to 11, then 1) at byte %llu",
-                   w->im->source.in->name, (unsigned long long)at);
-}
-
 static int read_header(struct wl_import *w)
 {
     struct import_source *s = &w->im->source;
+    uint64_t numbers[WL_START_THREAD - WL_ALLOC_PTRS] = {0};
     for (;;) {
         ssize_t n = import_source_want(s, 1 + VARINT_BYTES, w->im->e);
         if (n < 0)
@@ -366,12 +334,22 @@ static int read_header(struct wl_import *w)
                           ? get_varint(at + 1, (size_t)n - 1, &v)
                           : 0;
         if (!used)
-            return not_wl(w, offset);
+            return err_set(
+                w->im->e, -EPROTO,
+                "%s: expected the header of a wl file (codes 8 to 11, then 1) at byte %llu",
+                s->in->name, (unsigned long long)offset);
         s->at += 1 + used;
-        int rc = header_item(w, op, v, offset);
+        int rc = 0;
+        if (op == WL_START_THREAD)
+            rc = add_player(w, v, offset);
+        else
+            numbers[op - WL_ALLOC_PTRS] = v;
         if (rc < 0)
             return rc;
     }
+    w->n_ptrs = numbers[0];
+    w->n_syncs = numbers[1];
+    w->n_threads = numbers[2];
     if (w->n == w->n_threads)
         return 0;
     return err_set(w->im->e, -EBADMSG,
@@ -549,16 +527,12 @@ static int check_operands(struct wl_import *w, const struct wl_player *p, unsign
 
 static int do_op(struct wl_import *w, struct wl_player *p, unsigned op, const uint64_t v[3])
 {
-    switch (op) {
-    case WL_NOP:
-        return 0;
-    case WL_SYNC_W:
+    if (op == WL_SYNC_W)
         return post_sync(w, v[0]);
-    case WL_SYNC_R:
+    if (op == WL_SYNC_R)
         return wait_for(w, p, v[0]);
-    }
     struct event ev = make_event(op, v);
-    return import_put(w->im, 1, (uint64_t)(p - w->players) + 1, &ev);
+    return op == WL_NOP ? 0 : import_put(w->im, 1, (uint64_t)(p - w->players) + 1, &ev);
 }
 
 // Executes one op. Returns 0, 1 if the player is blocked, or a negative errno.

@@ -43,10 +43,10 @@ struct format_import {
     const char *record_name; // for messages, for example "a record"
     bool keeps_blanks;  // trailing blanks are part of the line, and the last line needs no newline
     size_t state_bytes; // size of im->state, which is zeroed before `begin`
-    int (*begin)(struct import *im);    // called before the first line or record
-    void (*release)(struct import *im); // frees what im->state holds, even after an error
-    bool several_processes;             // a file may hold several processes
-    bool seeks; // `read` seeks, so pipes are first copied to a temporary file
+    int (*begin)(struct import *im); // called before the first line or record
+    void (*release)(void *state);    // frees what im->state holds, even after an error
+    bool several_processes;          // a file may hold several processes
+    bool seeks;                      // `read` seeks, so pipes are first copied to a temporary file
     // How long the converter may hold back an event that contradicts earlier events, while it
     // searches for an event that resolves the contradiction. The unit is ns or, for formats without
     // times, events. 1 if the file is in call order.
@@ -71,7 +71,7 @@ struct format_export {
     // Called with each call that is not written, before any conversion. May be NULL.
     int (*drop)(struct export *x, const struct export_call *c);
     int (*end)(struct export *x);
-    void (*release)(struct export *x); // frees what x->state holds, even after an error
+    void (*release)(void *state); // frees what x->state holds, even after an error
 };
 
 // A format that can be read, written, or both. The functions return 0, or a negative errno with the

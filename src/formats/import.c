@@ -395,7 +395,7 @@ static int read_input(struct import *im)
     if (rc == 0)
         rc = f->line ? read_lines(im) : f->record ? read_records(im) : f->read(im);
     if (f->release)
-        f->release(im);
+        f->release(im->state);
     free(im->state);
     im->state = NULL;
     return rc;
