@@ -18,19 +18,14 @@ enum {
     MOST_NOTE_BYTES = 4096, // maximum number of bytes read per segment
 };
 
-static char *format_hex(const uint8_t *bytes, size_t n)
-{
-    char *text = malloc(2 * n + 1);
-    for (size_t i = 0; text && i < n; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-    return text;
-}
-
 static char *find_in_notes(const uint8_t *notes, size_t n)
 {
     uint32_t bytes;
     const uint8_t *id = elf_note_build_id(notes, n, &bytes);
-    return id && bytes && bytes <= MOST_BYTES ? format_hex(id, bytes) : NULL;
+    char *text = id && bytes && bytes <= MOST_BYTES ? malloc(2 * bytes + 1) : NULL;
+    for (uint32_t i = 0; text && i < bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    return text;
 }
 
 char *build_id_at(int fd, uint64_t start)

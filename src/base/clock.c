@@ -95,13 +95,8 @@ uint64_t clock_hz(enum clock_kind kind)
 
 const char *clock_kind_name(enum clock_kind kind)
 {
-    switch (kind) {
-    case CLOCK_KIND_MONOTONIC:
-        return "monotonic";
-    case CLOCK_KIND_TSC:
-        return "tsc";
-    case CLOCK_KIND_CNTVCT:
-        return "cntvct";
-    }
-    return "unknown";
+    static const char *const names[] = {[CLOCK_KIND_MONOTONIC] = "monotonic",
+                                        [CLOCK_KIND_TSC] = "tsc",
+                                        [CLOCK_KIND_CNTVCT] = "cntvct"};
+    return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "unknown";
 }

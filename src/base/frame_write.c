@@ -104,12 +104,6 @@ static size_t store_part(const struct frame_part *part, bool constant, uint8_t *
     return (size_t)(at - to);
 }
 
-static bool is_constant(const struct frame_part *part)
-{
-    const uint8_t *bytes = part->bytes;
-    return memcmp(bytes, bytes + 1, part->size - 1) == 0;
-}
-
 static size_t compress_part(struct frame_writer *w, enum method method,
                             const struct frame_part *part, uint8_t *to, size_t room)
 {
@@ -142,7 +136,8 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
                                size_t room)
 {
     struct frame_hint *h = part->hint;
-    if (is_constant(part))
+    const uint8_t *bytes = part->bytes;
+    if (memcmp(bytes, bytes + 1, part->size - 1) == 0)
         return store_part(part, true, to);
     bool trial = h->frames == 0;
     h->frames = (uint8_t)((h->frames + 1) % HINT_FRAMES);
@@ -197,18 +192,10 @@ static size_t compress_zstd(struct frame_writer *w, const struct frame_part *par
 static size_t compress_bound(const struct frame_writer *w, const struct frame_part *parts, size_t n,
                              size_t raw_bytes)
 {
-    size_t room = 0;
-    switch (w->codec) {
-    case FRAME_CODEC_LZ4:
-        return (size_t)LZ4_compressBound((int)raw_bytes);
-    case FRAME_CODEC_ZSTD:
-        for (size_t i = 0; i < n; i++)
-            room += ZSTD_compressBound(parts[i].size);
-        return room;
-    case FRAME_CODEC_NONE:
-        break;
-    }
-    return 0;
+    size_t room = w->codec == FRAME_CODEC_LZ4 ? (size_t)LZ4_compressBound((int)raw_bytes) : 0;
+    for (size_t i = 0; w->codec == FRAME_CODEC_ZSTD && i < n; i++)
+        room += ZSTD_compressBound(parts[i].size);
+    return room;
 }
 
 // Compresses the payload. Returns the compressed size, or 0 if compression fails or does not shrink

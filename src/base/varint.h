@@ -38,6 +38,14 @@ static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t 
     return 0;
 }
 
+// Decodes the number at *at and advances *at. Returns false if the number is invalid.
+static inline bool varint_next(const uint8_t **at, const uint8_t *end, uint64_t *v)
+{
+    size_t n = varint_get(*at, end, v);
+    *at += n;
+    return n > 0;
+}
+
 // Sequential decoder. Callers need not check `bad` after each read, only after the last read or
 // before using a number.
 struct varint_source {

@@ -365,11 +365,10 @@ static const char **find_allocators(size_t *n)
         struct allocator a = {0};
         struct err ignored = {0};
         char *library = NULL;
-        if (HT_GROW(&names, &capacity, *n + 1) < 0)
-            out_of_memory();
         if (allocator_parse(&a, i->name, &ignored) == 0 &&
-            replay_probe(&a, &how, version, &library, &ignored) == 0)
-            names[(*n)++] = i->name;
+            replay_probe(&a, &how, version, &library, &ignored) == 0 &&
+            HT_APPEND(&names, n, &capacity, i->name) < 0)
+            out_of_memory();
         allocator_release(&a);
         free(library);
     }
@@ -448,23 +447,17 @@ static int add_results(const struct matrix *m, size_t first, const struct pooled
     return rc;
 }
 
-static size_t count_workloads(const struct matrix *m)
-{
-    size_t n = 0;
-    for (size_t i = 1; i <= m->n_jobs; i++)
-        n += command_is_first_job(m, i);
-    return n;
-}
-
 // Prints the table and writes the page.
 static void show_results(const struct matrix *m, const char *page_path)
 {
     struct document page = {.mode = "report"};
     struct err e = {0};
-    size_t n = 0;
+    size_t n = 0, n_workloads = 0;
     int rc = 0;
     const char **names = list_allocators(m, &n);
-    const struct pooled_table t = {names, n, count_workloads(m)};
+    for (size_t i = 1; i <= m->n_jobs; i++)
+        n_workloads += command_is_first_job(m, i);
+    const struct pooled_table t = {names, n, n_workloads};
     pooled_print_head(&t);
     for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
         if (command_is_first_job(m, i))

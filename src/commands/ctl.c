@@ -26,17 +26,12 @@ enum { VERB_STATUS = CONTROL_RESET + 1, VERB_DETACH, VERB_DUMP };
 
 static const char *state_name(const struct spool_header *h)
 {
-    if (atomic_load(&h->status) == SPOOL_OFF)
-        return "off";
-    switch ((enum spool_recording)atomic_load(&h->control.state)) {
-    case SPOOL_RECORDING:
-        return "recording";
-    case SPOOL_PAUSED:
-        return "paused";
-    case SPOOL_STOPPED:
-        return "stopped";
-    }
-    return "unknown";
+    unsigned state = atomic_load(&h->control.state);
+    return atomic_load(&h->status) == SPOOL_OFF ? "off"
+           : state == SPOOL_RECORDING           ? "recording"
+           : state == SPOOL_PAUSED              ? "paused"
+           : state == SPOOL_STOPPED             ? "stopped"
+                                                : "unknown";
 }
 
 static void print_json(const struct spool_header *h, long pid, const char *reason)
@@ -79,22 +74,17 @@ static void print_status(const struct spool_header *h, long pid, bool json)
 
 static const char *explain_error(int error)
 {
-    switch (error) {
-    case EPERM:
-        return "recording is stopped and cannot be resumed (use 'start')";
-    case EPIPE:
-        return "the recorder of this process has ended";
-    case ESRCH:
-        return "the process has ended";
-    case ENOTSUP:
-        return "cannot reset: the trace is not a regular file";
-    case ENOSPC:
-        return "too many state changes for a recording without a recorder";
-    case ENODATA:
-        return "recording has turned itself off in this process (see 'heaptape ctl PID status')";
-    default:
-        return strerror(error);
-    }
+    static const char *const texts[] = {
+        [EPERM] = "recording is stopped and cannot be resumed (use 'start')",
+        [EPIPE] = "the recorder of this process has ended",
+        [ESRCH] = "the process has ended",
+        [ENOTSUP] = "cannot reset: the trace is not a regular file",
+        [ENOSPC] = "too many state changes for a recording without a recorder",
+        [ENODATA] =
+            "recording has turned itself off in this process (see 'heaptape ctl PID status')",
+    };
+    bool is_known = (size_t)error < sizeof texts / sizeof *texts && texts[error];
+    return is_known ? texts[error] : strerror(error);
 }
 
 // Detaches from the process. Also works without a recorder.

@@ -99,23 +99,6 @@ static char *put_quoted(char *to, const char *text, size_t n)
     return to;
 }
 
-static bool has_ptr(unsigned kind)
-{
-    return event_infos[kind].fields & HT_F_PTR;
-}
-
-static bool has_result(unsigned kind)
-{
-    return event_infos[kind].fields & HT_F_RESULT;
-}
-
-// Returns the address of frame `i` of a call site. The text of a call site is an array of
-// addresses.
-static uint64_t frame_at(const struct event *ev, uint32_t i)
-{
-    return get_u64((const uint8_t *)ev->text + 8 * (size_t)i);
-}
-
 // Returns true if addresses or slots are known. They are unknown for the mappings of a workload.
 static bool has_blocks(const struct dump_line *l)
 {
@@ -126,7 +109,7 @@ static char *put_arguments(char *to, const struct dump_line *l)
 {
     const struct event *ev = &l->call.ev;
     unsigned fields = event_infos[ev->kind].fields;
-    if (has_ptr(ev->kind) && has_blocks(l))
+    if (fields & HT_F_PTR && has_blocks(l))
         to = put_block(put_comma(to), l, ev->ptr);
     if (fields & HT_F_ALIGN)
         to = put_argument(to, ev->kind, HT_F_ALIGN, ev->align);
@@ -136,8 +119,9 @@ static char *put_arguments(char *to, const struct dump_line *l)
         to = put_argument(to, ev->kind, HT_F_SIZE, ev->size);
     if (fields & HT_F_VALUE)
         to = put_argument(to, ev->kind, HT_F_VALUE, ev->value);
-    for (uint32_t i = 0; event_has_frames(ev->kind) && i < ev->text_bytes / 8; i++)
-        to = text_hex(TEXT_PUT(to, ", 0x"), frame_at(ev, i));
+    // The text of a call site is an array of addresses.
+    for (size_t i = 0; event_has_frames(ev->kind) && i < ev->text_bytes / 8; i++)
+        to = text_hex(TEXT_PUT(to, ", 0x"), get_u64((const uint8_t *)ev->text + 8 * i));
     if (!event_has_frames(ev->kind) && ev->text_bytes)
         to = put_quoted(put_comma(to), ev->text, ev->text_bytes);
     return to;
@@ -212,19 +196,12 @@ static int dump_text(struct buf *out, const struct dump_line *l)
     to = put_time(TEXT_PUT(to, "] +"), c->ev.stamp);
     to = TEXT_PUT(put_word(TEXT_PUT(to, " "), event_infos[c->ev.kind].name), "(");
     to = TEXT_PUT(put_arguments(to, l), ")");
-    if (has_result(c->ev.kind) && has_blocks(l))
+    if (event_infos[c->ev.kind].fields & HT_F_RESULT && has_blocks(l))
         to = put_block(TEXT_PUT(to, " = "), l, c->ev.result);
     to = put_rare(to, c);
     *to++ = '\n';
     out->size = (size_t)((uint8_t *)to - out->data);
     return 0;
-}
-
-// Appends a JSON object and a newline.
-static int dump_json(struct buf *out, const struct dump_line *l)
-{
-    return format_json_put(out, &l->call,
-                           (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
 }
 
 struct dump {
@@ -248,7 +225,8 @@ static int flush_lines(void *context)
 
 static int put_line(struct dump *d, const struct dump_line *l)
 {
-    if ((d->json ? dump_json(&d->out, l) : dump_text(&d->out, l)) < 0)
+    unsigned calls = (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0);
+    if ((d->json ? format_json_put(&d->out, &l->call, calls) : dump_text(&d->out, l)) < 0)
         die(EXIT_FAILED, "out of memory");
     return d->out.size < BUFFER_BYTES ? 0 : flush_lines(d);
 }

@@ -368,9 +368,8 @@ static int run_file(const void *fields, void *settings)
 struct pipe_reader {
     const char *path;
     const void *settings;
-    int (*check)(const void *settings, struct err *e); // called before the program starts
-    int (*read)(const void *settings, struct err *e);  // called in the child process
-    bool forwards_usr2;                                // SIGUSR2 triggers a dump
+    int (*read)(const void *settings, struct err *e); // called in the child process
+    bool forwards_usr2;                               // SIGUSR2 triggers a dump
     // The reader may run longer than the recording. From then on, SIGINT, SIGTERM and SIGHUP end
     // it.
     bool uploads;
@@ -431,9 +430,7 @@ static void start_reader(const struct pipe_reader *to, struct export_live *live,
     sigprocmask(SIG_BLOCK, &end, &mask);
     if (to->forwards_usr2)
         sigprocmask(SIG_BLOCK, &usr2, NULL);
-    if (to->check(to->settings, &e) < 0 ||
-        export_live_start_other(live, to->read, to->settings, out, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
+    die_on_error(export_live_start_other(live, to->read, to->settings, out, &e), EXIT_RECORD, &e);
     reader_pid = live->writer;
     // An ignored SIGUSR2 stays ignored, because PROGRAM inherits it.
     if (to->forwards_usr2 && sigaction(SIGUSR2, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
@@ -476,11 +473,6 @@ static void note_aggregate(const char *text)
     note("%s; the file is unchanged until it can be written", text);
 }
 
-static int check_aggregate(const void *settings, struct err *e)
-{
-    return aggregate_check(settings, e);
-}
-
 static int write_aggregate(const void *settings, struct err *e)
 {
     return aggregate_write(settings, e);
@@ -496,14 +488,10 @@ static int run_aggregate(const void *fields, void *settings)
                                            .rewrite_ns = o->aggregate_ns,
                                            .period_ns = o->period_ns,
                                            .note = note_aggregate};
+    struct err e = {0};
+    die_on_error(aggregate_check(&how, &e), EXIT_RECORD, &e);
     s->codec = FRAME_CODEC_NONE; // the trace is written only to a pipe
-    return record_to_reader(
-        o, s, &(struct pipe_reader){path, &how, .check = check_aggregate, .read = write_aggregate});
-}
-
-static int check_flight(const void *settings, struct err *e)
-{
-    return flight_check(settings, e);
+    return record_to_reader(o, s, &(struct pipe_reader){path, &how, .read = write_aggregate});
 }
 
 static int write_dumps(const void *settings, struct err *e)
@@ -522,9 +510,11 @@ static int run_flight(const void *fields, void *settings)
                                         .keep = o->keep,
                                         .command = o->on_dump,
                                         .note = note_text};
+    struct err e = {0};
+    die_on_error(flight_check(&how, &e), EXIT_RECORD, &e);
     return record_to_reader(o, settings,
-                            &(struct pipe_reader){path, &how, .check = check_flight,
-                                                  .read = write_dumps, .forwards_usr2 = true,
+                            &(struct pipe_reader){path, &how, .read = write_dumps,
+                                                  .forwards_usr2 = true,
                                                   .runs_command = o->on_dump != NULL});
 }
 
@@ -538,11 +528,6 @@ static struct segments_settings segments_of(const struct record_options *o, cons
                                       .keep = o->keep,
                                       .command = o->on_segment,
                                       .note = note_text};
-}
-
-static int check_segments(const void *settings, struct err *e)
-{
-    return segments_check(settings, e);
 }
 
 static int write_segments(const void *settings, struct err *e)
@@ -559,10 +544,11 @@ static int run_segments(const void *fields, void *settings)
     if (!strstr(path, "%n"))
         return usage_error(&cmd_record,
                            "--segment requires %%n in FILE for the number of the segment");
+    struct err e = {0};
+    die_on_error(segments_check(&how, &e), EXIT_RECORD, &e);
     s->codec = FRAME_CODEC_NONE; // the reader compresses the segments
     return record_to_reader(o, s,
-                            &(struct pipe_reader){path, &how, .check = check_segments,
-                                                  .read = write_segments,
+                            &(struct pipe_reader){path, &how, .read = write_segments,
                                                   .runs_command = o->on_segment != NULL});
 }
 
@@ -570,12 +556,6 @@ struct upload_reader {
     struct segments_settings segments;
     struct feed feed;
 };
-
-static int check_upload(const void *settings, struct err *e)
-{
-    const struct upload_reader *u = settings;
-    return output_make_folder(u->feed.upload.folder, e);
-}
 
 static int write_and_upload(const void *settings, struct err *e)
 {
@@ -614,9 +594,9 @@ static int run_upload(const void *fields, void *settings)
     if (!o->segment.ns)
         u.segments.window =
             (struct flight_window){UPLOADED_BYTES, (uint64_t)UPLOADED_S * CLOCK_NS_PER_S};
-    int code = record_to_reader(o, s,
-                                &(struct pipe_reader){o->output, &u, .check = check_upload,
-                                                      .read = write_and_upload, .uploads = true});
+    die_on_error(output_make_folder(u.feed.upload.folder, &e), EXIT_RECORD, &e);
+    int code = record_to_reader(
+        o, s, &(struct pipe_reader){o->output, &u, .read = write_and_upload, .uploads = true});
     feed_release(&u.feed);
     return code;
 }

@@ -239,10 +239,8 @@ static int set_listed(struct trace_process *p, const struct tlv *f)
     const uint8_t *at = f->bytes, *end = at + f->size;
     uint64_t *const numbers[] = {&p->listed_from, &p->listed_from_start, &p->listed_fork_stamp};
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        size_t n = varint_get(at, end, numbers[i]);
-        if (!n)
+        if (!varint_next(&at, end, numbers[i]))
             return -EBADMSG;
-        at += n;
     }
     return 0;
 }

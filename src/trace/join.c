@@ -275,13 +275,6 @@ static int put_item(struct join *j, const struct trace_item *item)
     return 0;
 }
 
-static int put_session(struct join *j)
-{
-    struct trace_session s = j->reader.session;
-    s.segment = s.recording_ns = 0;
-    return trace_write_session(&j->writer, &s, j->e);
-}
-
 static int put_piece(struct join *j, size_t i)
 {
     struct input in;
@@ -298,8 +291,10 @@ static int put_piece(struct join *j, size_t i)
     map_release(&j->shifts);
     j->repeats = i > 0;
     j->saw_end = false;
+    struct trace_session whole = j->reader.session;
+    whole.segment = whole.recording_ns = 0;
     if (i == 0)
-        rc = put_session(j);
+        rc = trace_write_session(&j->writer, &whole, j->e);
     int read = 1;
     while (rc == 0 && (read = trace_next(&j->reader, &item, j->e)) > 0)
         rc = put_item(j, &item);

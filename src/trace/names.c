@@ -42,23 +42,21 @@ static int intern_text(struct names *n, const char *text, size_t bytes, size_t *
 
 int names_begin(struct names *n, uint32_t module, uint64_t start, uint64_t bytes)
 {
-    if (n->n_entries == UINT32_MAX ||
-        HT_GROW(&n->entries, &n->entries_capacity, n->n_entries + 1) < 0)
-        return -ENOMEM;
-    n->entries[n->n_entries++] = (struct names_entry){
+    const struct names_entry entry = {
         .start = start, .bytes = bytes, .module = module, .first = n->n_functions};
-    return 0;
+    return n->n_entries == UINT32_MAX
+               ? -ENOMEM
+               : HT_APPEND(&n->entries, &n->n_entries, &n->entries_capacity, entry);
 }
 
 int names_function(struct names *n, const char *function, size_t function_bytes, const char *file,
                    size_t file_bytes, uint32_t line)
 {
     struct names_function f = {.line = line};
-    if (HT_GROW(&n->functions, &n->functions_capacity, n->n_functions + 1) < 0 ||
-        intern_text(n, function, function_bytes, &f.function) < 0 ||
-        intern_text(n, file, file_bytes, &f.file) < 0)
+    if (intern_text(n, function, function_bytes, &f.function) < 0 ||
+        intern_text(n, file, file_bytes, &f.file) < 0 ||
+        HT_APPEND(&n->functions, &n->n_functions, &n->functions_capacity, f) < 0)
         return -ENOMEM;
-    n->functions[n->n_functions++] = f;
     n->entries[n->n_entries - 1].n++;
     return 0;
 }

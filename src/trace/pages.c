@@ -24,13 +24,10 @@ void trace_pages_release(struct trace_pages *p)
 
 int trace_pages_add(struct trace_pages *p, const struct trace_mapping *m)
 {
-    if (HT_GROW(&p->mappings, &p->mappings_capacity, p->n_mappings + 1) < 0)
-        return -ENOMEM;
-    struct trace_mapping *to = &p->mappings[p->n_mappings++];
-    *to = *m;
-    to->first_run = p->n_runs;
-    to->n_runs = 0;
-    return 0;
+    struct trace_mapping added = *m;
+    added.first_run = p->n_runs;
+    added.n_runs = 0;
+    return HT_APPEND(&p->mappings, &p->n_mappings, &p->mappings_capacity, added);
 }
 
 int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n)
@@ -41,11 +38,8 @@ int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n)
         last->n += n;
         return 0;
     }
-    if (HT_GROW(&p->runs, &p->runs_capacity, p->n_runs + 1) < 0)
-        return -ENOMEM;
-    p->runs[p->n_runs++] = (struct trace_page_run){first, n};
     m->n_runs++;
-    return 0;
+    return HT_APPEND(&p->runs, &p->n_runs, &p->runs_capacity, (struct trace_page_run){first, n});
 }
 
 // A field whose value is a single number.
@@ -134,9 +128,7 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p)
 // Reads the next varint. Returns false if it is invalid or above `max`.
 static bool get_number(const uint8_t **at, const uint8_t *end, uint64_t max, uint64_t *v)
 {
-    size_t n = varint_get(*at, end, v);
-    *at += n;
-    return n && *v <= max;
+    return varint_next(at, end, v) && *v <= max;
 }
 
 static int get_runs(struct trace_pages *p, const uint8_t *at, const uint8_t *end, uint64_t pages)

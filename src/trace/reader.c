@@ -143,27 +143,20 @@ static int read_process_end(struct trace_reader *r, const struct frame *f, struc
     return check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
 }
 
-static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *v)
-{
-    size_t n = varint_get(*at, end, v);
-    *at += n;
-    return n > 0;
-}
-
 static int read_samples(struct trace_reader *r, const struct frame *f, struct trace_item *item,
                         struct err *e)
 {
     const uint8_t *at = f->data, *end = at + f->size;
     uint64_t n, stamp = 0, v[4];
     // A sample has at least four bytes.
-    if (!get_varint(&at, end, &n) || n > (size_t)(end - at) / 4)
+    if (!varint_next(&at, end, &n) || n > (size_t)(end - at) / 4)
         return refuse_frame(r, f, "the number of samples is invalid", e);
     if (buf_resize(&r->samples, n * sizeof(struct trace_sample)) < 0)
         return err_no_memory(e, r->in->name);
     struct trace_sample *samples = (struct trace_sample *)(void *)r->samples.data;
     for (uint64_t i = 0; i < n; i++) {
         for (unsigned k = 0; k < 4; k++) {
-            if (!get_varint(&at, end, &v[k]))
+            if (!varint_next(&at, end, &v[k]))
                 return refuse_frame(r, f, "a sample is cut off", e);
         }
         if (v[0] >= r->n_processes)
@@ -296,8 +289,10 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     return 0;
 }
 
-static int read_unrecorded(struct trace_reader *r, const struct frame *f, struct err *e)
+static int read_unrecorded(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                           struct err *e)
 {
+    (void)item;
     if (r->saw_unrecorded)
         return refuse_frame(r, f, "there is a second frame of unrecorded processes", e);
     r->saw_unrecorded = true;
@@ -334,8 +329,10 @@ static int read_pages(struct trace_reader *r, const struct frame *f, struct trac
     return 0;
 }
 
-static int read_end(struct trace_reader *r, const struct frame *f, struct trace_item *item)
+static int read_end(struct trace_reader *r, const struct frame *f, struct trace_item *item,
+                    struct err *e)
 {
+    (void)e;
     item->end_stamp = fields_number(f->data, f->size, TRACE_F_END_STAMP, 0);
     item->events = fields_number(f->data, f->size, TRACE_F_EVENTS, 0);
     item->clock_hz = fields_number(f->data, f->size, TRACE_F_CLOCK_HZ, 0);
@@ -347,38 +344,19 @@ static int read_end(struct trace_reader *r, const struct frame *f, struct trace_
 int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item,
                      struct err *e)
 {
+    static int (*const readers[])(struct trace_reader * r, const struct frame *f,
+                                  struct trace_item *item, struct err *e) = {
+        [TRACE_PROCESS] = read_process, [TRACE_PROCESS_END] = read_process_end,
+        [TRACE_EVENTS] = read_events,   [TRACE_SAMPLES] = read_samples,
+        [TRACE_NAMES] = read_names,     [TRACE_PAGES] = read_pages,
+        [TRACE_END] = read_end,         [TRACE_UNRECORDED] = read_unrecorded,
+    };
     *item = (struct trace_item){.type = (enum trace_frame)f->type, .offset = f->offset};
-    int rc;
-    switch (item->type) {
-    case TRACE_SESSION:
+    if (f->type == TRACE_SESSION)
         return refuse_frame(r, f, "there is a second session frame", e);
-    case TRACE_PROCESS:
-        rc = read_process(r, f, item, e);
-        break;
-    case TRACE_PROCESS_END:
-        rc = read_process_end(r, f, item, e);
-        break;
-    case TRACE_EVENTS:
-        rc = read_events(r, f, item, e);
-        break;
-    case TRACE_SAMPLES:
-        rc = read_samples(r, f, item, e);
-        break;
-    case TRACE_NAMES:
-        rc = read_names(r, f, item, e);
-        break;
-    case TRACE_PAGES:
-        rc = read_pages(r, f, item, e);
-        break;
-    case TRACE_END:
-        rc = read_end(r, f, item);
-        break;
-    case TRACE_UNRECORDED:
-        rc = read_unrecorded(r, f, e);
-        break;
-    default:
+    if (f->type >= sizeof readers / sizeof *readers || !readers[f->type])
         return 0;
-    }
+    int rc = readers[f->type](r, f, item, e);
     return rc < 0 ? rc : 1;
 }
 

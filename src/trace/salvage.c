@@ -209,14 +209,6 @@ static int salvage_frames(struct salvage *s, struct err *e)
     }
 }
 
-static int end_output(struct salvage *s, struct err *e)
-{
-    int rc = s->in_batch ? end_batch(s, s->watermark, e) : 0;
-    if (rc == 0)
-        rc = trace_write_end(&s->writer, s->end_stamp ? s->end_stamp : s->latest, s->clock_hz, e);
-    return rc;
-}
-
 int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result,
                   struct err *e)
 {
@@ -227,8 +219,10 @@ int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *r
     int rc = salvage_frames(&s, e);
     if (rc == 0 && result->frames == 0)
         rc = err_set(e, -ENODATA, "%s: no intact frame found", in->name);
+    if (rc == 0 && s.in_batch)
+        rc = end_batch(&s, s.watermark, e);
     if (rc == 0)
-        rc = end_output(&s, e);
+        rc = trace_write_end(&s.writer, s.end_stamp ? s.end_stamp : s.latest, s.clock_hz, e);
     result->events = s.writer.events;
     result->lost_bytes = in->size_bytes > s.kept_bytes ? in->size_bytes - s.kept_bytes : 0;
     result->end_lost = !s.reader.saw_end;

@@ -12,30 +12,21 @@
 // processes.
 enum { TAIL_BYTES = 65536 };
 
-static bool get_count(const uint8_t **at, const uint8_t *end, struct trace_count *c)
-{
-    uint64_t v[3];
-    for (unsigned i = 0; i < 3; i++) {
-        size_t n = varint_get(*at, end, &v[i]);
-        if (!n)
-            return false;
-        *at += n;
-    }
-    *c = (struct trace_count){(uint32_t)v[0], (uint32_t)v[1], v[2]};
-    return true;
-}
-
 static int get_counts(const struct tlv *f, struct trace_tail *t)
 {
     const uint8_t *at = f->bytes, *end = at + f->size;
     size_t capacity = 0;
     while (at < end) {
-        if (HT_GROW(&t->counts, &capacity, t->n + 1) < 0)
-            return -ENOMEM;
-        if (!get_count(&at, end, &t->counts[t->n++])) {
-            trace_tail_release(t);
-            return 0;
+        uint64_t v[3];
+        for (unsigned i = 0; i < 3; i++) {
+            if (!varint_next(&at, end, &v[i])) {
+                trace_tail_release(t);
+                return 0;
+            }
         }
+        if (HT_APPEND(&t->counts, &t->n, &capacity,
+                      (struct trace_count){(uint32_t)v[0], (uint32_t)v[1], v[2]}) < 0)
+            return -ENOMEM;
     }
     return 0;
 }

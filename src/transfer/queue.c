@@ -18,15 +18,13 @@
 
 static int add_file(struct queue *q, char *path, const struct stat *st)
 {
-    if (HT_GROW(&q->files, &q->capacity, q->n + 1) < 0) {
+    const struct queue_file file = {path, (uint64_t)st->st_size,
+                                    (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
+    int rc = HT_APPEND(&q->files, &q->n, &q->capacity, file);
+    q->bytes += rc == 0 ? file.bytes : 0;
+    if (rc < 0)
         free(path);
-        return -ENOMEM;
-    }
-    q->files[q->n++] =
-        (struct queue_file){path, (uint64_t)st->st_size,
-                            (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
-    q->bytes += (uint64_t)st->st_size;
-    return 0;
+    return rc;
 }
 
 static int read_folder(struct queue *q, int fd, const char *prefix, int depth);

@@ -143,14 +143,6 @@ static void wait_until(struct upload *u, uint64_t then_ns)
     }
 }
 
-// Waits for a new file or the end of the recording.
-static void wait_for_file(struct upload *u)
-{
-    struct pollfd fd = {u->added, POLLIN, 0};
-    poll(&fd, 1, 1000);
-    read_added(u);
-}
-
 // Waits before a retry. The delay doubles with each failure, and is partly random, so that clients
 // do not retry simultaneously. If the server requested a longer delay, waits that long, up to
 // MAX_RETRY_AFTER_S.
@@ -174,15 +166,14 @@ static bool is_refused(const struct upload *u, const char *path)
     return false;
 }
 
+// Returns 1 or -ENOMEM.
 static int add_refused(struct upload *u, const char *path)
 {
     char *copy = strdup(path);
-    if (!copy || HT_GROW(&u->refused, &u->refused_capacity, u->n_refused + 1) < 0) {
-        free(copy);
-        return -ENOMEM;
-    }
-    u->refused[u->n_refused++] = copy;
-    return 0;
+    if (copy && HT_APPEND(&u->refused, &u->n_refused, &u->refused_capacity, copy) == 0)
+        return 1;
+    free(copy);
+    return -ENOMEM;
 }
 
 // Returns true for failures that concern only this file.
@@ -218,7 +209,7 @@ static int handle_failure(struct upload *u, const struct queue_file *f,
 {
     if (concerns_file(r->status)) {
         err_note(u->settings->note, "%s: %s; the file stays where it is", f->path, r->text);
-        return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
+        return add_refused(u, f->path);
     }
     bool hopeless = u->settings->added < 0 && !is_temporary(r);
     if (strcmp(u->trouble, r->text) != 0)
@@ -280,7 +271,7 @@ static int try_file(struct upload *u, struct queue_file *f, const char *path,
     if (lock == -EWOULDBLOCK) {
         err_note(u->settings->note, "%s: skipped, because another process records or uploads it",
                  path);
-        return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
+        return add_refused(u, f->path);
     }
     int fd = lock < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     int rc = lock < 0 ? lock : fd < 0 ? -errno : try_open_file(u, f, fd, path, r);
@@ -288,7 +279,7 @@ static int try_file(struct upload *u, struct queue_file *f, const char *path,
         note_success(u, f);
     if (rc == -EBUSY) {
         err_note(u->settings->note, "%s: is being written; the file stays where it is", path);
-        rc = add_refused(u, f->path) < 0 ? -ENOMEM : 1;
+        rc = add_refused(u, f->path);
     }
     if (fd >= 0)
         close(fd);
@@ -344,8 +335,11 @@ static int run_uploads(struct upload *u, struct err *e)
         rc = upload_all(u, &tried, e);
         if (rc == 0 && !tried && ended)
             break;
-        if (rc == 0 && !tried)
-            wait_for_file(u);
+        if (rc == 0 && !tried) {
+            // Wait for a new file or the end of the recording.
+            poll(&(struct pollfd){u->added, POLLIN, 0}, 1, 1000);
+            read_added(u);
+        }
     }
     return rc;
 }
