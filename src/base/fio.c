@@ -679,3 +679,9 @@ int output_close(struct output *out, bool commit, struct err *e)
     *out = (struct output){.fd = -1, .name = out->name};
     return rc < 0 ? rc : stale;
 }
+
+int output_finish(struct output *out, int rc, struct err *e)
+{
+    int closed = output_close(out, rc == 0, rc == 0 ? e : NULL);
+    return rc < 0 ? rc : closed;
+}

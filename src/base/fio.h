@@ -152,4 +152,8 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
 // kept data, unless keeping the data failed.
 int output_close(struct output *out, bool commit, struct err *e);
 
+// Closes the output, and commits it if `rc` is 0. Returns `rc` if it is negative, else the result
+// of output_close.
+int output_finish(struct output *out, int rc, struct err *e);
+
 #endif

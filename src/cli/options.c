@@ -1,6 +1,5 @@
 #include "cli/options.h"
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "cli/help.h"
 #include "cli/span.h"
@@ -253,16 +252,18 @@ static bool find_in(const struct option *options, void *base, const char *name, 
     return false;
 }
 
+static bool find_name(const struct parse *p, const char *name, size_t n, struct option_match *f)
+{
+    return find_in(p->command->options, p->fields, name, n, f) ||
+           find_in(options_common, p->common, name, n, f);
+}
+
 // Searches the command's options first, so that they can override common options.
 static bool find_long(const struct parse *p, const char *name, size_t n, struct option_match *f)
 {
-    if (find_in(p->command->options, p->fields, name, n, f) ||
-        find_in(options_common, p->common, name, n, f))
+    if (find_name(p, name, n, f))
         return true;
-    if (n <= 3 || memcmp(name, "no-", 3) != 0)
-        return false;
-    if (!find_in(p->command->options, p->fields, name + 3, n - 3, f) &&
-        !find_in(options_common, p->common, name + 3, n - 3, f))
+    if (n <= 3 || memcmp(name, "no-", 3) != 0 || !find_name(p, name + 3, n - 3, f))
         return false;
     f->negated = true;
     return f->option->type == OPTION_FLAG;
@@ -291,11 +292,10 @@ static int unknown_long(const struct parse *p, const char *name, size_t n)
         suggest_offer(&s, o->name);
     for (const struct option *o = options_common; o->name; o++)
         suggest_offer(&s, o->name);
-    if (s.best)
-        usage_error(p->command, "unknown option '--%.*s'; did you mean '--%s'?", (int)n, name,
-                    s.best);
-    else
-        usage_error(p->command, "unknown option '--%.*s'", (int)n, name);
+    usage_error(p->command,
+                s.best ? "unknown option '--%.*s'; did you mean '--%s'?"
+                       : "unknown option '--%.*s'",
+                (int)n, name, s.best);
     return -1;
 }
 

@@ -1,6 +1,5 @@
 #include "experiments/advise/advise.h"
 #include "base/clock.h"
-#include "cli/paths.h"
 #include "commands/replay_options.h"
 #include "convert/open.h"
 #include "replay/fidelity.h"

@@ -266,8 +266,7 @@ static int anonymize_file(const char *path, const struct anonymize_options *o, s
     if (rc == 0) {
         rc = begin_copy(&a, &out) ?: put_ops(&a) ?: put_end(&a);
         workload_output_release(&a.to);
-        int closed = output_close(&out, rc == 0, rc == 0 ? e : NULL);
-        rc = rc < 0 ? rc : closed;
+        rc = output_finish(&out, rc, e);
     }
     if (rc == 0)
         report_removed(&a, out.name);

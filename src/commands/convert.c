@@ -82,8 +82,7 @@ static int convert_process(struct trace_file *t, const struct convert_files *f,
         return rc;
     rc = convert_one(t, &out, how, &s, e);
     uint64_t bytes = out.offset;
-    int closed = output_close(&out, rc == 0, e);
-    rc = rc == 0 ? closed : rc;
+    rc = output_finish(&out, rc, e);
     if (rc == 0)
         f->written(f->pattern, bytes, &s);
     return rc;

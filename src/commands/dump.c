@@ -6,7 +6,6 @@
 #include "formats/format_json.h"
 #include "formats/text.h"
 #include "workload/file.h"
-#include "workload/format.h"
 #include "workload/workload.h"
 
 #include <dlfcn.h>

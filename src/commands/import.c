@@ -68,8 +68,7 @@ static int import_to(struct input *in, const char *to, unsigned flags, bool trac
     rc = trace ? import_trace(in, &out, how, e) : import_one(in, &out, how, &s, e);
     const char *name = out.name;
     uint64_t bytes = out.offset;
-    int closed = output_close(&out, rc == 0, e);
-    rc = rc < 0 ? rc : closed;
+    rc = output_finish(&out, rc, e);
     if (rc == 0 && !trace)
         print_result(name, bytes, &s);
     return rc;

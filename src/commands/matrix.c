@@ -2,7 +2,6 @@
 
 #include "base/fio.h"
 #include "base/printable.h"
-#include "cli/options.h"
 #include "cli/paths.h"
 #include "commands/parts.h"
 #include "commands/replay_options.h"

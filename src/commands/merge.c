@@ -68,8 +68,7 @@ static int write_merged(struct merging *j)
         return rc;
     progress_init(&progress, "merge", "B", 0, cli_common.quiet);
     rc = check_sampling(j) ?: merged_files_write(&files, &out, &s, j->e);
-    int closed = output_close(&out, rc == 0, j->e);
-    rc = rc < 0 ? rc : closed;
+    rc = output_finish(&out, rc, j->e);
     if (rc == 0)
         note("%s: %s, %s", out.name, human_items(s.events, "event", "events"),
              human_items(s.threads, "thread", "threads"));
@@ -89,21 +88,16 @@ static int merge_files(struct merging *j, char **paths, size_t n)
     return rc;
 }
 
-static bool reads_stdin_twice(char **paths, int n)
-{
-    int times = 0;
-    for (int i = 0; i < n; i++)
-        times += strcmp(paths[i], "-") == 0;
-    return times > 1;
-}
-
 static int run_merge(const void *fields, char **argv)
 {
     const struct merge_cli_options *o = fields;
     struct err e = {0};
     static struct merging j;
     j = (struct merging){.options = o, .e = &e};
-    if (reads_stdin_twice(argv, cli_common.n_operands))
+    int stdins = 0;
+    for (int i = 0; i < cli_common.n_operands; i++)
+        stdins += strcmp(argv[i], "-") == 0;
+    if (stdins > 1)
         return usage_error(&cmd_merge, "standard input (-) can be given only once");
     if (o->offsets.n >= (size_t)cli_common.n_operands)
         return usage_error(&cmd_merge, "--offset: given %zu times for %d workloads", o->offsets.n,

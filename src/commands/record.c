@@ -15,7 +15,6 @@
 #include "report/text/notes.h"
 #include "report/text/watch.h"
 #include "transfer/feed.h"
-#include "transfer/queue.h"
 #include "transfer/upload_options.h"
 
 #include <errno.h>

@@ -55,14 +55,6 @@ static void stop_reducing(int number)
     interrupted = 1;
 }
 
-static unsigned needs_of(const struct judge *j)
-{
-    unsigned needs = 0;
-    for (size_t i = 0; i < j->n_conditions; i++)
-        needs |= j->conditions[i].needs;
-    return needs;
-}
-
 static unsigned count_cpus(void)
 {
     cpu_set_t cpus;
@@ -93,8 +85,7 @@ static int search_and_write(struct reduce *r, const struct workload_file *w,
     if (rc < 0)
         return rc;
     rc = reduce_begin(r, w, e) ?: reduce_search(r, e) ?: reduce_write(r, &out, e);
-    int closed = output_close(&out, rc == 0, e);
-    rc = rc < 0 ? rc : closed;
+    rc = output_finish(&out, rc, e);
     if (rc == 0)
         report_reduced(r, out.name);
     return rc;
@@ -105,7 +96,9 @@ static int reduce_file(const char *path, const struct reduce_options *o, struct 
 {
     struct workload_file w;
     struct reduce r;
-    bool times = needs_of(j) & (CONDITION_NEEDS_TIME | CONDITION_NEEDS_LATENCY);
+    bool times = false;
+    for (size_t i = 0; i < j->n_conditions; i++)
+        times |= (j->conditions[i].needs & (CONDITION_NEEDS_TIME | CONDITION_NEEDS_LATENCY)) != 0;
     const struct reduce_settings how = {
         .runs = o->runs ? (unsigned)o->runs
                 : times ? 6

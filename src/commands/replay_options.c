@@ -155,14 +155,6 @@ int replay_parse_speed(const char *text, void *field)
     return !*end && *speed >= 1e-6 && *speed <= 1e6 ? 0 : -EINVAL;
 }
 
-static int read_workload(struct replay_session *s, struct workload_file *w, const char *path,
-                         struct err *e)
-{
-    const struct convert_open_options how = {.twice = true, .watch = watch_conversion()};
-    int rc = convert_open(w, path, &how, e);
-    return rc < 0 ? rc : replay_session_read(s, path, w, e);
-}
-
 // If LD_PRELOAD names an allocator that -a does not name, prints a warning, because users may
 // expect the preloaded allocator to be measured.
 static void note_preloaded(const struct replay_session *s, const struct option_list *allocators)
@@ -224,8 +216,9 @@ void replay_workload(struct replay_session *s, struct replay_settings *how,
     int rc = add_allocators(s, allocators, sweeps, &e);
     if (rc == 0)
         note_preloaded(s, allocators);
+    const struct convert_open_options open = {.twice = true, .watch = watch_conversion()};
     if (rc == 0)
-        rc = read_workload(s, &w, path, &e);
+        rc = convert_open(&w, path, &open, &e) ?: replay_session_read(s, path, &w, &e);
     if (rc < 0 || !replay_session_needs_input(s))
         workload_file_close(&w);
     if (rc == 0 && plan_facts(s->plan)->unproved)
@@ -256,6 +249,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
                        void (*print)(struct replay_session *s, const struct replay_options *o))
 {
     struct replay_session session;
+    uint64_t idle_seconds = o->idle.given || !(o->speed > 0) ? o->idle.seconds : IDLE_SECONDS;
     int code = replay_check_sweeps(c, &o->sweeps);
     if (code != EXIT_DONE)
         return code;

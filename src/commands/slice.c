@@ -111,8 +111,7 @@ static int write_slice(const char *path, const struct slice_cli_options *o,
         progress_init(&progress, "slice", "B", in.in.size_bytes, cli_common.quiet);
         how->progress = &progress;
         rc = slice_file(&in, &out, how, &c, e);
-        int closed = output_close(&out, rc == 0, e);
-        rc = rc < 0 ? rc : closed;
+        rc = output_finish(&out, rc, e);
     }
     if (rc == 0)
         note("%s: %s, %s, %s freed outside the part", out.name,

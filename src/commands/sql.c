@@ -2,7 +2,6 @@
 
 #include "cli/command.h"
 #include "report/text/watch.h"
-#include "tables/export.h"
 #include "tables/tables.h"
 
 #include <errno.h>

@@ -417,13 +417,6 @@ static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t p
     return rc;
 }
 
-static int write_profile(struct export_job *j, struct export *x, struct workload_reader *r)
-{
-    x->progress = j->settings->watch ? j->settings->watch->progress : NULL;
-    x->in = j->in;
-    return x->format->export.profile(x, r);
-}
-
 // Exports the workload of one process. Its output has the number `process`.
 static int export_workload(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
@@ -435,8 +428,11 @@ static int export_workload(struct export_job *j, struct workload_reader *r, uint
     j->outputs.facts.slots = true;
     j->outputs.facts.has_stamps = j->settings->stamps && h->has_stamps;
     int rc = export_outputs_get(&j->outputs, process, h->pid, &x);
-    if (rc == 0 && x->format->export.profile)
-        return write_profile(j, x, r);
+    if (rc == 0 && x->format->export.profile) {
+        x->progress = j->settings->watch ? j->settings->watch->progress : NULL;
+        x->in = j->in;
+        return x->format->export.profile(x, r);
+    }
     rc = rc < 0 ? rc : put_sites(j, r, process);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
         export_call_from_op(h, thread, op, &c);

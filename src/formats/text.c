@@ -120,27 +120,26 @@ int text_bad(struct import *im, const struct text_line *line, const char *expect
     return import_bad(im, IMPORT_LINE, "expected %s, not %s", expected, quoted);
 }
 
+// Members of struct event that contain numbers.
+static const struct {
+    size_t offset;
+    const char *expected;
+} numbers[] = {
+    [TEXT_SIZE] = {offsetof(struct event, size), "a size"},
+    [TEXT_COUNT] = {offsetof(struct event, count), "a number of elements"},
+    [TEXT_ALIGN] = {offsetof(struct event, align), "an alignment"},
+};
+
 static const char *parse_value(const char **at, enum text_value value, const struct text_syntax *s,
                                struct event *ev)
 {
     uint64_t ignored;
-    switch (value) {
-    case TEXT_PTR:
-        return s->parse_block(at, &ev->ptr);
-    case TEXT_RESULT:
-        return s->parse_block(at, &ev->result);
-    case TEXT_SIZE:
-        return text_parse_number(at, &ev->size) ? NULL : "a size";
-    case TEXT_COUNT:
-        return text_parse_number(at, &ev->count) ? NULL : "a number of elements";
-    case TEXT_ALIGN:
-        return text_parse_number(at, &ev->align) ? NULL : "an alignment";
-    case TEXT_ZERO:
+    if (value == TEXT_PTR || value == TEXT_RESULT)
+        return s->parse_block(at, value == TEXT_PTR ? &ev->ptr : &ev->result);
+    if (value == TEXT_ZERO)
         return text_parse_address(at, &ignored) ? NULL : "0x0";
-    case TEXT_END:
-        break;
-    }
-    return NULL;
+    void *number = (char *)ev + numbers[value].offset;
+    return text_parse_number(at, number) ? NULL : numbers[value].expected;
 }
 
 const char *text_parse_function(const char **at, const struct text_syntax *s, struct event *ev)
@@ -164,23 +163,12 @@ const char *text_parse_function(const char **at, const struct text_syntax *s, st
 static char *put_value(char *to, enum text_value value, const struct text_syntax *s,
                        const struct event *ev)
 {
-    switch (value) {
-    case TEXT_PTR:
-        return s->put_block(to, ev->ptr);
-    case TEXT_RESULT:
-        return s->put_block(to, ev->result);
-    case TEXT_SIZE:
-        return text_decimal(to, ev->size);
-    case TEXT_COUNT:
-        return text_decimal(to, ev->count);
-    case TEXT_ALIGN:
-        return text_decimal(to, ev->align);
-    case TEXT_ZERO:
+    if (value == TEXT_PTR || value == TEXT_RESULT)
+        return s->put_block(to, value == TEXT_PTR ? ev->ptr : ev->result);
+    if (value == TEXT_ZERO)
         return TEXT_PUT(to, "0x0");
-    case TEXT_END:
-        break;
-    }
-    return to;
+    const void *number = (const char *)ev + numbers[value].offset;
+    return text_decimal(to, *(const uint64_t *)number);
 }
 
 char *text_put_function(char *to, const struct text_syntax *s, const struct event *ev)

@@ -10,6 +10,16 @@ int tables_export_flush(struct tables_output *o)
     return rc;
 }
 
+int tables_export_finish(const struct tables_format *format, struct tables_output *o, int rc)
+{
+    rc = rc < 0 ? rc : format->end(o) ?: tables_export_flush(o);
+    if (format->release)
+        format->release(o);
+    rc = output_finish(&o->out, rc, o->e);
+    buf_release(&o->text);
+    return rc;
+}
+
 struct export_target {
     const struct tables_format *format;
     struct tables_output output;
@@ -38,14 +48,7 @@ int tables_export(const char *from, const struct tables_export_settings *s, stru
                 : output_open(&o->out, s->output, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);
     if (rc < 0)
         return rc;
-    rc = s->format->begin(o);
-    rc = rc < 0 ? rc : tables_scan(from, &scan, e);
-    rc = rc < 0 ? rc : s->format->end(o);
-    rc = rc < 0 ? rc : tables_export_flush(o);
-    if (s->format->release)
-        s->format->release(o);
-    int closed = output_close(&o->out, rc == 0, e);
-    buf_release(&o->text);
-    rc = rc < 0 ? rc : closed;
+    rc = s->format->begin(o) ?: tables_scan(from, &scan, e);
+    rc = tables_export_finish(s->format, o, rc);
     return rc == -ENOMEM ? err_no_memory(e, from) : rc;
 }

@@ -63,4 +63,8 @@ int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe);
 // set.
 int tables_export_flush(struct tables_output *o);
 
+// Releases the output. If `rc` is 0, first writes the end of the file and gives the file its name.
+// Returns `rc` if it is negative, else 0 or a negative errno.
+int tables_export_finish(const struct tables_format *format, struct tables_output *o, int rc);
+
 #endif

@@ -106,21 +106,15 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
 // negative errno.
 static int close_file(struct partitions *p, size_t number, bool whole)
 {
-    const struct tables_format *format = p->settings->format;
     struct partition_file *f = number < p->n ? p->files[number] : NULL;
     if (!f)
         return 0;
     p->buffered -= f->output.buffered;
-    int rc = whole ? format->end(&f->output) : 0;
-    rc = rc < 0 || !whole ? rc : tables_export_flush(&f->output);
-    if (format->release)
-        format->release(&f->output);
-    int closed = output_close(&f->output.out, whole && rc == 0, rc == 0 ? p->e : NULL);
-    buf_release(&f->output.text);
+    int rc = tables_export_finish(p->settings->format, &f->output, whole ? 0 : -ECANCELED);
     free(f->path);
     free(f);
     p->files[number] = NULL;
-    return rc < 0 ? rc : closed;
+    return whole ? rc : 0;
 }
 
 static int get_file(struct partitions *p, uint32_t process, struct partition_file **to)

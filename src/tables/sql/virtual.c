@@ -83,19 +83,12 @@ static int disconnect_table(sqlite3_vtab *t)
 // Returns the enum tables_comparison of a constraint, or -1.
 static int convert_comparison(unsigned char op)
 {
-    switch (op) {
-    case SQLITE_INDEX_CONSTRAINT_EQ:
-        return TABLES_EQUAL;
-    case SQLITE_INDEX_CONSTRAINT_LT:
-        return TABLES_LESS;
-    case SQLITE_INDEX_CONSTRAINT_LE:
-        return TABLES_LESS_EQUAL;
-    case SQLITE_INDEX_CONSTRAINT_GT:
-        return TABLES_GREATER;
-    case SQLITE_INDEX_CONSTRAINT_GE:
-        return TABLES_GREATER_EQUAL;
-    }
-    return -1;
+    return op == SQLITE_INDEX_CONSTRAINT_EQ   ? (int)TABLES_EQUAL
+           : op == SQLITE_INDEX_CONSTRAINT_LT ? (int)TABLES_LESS
+           : op == SQLITE_INDEX_CONSTRAINT_LE ? (int)TABLES_LESS_EQUAL
+           : op == SQLITE_INDEX_CONSTRAINT_GT ? (int)TABLES_GREATER
+           : op == SQLITE_INDEX_CONSTRAINT_GE ? (int)TABLES_GREATER_EQUAL
+                                              : -1;
 }
 
 // Writes the plan for filter_rows: the name of the table (for EXPLAIN QUERY PLAN), the columns to
