@@ -34,3 +34,23 @@ free 5050 10" >>told
     [ -z "$output" ]
   done
 }
+
+@test "an allocator in a library that has only the older hash table of symbols" {
+  skip_under_sanitizer
+  cd "$BATS_TEST_TMPDIR" || return
+  cat >old.c <<'END'
+#include <stddef.h>
+#include <unistd.h>
+void *__libc_malloc(size_t size);
+static volatile int calls;
+void *malloc(size_t size) { calls++; return __libc_malloc(size); }
+__attribute__((destructor)) static void end(void)
+{
+  if (calls > 5) (void)!write(2, "used\n", 5);
+}
+END
+  gcc -w -O2 -fPIC -shared -Wl,--hash-style=sysv old.c -o old.so
+  record env LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so:$PWD/old.so" \
+    "$HEAPTAPE_PROGRAMS/ends" exit 10
+  grep -qx used err
+}

@@ -26,37 +26,28 @@ bool object_contains(const struct object *o, const void *at, size_t bytes)
 
 static void read_dynamic(struct object *o, const ElfW(Dyn) * d, size_t n)
 {
+    static const struct {
+        ElfW(Sxword) tag;
+        size_t member; // offset in struct object
+        bool is_size;  // not an address
+    } rows[] = {
+        {DT_SYMTAB, offsetof(struct object, symbols), false},
+        {DT_STRTAB, offsetof(struct object, strings), false},
+        {DT_STRSZ, offsetof(struct object, string_bytes), true},
+        {DT_GNU_HASH, offsetof(struct object, gnu_hash), false},
+        {DT_HASH, offsetof(struct object, hash), false},
+        {DT_VERSYM, offsetof(struct object, versions), false},
+        {DT_JMPREL, offsetof(struct object, relocations[0]), false},
+        {DT_PLTRELSZ, offsetof(struct object, relocation_bytes[0]), true},
+        {DT_RELA, offsetof(struct object, relocations[1]), false},
+        {DT_RELASZ, offsetof(struct object, relocation_bytes[1]), true},
+    };
     for (; n && d->d_tag != DT_NULL; n--, d++) {
         // The loader has replaced the offsets with addresses in every object except the vDSO.
         uintptr_t value = d->d_un.d_ptr, at = value < o->base ? value + o->base : value;
-        switch (d->d_tag) {
-        case DT_SYMTAB:
-            o->symbols = (const ElfW(Sym) *)at;
-            break;
-        case DT_STRTAB:
-            o->strings = (const char *)at;
-            break;
-        case DT_STRSZ:
-            o->string_bytes = value;
-            break;
-        case DT_GNU_HASH:
-            o->gnu_hash = (const uint32_t *)at;
-            break;
-        case DT_VERSYM:
-            o->versions = (const ElfW(Half) *)at;
-            break;
-        case DT_JMPREL:
-            o->relocations[0] = (const ElfW(Rela) *)at;
-            break;
-        case DT_PLTRELSZ:
-            o->relocation_bytes[0] = value;
-            break;
-        case DT_RELA:
-            o->relocations[1] = (const ElfW(Rela) *)at;
-            break;
-        case DT_RELASZ:
-            o->relocation_bytes[1] = value;
-            break;
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            if (rows[i].tag == d->d_tag)
+                memcpy((char *)o + rows[i].member, rows[i].is_size ? &value : &at, sizeof at);
         }
     }
 }
@@ -95,12 +86,29 @@ void object_read(struct object *o, const struct dl_phdr_info *info)
         o->symbols = NULL;
 }
 
-static bool is_definition(const struct object *o, const ElfW(Sym) * s, unsigned type,
-                          const char *name)
+// Returns the address of symbol `i` if the symbol is a definition of `name`, and is the default
+// version or `found` is NULL. Otherwise returns `found`.
+static void *choose_definition(const struct object *o, uint32_t i, unsigned type, const char *name,
+                               void *found)
 {
+    const ElfW(Sym) *s = &o->symbols[i];
+    bool hidden = object_contains(o, &o->versions[i], sizeof *o->versions) &&
+                  (o->versions[i] & VERSION_HIDDEN);
     return object_contains(o, s, sizeof *s) && s->st_shndx != SHN_UNDEF &&
-           ELF64_ST_TYPE(s->st_info) == type && s->st_name < o->string_bytes &&
-           strcmp(o->strings + s->st_name, name) == 0;
+                   ELF64_ST_TYPE(s->st_info) == type && s->st_name < o->string_bytes &&
+                   strcmp(o->strings + s->st_name, name) == 0 && (!found || !hidden)
+               ? (void *)(o->base + s->st_value)
+               : found;
+}
+
+// Searches all symbols. The second word of the older hash table is the number of symbols.
+static void *search_symbols(const struct object *o, unsigned type, const char *name)
+{
+    uint32_t n = object_contains(o, o->hash, 2 * sizeof *o->hash) ? o->hash[1] : 0;
+    void *found = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        found = choose_definition(o, i, type, name, found);
+    return found;
 }
 
 // Layout of the GNU hash table: number of buckets, index of the first symbol, filter size in words,
@@ -110,8 +118,10 @@ static void *find_definition(const struct object *o, unsigned type, const char *
     const uint32_t *head = o->gnu_hash;
     uint32_t hash = gnu_hash(name);
     void *found = NULL;
-    if (!o->symbols || !object_contains(o, head, 4 * sizeof *head) || !head[0])
+    if (!o->symbols)
         return NULL;
+    if (!object_contains(o, head, 4 * sizeof *head) || !head[0])
+        return search_symbols(o, type, name);
     const uint32_t *buckets = head + 4 + (size_t)head[2] * (sizeof(ElfW(Addr)) / sizeof *head);
     const uint32_t *hashes = buckets + head[0], *bucket = buckets + hash % head[0];
     uint32_t i = object_contains(o, bucket, sizeof *bucket) ? *bucket : 0;
@@ -121,13 +131,8 @@ static void *find_definition(const struct object *o, unsigned type, const char *
         const uint32_t *at = hashes + (i - head[1]);
         if (!object_contains(o, at, sizeof *at))
             break;
-        const ElfW(Sym) *s = &o->symbols[i];
-        if (((*at ^ hash) | 1) == 1 && is_definition(o, s, type, name)) {
-            bool hidden = object_contains(o, &o->versions[i], sizeof *o->versions) &&
-                          (o->versions[i] & VERSION_HIDDEN);
-            if (!found || !hidden)
-                found = (void *)(o->base + s->st_value);
-        }
+        if (((*at ^ hash) | 1) == 1)
+            found = choose_definition(o, i, type, name, found);
         if (*at & 1)
             break;
     }

@@ -18,7 +18,7 @@ struct object {
     const ElfW(Sym) * symbols; // NULL if the object has no dynamic symbols
     const char *strings;
     size_t string_bytes;
-    const uint32_t *gnu_hash;
+    const uint32_t *gnu_hash, *hash; // hash tables, of which an object may have only one
     const ElfW(Half) * versions;
     // [0]: slots of the procedure linkage table; [1]: all other slots
     const ElfW(Rela) * relocations[2];

@@ -1,5 +1,4 @@
-// Finds the real functions. dlsym may allocate before the functions are known. These allocations
-// come from a static arena.
+// Finds the real functions.
 #include "capture/wrap/next.h"
 
 #include "capture/libc/libc.h"
@@ -17,16 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
-
-static _Alignas(ARENA_ALIGN) char arena[ARENA_BYTES];
-static _Atomic size_t arena_used;
-static _Atomic uint32_t arena_live; // number of blocks not freed yet
-
 static _Atomic uint32_t resolving, resolved;
 
-// The real functions. `next` may contain guarded functions instead, which recognize blocks of the
-// arena.
+// The real functions. `next` contains trampolines instead of functions that are redirected.
 static struct next real;
 
 // The C library. next_resolve finds it together with the functions, so that a forked child does not
@@ -41,108 +33,17 @@ static bool is_inside(const struct next_object *object, uintptr_t at)
     return at >= object->start && at < object->end;
 }
 
-static bool is_arena_block(const void *block)
-{
-    return (uintptr_t)block - (uintptr_t)arena < sizeof arena;
-}
-
-// Allocates from the arena. Stores the size before the block, for realloc.
-static void *arena_alloc(size_t size)
-{
-    if (size > sizeof arena)
-        return NULL;
-    size_t bytes = ARENA_ALIGN + ((size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1));
-    size_t at = atomic_fetch_add(&arena_used, bytes);
-    if (at + bytes > sizeof arena) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    atomic_fetch_add(&arena_live, 1);
-    memcpy(arena + at, &size, sizeof size);
-    return arena + at + ARENA_ALIGN;
-}
-
-// Copies the contents of an arena block to a block of `size` bytes.
-static void copy_arena_block(void *to, const void *from, size_t size)
-{
-    size_t old_size;
-    memcpy(&old_size, (const char *)from - ARENA_ALIGN, sizeof old_size);
-    memcpy(to, from, old_size < size ? old_size : size);
-}
-
-static void guarded_free(void *p)
-{
-    if (!is_arena_block(p))
-        redirected.free(p);
-}
-
-static void *guarded_realloc(void *old, size_t size)
-{
-    if (!is_arena_block(old))
-        return redirected.realloc(old, size);
-    void *p = redirected.malloc(size);
-    if (p)
-        copy_arena_block(p, old, size);
-    return p;
-}
-
-// Returns true if this thread is inside next_resolve, which means that dlsym made the call.
-static bool in_resolve(void)
-{
-    return producer_tls.busy & PRODUCER_MUTED;
-}
-
-static void *boot_malloc(size_t size)
-{
-    if (in_resolve())
-        return arena_alloc(size);
-    next_resolve();
-    return next.malloc(size);
-}
-
-static void *boot_calloc(size_t count, size_t size)
-{
-    size_t bytes;
-    if (in_resolve()) // the arena is zeroed and never reused
-        return __builtin_mul_overflow(count, size, &bytes) ? NULL : arena_alloc(bytes);
-    next_resolve();
-    return next.calloc(count, size);
-}
-
-static void *boot_realloc(void *old, size_t size)
-{
-    if (!in_resolve()) {
-        next_resolve();
-        return next.realloc(old, size);
-    }
-    void *p = arena_alloc(size);
-    if (p && is_arena_block(old))
-        copy_arena_block(p, old, size);
-    return p;
-}
-
-static void boot_free(void *p)
-{
-    if (is_arena_block(p)) {
-        atomic_fetch_sub(&arena_live, 1);
-    } else if (!in_resolve()) {
-        next_resolve();
-        next.free(p);
-    }
-}
-
-// Defines the boot function of a function that dlsym does not call.
 #define BOOT(result, name, parameters, names)                                                      \
     static result boot_##name parameters                                                           \
     {                                                                                              \
         next_resolve();                                                                            \
         return next.name names;                                                                    \
     }
-NEXT_OTHER_TABLE(BOOT)
+NEXT_TABLE(BOOT)
 #undef BOOT
 
 #define BOOT_FIELD(result, name, parameters, names) .name = boot_##name,
-struct next next = {NEXT_BASIC_TABLE(BOOT_FIELD) NEXT_OTHER_TABLE(BOOT_FIELD)};
+struct next next = {NEXT_TABLE(BOOT_FIELD)};
 #undef BOOT_FIELD
 
 static bool is_path_of_injected(const char *path)
@@ -162,7 +63,8 @@ bool next_is_injected(void)
 
 struct definition_search {
     const char *name;
-    uintptr_t except;
+    uintptr_t except; // address in the object that is skipped
+    bool follows;     // also skip the objects before that object
     void *found;
 };
 
@@ -172,7 +74,9 @@ static int search_definition(struct dl_phdr_info *info, size_t size, void *data)
     struct object o;
     (void)size;
     object_read(&o, info);
-    if (s->except < o.start || s->except >= o.end)
+    if (s->except >= o.start && s->except < o.end)
+        s->follows = false;
+    else if (!s->follows)
         s->found = object_find_function(&o, s->name);
     return s->found != NULL;
 }
@@ -184,11 +88,14 @@ void *next_find_definition(const char *name, const void *except)
     return s.found;
 }
 
-// Returns the function's definition in the next object. If this library was loaded late, returns
-// the definition that would be next if the library had been loaded first.
-static void *function_after(const char *symbol)
+// Returns the function's first definition after this library in load order, like dlsym(RTLD_NEXT),
+// which may allocate. If this library was loaded late, searches all other objects.
+static void *find_next(const char *symbol)
 {
-    return next_is_injected() ? next_find_definition(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
+    struct definition_search s = {
+        .name = symbol, .except = (uintptr_t)&resolved, .follows = !next_is_injected()};
+    dl_iterate_phdr(search_definition, &s);
+    return s.found;
 }
 
 bool next_find(const char *symbol, void **to)
@@ -196,7 +103,7 @@ bool next_find(const char *symbol, void **to)
     // Also search the C++ libraries: a library loaded with RTLD_LOCAL is not among the next
     // objects.
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
-    void *found = function_after(symbol);
+    void *found = next_is_injected() ? find_next(symbol) : dlsym(RTLD_NEXT, symbol);
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
         void *handle = libc_open_library(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
         // Keep the handle open, so that the function is not unloaded.
@@ -215,7 +122,7 @@ _Atomic bool next_operators_are_malloc;
 static void look_up_usable_size(const struct next_object *allocator)
 {
     struct next_object object;
-    void *found = function_after("malloc_usable_size");
+    void *found = find_next("malloc_usable_size");
     // If the allocator lacks the function, do not pass the allocator's blocks to libc's version.
     if (found && next_object_of(found, &object) && object.start == allocator->start)
         next_usable_size = (size_t(*)(void *))found;
@@ -263,8 +170,7 @@ static bool is_operator(unsigned kind)
 // blocks.
 static size_t block_usable_size(unsigned kind, void *block)
 {
-    if (is_arena_block(block) || is_foreign(kind) ||
-        (is_operator(kind) && !next_operators_are_malloc))
+    if (is_foreign(kind) || (is_operator(kind) && !next_operators_are_malloc))
         return 0;
     // At its first call, tcmalloc's malloc_usable_size allocates an object, which is not an event.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
@@ -291,10 +197,8 @@ static int count_object(struct dl_phdr_info *info, size_t size, void *data)
 
 static void look_up_functions(void)
 {
-#define LOOK_UP(result, name, parameters, names)                                                   \
-    real.name = (result(*) parameters)function_after(#name);
-    NEXT_BASIC_TABLE(LOOK_UP)
-    NEXT_OTHER_TABLE(LOOK_UP)
+#define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)find_next(#name);
+    NEXT_TABLE(LOOK_UP)
 #undef LOOK_UP
     struct next_object object;
     if (next_object_of((void *)real.malloc, &object)) {
@@ -349,8 +253,7 @@ static void choose_trampolines(struct next *chosen)
     struct next_object allocator;
 #define CHOOSE(result, name, parameters, names)                                                    \
     chosen->name = (result(*) parameters)redirect_real((void *)chosen->name);
-    NEXT_BASIC_TABLE(CHOOSE)
-    NEXT_OTHER_TABLE(CHOOSE)
+    NEXT_TABLE(CHOOSE)
 #undef CHOOSE
     redirected = *chosen;
     if (redirected.malloc == real.malloc || !next_object_of((void *)real.malloc, &allocator) ||
@@ -365,15 +268,9 @@ static void install_functions(void)
 {
     struct next chosen = real;
     choose_trampolines(&chosen);
-    // Usually dlsym has allocated nothing, so the wrappers do not have to recognize arena blocks.
-    if (atomic_load(&arena_live)) {
-        chosen.free = guarded_free;
-        chosen.realloc = guarded_realloc;
-    }
 #define INSTALL(result, name, parameters, names)                                                   \
     __atomic_store_n(&next.name, chosen.name, __ATOMIC_RELEASE);
-    NEXT_BASIC_TABLE(INSTALL)
-    NEXT_OTHER_TABLE(INSTALL)
+    NEXT_TABLE(INSTALL)
 #undef INSTALL
 }
 
@@ -383,9 +280,7 @@ void next_resolve(void)
         return;
     int saved_errno = errno;
     if (atomic_exchange(&resolving, 1) == 0) {
-        uint32_t was = producer_enter(PRODUCER_MUTED);
         look_up_functions();
-        producer_leave(was);
         install_functions();
         atomic_store_explicit(&resolved, 1, memory_order_release);
     }

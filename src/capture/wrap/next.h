@@ -12,15 +12,11 @@
 // Functions that are looked up once, before the first call is forwarded: X(result, name,
 // parameters, argument names). If an allocator lacks a function, glibc provides it. mremap and
 // prctl are variadic, but the x86-64 and aarch64 ABIs pass their arguments in the same way.
-//
-// dlsym may call the functions in this table while they are being looked up.
-#define NEXT_BASIC_TABLE(X)                                                                        \
+#define NEXT_TABLE(X)                                                                              \
     X(void *, malloc, (size_t size), (size))                                                       \
     X(void *, calloc, (size_t count, size_t size), (count, size))                                  \
     X(void *, realloc, (void *old, size_t size), (old, size))                                      \
-    X(void, free, (void *p), (p))
-
-#define NEXT_OTHER_TABLE(X)                                                                        \
+    X(void, free, (void *p), (p))                                                                  \
     X(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size))            \
     X(void *, memalign, (size_t align, size_t size), (align, size))                                \
     X(void *, aligned_alloc, (size_t align, size_t size), (align, size))                           \
@@ -58,8 +54,7 @@
 // need no check.
 struct next {
 #define NEXT_FIELD(result, name, parameters, names) result(*name) parameters;
-    NEXT_BASIC_TABLE(NEXT_FIELD)
-    NEXT_OTHER_TABLE(NEXT_FIELD)
+    NEXT_TABLE(NEXT_FIELD)
 #undef NEXT_FIELD
 };
 extern struct next next __attribute__((visibility("hidden")));
