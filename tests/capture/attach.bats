@@ -638,6 +638,32 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   end_service
 }
 
+@test "--wrap: a function of a library that cannot be redirected, called through the tables" {
+  short_function pre_free
+  cc -fno-builtin -fPIC -shared -Dpre_free=other_free -o names.so "$HEAPTAPE_SOURCE"/tests/capture/named_library.c short.s
+  cc -fno-builtin -o through "$HEAPTAPE_SOURCE"/tests/capture/named.c "$PWD/names.so"
+  ./through >out 3>&- &
+  service=$!
+  until_line ready
+  local i
+  for i in 1 2; do
+    attach_for 10000 --wrap "$pre_names"
+    run -1 grep lost err
+    all_calls_are_there
+  done
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  grep -q ' malloc 0 77 ' lines
+  grep -q ' calloc 0 40 3 ' lines
+  grep -q ' realloc 0x[0-9a-f]* 50 ' lines
+  # A block that pre_malloc requests from malloc, including its header.
+  run -1 grep -E ' malloc 0 (184|114) ' lines
+  awk '{ n[$5]++ } END { exit n["free"] < 2.9 * n["calloc"] }' lines
+  "$HEAPTAPE" convert -q -f t.ht -o t.htw
+  "$HEAPTAPE" dump t.htw >ops
+  run -1 grep "preexisting(0)" ops
+  end_service
+}
+
 @test "--wrap: invalid names" {
   local names
   for names in x "x=" "=malloc" "x=mallok" "x=malloc,y=malloc" "x=malloc,x=free" "x=malloc," ""; do

@@ -21,7 +21,7 @@ enum { STEP_BYTES = 1 << 21 }; // distance between two addresses that are tried 
 #define REACH_BYTES ((uintptr_t)(ENTRIES_REACH - (1 << 20)))
 
 static struct {
-    struct redirect_function all[REDIRECT_MAX];
+    struct redirect_function all[REDIRECT_THUNKS];
     struct entries_redirected entries[REDIRECT_MAX]; // the same functions as in `all`
     _Atomic size_t n;
 } redirected;
@@ -31,6 +31,15 @@ static _Atomic bool adding; // true while a thread is adding functions
 const struct redirect_function *redirect_get(size_t index)
 {
     return &redirected.all[index];
+}
+
+void redirect_set_named(unsigned i, uint16_t kind, void *real)
+{
+    struct redirect_function *f = &redirected.all[REDIRECT_MAX + i];
+    f->function = kind;
+    f->arguments = entries_letters(kind);
+    f->mark = PRODUCER_NAMED;
+    __atomic_store_n(&f->trampoline, (uintptr_t)real, __ATOMIC_RELEASE);
 }
 
 static size_t count_functions(void)

@@ -5,14 +5,18 @@
 #define HEAPTAPE_CAPTURE_REDIRECT_H
 
 #include "capture/libc/objects.h"
+#include "capture/spool/attach.h"
 #include "capture/spool/entries.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Functions that can be redirected.
-enum { REDIRECT_MAX = 2 * ENTRIES_MAX };
+enum {
+    REDIRECT_MAX = 2 * ENTRIES_MAX, // functions that can be redirected
+    // redirect_get also returns the functions of --wrap that are wrapped through the tables.
+    REDIRECT_THUNKS = REDIRECT_MAX + SPOOL_WRAPPED,
+};
 
 // A redirected function. The members are constant until the object is unloaded, except `wanted`.
 struct redirect_function {
@@ -32,6 +36,10 @@ const struct entries_redirected *redirect_entries(uint64_t *n);
 
 // Returns a redirected function, in the order of redirection. The index must be valid.
 const struct redirect_function *redirect_get(size_t index);
+
+// Sets function `i` of --wrap (SPOOL_WRAP_*), whose wrapper is the thunk of index REDIRECT_MAX + i.
+// A thread may still be inside the wrapper of an earlier function.
+void redirect_set_named(unsigned i, uint16_t kind, void *real);
 
 // Maps the area of a plan for the loaded object at `base`, and sets *area to the area's address.
 // The area's code pages are empty, and the object is unchanged. A second call for the same

@@ -1,6 +1,7 @@
 // Wrapper for redirected functions (redirect.h) that the program does not call through symbols.
 // Examples are functions of an allocator in the executable, and functions with other names. Plans
 // describe the arguments, so that one wrapper serves all functions.
+#include "capture/wrap/patch.h"
 #include "capture/wrap/redirect.h"
 #include "capture/wrap/wrap.h"
 
@@ -80,6 +81,8 @@ static void record(const struct entry_call *c, const struct event *ev)
 static void record_release(const struct entry_call *c, const struct event *ev)
 {
     bool plain = event_infos[ev->kind].form == HT_FORM_PLAIN;
+    if (c->function->mark == PRODUCER_NAMED)
+        patch_check_objects();
     if (!plain ||
         (!producer_put_plain(ev->kind, ev->ptr) && !producer_retry_plain(ev->kind, ev->ptr)))
         record(c, ev);
@@ -132,7 +135,7 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
 // the registers that the function leaves unchanged, and keep values in them during a call.
 #if defined(__x86_64__) || defined(__aarch64__)
 enum { THUNK_BYTES = 16 };
-_Static_assert(REDIRECT_MAX == 192, "the number of thunks below");
+_Static_assert(REDIRECT_THUNKS == 200, "the number of thunks below");
 extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
 #endif
 
@@ -157,7 +160,7 @@ extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
 __asm__(
     ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
     ".type wrap_entry_thunks, @function\nwrap_entry_thunks:\n.cfi_startproc\n"
-    ".set wrap_entry_index, 0\n.rept 192\n.p2align 4\n.cfi_def_cfa %rsp, 8\n"
+    ".set wrap_entry_index, 0\n.rept 200\n.p2align 4\n.cfi_def_cfa %rsp, 8\n"
     "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
     "mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
     "pushq $wrap_entry_index\njmp wrap_entry_common\n"
@@ -185,7 +188,7 @@ __asm__(
 __asm__(
     ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
     ".type wrap_entry_thunks, %function\nwrap_entry_thunks:\n.cfi_startproc\n"
-    ".set wrap_entry_index, 0\n.rept 192\n"
+    ".set wrap_entry_index, 0\n.rept 200\n"
     ".cfi_def_cfa sp, 0\n.cfi_restore x29\n.cfi_restore x30\n"
     "stp x29, x30, [sp, -16]!\n.cfi_def_cfa_offset 16\n.cfi_offset x29, -16\n"
     ".cfi_offset x30, -8\nmov x29, sp\n.cfi_def_cfa_register x29\n"
