@@ -121,16 +121,14 @@ static bool has_stack(const struct event *ev)
     return producer_tls.stack_left < 0 && producer_site_choose(size);
 }
 
-static void put_event(struct producer_process *p, struct producer_thread *t,
-                      struct producer_stream *stream, const struct event *ev, const void *caller)
+static void put_event(const struct producer_writer *w, const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
     if (producer_depth && (allocates(ev) || ev->kind == HT_POOL_ALLOC) && has_stack(ev))
-        noted.notes[HT_NOTE_SITE] =
-            producer_site_find(p, t, stream, caller, __builtin_frame_address(0));
-    if ((p->flags & SPOOL_USABLE) || producer_inherited.attached)
-        noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
-    producer_stream_put(p, t, stream, &noted);
+        noted.notes[HT_NOTE_SITE] = producer_site_find(w, caller, __builtin_frame_address(0));
+    if ((w->p->flags & SPOOL_USABLE) || producer_inherited.attached)
+        noted.notes[HT_NOTE_USABLE] = note_usable(w->p, ev);
+    producer_stream_put(w, &noted);
 }
 
 // Updates the set of freed addresses. `recorded` is true if the event was recorded.
@@ -172,8 +170,8 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
                        atomic_load_explicit(&p->header->readings.sequence, memory_order_relaxed));
     bool interrupting = busy & PRODUCER_WRITING, timed = producer_cost_is_due(t);
     uint64_t begin = timed ? clock_ticks(p->clock) : 0;
-    struct producer_stream *stream = &t->streams[interrupting];
-    const struct spool_chunk *chunk = stream->chunk;
+    const struct producer_writer w = {p, t, &t->streams[interrupting]};
+    const struct spool_chunk *chunk = w.stream->chunk;
     bool muted = is_muted(p, t, ev, busy);
     // Interruptions are rare, so the cost of the system calls does not matter. Blocking signals
     // also prevents a second handler from interrupting stream 1.
@@ -182,17 +180,17 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     if (interrupting)
         producer_request_reading(&t->streams[0]);
     if (p->measures)
-        producer_residency_before(p, t, stream, ev, !muted);
+        producer_residency_before(&w, ev, !muted);
     // Do this before put_event, while the block of `ev` has no used pages yet.
     if (p->measures && !muted && !interrupting)
-        producer_residency_follow(p, t, stream);
+        producer_residency_follow(&w);
     if (!muted)
-        put_event(p, t, stream, ev, caller);
+        put_event(&w, ev, caller);
     // If there is no chunk, the event was lost.
-    update_freed(p->header, ev, !muted && stream->chunk);
+    update_freed(p->header, ev, !muted && w.stream->chunk);
     if (p->measures && !muted)
-        producer_residency_after(p, t, ev);
-    if (stream->chunk != chunk)
+        producer_residency_after(&w, ev);
+    if (w.stream->chunk != chunk)
         producer_thread_reap(p);
     if (interrupting)
         producer_signals_restore(mask);
@@ -214,7 +212,7 @@ int producer_record_preexisting(const struct spool_block *blocks, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct event ev = {
             .kind = HT_PREEXISTING, .size = blocks[i].size, .result = blocks[i].address};
-        producer_stream_put(p, t, &t->streams[0], &ev);
+        producer_stream_put(&(struct producer_writer){p, t, &t->streams[0]}, &ev);
     }
     producer_tls.busy = busy;
     return 0;

@@ -44,7 +44,7 @@ static void finish_thread(struct producer_process *p, struct producer_thread *t)
 {
     if (!t->ending)
         producer_stream_force_slow(p, &t->streams[0]); // the time of the last event is unknown
-    producer_stream_end(p, t, &t->streams[0]);
+    producer_stream_end(&(struct producer_writer){p, t, &t->streams[0]});
     producer_stream_close(p, &t->streams[0]);
     producer_stream_close(p, &t->streams[1]);
     t->live = 0;

@@ -266,8 +266,7 @@ static void change_configuration(struct producer_sites *sites, uint64_t change)
     use_generation(all[i].generation);
 }
 
-void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,
-                        struct producer_thread *t, struct producer_stream *stream)
+void producer_maps_scan(struct producer_sites *sites, const struct producer_writer *w)
 {
     struct lines l;
     struct producer_mapping m;
@@ -289,7 +288,7 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
                                  .value = m.offset,
                                  .text = sites->text,
                                  .text_bytes = describe_mapping(sites, &m)};
-        producer_stream_put(p, t, stream, &ev);
+        producer_stream_put(w, &ev);
     }
     syscall(SYS_close, l.fd);
     // Do this before publish_gone, so that a walk that no longer finds its code among the unloaded
@@ -297,7 +296,7 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
     if (change) {
         change_configuration(sites, change);
         // Stacks of other threads in the new objects must have later stamps than HT_MODULE.
-        producer_request_readings(p->header);
+        producer_request_readings(w->p->header);
     }
     publish_gone(sites);
     if (added)

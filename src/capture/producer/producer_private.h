@@ -74,6 +74,13 @@ struct producer_process {
     struct producer_residency_cost residency;
 };
 
+// A stream to which a thread of the process writes.
+struct producer_writer {
+    struct producer_process *p;
+    struct producer_thread *t;
+    struct producer_stream *stream; // of the thread `t`
+};
+
 // State of a thread without a chunk. All events of such a thread take the slow path. Never written
 // to.
 extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
@@ -283,8 +290,7 @@ uint64_t producer_usual_ticks(void);
 
 // Stamps an event and writes it to a stream. Call only while no other record is being written to
 // the stream.
-void producer_stream_put(struct producer_process *p, struct producer_thread *t,
-                         struct producer_stream *stream, const struct event *ev);
+void producer_stream_put(const struct producer_writer *w, const struct event *ev);
 
 // Hands the chunk of the stream to the recorder.
 void producer_stream_close(struct producer_process *p, struct producer_stream *stream);
@@ -293,8 +299,7 @@ void producer_stream_close(struct producer_process *p, struct producer_stream *s
 void producer_stream_force_slow(struct producer_process *p, struct producer_stream *stream);
 
 // Writes THREAD_END, with the stamp of the stream's last event.
-void producer_stream_end(struct producer_process *p, struct producer_thread *t,
-                         struct producer_stream *stream);
+void producer_stream_end(const struct producer_writer *w);
 
 // Counts a call that is not recorded.
 void producer_count_unrecorded(const struct producer_process *p, const struct event *ev);

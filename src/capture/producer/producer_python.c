@@ -6,9 +6,7 @@
 
 // A stack whose evaluator frames are being replaced.
 struct splice {
-    struct producer_process *p;
-    struct producer_thread *t;
-    struct producer_stream *stream;
+    const struct producer_writer *w;
     struct unwind_stack *to;
 };
 
@@ -39,7 +37,7 @@ static uint64_t hash_text(const char *text, uint32_t n, uint64_t seed)
 // function.
 static uint64_t name_function(const struct splice *s, uint64_t frame)
 {
-    char *text = s->t->unwind->text;
+    char *text = s->w->t->unwind->text;
     uint32_t line = 0, n = sizeof CODEC_SCRIPT_TEXT - 1;
     memcpy(text, CODEC_SCRIPT_TEXT, n);
     uint32_t more = unwind_python_describe(frame, text + n, &line);
@@ -50,7 +48,7 @@ static uint64_t name_function(const struct splice *s, uint64_t frame)
     const struct event ev = {
         .kind = HT_MODULE, .ptr = address, .size = 1, .value = line, .text = text, .text_bytes = n};
     if (!is_named(address)) {
-        producer_stream_put(s->p, s->t, s->stream, &ev);
+        producer_stream_put(s->w, &ev);
         producer_site_add(producer_inherited.sites, name_id(address));
     }
     return address;
@@ -58,7 +56,7 @@ static uint64_t name_function(const struct splice *s, uint64_t frame)
 
 static void append_function(struct splice *s, uint64_t frame)
 {
-    struct unwind_memory *m = s->t->unwind;
+    struct unwind_memory *m = s->w->t->unwind;
     uint64_t key = unwind_python_key(frame), i = (key ^ key >> 32) % UNWIND_SCRIPTS;
     uint64_t address = m->scripts[i].key == key ? m->scripts[i].address : 0;
     if (!address || !is_named(address))
@@ -69,11 +67,10 @@ static void append_function(struct splice *s, uint64_t frame)
         s->to->codes[s->to->n++] = address + 1;
 }
 
-void producer_python_splice(struct producer_process *p, struct producer_thread *t,
-                            struct producer_stream *stream, const struct unwind_cursor *c,
+void producer_python_splice(const struct producer_writer *w, const struct unwind_cursor *c,
                             struct unwind_stack *stack)
 {
-    struct splice s = {p, t, stream, stack};
+    struct splice s = {w, stack};
     struct unwind_memory *m = c->memory;
     struct unwind_python_group g;
     uint32_t native = stack->n;

@@ -403,31 +403,30 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
 
 // Records how long the block kept its previous number of used bytes. Call before writing a record
 // with the new number.
-static void put_unchanged(struct producer_process *p, struct producer_thread *t,
-                          struct producer_stream *stream, uint64_t address, uint64_t used,
+static void put_unchanged(const struct producer_writer *w, uint64_t address, uint64_t used,
                           uint64_t unchanged_at)
 {
     const struct event ev = {.kind = HT_RESIDENCY_UNCHANGED,
                              .ptr = address,
                              .count = used,
-                             .value = (clock_ticks(p->clock) - unchanged_at) >> CODEC_STAMP_SHIFT};
+                             .value =
+                                 (clock_ticks(w->p->clock) - unchanged_at) >> CODEC_STAMP_SHIFT};
     if (unchanged_at)
-        producer_stream_put(p, t, stream, &ev);
+        producer_stream_put(w, &ev);
 }
 
-static void measure_block(struct producer_process *p, struct producer_thread *t,
-                          struct producer_stream *stream, uint64_t address, const struct block *b)
+static void measure_block(const struct producer_writer *w, uint64_t address, const struct block *b)
 {
     struct measured m;
-    if (!b->chosen || is_forbidden(p))
+    if (!b->chosen || is_forbidden(w->p))
         return;
-    uint64_t bytes = page_bytes(), begun = clock_ticks(p->clock);
+    uint64_t bytes = page_bytes(), begun = clock_ticks(w->p->clock);
     // If a fork child inherited the block, its parent decided to measure it, so check the cost
     // again.
-    if (b->pid != p->pid && !can_afford(p, b->size, begun))
+    if (b->pid != w->p->pid && !can_afford(w->p, b->size, begun))
         return;
-    bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
-    end_cost(p, begun, b->size / bytes);
+    bool known = count_resident(w->p, address, b, &m) && count_used_pages(w->p, address, b, &m);
+    end_cost(w->p, begun, b->size / bytes);
     const struct event ev = {.kind = HT_RESIDENCY,
                              .ptr = address,
                              .size = b->size,
@@ -436,13 +435,12 @@ static void measure_block(struct producer_process *p, struct producer_thread *t,
                              .value = m.front * bytes};
     if (!known)
         return;
-    if (b->pid == p->pid && ev.align != b->used)
-        put_unchanged(p, t, stream, address, b->used, b->unchanged_at);
-    producer_stream_put(p, t, stream, &ev);
+    if (b->pid == w->p->pid && ev.align != b->used)
+        put_unchanged(w, address, b->used, b->unchanged_at);
+    producer_stream_put(w, &ev);
 }
 
-void producer_residency_before(struct producer_process *p, struct producer_thread *t,
-                               struct producer_stream *stream, const struct event *ev,
+void producer_residency_before(const struct producer_writer *w, const struct event *ev,
                                bool recorded)
 {
     enum event_class class = event_infos[ev->kind].class;
@@ -451,19 +449,19 @@ void producer_residency_before(struct producer_process *p, struct producer_threa
         !producer_residency_big_hint(ev->ptr) || !remove_block(find_entry(ev->ptr), ev->ptr, &b))
         return;
     if (recorded)
-        measure_block(p, t, stream, ev->ptr, &b);
+        measure_block(w, ev->ptr, &b);
     // If the realloc fails, the block stays live, so remember it.
-    t->resized = class == HT_CLASS_HALF ? ev->ptr : 0;
-    t->resized_bytes = b.size;
-    t->resized_zeroed = b.zeroed;
+    w->t->resized = class == HT_CLASS_HALF ? ev->ptr : 0;
+    w->t->resized_bytes = b.size;
+    w->t->resized_zeroed = b.zeroed;
 }
 
-void producer_residency_after(struct producer_process *p, struct producer_thread *t,
-                              const struct event *ev)
+void producer_residency_after(const struct producer_writer *w, const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
     if (class != HT_CLASS_ALLOC && class != HT_CLASS_RESIZE)
         return;
+    struct producer_thread *t = w->t;
     bool resized = class == HT_CLASS_RESIZE && t->resized && t->resized == ev->ptr;
     struct block b = {.size = event_requested(ev->kind, ev->size, ev->count),
                       .zeroed = ev->kind == HT_CALLOC || (resized && t->resized_zeroed)};
@@ -476,7 +474,7 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
         t->resized = 0;
     if (!address || b.size < HT_BIG_BYTES)
         return;
-    choose_block(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
+    choose_block(w->p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
     // Add zeroed blocks even if they are not measured: after a realloc, a page of zeros still
     // counts as unused.
     if (b.chosen || b.zeroed)
@@ -487,29 +485,27 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
 
 // Measures the live blocks in a group that have at least `least` bytes. Skips blocks inherited from
 // a parent.
-static void finish_group(struct producer_process *p, struct producer_thread *t,
-                         struct producer_stream *stream, struct residency_entry *group,
+static void finish_group(const struct producer_writer *w, struct residency_entry *group,
                          uint64_t least)
 {
-    for (struct residency_entry *at = group; at < group + GROUP && !is_forbidden(p); at++) {
+    for (struct residency_entry *at = group; at < group + GROUP && !is_forbidden(w->p); at++) {
         uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire);
         struct block b;
-        if (address > RESERVED && at->block.pid == p->pid && at->block.size >= least &&
+        if (address > RESERVED && at->block.pid == w->p->pid && at->block.size >= least &&
             remove_block(at, address, &b))
-            measure_block(p, t, stream, address, &b);
+            measure_block(w, address, &b);
     }
 }
 
-void producer_residency_finish(struct producer_process *p, struct producer_thread *t,
-                               struct producer_stream *stream)
+void producer_residency_finish(const struct producer_writer *w)
 {
     // An exiting vfork child must not measure its parent's blocks.
-    if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
+    if (is_forbidden(w->p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
         return;
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < BLOCKS / GROUP; i++) {
             if (atomic_load_explicit(&groups[i / 64], memory_order_relaxed) >> i % 64 & 1)
-                finish_group(p, t, stream, &memory->entries[i * GROUP], round ? 0 : BIG_BYTES);
+                finish_group(w, &memory->entries[i * GROUP], round ? 0 : BIG_BYTES);
         }
     }
 }
@@ -524,18 +520,17 @@ static bool is_followed(const struct producer_process *p, uint64_t address, cons
 // Measures a live block again. If another thread releases the block at the same time, records
 // nothing. `now` is in ticks and must not be later than the current time. Returns the maximum cost
 // in ticks.
-static uint64_t follow_block(struct producer_process *p, struct producer_thread *t,
-                             struct producer_stream *stream, struct residency_entry *at,
+static uint64_t follow_block(const struct producer_writer *w, struct residency_entry *at,
                              uint64_t now)
 {
     uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire),
              bytes = page_bytes();
     struct block b = at->block;
     struct measured m;
-    if (!is_followed(p, address, &b))
+    if (!is_followed(w->p, address, &b))
         return 0;
     uint64_t max = max_cost(b.size / bytes);
-    if (!count_resident(p, address, &b, &m))
+    if (!count_resident(w->p, address, &b, &m))
         return max;
     uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
              used = atomic_load_explicit(&at->used, memory_order_relaxed);
@@ -545,7 +540,7 @@ static uint64_t follow_block(struct producer_process *p, struct producer_thread 
             atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
         return max;
     }
-    if (!count_used_pages(p, address, &b, &m) ||
+    if (!count_used_pages(w->p, address, &b, &m) ||
         atomic_load_explicit(&at->address, memory_order_acquire) != address)
         return max;
     uint64_t unchanged_at = atomic_exchange_explicit(&at->unchanged_at, 0, memory_order_relaxed);
@@ -556,32 +551,31 @@ static uint64_t follow_block(struct producer_process *p, struct producer_thread 
     if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1,
                                                  memory_order_release, memory_order_relaxed))
         return max;
-    put_unchanged(p, t, stream, address, used, seen ? unchanged_at : 0);
-    producer_stream_put(p, t, stream, &ev);
+    put_unchanged(w, address, used, seen ? unchanged_at : 0);
+    producer_stream_put(w, &ev);
     return max;
 }
 
-void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
-                               struct producer_stream *stream)
+void producer_residency_follow(const struct producer_writer *w)
 {
-    uint64_t begun = clock_ticks(p->clock), max = MAX_BLOCK_TICKS,
-             due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
-    if (begun < due || is_forbidden(p) ||
-        !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX,
+    uint64_t begun = clock_ticks(w->p->clock), max = MAX_BLOCK_TICKS,
+             due = atomic_load_explicit(&w->p->residency.due, memory_order_relaxed);
+    if (begun < due || is_forbidden(w->p) ||
+        !atomic_compare_exchange_strong_explicit(&w->p->residency.due, &due, UINT64_MAX,
                                                  memory_order_acquire, memory_order_relaxed))
         return;
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 &
             1)
-            max += follow_block(p, t, stream, &memory->entries[i], begun);
+            max += follow_block(w, &memory->entries[i], begun);
     }
-    uint64_t now = clock_ticks(p->clock),
-             pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
+    uint64_t now = clock_ticks(w->p->clock),
+             pause = (now - (w->p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
     pause = pause < FOLLOW_MIN_TICKS   ? FOLLOW_MIN_TICKS
             : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS
                                        : pause;
-    uint64_t paid = cost_since(p, begun, max) * COST_SHARE;
-    atomic_store_explicit(&p->residency.due, now + (paid > pause ? paid : pause),
+    uint64_t paid = cost_since(w->p, begun, max) * COST_SHARE;
+    atomic_store_explicit(&w->p->residency.due, now + (paid > pause ? paid : pause),
                           memory_order_release);
 }
 

@@ -65,9 +65,7 @@ static inline uint32_t producer_residency_big_hint(uint64_t address)
 void producer_residency_hint_always(void);
 void producer_residency_forget(void);
 
-struct producer_process;
-struct producer_thread;
-struct producer_stream;
+struct producer_writer;
 
 // Maps the memory for measuring, unless a parent has mapped it. Returns false if out of memory, or
 // if the program's resource limits are too low.
@@ -78,19 +76,15 @@ bool producer_residency_allowed(uint32_t filters);
 
 // Call these functions before and after the record of `ev` is written. `recorded` is false if the
 // event itself is not recorded.
-void producer_residency_before(struct producer_process *p, struct producer_thread *t,
-                               struct producer_stream *stream, const struct event *ev,
+void producer_residency_before(const struct producer_writer *w, const struct event *ev,
                                bool recorded);
-void producer_residency_after(struct producer_process *p, struct producer_thread *t,
-                              const struct event *ev);
+void producer_residency_after(const struct producer_writer *w, const struct event *ev);
 
 // Measures the live blocks at intervals. Writes an HT_RESIDENCY_STEP record for each block whose
 // use has changed.
-void producer_residency_follow(struct producer_process *p, struct producer_thread *t,
-                               struct producer_stream *stream);
+void producer_residency_follow(const struct producer_writer *w);
 
 // Call at exit. Measures the blocks that are still live.
-void producer_residency_finish(struct producer_process *p, struct producer_thread *t,
-                               struct producer_stream *stream);
+void producer_residency_finish(const struct producer_writer *w);
 
 #endif

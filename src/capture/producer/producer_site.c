@@ -168,19 +168,18 @@ static struct unwind_memory *thread_memory(struct producer_thread *t,
 
 // Walks the stack of a coroutine or a signal handler in copies that the kernel makes. Returns false
 // if the walk is not permitted now, or if the chain of frame pointers does not lead to the wrapper.
-static bool walk_copies(struct producer_process *p, struct producer_thread *t,
-                        const struct producer_stream *stream, struct unwind_registers *from,
+static bool walk_copies(const struct producer_writer *w, struct unwind_registers *from,
                         struct unwind_stack *to)
 {
-    struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, from->fp)
-                                  ? thread_memory(t, stream)
+    struct unwind_memory *m = producer_depth > 1 && w->t->live && !is_on_stack(w->t, from->fp)
+                                  ? thread_memory(w->t, w->stream)
                                   : NULL;
-    if (!m || producer_sandbox_chunks(p) || producer_inherited.filtered)
+    if (!m || producer_sandbox_chunks(w->p) || producer_inherited.filtered)
         return false;
     struct unwind_cursor c = {.memory = m, .window = &m->window};
     uint64_t frame = from->fp, outer = frame, below = 0, caller = from->pc;
     m->window.bytes = m->window.fills = 0;
-    m->window.pid = (uint32_t)p->pid;
+    m->window.pid = (uint32_t)w->p->pid;
     for (unsigned i = 0; i < OWN_FRAMES && outer > below && c.from.pc != caller; i++) {
         frame = outer;
         if (!unwind_read_word(&c, frame, &outer) || !unwind_read_word(&c, frame + 8, &c.from.pc))
@@ -204,9 +203,10 @@ static inline void check_unloaded(struct producer_thread *t)
 
 // Waits for another thread's scan, which takes about 0.1 ms. After SCAN_YIELDS tries, returns
 // false. A signal handler does not wait, because it may have interrupted the scan.
-static bool lock_scan(struct producer_process *p, struct producer_sites *sites, bool in_handler)
+static bool lock_scan(const struct producer_writer *w, struct producer_sites *sites)
 {
-    bool filtered = producer_sandbox_chunks(p) || producer_inherited.filtered;
+    bool filtered = producer_sandbox_chunks(w->p) || producer_inherited.filtered,
+         in_handler = w->stream != &w->t->streams[0];
     for (unsigned i = 0; atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire); i++) {
         if (in_handler || i == SCAN_YIELDS)
             return false;
@@ -218,20 +218,19 @@ static bool lock_scan(struct producer_process *p, struct producer_sites *sites, 
 
 // If objects were unloaded since the last scan, or if a walk found code at an unloaded object's
 // address, scans the mappings, because the addresses may now belong to other code.
-static void check_replaced(struct producer_process *p, struct producer_thread *t,
-                           struct producer_stream *stream, bool found_gone)
+static void check_replaced(const struct producer_writer *w, bool found_gone)
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t age = atomic_load_explicit(&unwind_age, memory_order_acquire);
     if (!producer_unlikely(found_gone ||
                            atomic_load_explicit(&sites->age, memory_order_relaxed) != age) ||
-        !lock_scan(p, sites, stream != &t->streams[0]))
+        !lock_scan(w, sites))
         return;
     bool starts = !atomic_load_explicit(&sites->age, memory_order_relaxed) && age > 1;
     if (starts)
         producer_maps_start(sites);
     else if (sites->n_ranges)
-        producer_maps_scan(sites, p, t, stream);
+        producer_maps_scan(sites, w);
     atomic_store_explicit(&sites->age, age + starts, memory_order_relaxed);
     atomic_store_explicit(&sites->scanning, 0, memory_order_release);
 }
@@ -411,8 +410,7 @@ static void forget_older(struct producer_sites *sites)
 }
 
 // Defines the sites of the innermost `n` frames.
-static void put_frames(struct producer_process *p, struct producer_thread *t,
-                       struct producer_stream *stream, const uint64_t *codes, uint32_t n,
+static void put_frames(const struct producer_writer *w, const uint64_t *codes, uint32_t n,
                        uint64_t outer)
 {
     _Static_assert(UNWIND_DEPTH * sizeof *codes <= CODEC_MAX_TEXT_BYTES, "a stack fits in a text");
@@ -420,19 +418,18 @@ static void put_frames(struct producer_process *p, struct producer_thread *t,
                              .size = outer,
                              .text = (const char *)codes,
                              .text_bytes = n * (uint32_t)sizeof *codes};
-    producer_stream_put(p, t, stream, &ev);
+    producer_stream_put(w, &ev);
 }
 
 // Defines the sites of the innermost `n` frames by their IDs. Each ID is a hash of the whole stack.
 // `outer` is the site of the caller of these frames, or 0 if the stack is cut there.
-static void put_sites(struct producer_process *p, struct producer_thread *t,
-                      struct producer_stream *stream, const struct unwind_stack *stack, uint32_t n,
+static void put_sites(const struct producer_writer *w, const struct unwind_stack *stack, uint32_t n,
                       uint64_t outer)
 {
     while (n-- > 0) {
         const struct event ev = {
             .kind = HT_FRAME, .ptr = stack->codes[n], .size = outer, .value = stack->sites[n]};
-        producer_stream_put(p, t, stream, &ev);
+        producer_stream_put(w, &ev);
         outer = ev.value;
     }
 }
@@ -440,8 +437,7 @@ static void put_sites(struct producer_process *p, struct producer_thread *t,
 // Defines the stack and its mappings in the stream, except the parts that are already defined. A
 // walk along frame pointers may be wrong, so the stack is cut at the first address that is not
 // code. The wrapper's caller is always code.
-static void define_stack(struct producer_process *p, struct producer_thread *t,
-                         struct producer_stream *stream, const struct unwind_stack *stack)
+static void define_stack(const struct producer_writer *w, const struct unwind_stack *stack)
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
@@ -450,7 +446,7 @@ static void define_stack(struct producer_process *p, struct producer_thread *t,
     for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
         __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
     // The mappings of the stack must be in the trace before its definition.
-    bool locked = lock_scan(p, sites, stream != &t->streams[0]);
+    bool locked = lock_scan(w, sites);
     if (locked)
         forget_older(sites);
     while (fresh < stack->n && !is_seen(stack->sites[fresh]))
@@ -459,7 +455,7 @@ static void define_stack(struct producer_process *p, struct producer_thread *t,
     n = fresh;
     if (locked && !all_in_mappings(sites, stack, fresh)) {
         if (is_worth_a_scan(sites))
-            producer_maps_scan(sites, p, t, stream);
+            producer_maps_scan(sites, w);
         for (n = 1; n < fresh && is_code(sites, stack->codes[n]);)
             n++;
     }
@@ -467,56 +463,56 @@ static void define_stack(struct producer_process *p, struct producer_thread *t,
         atomic_store_explicit(&sites->scanning, 0, memory_order_release);
     uint64_t second = n > 1 ? stack->sites[1] : outer;
     if (n < fresh) {
-        put_sites(p, t, stream, stack, n, 0);
+        put_sites(w, stack, n, 0);
     } else if (stack->sites[0] == codec_site(second, stack->codes[0])) {
-        put_frames(p, t, stream, stack->codes, n, outer);
+        put_frames(w, stack->codes, n, outer);
     } else {
         if (n > 1)
-            put_frames(p, t, stream, stack->codes + 1, n - 1, outer);
-        put_sites(p, t, stream, stack, 1, second);
+            put_frames(w, stack->codes + 1, n - 1, outer);
+        put_sites(w, stack, 1, second);
     }
     while (n-- > 0)
         producer_site_add(sites, stack->sites[n]);
 }
 
-uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
-                            struct producer_stream *stream, const void *caller, const void *frame)
+uint64_t producer_site_find(const struct producer_writer *w, const void *caller, const void *frame)
 {
     struct unwind_stack stack;
     _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH,
                    "a walk has at most as many frames as a request");
     struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
-    uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;
+    uintptr_t at =
+        producer_depth > 1 ? wrapper_frame(w->t, (uintptr_t)frame, (uintptr_t)caller) : 0;
     if (at)
-        check_unloaded(t);
-    check_replaced(p, t, stream, false);
+        check_unloaded(w->t);
+    check_replaced(w, false);
     if (at) {
         c.from.sp = c.low = at + 2 * sizeof(uintptr_t);
         c.from.fp = *(const uintptr_t *)at;
-        c.high = t->stack_high;
-        c.memory = thread_memory(t, stream);
-        uint64_t id = c.memory && !t->undefined ? walk_site(&c) : 0;
+        c.high = w->t->stack_high;
+        c.memory = thread_memory(w->t, w->stream);
+        uint64_t id = c.memory && !w->t->undefined ? walk_site(&c) : 0;
         if (id && is_seen(id) && unwind_is_current(c.memory))
             return id;
-        t->undefined = false;
+        w->t->undefined = false;
     }
-    if (at || !walk_copies(p, t, stream, &c.from, &stack))
+    if (at || !walk_copies(w, &c.from, &stack))
         unwind_walk(&c, at ? producer_depth : 1, &stack);
     if (c.memory)
         c.memory->found_gone = false;
     if (producer_unlikely(is_any_gone(&stack)))
-        check_replaced(p, t, stream, true);
+        check_replaced(w, true);
     // Another thread may have noticed during the walk that code was replaced.
     if (producer_unlikely(stack.generation !=
                           atomic_load_explicit(&unwind_generation, memory_order_relaxed)) &&
-        (at || !walk_copies(p, t, stream, &c.from, &stack)))
+        (at || !walk_copies(w, &c.from, &stack)))
         unwind_walk(&c, at ? producer_depth : 1, &stack);
     uint64_t id = c.memory && at ? unwind_python_site(stack.sites[0], &c) : stack.sites[0];
     if (is_seen(id))
         return id;
     if (id != stack.sites[0])
-        producer_python_splice(p, t, stream, &c, &stack);
+        producer_python_splice(w, &c, &stack);
     stack.sites[0] = id; // the ID of a stack with Python functions is not the hash of its addresses
-    define_stack(p, t, stream, &stack);
+    define_stack(w, &stack);
     return id;
 }

@@ -18,9 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct producer_process;
-struct producer_thread;
-struct producer_stream;
+struct producer_writer;
 
 // Maximum number of frames per site, at most SPOOL_MAX_DEPTH, or 0 if sites are not recorded.
 // Constant after the process has joined its session.
@@ -97,16 +95,14 @@ void producer_sites_stop(void);
 // stream if necessary. `caller` is the wrapper's return address. `frame` is the frame of a function
 // called by the wrapper; the chain of frame pointers from there must lead to the wrapper's frame.
 // If the thread has no state, the site is `caller`.
-uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t,
-                            struct producer_stream *stream, const void *caller, const void *frame);
+uint64_t producer_site_find(const struct producer_writer *w, const void *caller, const void *frame);
 
 // Replaces the frames of Python's evaluator with the Python functions that the thread executes, and
 // records the names of these functions. `stack` must be the result of unwind_walk for `c`, with a
 // cache and without a window.
 struct unwind_cursor;
 struct unwind_stack;
-void producer_python_splice(struct producer_process *p, struct producer_thread *t,
-                            struct producer_stream *stream, const struct unwind_cursor *c,
+void producer_python_splice(const struct producer_writer *w, const struct unwind_cursor *c,
                             struct unwind_stack *stack);
 
 // Marks the site `id` as defined.
@@ -172,7 +168,6 @@ bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 void producer_maps_start(struct producer_sites *sites);
 
 // Reads the mappings and records new executable mappings in the stream.
-void producer_maps_scan(struct producer_sites *sites, struct producer_process *p,
-                        struct producer_thread *t, struct producer_stream *stream);
+void producer_maps_scan(struct producer_sites *sites, const struct producer_writer *w);
 
 #endif

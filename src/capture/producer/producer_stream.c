@@ -186,48 +186,47 @@ void producer_count_unrecorded(const struct producer_process *p, const struct ev
 
 // Makes space for the record of `ev`. If necessary, opens a new chunk and records how long that
 // took. Returns false if there is no space.
-static bool make_room(struct producer_process *p, struct producer_thread *t,
-                      struct producer_stream *stream, const struct event *ev)
+static bool make_room(const struct producer_writer *w, const struct event *ev)
 {
     uint64_t waited_ns = 0;
+    struct producer_stream *stream = w->stream;
     size_t words = codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS;
     if (words_left(stream) >= words &&
-        producer_chunk_populate(p, stream->chunk, (uintptr_t)(stream->pos + words)))
+        producer_chunk_populate(w->p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
     if (stream->chunk && stream->readings)
         count_unread(stream, clock_counter() - stream->ticks >= producer_usual_ticks());
-    producer_stream_close(p, stream);
-    struct spool_chunk *chunk = producer_chunk_acquire(p, &waited_ns);
+    producer_stream_close(w->p, stream);
+    struct spool_chunk *chunk = producer_chunk_acquire(w->p, &waited_ns);
     if (!chunk) {
         stream->lost += is_call(ev);
-        producer_count_unrecorded(p, ev);
+        producer_count_unrecorded(w->p, ev);
         return false;
     }
-    stream_open(t, stream, chunk);
+    stream_open(w->t, stream, chunk);
     if (waited_ns)
-        put_record(stream, &(struct event){.kind = HT_WAITED, .value = waited_ns}, stamp_now(p));
+        put_record(stream, &(struct event){.kind = HT_WAITED, .value = waited_ns}, stamp_now(w->p));
     if (stream->lost)
-        put_record(stream, &(struct event){.kind = HT_LOST, .value = stream->lost}, stamp_now(p));
+        put_record(stream, &(struct event){.kind = HT_LOST, .value = stream->lost},
+                   stamp_now(w->p));
     stream->lost = 0;
     return true;
 }
 
-void producer_stream_put(struct producer_process *p, struct producer_thread *t,
-                         struct producer_stream *stream, const struct event *ev)
+void producer_stream_put(const struct producer_writer *w, const struct event *ev)
 {
-    if (make_room(p, t, stream, ev))
-        put_record(stream, ev, event_stamp(p, stream, ev));
+    if (make_room(w, ev))
+        put_record(w->stream, ev, event_stamp(w->p, w->stream, ev));
 }
 
-void producer_stream_end(struct producer_process *p, struct producer_thread *t,
-                         struct producer_stream *stream)
+void producer_stream_end(const struct producer_writer *w)
 {
     const struct event end = {.kind = HT_THREAD_END,
-                              .text = t->name,
-                              .text_bytes = (uint32_t)strnlen(t->name, sizeof t->name)};
-    uint64_t stamp = stream->last_stamp;
-    if (make_room(p, t, stream, &end))
-        put_record(stream, &end, stamp > stream->last_stamp ? stamp : stream->last_stamp);
+                              .text = w->t->name,
+                              .text_bytes = (uint32_t)strnlen(w->t->name, sizeof w->t->name)};
+    uint64_t stamp = w->stream->last_stamp;
+    if (make_room(w, &end))
+        put_record(w->stream, &end, stamp > w->stream->last_stamp ? stamp : w->stream->last_stamp);
 }
 
 void producer_stream_force_slow(struct producer_process *p, struct producer_stream *stream)

@@ -23,7 +23,7 @@ static void start_thread(struct producer_process *p, struct producer_thread *t)
     if (t->number == 0)
         return;
     const struct event ev = {.kind = HT_THREAD_START, .value = t->parent};
-    producer_stream_put(p, t, &t->streams[0], &ev);
+    producer_stream_put(&(struct producer_writer){p, t, &t->streams[0]}, &ev);
 }
 
 struct producer_thread *producer_thread_ready(struct producer_process *p)
@@ -98,7 +98,7 @@ void producer_finish(void)
         producer_thread_reap(p);
     if (recording && p->measures && t->live && !t->muted && !t->forbidden &&
         !(was & PRODUCER_WRITING))
-        producer_residency_finish(p, t, &t->streams[0]);
+        producer_residency_finish(&(struct producer_writer){p, t, &t->streams[0]});
     if (recording && !producer_inherited.sandbox)
         read_status(p);
     if (recording && p->measures && !producer_inherited.sandbox)
