@@ -79,7 +79,7 @@ static long raw_syscall(long number, const long a[6])
                      : "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return number;
-#elif defined(__aarch64__)
+#else
     register long x8 __asm__("x8") = number;
     register long x0 __asm__("x0") = a[0];
     register long x1 __asm__("x1") = a[1];

@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__)
 enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT };
-#elif defined(__aarch64__)
+#else
 enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
 #endif
 
@@ -52,10 +52,12 @@ static void read_dynamic(struct object *o, const ElfW(Dyn) * d, size_t n)
     }
 }
 
-void object_read_segments(struct object *o, const struct dl_phdr_info *info)
+static void read_segments(struct object *o, const struct dl_phdr_info *info)
 {
     const uintptr_t page = 4095;
     *o = (struct object){.path = info->dlpi_name,
+                         .loads = info->dlpi_adds,
+                         .unloads = info->dlpi_subs,
                          .base = info->dlpi_addr,
                          .start = UINTPTR_MAX,
                          .segments = info->dlpi_phdr,
@@ -75,7 +77,7 @@ void object_read_segments(struct object *o, const struct dl_phdr_info *info)
 
 void object_read(struct object *o, const struct dl_phdr_info *info)
 {
-    object_read_segments(o, info);
+    read_segments(o, info);
     for (size_t i = 0; i < o->n_segments; i++) {
         const ElfW(Phdr) *s = &o->segments[i];
         const void *at = (const void *)(o->base + s->p_vaddr);
@@ -84,6 +86,25 @@ void object_read(struct object *o, const struct dl_phdr_info *info)
     }
     if (!object_contains(o, o->strings, o->string_bytes))
         o->symbols = NULL;
+}
+
+struct visit {
+    bool (*visit)(const struct object *o, void *context);
+    void *context;
+};
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    const struct visit *v = data;
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    return v->visit(&o, v->context);
+}
+
+bool objects_visit(bool (*visit)(const struct object *o, void *context), void *context)
+{
+    return dl_iterate_phdr(visit_object, &(struct visit){visit, context});
 }
 
 // Returns the address of symbol `i` if the symbol is a definition of `name`, and is the default

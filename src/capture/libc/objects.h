@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Valid while the object is loaded, so use it only inside a dl_iterate_phdr callback.
+// Valid while the object is loaded, so use it only inside objects_visit.
 struct object {
-    const char *path; // "" for the main program
+    const char *path;                  // "" for the main program
+    unsigned long long loads, unloads; // the loader's counters
     uintptr_t base, start, end;
     uintptr_t relro_start, relro_end; // read-only after relocation
     const ElfW(Phdr) * segments;
@@ -25,10 +26,18 @@ struct object {
     size_t relocation_bytes[2];
 };
 
-// Fills in *o from the argument of a dl_iterate_phdr callback. object_read sets all members;
-// object_read_segments sets only the members before `symbols`.
-void object_read_segments(struct object *o, const struct dl_phdr_info *info);
+// Fills in *o from the argument of a dl_iterate_phdr callback.
 void object_read(struct object *o, const struct dl_phdr_info *info);
+
+// Calls `visit` for each loaded object, in load order, until it returns true. Returns true if
+// `visit` did. Holds a lock of the loader.
+bool objects_visit(bool (*visit)(const struct object *o, void *context), void *context);
+
+// Returns true if the address lies between the first and the last segment of the object.
+static inline bool object_spans(const struct object *o, uintptr_t at)
+{
+    return at >= o->start && at < o->end;
+}
 
 // Returns true if [at, at + bytes) lies in one readable segment of the object.
 bool object_contains(const struct object *o, const void *at, size_t bytes);

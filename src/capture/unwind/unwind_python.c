@@ -80,29 +80,27 @@ static const struct unwind_python_layout *find_layout(const struct object *o)
     return NULL;
 }
 
-static int find_in_object(struct dl_phdr_info *info, size_t size, void *data)
+static bool find_in_object(const struct object *o, void *context)
 {
-    (void)size, (void)data;
-    struct object o;
-    object_read(&o, info);
-    const struct unwind_python_layout *l = find_layout(&o);
+    (void)context;
+    const struct unwind_python_layout *l = find_layout(o);
     if (!l)
-        return 0;
+        return false;
     // A public function that reads a thread-specific value.
-    void *state = object_find_function(&o, "PyGILState_GetThisThreadState");
+    void *state = object_find_function(o, "PyGILState_GetThisThreadState");
     memcpy(&interpreter.state, &state, sizeof state);
-    interpreter.code = (uintptr_t)object_find_variable(&o, "PyCode_Type");
-    interpreter.str = (uintptr_t)object_find_variable(&o, "PyUnicode_Type");
-    interpreter.bytes = (uintptr_t)object_find_variable(&o, "PyBytes_Type");
+    interpreter.code = (uintptr_t)object_find_variable(o, "PyCode_Type");
+    interpreter.str = (uintptr_t)object_find_variable(o, "PyUnicode_Type");
+    interpreter.bytes = (uintptr_t)object_find_variable(o, "PyBytes_Type");
     if (interpreter.state && interpreter.str && interpreter.bytes)
         atomic_store_explicit(&unwind_python, l, memory_order_release);
-    return 1;
+    return true;
 }
 
 void unwind_python_find(void)
 {
     if (!unwind_python_is_loaded())
-        dl_iterate_phdr(find_in_object, NULL);
+        objects_visit(find_in_object, NULL);
 }
 
 // Returns true if the address is in a live frame of the native stack.

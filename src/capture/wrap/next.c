@@ -68,23 +68,20 @@ struct definition_search {
     void *found;
 };
 
-static int search_definition(struct dl_phdr_info *info, size_t size, void *data)
+static bool search_definition(const struct object *o, void *context)
 {
-    struct definition_search *s = data;
-    struct object o;
-    (void)size;
-    object_read(&o, info);
-    if (s->except >= o.start && s->except < o.end)
+    struct definition_search *s = context;
+    if (object_spans(o, s->except))
         s->follows = false;
     else if (!s->follows)
-        s->found = object_find_function(&o, s->name);
-    return s->found != NULL;
+        s->found = object_find_function(o, s->name);
+    return s->found;
 }
 
 void *next_find_definition(const char *name, const void *except)
 {
     struct definition_search s = {.name = name, .except = (uintptr_t)except};
-    dl_iterate_phdr(search_definition, &s);
+    objects_visit(search_definition, &s);
     return s.found;
 }
 
@@ -94,7 +91,7 @@ static void *find_next(const char *symbol)
 {
     struct definition_search s = {
         .name = symbol, .except = (uintptr_t)&resolved, .follows = !next_is_injected()};
-    dl_iterate_phdr(search_definition, &s);
+    objects_visit(search_definition, &s);
     return s.found;
 }
 
@@ -186,13 +183,12 @@ static struct {
     unsigned long long loads; // the loader's count of loaded objects at startup
 } first;
 
-static int count_object(struct dl_phdr_info *info, size_t size, void *data)
+static bool count_object(const struct object *o, void *context)
 {
-    (void)size;
-    (void)data;
+    (void)context;
     first.objects++;
-    first.loads = info->dlpi_adds;
-    return 0;
+    first.loads = o->loads;
+    return false;
 }
 
 static void look_up_functions(void)
@@ -217,7 +213,7 @@ static void look_up_functions(void)
     }
     next_object_of(libc_address(), &libc_object);
     producer_set_rseq(libc_rseq_offset());
-    dl_iterate_phdr(count_object, NULL);
+    objects_visit(count_object, NULL);
 }
 
 // Forward to a redirected allocator, for callers that have not set PRODUCER_IN_ALLOCATOR. These
@@ -327,39 +323,35 @@ bool next_is_cache_free(const void *caller)
            next_call_target(caller) == (uintptr_t)real.free;
 }
 
-static int match_object(struct dl_phdr_info *info, size_t size, void *data)
+static bool match_object(const struct object *o, void *context)
 {
-    (void)size;
-    struct next_object *object = data;
-    struct object o;
-    object_read_segments(&o, info);
-    if (object->start < o.start || object->start >= o.end)
-        return 0;
-    object->start = o.start;
-    object->end = o.end;
+    struct next_object *object = context;
+    if (!object_spans(o, object->start))
+        return false;
+    object->start = o->start;
+    object->end = o->end;
     // Do not use strncpy: AddressSanitizer's strncpy aborts the program while its runtime is
     // starting. The name of the main program is empty.
-    size_t n = strnlen(info->dlpi_name, sizeof object->path - 1);
-    memcpy(object->path, info->dlpi_name, n);
-    return 1;
+    size_t n = strnlen(o->path, sizeof object->path - 1);
+    memcpy(object->path, o->path, n);
+    return true;
 }
 
 bool next_object_of(const void *address, struct next_object *object)
 {
     *object = (struct next_object){.start = (uintptr_t)address};
-    return dl_iterate_phdr(match_object, object) == 1;
+    return objects_visit(match_object, object);
 }
 
-static int match_name(struct dl_phdr_info *info, size_t size, void *data)
+static bool match_name(const struct object *o, void *context)
 {
-    (void)size;
-    const char *name = strrchr(info->dlpi_name, '/'), *want = data;
+    const char *name = strrchr(o->path, '/'), *want = context;
     return name && strncmp(name + 1, want, strlen(want)) == 0;
 }
 
 bool next_is_loaded(const char *name)
 {
-    return dl_iterate_phdr(match_name, (void *)name) == 1;
+    return objects_visit(match_name, (void *)name);
 }
 
 // State of the search for objects that call the real functions directly.
@@ -392,29 +384,19 @@ static void check_slot(const struct object *o, const char *name, uintptr_t *slot
                 (producer_is_allocator(target) || next_is_libc(target));
 }
 
-// Returns 1 if objects were loaded after startup, else 2.
-static int check_loads(struct dl_phdr_info *info, size_t size, void *data)
+// Returns true if no objects were loaded after startup.
+static bool check_deepbound(const struct object *o, void *context)
 {
-    (void)size;
-    (void)data;
-    return info->dlpi_adds != first.loads ? 1 : 2;
-}
-
-static int check_deepbound(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct deepbound_search *s = data;
-    struct object o;
-    (void)size;
+    struct deepbound_search *s = context;
     s->found = false;
     if (s->objects++ < first.objects)
-        return 0;
-    object_read(&o, info);
-    object_each_slot(&o, check_slot, s);
+        return o->loads == first.loads;
+    object_each_slot(o, check_slot, s);
     if (s->found)
-        producer_add_deepbound(info->dlpi_name);
-    if (wrap_own_misses(&o))
-        producer_set_bypass(info->dlpi_name);
-    return 0;
+        producer_add_deepbound(o->path);
+    if (wrap_own_misses(o))
+        producer_set_bypass(o->path);
+    return false;
 }
 
 next_mallinfo2_function next_mallinfo2(void)
@@ -429,8 +411,6 @@ next_mallinfo2_function next_mallinfo2(void)
 void next_report_deepbound(void)
 {
     struct deepbound_search s = {0};
-    if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_loader_may_be_locked())
-        return;
-    if (dl_iterate_phdr(check_loads, NULL) == 1)
-        dl_iterate_phdr(check_deepbound, &s);
+    if (atomic_load_explicit(&resolved, memory_order_acquire) && !producer_loader_may_be_locked())
+        objects_visit(check_deepbound, &s);
 }

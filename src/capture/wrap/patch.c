@@ -75,7 +75,7 @@ static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
 // lead to the real function.
 static bool leads_to_real(const struct object *o, const char *name, uintptr_t value, uintptr_t real)
 {
-    bool own = value >= o->start && value < o->end,
+    bool own = object_spans(o, value),
          of_main = value >= patch.main_start && value < patch.main_end;
     return value == real || (own && !object_find_function(o, name)) || (of_main && !own);
 }
@@ -97,11 +97,6 @@ static void patch_slot(const struct object *o, const char *name, uintptr_t *slot
     write_slot(o, slot, (uintptr_t)wrapper);
 }
 
-static bool is_own(const struct object *o)
-{
-    return (uintptr_t)&patch >= o->start && (uintptr_t)&patch < o->end;
-}
-
 // Returns true for the loader. The loader calls only its own malloc functions, and passes their
 // blocks to no other object.
 static bool is_loader(const struct object *o)
@@ -109,20 +104,17 @@ static bool is_loader(const struct object *o)
     return o->base == getauxval(AT_BASE);
 }
 
-static int find_own(struct dl_phdr_info *info, size_t size, void *own)
+static bool find_own(const struct object *o, void *own)
 {
-    struct object o;
-    (void)size;
-    object_read(&o, info);
-    if (!info->dlpi_name[0]) {
-        patch.main_start = o.start;
-        patch.main_end = o.end;
+    if (!o->path[0]) {
+        patch.main_start = o->start;
+        patch.main_end = o->end;
     }
-    if (is_own(&o))
-        *(struct object *)own = o;
-    patch.loads = info->dlpi_adds;
-    patch.unloads = info->dlpi_subs;
-    return 0;
+    if (object_spans(o, (uintptr_t)&patch))
+        *(struct object *)own = *o;
+    patch.loads = o->loads;
+    patch.unloads = o->unloads;
+    return false;
 }
 
 // A function to call for each slot of the objects whose calls are patched.
@@ -131,15 +123,12 @@ struct slot_visit {
     void *context;
 };
 
-static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
+static bool visit_object(const struct object *o, void *context)
 {
-    const struct slot_visit *v = data;
-    struct object o;
-    (void)size;
-    object_read(&o, info);
-    if (!is_own(&o) && !is_loader(&o))
-        object_each_slot(&o, v->visit, v->context);
-    return 0;
+    const struct slot_visit *v = context;
+    if (!object_spans(o, (uintptr_t)&patch) && !is_loader(o))
+        object_each_slot(o, v->visit, v->context);
+    return false;
 }
 
 // Patches all slots. Calls in progress are not affected.
@@ -154,8 +143,8 @@ static int patch_all(void)
             return ENOMEM;
         patch.slots = p;
     }
-    dl_iterate_phdr(find_own, &own);
-    dl_iterate_phdr(visit_object, &(struct slot_visit){patch_slot, &own});
+    objects_visit(find_own, &own);
+    objects_visit(visit_object, &(struct slot_visit){patch_slot, &own});
     return 0;
 }
 
@@ -181,8 +170,8 @@ static void unpatch_all(void)
     struct object own = {0};
     if (!patch.slots)
         return;
-    dl_iterate_phdr(find_own, &own);
-    dl_iterate_phdr(visit_object, &(struct slot_visit){unpatch_slot, &own});
+    objects_visit(find_own, &own);
+    objects_visit(visit_object, &(struct slot_visit){unpatch_slot, &own});
     patch.n = 0;
     syscall(SYS_munmap, patch.slots, MAX_SLOTS * sizeof *patch.slots);
     patch.slots = NULL;
@@ -206,29 +195,26 @@ bool patch_names_are_called(const struct spool_wrap *names)
 {
     struct name_count count = {.names = names};
     bool called = true;
-    dl_iterate_phdr(visit_object, &(struct slot_visit){count_slot, &count});
+    objects_visit(visit_object, &(struct slot_visit){count_slot, &count});
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
         called = called && (i == SPOOL_WRAP_USABLE_SIZE || !names->names[i][0] || count.places[i]);
     return called;
 }
 
-static int check_changes(struct dl_phdr_info *info, size_t size, void *data)
+static bool has_changed(const struct object *o, void *context)
 {
-    (void)size;
-    *(bool *)data = info->dlpi_adds != patch.loads || info->dlpi_subs != patch.unloads;
-    return 1;
+    (void)context;
+    return o->loads != patch.loads || o->unloads != patch.unloads;
 }
 
 // Patches objects that were loaded since the last check. Does nothing in a child of a multithreaded
 // process: the loader's lock may be held by a thread that exists only in the parent.
 static void patch_new_objects(void)
 {
-    bool changed = false;
     if (producer_loader_may_be_locked() || atomic_exchange(&patching, true))
         return;
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    dl_iterate_phdr(check_changes, &changed);
-    if (changed && atomic_load(&patched))
+    if (objects_visit(has_changed, NULL) && atomic_load(&patched))
         patch_all();
     producer_leave(was);
     atomic_store(&patching, false);

@@ -66,7 +66,7 @@ static struct redirect_function *find_function(uintptr_t at)
 bool redirect_has(const struct object *o)
 {
     size_t i = 0, n = count_functions();
-    while (i < n && (redirected.all[i].at < o->start || redirected.all[i].at >= o->end))
+    while (i < n && !object_spans(o, redirected.all[i].at))
         i++;
     return i < n;
 }
@@ -107,22 +107,20 @@ static bool is_expected(const struct object *o, const struct entries_plan *plan)
 
 // Visits the objects of the first namespace. The object of the plan may be in another namespace, so
 // wrap_own_find searches for that object first.
-static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
+static bool visit_object(const struct object *o, void *context)
 {
-    struct redirect_objects *objects = data;
-    struct object o;
-    (void)size;
-    if (!objects->visited && wrap_own_find(objects->base, &o)) {
-        objects->matches = is_expected(&o, objects->plan);
-        objects->is_libc = object_find_function(&o, "gnu_get_libc_version");
+    struct redirect_objects *objects = context;
+    struct object other;
+    if (!objects->visited && wrap_own_find(objects->base, &other)) {
+        objects->matches = is_expected(&other, objects->plan);
+        objects->is_libc = object_find_function(&other, "gnu_get_libc_version");
     }
-    object_read(&o, info);
-    if (o.base == objects->base && is_expected(&o, objects->plan))
+    if (o->base == objects->base && is_expected(o, objects->plan))
         objects->matches = true;
-    objects->is_executable |= !objects->visited++ && o.base == objects->base;
-    if ((uintptr_t)&redirected >= o.start && (uintptr_t)&redirected < o.end)
-        objects->own = o;
-    return 0;
+    objects->is_executable |= !objects->visited++ && o->base == objects->base;
+    if (object_spans(o, (uintptr_t)&redirected))
+        objects->own = *o;
+    return false;
 }
 
 // If the address range is free, maps the area there. Returns 0 on failure.
@@ -305,7 +303,7 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
         return EINVAL;
     if (atomic_exchange(&adding, true))
         return EBUSY;
-    dl_iterate_phdr(visit_object, &objects);
+    objects_visit(visit_object, &objects);
     int error = map_area(&objects, area);
     atomic_store(&adding, false);
     return error;

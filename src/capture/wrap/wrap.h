@@ -64,7 +64,7 @@ void wrap_set_names(const struct spool_wrap *names, bool wraps);
 void *wrap_find_named(const char *name);
 
 // Returns the address of a thunk that calls the redirected function of this index (redirect.h) and
-// records the call. Returns 0 on machines other than x86-64.
+// records the call.
 uintptr_t wrap_entry_thunk(size_t index);
 
 // Calls body(context), which may throw. If `body` throws, restores the state of the thread.

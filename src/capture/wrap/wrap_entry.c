@@ -133,11 +133,9 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
 // A thunk passes its index and the registers with arguments to wrap_entry_call. The thunk restores
 // all registers except the result register. If a compiler sees a function's code, it may rely on
 // the registers that the function leaves unchanged, and keep values in them during a call.
-#if defined(__x86_64__) || defined(__aarch64__)
 enum { THUNK_BYTES = 16 };
 _Static_assert(REDIRECT_THUNKS == 200, "the number of thunks below");
 extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
-#endif
 
 #if defined(__x86_64__)
 // A compiler that sees the code may also call the function with an unaligned stack, so the thunk
@@ -171,7 +169,7 @@ __asm__(
         MOVE_XMM(SAVE_XMM) "mov -8(%rbp), %edi\nmov %rsp, %rsi\nmov %rbp, %rdx\ncall wrap_entry_call\n" MOVE_XMM(
             RESTORE_XMM) MOVE_GENERAL(RESTORE) "leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n"
                                                ".size wrap_entry_thunks, . - wrap_entry_thunks\n");
-#elif defined(__aarch64__)
+#else
 // clang-format off
 #define MOVE_GENERAL(move)                                                                         \
     move(x2, x3, 16) move(x4, x5, 32) move(x6, x7, 48) move(x8, x9, 64) move(x10, x11, 80)         \
@@ -205,15 +203,7 @@ __asm__(
 // clang-format on
 #endif
 
-#if defined(__x86_64__) || defined(__aarch64__)
 uintptr_t wrap_entry_thunk(size_t index)
 {
     return (uintptr_t)wrap_entry_thunks + index * THUNK_BYTES;
 }
-#else
-uintptr_t wrap_entry_thunk(size_t index)
-{
-    (void)index;
-    return 0;
-}
-#endif

@@ -103,18 +103,15 @@ static bool is_library_wanted(const struct own_search *s, const struct object *o
 }
 
 // The executable is the first object.
-static int visit_object(struct dl_phdr_info *info, size_t size, void *data)
+static bool visit_object(const struct object *o, void *context)
 {
-    struct own_search *s = data;
-    struct object o;
-    (void)size;
-    object_read(&o, info);
+    struct own_search *s = context;
     if (!s->found)
-        visit_executable(&o, s);
-    else if (s->n_libraries < MAX_LIBRARIES && is_library_wanted(s, &o))
-        s->libraries[s->n_libraries++] = o;
+        visit_executable(o, s);
+    else if (s->n_libraries < MAX_LIBRARIES && is_library_wanted(s, o))
+        s->libraries[s->n_libraries++] = *o;
     s->found = true;
-    return 0;
+    return false;
 }
 
 static bool has_own_malloc(const struct own_search *s, int file)
@@ -190,15 +187,13 @@ void wrap_own_allocator(void)
 {
     struct own_search s = begin_search();
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    if (wrap_entry_thunk(0)) {
-        dl_iterate_phdr(visit_object, &s);
-        redirect_object(&s.executable, OWN_EXECUTABLE, &s);
-        for (size_t i = 0; i < s.n_libraries; i++)
-            redirect_object(&s.libraries[i], OWN_LIBRARY, &s);
-        redirect_start();
-        if (s.names)
-            wrap_set_names(s.names, false);
-    }
+    objects_visit(visit_object, &s);
+    redirect_object(&s.executable, OWN_EXECUTABLE, &s);
+    for (size_t i = 0; i < s.n_libraries; i++)
+        redirect_object(&s.libraries[i], OWN_LIBRARY, &s);
+    redirect_start();
+    if (s.names)
+        wrap_set_names(s.names, false);
     producer_leave(was);
 }
 
@@ -303,31 +298,26 @@ void wrap_own_loads(void)
     errno = saved_errno;
 }
 
-// Counts the objects. Runs as a callback of dl_iterate_phdr, which holds a lock of the loader.
-static int begin_watch(struct dl_phdr_info *info, size_t size, void *data)
+// Counts the objects. The loader's lock must be held.
+static bool begin_watch(const struct object *o, void *context)
 {
     const struct space *at = (const struct space *)libc_objects();
-    (void)info, (void)size, (void)data;
+    (void)o, (void)context;
     for (size_t i = 0; i < ENTRIES_NAMESPACES; i++, at = at ? next_space(at) : NULL)
         examined[i] = at ? count_objects(&at->list) : 0;
     watched = true;
-    return 1;
+    return true;
 }
 
 void wrap_own_watch(void)
 {
-    if (libc_objects())
-        dl_iterate_phdr(begin_watch, NULL);
+    objects_visit(begin_watch, NULL);
 }
 
-static int find_loader(struct dl_phdr_info *info, size_t size, void *data)
+static bool find_loader(const struct object *o, void *loader)
 {
-    struct object *loader = data;
-    (void)size;
-    if (info->dlpi_addr != libc_objects()->r_ldbase)
-        return 0;
-    object_read(loader, info);
-    return 1;
+    *(struct object *)loader = *o;
+    return o->base == libc_objects()->r_ldbase;
 }
 
 void wrap_own_watch_first(void)
@@ -335,15 +325,14 @@ void wrap_own_watch_first(void)
     static _Atomic unsigned state; // 1 while a thread is busy here, 2 afterwards
     struct object loader;
     unsigned none = 0;
-    if (atomic_load(&state) == 2 || producer_tls.busy & PRODUCER_MUTED || next_is_injected() ||
-        !wrap_entry_thunk(0) || !producer_may_open_files())
+    if (producer_tls.busy & PRODUCER_MUTED || next_is_injected() || !producer_may_open_files())
         return;
     if (atomic_compare_exchange_strong(&state, &none, 1)) {
         int saved_errno = errno;
         uint32_t was = producer_enter(PRODUCER_MUTED);
         struct own_search s = begin_search();
         wrap_own_watch();
-        if (watched && dl_iterate_phdr(find_loader, &loader))
+        if (objects_visit(find_loader, &loader))
             redirect_object(&loader, OWN_LOADER, &s);
         redirect_start();
         wrap_own_watch();
