@@ -935,59 +935,6 @@ static void raise_priority(void)
     setpriority(PRIO_PROCESS, 0, PRIO_MIN);
 }
 
-// Runs in the child. Starts a recording or, if `how` is NULL, ends the recording of `owner`.
-static int run_task(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
-{
-    struct remote r;
-    struct tracees t;
-    struct caller caller = {0}, *c = &caller;
-    struct filters_verdict allowed;
-    int rc = check_patiently(pid, !how, &s->error);
-    if (rc < 0)
-        return rc;
-    rc = remote_open(&r, pid, &s->error);
-    // While ending a recording, -ENOTSUP means that the process has called exec and no longer
-    // contains the library.
-    if (rc < 0)
-        return rc == -ENOTSUP && !how ? -ENOENT : rc;
-    if (!how && !remote_last_function(&r, "heaptape_end")) {
-        remote_close(&r);
-        return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
-    }
-    struct plans plans = {0};
-    rc = how ? plans_find(&plans, &r, how->names, &s->error) : 0;
-    if (rc == 0 && how && how->names && !plans_have_names(&plans, how->names))
-        rc = check_names(&r, how->names, &s->error);
-    if (rc < 0) {
-        plans_release(&plans);
-        remote_close(&r);
-        return rc;
-    }
-    find_functions(&r);
-    raise_priority();
-    rc = tracees_seize(&t, &r, &s->entry, &s->error);
-    s->result.threads = (uint32_t)t.n;
-    if (rc == 0)
-        rc = filters_check(&t, &allowed, &s->result.paused_ns, &s->error);
-    if (rc == 0)
-        rc = find_caller(c, &t, &s->result, &s->error);
-    if (rc == 0) {
-        rc = how ? begin_recording(c, how, &plans, &allowed, &s->error)
-                 : end_recording_of(c, owner, &s->error);
-        if (rc == 0 && how && how->list_blocks)
-            list_blocks(c, &plans, &s->result);
-        restore_caller(c, &s->result);
-    }
-    tracees_release(&t);
-    strcpy(s->result.not_redirected, plans.missing);
-    strcpy(s->result.not_recorded, plans.unrecorded);
-    plans_release(&plans);
-    if (rc < 0 && remote_is_over(&r))
-        rc = remote_set_over(&r, &s->error);
-    remote_close(&r);
-    return rc;
-}
-
 // Checks that the functions can be called.
 static int check_calls(struct remote *r, const struct attach_shared *s, struct err *e)
 {
@@ -1037,55 +984,99 @@ static int make_calls(struct caller *c, struct attach_shared *s)
     return rc;
 }
 
-// Runs in the child. Makes the calls.
-static int run_calls(pid_t pid, struct attach_shared *s)
-{
-    struct remote r;
-    struct tracees t;
-    // Let the other threads run, because the calls may take a long time.
-    struct caller caller = {.lets_run = true}, *c = &caller;
-    int rc = check_patiently(pid, false, &s->error);
-    if (rc == 0)
-        rc = remote_open(&r, pid, &s->error);
-    if (rc < 0)
-        return rc;
-    rc = check_calls(&r, s, &s->error);
-    if (rc == 0) {
-        find_functions(&r);
-        raise_priority();
-        rc = tracees_seize(&t, &r, &s->entry, &s->error);
-        s->result.threads = (uint32_t)t.n;
-        if (rc == 0)
-            rc = find_caller(c, &t, &s->result, &s->error);
-        if (rc == 0) {
-            rc = make_calls(c, s);
-            restore_caller(c, &s->result);
-        }
-        tracees_release(&t);
-    }
-    if (rc < 0 && remote_is_over(&r))
-        rc = remote_set_over(&r, &s->error);
-    remote_close(&r);
-    return rc;
-}
-
-// A task: start a recording, end a recording (if `how` is NULL), or make calls.
+// A task: start a recording, end a recording (if `how` and `calls` are NULL), or make calls.
 struct attach_task {
     pid_t pid;
     const struct attach_how *how;
     pid_t owner;
-    struct attach_call *calls; // NULL if the task starts or ends a recording
+    struct attach_call *calls;
     size_t n_calls;
 };
+
+static bool ends_recording(const struct attach_task *task)
+{
+    return !task->how && !task->calls;
+}
+
+// Checks that the task is possible, before any thread is stopped.
+static int check_task(const struct attach_task *task, struct remote *r, struct plans *plans,
+                      struct attach_shared *s)
+{
+    const struct attach_how *how = task->how;
+    if (task->calls)
+        return check_calls(r, s, &s->error);
+    if (!how)
+        return remote_last_function(r, "heaptape_end")
+                   ? 0
+                   : err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)task->pid);
+    int rc = plans_find(plans, r, how->names, &s->error);
+    return rc == 0 && how->names && !plans_have_names(plans, how->names)
+               ? check_names(r, how->names, &s->error)
+               : rc;
+}
+
+// Traces the threads, and performs the task in one of them.
+static int perform_task(const struct attach_task *task, struct remote *r, struct plans *plans,
+                        struct attach_shared *s)
+{
+    const struct attach_how *how = task->how;
+    struct tracees t;
+    struct filters_verdict allowed;
+    // Let the other threads run, because the calls may take a long time.
+    struct caller caller = {.lets_run = task->calls}, *c = &caller;
+    find_functions(r);
+    raise_priority();
+    int rc = tracees_seize(&t, r, &s->entry, &s->error);
+    s->result.threads = t.n > s->result.threads ? (uint32_t)t.n : s->result.threads;
+    if (rc == 0 && !task->calls)
+        rc = filters_check(&t, &allowed, &s->result.paused_ns, &s->error);
+    if (rc == 0)
+        rc = find_caller(c, &t, &s->result, &s->error);
+    if (rc == 0) {
+        rc = task->calls ? make_calls(c, s)
+             : how       ? begin_recording(c, how, plans, &allowed, &s->error)
+                         : end_recording_of(c, task->owner, &s->error);
+        if (rc == 0 && how && how->list_blocks)
+            list_blocks(c, plans, &s->result);
+        restore_caller(c, &s->result);
+    }
+    tracees_release(&t);
+    return rc;
+}
+
+// Runs in the child.
+static int run_task(const struct attach_task *task, struct attach_shared *s)
+{
+    struct remote r;
+    struct plans plans = {0};
+    int rc = check_patiently(task->pid, ends_recording(task), &s->error);
+    if (rc < 0)
+        return rc;
+    rc = remote_open(&r, task->pid, &s->error);
+    // While ending a recording, -ENOTSUP means that the process has called exec and no longer
+    // contains the library.
+    if (rc < 0)
+        return rc == -ENOTSUP && ends_recording(task) ? -ENOENT : rc;
+    rc = check_task(task, &r, &plans, s);
+    if (rc == 0)
+        rc = perform_task(task, &r, &plans, s);
+    if (rc < 0 && rc != -ENOENT && remote_is_over(&r))
+        rc = remote_set_over(&r, &s->error);
+    if (task->how) {
+        strcpy(s->result.not_redirected, plans.missing);
+        strcpy(s->result.not_recorded, plans.unrecorded);
+    }
+    plans_release(&plans);
+    remote_close(&r);
+    return rc;
+}
 
 // Like run_task, but waits while another heaptape is attaching or detaching.
 static int run_task_patiently(const struct attach_task *task, struct attach_shared *s)
 {
     uint64_t start = clock_monotonic_ns();
     int rc;
-    while ((rc = task->calls ? run_calls(task->pid, s)
-                             : run_task(task->pid, task->how, task->owner, s)) == -EAGAIN &&
-           clock_monotonic_ns() - start < BUSY_NS) {
+    while ((rc = run_task(task, s)) == -EAGAIN && clock_monotonic_ns() - start < BUSY_NS) {
         s->error = (struct err){0};
         nanosleep(&(struct timespec){.tv_nsec = MS(5)}, NULL);
     }
@@ -1115,13 +1106,12 @@ static void clean_up(pid_t pid, struct attach_breakpoint *b)
 static int run_in_child(const struct attach_task *task, const struct attach_meanwhile *meanwhile,
                         struct attach_result *result, struct err *e)
 {
-    pid_t pid = task->pid;
-    const struct attach_how *how = task->how;
     struct attach_shared *s =
         mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status;
     if (s == MAP_FAILED)
         return err_no_memory(e, NULL);
+    s->result = *result;
     s->n_calls = task->n_calls < ATTACH_CALLS ? task->n_calls : ATTACH_CALLS;
     if (task->calls)
         memcpy(s->calls, task->calls, s->n_calls * sizeof *s->calls);
@@ -1143,27 +1133,15 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     }
     int rc = child < 0 ? err_set_errno(e, "cannot start a process") : s->rc;
     if (child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        clean_up(pid, &s->entry);
+        clean_up(task->pid, &s->entry);
         rc = err_set(e, -EIO, "%ld: the process of heaptape that traced it was killed (try again)",
-                     (long)pid);
+                     (long)task->pid);
     } else if (rc < 0) {
         err_set(e, rc, "%s", s->error.text);
     }
-    result->threads = s->result.threads > result->threads ? s->result.threads : result->threads;
-    result->paused_ns =
-        s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
-    result->call_ns = s->result.call_ns;
+    *result = s->result;
     if (task->calls)
         memcpy(task->calls, s->calls, s->n_calls * sizeof *s->calls);
-    if (how && how->list_blocks) {
-        result->listed_blocks = s->result.listed_blocks;
-        result->listed_bytes = s->result.listed_bytes;
-        memcpy(result->not_listed, s->result.not_listed, sizeof result->not_listed);
-    }
-    if (how) {
-        memcpy(result->not_redirected, s->result.not_redirected, sizeof result->not_redirected);
-        memcpy(result->not_recorded, s->result.not_recorded, sizeof result->not_recorded);
-    }
     munmap(s, sizeof *s);
     return rc;
 }

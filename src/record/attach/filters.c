@@ -422,7 +422,8 @@ int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused
                  ? fetch_filters(&p, t)
                  : err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)pid);
     tracees_continue_all(t, SIZE_MAX);
-    *paused_ns = clock_monotonic_ns() - start;
+    const uint64_t ns = clock_monotonic_ns() - start;
+    *paused_ns = ns > *paused_ns ? ns : *paused_ns;
     if (rc == 0)
         rc = check_needs(&p, pid, v, e);
     else if ((rc == -EACCES || rc == -EPERM) && has_own_filters(t))

@@ -30,7 +30,7 @@ struct filters_verdict {
     bool memfd;
 };
 
-// Checks all threads. Stops them during the check, and sets *paused_ns to the duration of the stop.
+// Checks all threads. Stops them during the check, and raises *paused_ns to the duration of the stop.
 // Returns 0, or a negative errno: -ENOTSUP (a required call is forbidden), -EPERM (the filters
 // cannot be read), -EBUSY, -ENOMEM.
 int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused_ns, struct err *e);
