@@ -198,7 +198,7 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
         producer_cost_add(p->header, clock_ticks(p->clock) - begin);
 }
 
-int producer_record_preexisting(const struct spool_block *blocks, size_t n)
+int heaptape_list(const struct spool_block *blocks, size_t n)
 {
     struct producer_process *p = producer_current();
     struct producer_thread *t =
@@ -255,7 +255,7 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
         ev.value = t->number;
     }
     producer_leave(was);
-    // From here on, the state stays mapped, because producer_clear fails while a created thread has
+    // From here on, the state stays mapped, because heaptape_clear fails while a created thread has
     // not started.
     if (t)
         producer_record(&ev, NULL);

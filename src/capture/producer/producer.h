@@ -545,9 +545,6 @@ void producer_alone_finish(void);
 // search for a session. Returns 0 or a positive errno.
 int producer_attach_prepare(void);
 
-// Returns the PID of the live recorder of this process, or 0.
-uint32_t producer_recorder_pid(void);
-
 // Call after producer_detach with the PID of the process that ended the recording.
 void producer_set_ended_by(uint32_t pid);
 
@@ -557,18 +554,9 @@ void producer_set_ended_by(uint32_t pid);
 int producer_attach(const char *dir);
 
 // Ends the recording of this process: calls that begin afterwards are not recorded. The other
-// threads keep running and may use the memory of the recording until producer_clear. Returns false
+// threads keep running and may use the memory of the recording until heaptape_clear. Returns false
 // if there is neither a recording nor memory of an ended recording.
 bool producer_detach(void);
-
-// Records blocks that were allocated before the recording. No other thread may run. Returns 0, or
-// EAGAIN if the process is not being recorded.
-int producer_record_preexisting(const struct spool_block *blocks, size_t n);
-
-// Frees the memory of an ended recording, so that heaptape can attach to the process again.
-// Call only after every other thread has left this library since producer_detach and its
-// producer_tls.thread has been reset. Returns 0, or EAGAIN if a created thread has not started yet.
-int producer_clear(void);
 
 enum producer_plan {
     PRODUCER_NO_PLAN, // no function can be redirected, or the process is not recorded

@@ -731,7 +731,7 @@ bool producer_detach(void)
     return true;
 }
 
-int producer_clear(void)
+int heaptape_clear(void)
 {
     struct producer_inherited *in = &producer_inherited;
     struct producer_process *p = retired;

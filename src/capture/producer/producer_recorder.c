@@ -23,7 +23,7 @@ bool producer_has_recorder(const struct producer_process *p)
            in->session.owner;
 }
 
-uint32_t producer_recorder_pid(void)
+uint32_t heaptape_recorder(void)
 {
     const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = producer_current();

@@ -1,49 +1,14 @@
 // Interface between libheaptape.so and `heaptape record --pid`. heaptape loads the library into a
-// running process and calls these exported functions (src/capture/wrap/attach.c) in a thread of the
-// process:
-//
-//       int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
-// Prepares the functions of the loaded object at `base` for redirection (entries.h) and sets *area
-// to the address of the plan's area. Returns 0 or a positive errno (redirect_map). Afterwards, the
-// caller writes the code of the area. The caller then stops all threads outside the replaced bytes,
-// and writes the jumps into the object.
-//
-//       int heaptape_attach(const char *session_dir, const struct spool_wrap *names, int tables)
-// Starts recording the process through the redirected functions. `session_dir` is the directory of
-// the session. `tables` (enum spool_tables) selects functions that are recorded through the
-// loader's tables. `names` are the names of --wrap, or NULL. Returns 0 or a positive errno. After
-// an error, nothing is recorded. ENOLINK: no object calls a function of `names` through the tables.
-//
-//       int heaptape_end(uint32_t by)
-// Stops recording on behalf of the heaptape process with PID `by`. Calls that begin afterwards
-// bypass the library. The other threads keep running, and may still use the memory of the
-// recording. Returns 0, EALREADY if there is neither a recording nor memory of an ended recording,
-// or ENOTSUP if the program was started with the library.
-//
-//       uint32_t heaptape_recorder(void)
-// Returns the PID of the process's live recorder, or 0.
-//
-//       int heaptape_clear(void)
-// Frees everything that an ended recording allocated, while the other threads keep running. Since
-// heaptape_end, the caller must have stopped each of these threads at least once, outside the
-// library's code and without SPOOL_THREAD_WRITING, and set its `state` to the calling thread's
-// `state`. Returns 0, or EAGAIN if a thread that was created during the recording has not started.
-//
-//       const struct spool_thread *heaptape_thread(void)
-// Returns the calling thread's struct.
-//
-//       int heaptape_list(const struct spool_block *blocks, size_t n)
-// Records live blocks. All other threads must be stopped outside the wrappers. Returns 0, or EAGAIN
-// if the process is not being recorded.
-//
-//       const struct entries_redirected *heaptape_entries(uint64_t *n)
-// Returns the redirected functions, and sets *n to their number. While all threads are stopped, the
-// caller may replace the jumps of these functions with the original bytes, or restore the jumps.
+// running process and calls the exported functions at the end of this header in a thread of the
+// process.
 #ifndef HEAPTAPE_SPOOL_ATTACH_H
 #define HEAPTAPE_SPOOL_ATTACH_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+struct entries_plan;
+struct entries_redirected;
 
 // heaptape loads the library into a running process through the path of a descriptor
 // (SPOOL_ATTACHED_FD), because the process's file system may not contain the library. If
@@ -99,5 +64,47 @@ struct spool_thread {
     uint32_t busy; // SPOOL_THREAD_WRITING is set while the thread is writing a record
 };
 enum { SPOOL_THREAD_WRITING = 1 };
+
+#pragma GCC visibility push(default)
+
+// Prepares the functions of the loaded object at `base` for redirection (entries.h) and sets *area
+// to the address of the plan's area. Returns 0 or a positive errno (redirect_map). Afterwards, the
+// caller writes the code of the area. The caller then stops all threads outside the replaced bytes,
+// and writes the jumps into the object.
+int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area);
+
+// Returns the redirected functions, and sets *n to their number. While all threads are stopped, the
+// caller may replace the jumps of these functions with the original bytes, or restore the jumps.
+const struct entries_redirected *heaptape_entries(uint64_t *n);
+
+// Starts recording the process through the redirected functions. `session_dir` is the directory of
+// the session. `tables` (enum spool_tables) selects functions that are recorded through the
+// loader's tables. `names` are the names of --wrap, or NULL. Returns 0 or a positive errno. After
+// an error, nothing is recorded. ENOLINK: no object calls a function of `names` through the tables.
+int heaptape_attach(const char *session_dir, const struct spool_wrap *names, int tables);
+
+// Records live blocks. All other threads must be stopped outside the wrappers. Returns 0, or EAGAIN
+// if the process is not being recorded.
+int heaptape_list(const struct spool_block *blocks, size_t n);
+
+// Returns the PID of the process's live recorder, or 0.
+uint32_t heaptape_recorder(void);
+
+// Stops recording on behalf of the heaptape process with PID `by`. Calls that begin afterwards
+// bypass the library. The other threads keep running, and may still use the memory of the
+// recording. Returns 0, EALREADY if there is neither a recording nor memory of an ended recording,
+// or ENOTSUP if the program was started with the library.
+int heaptape_end(uint32_t by);
+
+// Frees everything that an ended recording allocated, while the other threads keep running. Since
+// heaptape_end, the caller must have stopped each of these threads at least once, outside the
+// library's code and without SPOOL_THREAD_WRITING, and set its `state` to the calling thread's
+// `state`. Returns 0, or EAGAIN if a thread that was created during the recording has not started.
+int heaptape_clear(void);
+
+// Returns the calling thread's struct.
+const struct spool_thread *heaptape_thread(void);
+
+#pragma GCC visibility pop
 
 #endif

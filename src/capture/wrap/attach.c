@@ -1,6 +1,4 @@
-// Exported functions for `heaptape record --pid`, which loads the library into a running process
-// and calls these functions in a thread of the process (src/record/attach/).
-// src/capture/spool/attach.h documents them.
+// Exported functions for `heaptape record --pid` (src/capture/spool/attach.h).
 #include "capture/spool/attach.h"
 
 #include "capture/producer/producer.h"
@@ -13,7 +11,6 @@
 #include <pthread.h>
 #include <stddef.h>
 
-WRAPPER int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area);
 int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
 {
     uintptr_t mapped = 0;
@@ -22,12 +19,6 @@ int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *
     producer_leave(was);
     *area = mapped;
     return error;
-}
-
-WRAPPER const struct entries_redirected *heaptape_entries(uint64_t *n);
-const struct entries_redirected *heaptape_entries(uint64_t *n)
-{
-    return redirect_entries(n);
 }
 
 static void look_up_functions(const struct spool_wrap *names, bool wraps_names)
@@ -40,7 +31,6 @@ static void look_up_functions(const struct spool_wrap *names, bool wraps_names)
         wrap_cxx_resolve();
 }
 
-WRAPPER int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables);
 int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
 {
     static bool forks_known;
@@ -74,7 +64,6 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
     return error;
 }
 
-WRAPPER int heaptape_end(uint32_t by);
 int heaptape_end(uint32_t by)
 {
     if (!next_is_injected())
@@ -88,30 +77,11 @@ int heaptape_end(uint32_t by)
     return remains ? 0 : EALREADY;
 }
 
-WRAPPER uint32_t heaptape_recorder(void);
-uint32_t heaptape_recorder(void)
-{
-    return producer_recorder_pid();
-}
-
-WRAPPER int heaptape_clear(void);
-int heaptape_clear(void)
-{
-    return producer_clear();
-}
-
-WRAPPER int heaptape_list(const struct spool_block *blocks, size_t n);
-int heaptape_list(const struct spool_block *blocks, size_t n)
-{
-    return producer_record_preexisting(blocks, n);
-}
-
 _Static_assert(offsetof(struct producer_tls, thread) == offsetof(struct spool_thread, state) &&
                    offsetof(struct producer_tls, busy) == offsetof(struct spool_thread, busy) &&
                    (int)PRODUCER_WRITING == (int)SPOOL_THREAD_WRITING,
                "struct spool_thread is the start of struct producer_tls");
 
-WRAPPER const struct spool_thread *heaptape_thread(void);
 const struct spool_thread *heaptape_thread(void)
 {
     return (const struct spool_thread *)&producer_tls;

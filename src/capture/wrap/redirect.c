@@ -47,7 +47,7 @@ static size_t count_functions(void)
     return atomic_load_explicit(&redirected.n, memory_order_acquire);
 }
 
-const struct entries_redirected *redirect_entries(uint64_t *n)
+const struct entries_redirected *heaptape_entries(uint64_t *n)
 {
     *n = count_functions();
     return redirected.entries;

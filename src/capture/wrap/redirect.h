@@ -31,9 +31,6 @@ struct redirect_function {
     char letters[sizeof((struct entries_entry *)0)->arguments + 1];
 };
 
-// Returns all redirected functions, and sets *n to their number.
-const struct entries_redirected *redirect_entries(uint64_t *n);
-
 // Returns a redirected function, in the order of redirection. The index must be valid.
 const struct redirect_function *redirect_get(size_t index);
 
