@@ -74,6 +74,33 @@ has() {
   done
 }
 
+@test "an executable with free memory only above it, far away" {
+  # Occupies 64 MiB around the executable, and each multiple of 2 MiB in the 2.1 GiB before it.
+  cat >fill.c <<'END'
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <sys/mman.h>
+extern char __executable_start[], end[];
+enum { PAGE = 4096, STEP = 1 << 21, NEAR = 64 << 20, BELOW = 1100 };
+static void occupy(uintptr_t at)
+{
+  mmap((void *)at, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+__attribute__((constructor)) static void fill(void)
+{
+  uintptr_t start = (uintptr_t)__executable_start & -(uintptr_t)STEP;
+  for (uintptr_t at = (uintptr_t)__executable_start - NEAR; at < (uintptr_t)end + NEAR; at += PAGE) occupy(at);
+  for (unsigned i = 0; i < BELOW; i++) occupy(start - (uintptr_t)i * STEP);
+}
+END
+  gcc -O2 -w -fno-builtin -pie -fPIE -o own fill.c "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
+  begin_own
+  record_while_it_calls
+  ! grep -E "loader's tables|own malloc" err || false
+  has 1000 malloc 777
+  end_own
+}
+
 @test "an allocator whose exported functions only jump to its code" {
   local name defines=()
   for name in malloc free calloc realloc memalign aligned_alloc posix_memalign; do

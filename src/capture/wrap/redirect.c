@@ -143,16 +143,12 @@ static uintptr_t map_at(uintptr_t at, size_t bytes)
 static uintptr_t map_in_reach(const struct entries_plan *plan, uintptr_t base)
 {
     uintptr_t end = base + plan->span, lowest = end > REACH_BYTES ? end - REACH_BYTES : STEP_BYTES;
+    const uintptr_t from[] = {base, base + REACH_BYTES}, to[] = {lowest, end};
     uintptr_t area = map_at(base + (uintptr_t)plan->place, plan->area_bytes);
-    uintptr_t at = base & -(uintptr_t)STEP_BYTES;
-    while (!area && errno == EEXIST && at > lowest + STEP_BYTES) {
-        at -= STEP_BYTES;
-        area = map_at(at, plan->area_bytes);
-    }
-    at = (base + REACH_BYTES) & -(uintptr_t)STEP_BYTES;
-    while (!area && errno == EEXIST && at > end + STEP_BYTES) {
-        at -= STEP_BYTES;
-        area = map_at(at, plan->area_bytes);
+    for (unsigned i = 0; i < 2; i++) {
+        uintptr_t at = from[i] & -(uintptr_t)STEP_BYTES;
+        while (!area && errno == EEXIST && at > to[i] + STEP_BYTES)
+            area = map_at(at -= STEP_BYTES, plan->area_bytes);
     }
     return area;
 }
