@@ -113,15 +113,17 @@ teardown() {
 }
 
 # record_host PLANS PLUG-IN...: first starts host with these plug-ins until there are PLANS plans,
-# at most 100 times. A plan may be late only in these runs. Then records host.
+# at most 100 times. A plan may be late only in these runs. Then records host, with $calls or 1000
+# calls of each kind.
 record_host() {
+  export calls=${calls:-1000}
   # shellcheck disable=SC2016
   record sh -c 'wanted=$1; shift
     for attempt in $(seq 100); do
       [ "$(find "$HEAPTAPE_SPOOL" -name "plan-*" | wc -l)" -lt "$wanted" ] || break
       ./host 0 "$@"
     done
-    ./host 1000 "$@"' sh "$@"
+    ./host "$calls" "$@"' sh "$@"
 }
 
 # plans PID: prints the number of plans in the session directory of the process.
@@ -151,6 +153,18 @@ has_no_unknown_frees() {
   has 4000 calloc 703
   # Calls of the constructors, including those in the earlier runs.
   expect "calls of constructors" [ "$(awk '$5 == "malloc" && $7 == 701' lines | wc -l)" -ge 4 ]
+  has_no_unknown_frees
+}
+
+@test "a library that the program opens more often than functions can be redirected" {
+  local plugins
+  # Each library has 3 functions, and at most 192 are redirected.
+  read -ra plugins <<<"$(printf './exports.so %.0s' {1..40}) $(printf './exports.so ./hides.so %.0s' {1..30})"
+  calls=5 record_host 3 "${plugins[@]}"
+  [ "$status" -eq 0 ]
+  ! grep -v "calls its own malloc" err || false
+  has 500 malloc 702
+  has 500 calloc 703
   has_no_unknown_frees
 }
 

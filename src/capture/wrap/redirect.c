@@ -211,30 +211,22 @@ static void add_functions(const struct redirect_objects *objects, size_t first, 
         atomic_store_explicit(&redirected.n, first + plan->n_entries, memory_order_release);
 }
 
-static bool is_used(uintptr_t area)
-{
-    size_t i = 0, n = count_functions();
-    while (i < n && (redirected.all[i].area != area || !redirected.all[i].at))
-        i++;
-    return i < n;
-}
-
 // Returns the index of the first function that this plan redirected in an object that has been
 // unloaded. The area of these functions can be reused. If there are no such functions, returns the
 // number of all functions.
 static size_t find_unloaded(const struct entries_plan *plan)
 {
-    size_t n = count_functions(), found = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct redirect_function *f = &redirected.all[i];
-        const struct entries_entry *e = &plan->entries[found];
-        bool fits = !is_used(f->area) && f->trampoline == f->area + e->trampoline &&
-                    (uintptr_t)f->slot == f->area + e->slot &&
-                    (!found || f->area == redirected.all[i - 1].area);
-        i -= !fits && found; // examine this function again, now as the first function
-        found = fits ? found + 1 : 0;
-        if (found == plan->n_entries)
-            return i + 1 - found;
+    size_t n = count_functions();
+    for (size_t first = 0; first + plan->n_entries <= n; first++) {
+        const struct redirect_function *f = &redirected.all[first];
+        const uintptr_t area = f->area;
+        uint32_t i = 0;
+        while (i < plan->n_entries && !f[i].at && f[i].area == area &&
+               f[i].trampoline == area + plan->entries[i].trampoline &&
+               (uintptr_t)f[i].slot == area + plan->entries[i].slot)
+            i++;
+        if (i == plan->n_entries)
+            return first;
     }
     return n;
 }
