@@ -394,7 +394,7 @@ static pid_t begin(const struct drain *c)
         // The contents of big blocks are measured.
         check(mmap((void *)HEAP, HEAP_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0) == (void *)HEAP);
         check(producer_attach_prepare() == 0);
-        producer_set_usable(usable_bytes);
+        producer_usable = usable_bytes;
         check(producer_attach(c->dir) == 0);
     }
     return child;

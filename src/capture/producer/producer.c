@@ -13,19 +13,8 @@ void producer_set_object(enum producer_object object, uintptr_t start, uintptr_t
     objects[object].end = end;
 }
 
-static size_t (*usable_size)(unsigned kind, void *block);
-
-void producer_set_usable(size_t (*usable)(unsigned kind, void *block))
-{
-    usable_size = usable;
-}
-
-static size_t (*named_usable_size)(void *block);
-
-void producer_set_named_usable(size_t (*usable)(void *block))
-{
-    named_usable_size = usable;
-}
+size_t (*producer_usable)(unsigned kind, void *block);
+size_t (*producer_named_usable)(void *block);
 
 static bool object_has_code(enum producer_object object, const void *address)
 {
@@ -105,11 +94,12 @@ static uint64_t note_usable(const struct producer_process *p, const struct event
     if (producer_tls.busy & PRODUCER_UNSIZED)
         return 0;
     if (producer_tls.busy & PRODUCER_NAMED)
-        return block && named_usable_size
-                   ? named_usable_size((void *)block) & codec_mask(CODEC_NOTE_BITS)
+        return block && producer_named_usable
+                   ? producer_named_usable((void *)block) & codec_mask(CODEC_NOTE_BITS)
                    : 0;
-    return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS)
-                                : 0;
+    return block && producer_usable
+               ? producer_usable(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS)
+               : 0;
 }
 
 static bool has_stack(const struct event *ev)

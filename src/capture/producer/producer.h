@@ -497,14 +497,13 @@ bool producer_is_allocator(const void *address);
 // not tried to join yet.
 bool producer_wants_maps(void);
 
-// Sets the function that returns the usable size of a block, or 0 if unknown. `kind` is the kind of
-// event that allocates or frees the block. Call before the first event. Without this call, the
-// producer records no usable sizes.
-void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
+// Function that returns the usable size of a block, or 0 if unknown. `kind` is the kind of event
+// that allocates or frees the block. Set before the first event. If it is NULL, the producer
+// records no usable sizes.
+extern size_t (*producer_usable)(unsigned kind, void *block) __attribute__((visibility("hidden")));
 
-// Like producer_set_usable, for calls recorded under PRODUCER_NAMED. If `usable` is NULL, the
-// usable sizes of their blocks are unknown.
-void producer_set_named_usable(size_t (*usable)(void *block));
+// Like producer_usable, for calls recorded under PRODUCER_NAMED.
+extern size_t (*producer_named_usable)(void *block) __attribute__((visibility("hidden")));
 
 // Sets the allocator's path in the spool's header. The executable's path is "", as in the loader's
 // list.

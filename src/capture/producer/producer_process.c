@@ -645,13 +645,20 @@ struct producer_process *producer_process_ready(void)
     }
 }
 
-void producer_start(void)
+// Returns the process, or NULL if it is not recorded.
+static struct producer_process *recorded_process(void)
 {
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    producer_process_ready();
+    struct producer_process *p = producer_process_ready();
     producer_leave(was);
     producer_signals_restore(mask);
+    return p;
+}
+
+void producer_start(void)
+{
+    recorded_process();
 }
 
 // Maps the state for another recording, with state OFF. Returns NULL if out of memory, or if
@@ -764,17 +771,6 @@ int heaptape_clear(void)
     in->dir[0] = 0;
     retired = NULL;
     return 0;
-}
-
-// Returns the process, or NULL if it is not recorded.
-static struct producer_process *recorded_process(void)
-{
-    uint64_t mask = producer_signals_block();
-    uint32_t was = producer_enter(PRODUCER_WRITING);
-    struct producer_process *p = producer_process_ready();
-    producer_leave(was);
-    producer_signals_restore(mask);
-    return p;
 }
 
 int producer_control(enum control_verb verb)

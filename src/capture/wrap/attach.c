@@ -13,11 +13,9 @@
 
 int heaptape_redirect(const struct entries_plan *plan, uint64_t base, uint64_t *area)
 {
-    uintptr_t mapped = 0;
     uint32_t was = producer_enter(PRODUCER_MUTED);
-    int error = redirect_map(plan, (uintptr_t)base, &mapped);
+    int error = redirect_map(plan, (uintptr_t)base, area);
     producer_leave(was);
-    *area = mapped;
     return error;
 }
 

@@ -203,7 +203,7 @@ static void look_up_functions(void)
         look_up_usable_size(&object);
         look_up_foreign(&object);
         if (next_usable_size)
-            producer_set_usable(block_usable_size);
+            producer_usable = block_usable_size;
     }
     if (next_object_of(&resolved, &object)) {
         producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);

@@ -17,11 +17,11 @@ void wrap_set_names(const struct spool_wrap *names, bool wraps)
 #undef ROW
     };
     wrapped = names && wraps ? *names : (struct spool_wrap){0};
-    producer_set_named_usable(NULL);
+    producer_named_usable = NULL;
     for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
         void *real = names->names[i][0] ? next_find_definition(names->names[i], &wrapped) : NULL;
         if (real && i == SPOOL_WRAP_USABLE_SIZE)
-            producer_set_named_usable((size_t(*)(void *))real);
+            producer_named_usable = (size_t(*)(void *))real;
         else if (real)
             redirect_set_named(i, kinds[i], real);
     }

@@ -778,7 +778,7 @@ static int join_session(struct caller *c, const struct attach_how *how, struct p
 }
 
 static int begin_recording(struct caller *c, const struct attach_how *how, struct plans *p,
-                           const struct filters_verdict *allowed, struct err *e)
+                           bool memfd, struct err *e)
 {
     struct remote *r = c->tracees->remote;
     bool loaded = remote_last_function(r, "heaptape_redirect"), cleared = true;
@@ -798,8 +798,8 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
     // A loaded library of another version cannot join the session and stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
-    rc = allowed->memfd ? load_memory(c, how->library, e)
-                        : load_from_session(c, how->library, how->session_dir, e);
+    rc = memfd ? load_memory(c, how->library, e)
+               : load_from_session(c, how->library, how->session_dir, e);
     return rc < 0 ? rc : join_session(c, how, p, e);
 }
 
@@ -1021,7 +1021,7 @@ static int perform_task(const struct attach_task *task, struct remote *r, struct
 {
     const struct attach_how *how = task->how;
     struct tracees t;
-    struct filters_verdict allowed;
+    bool memfd = false;
     // Let the other threads run, because the calls may take a long time.
     struct caller caller = {.lets_run = task->calls}, *c = &caller;
     find_functions(r);
@@ -1029,12 +1029,12 @@ static int perform_task(const struct attach_task *task, struct remote *r, struct
     int rc = tracees_seize(&t, r, &s->entry, &s->error);
     s->result.threads = t.n > s->result.threads ? (uint32_t)t.n : s->result.threads;
     if (rc == 0 && !task->calls)
-        rc = filters_check(&t, &allowed, &s->result.paused_ns, &s->error);
+        rc = filters_check(&t, &memfd, &s->result.paused_ns, &s->error);
     if (rc == 0)
         rc = find_caller(c, &t, &s->result, &s->error);
     if (rc == 0) {
         rc = task->calls ? make_calls(c, s)
-             : how       ? begin_recording(c, how, plans, &allowed, &s->error)
+             : how       ? begin_recording(c, how, plans, memfd, &s->error)
                          : end_recording_of(c, task->owner, &s->error);
         if (rc == 0 && how && how->list_blocks)
             list_blocks(c, plans, &s->result);

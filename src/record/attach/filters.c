@@ -18,23 +18,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NEED(name, known, ...)                                                                     \
+#define CALL(name, optional, known, ...)                                                           \
     {                                                                                              \
-#name, SYS_##name, false, known,                                                           \
+#name, SYS_##name, optional, known,                                                        \
         {                                                                                          \
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-#define OPTIONAL(name, known, ...)                                                                 \
-    {                                                                                              \
-#name, SYS_##name, true, known,                                                            \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define ARG(i)    (1u << (i))
-#define NO_FD     (uint64_t) - 1
-#define FILE_MODE 0600
+#define NEED(name, ...)     CALL(name, false, __VA_ARGS__)
+#define OPTIONAL(name, ...) CALL(name, true, __VA_ARGS__)
+#define ARG(i)              (1u << (i))
+#define NO_FD               (uint64_t) - 1
+#define FILE_MODE           0600
 
 // tests/capture/attach.bats runs a program under a filter that permits only these calls.
 const struct filters_need filters_needs[FILTERS_NEEDS] = {
@@ -304,8 +299,7 @@ static int fetch_filters(struct programs *p, const struct tracees *t)
     return rc;
 }
 
-static int check_needs(const struct programs *p, pid_t pid, struct filters_verdict *v,
-                       struct err *e)
+static int check_needs(const struct programs *p, pid_t pid, bool *memfd, struct err *e)
 {
     for (size_t k = 0; k < FILTERS_NEEDS; k++) {
         const struct filters_need *call = &filters_needs[k];
@@ -319,7 +313,7 @@ static int check_needs(const struct programs *p, pid_t pid, struct filters_verdi
         if (action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG)
             continue;
         if (call->number == SYS_memfd_create)
-            v->memfd = false;
+            *memfd = false;
         else if (!call->optional || action != SECCOMP_RET_ERRNO)
             return err_set(
                 e, -ENOTSUP,
@@ -373,7 +367,7 @@ static int try_calls(void)
     return status;
 }
 
-static int try_in_child(pid_t pid, struct filters_verdict *v, struct err *e)
+static int try_in_child(pid_t pid, bool *memfd, struct err *e)
 {
     int status = 0;
     pid_t child = fork();
@@ -386,7 +380,7 @@ static int try_in_child(pid_t pid, struct filters_verdict *v, struct err *e)
             e, -ENOTSUP,
             "%ld: its seccomp filter kills programs that make a system call the library needs",
             (long)pid);
-    v->memfd = WEXITSTATUS(status) != 1;
+    *memfd = WEXITSTATUS(status) != 1;
     return WEXITSTATUS(status) < 2
                ? 0
                : err_set(e, -ENOTSUP,
@@ -405,13 +399,13 @@ static bool is_filtered(const struct tracees *t, bool *strict)
     return filtered;
 }
 
-int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused_ns, struct err *e)
+int filters_check(struct tracees *t, bool *memfd, uint64_t *paused_ns, struct err *e)
 {
     const uint64_t most_ns = 1000000000u;
     const pid_t pid = t->remote->pid;
     struct programs p = {0};
     bool strict = false;
-    *v = (struct filters_verdict){.memfd = true};
+    *memfd = true;
     if (!is_filtered(t, &strict))
         return 0;
     if (strict)
@@ -425,9 +419,9 @@ int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused
     const uint64_t ns = clock_monotonic_ns() - start;
     *paused_ns = ns > *paused_ns ? ns : *paused_ns;
     if (rc == 0)
-        rc = check_needs(&p, pid, v, e);
+        rc = check_needs(&p, pid, memfd, e);
     else if ((rc == -EACCES || rc == -EPERM) && has_own_filters(t))
-        rc = try_in_child(pid, v, e);
+        rc = try_in_child(pid, memfd, e);
     else if (rc == -EACCES || rc == -EPERM)
         rc = err_set(
             e, -EPERM,

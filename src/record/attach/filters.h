@@ -25,14 +25,9 @@ extern const struct filters_need filters_needs[FILTERS_NEEDS];
 uint32_t filters_action(const struct sock_filter *program, size_t n,
                         const struct filters_need *call);
 
-// The optional calls that are permitted.
-struct filters_verdict {
-    bool memfd;
-};
-
-// Checks all threads. Stops them during the check, and raises *paused_ns to the duration of the stop.
-// Returns 0, or a negative errno: -ENOTSUP (a required call is forbidden), -EPERM (the filters
-// cannot be read), -EBUSY, -ENOMEM.
-int filters_check(struct tracees *t, struct filters_verdict *v, uint64_t *paused_ns, struct err *e);
+// Checks all threads. Stops them during the check, and raises *paused_ns to the duration of the
+// stop. Sets *memfd to true if memfd_create is permitted. Returns 0, or a negative errno: -ENOTSUP
+// (a required call is forbidden), -EPERM (the filters cannot be read), -EBUSY, -ENOMEM.
+int filters_check(struct tracees *t, bool *memfd, uint64_t *paused_ns, struct err *e);
 
 #endif
