@@ -4,7 +4,8 @@ load trace
 
 # Plug-ins "exports" and "hides" with prefixed allocators on a pool, and "space" for dlmopen. Their
 # function plug(N) makes N calls of each kind. "host N PLUG-IN..." opens, calls and closes them; a
-# plug-in "@NAME" is opened in a namespace, and a plug-in "=NAME" in a namespace at the start. If the
+# plug-in "@NAME" is opened in a namespace, and a plug-in "=NAME" in a namespace at the start. After
+# "+", objects are loaded at least 3 GiB below the earlier ones. If the
 # file "host.waits" exists, host opens them with N = 0 until the file "go" exists, and waits for
 # "end" at the end.
 setup_file() {
@@ -63,13 +64,24 @@ END
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 static volatile int stop;
 static void *busy(void *p) { while (!stop) { free(malloc(99)); usleep(100); } return p; }
 static int waits(const char *name) { usleep(1000); return !access("host.waits", F_OK) && access(name, F_OK); }
 static void *early;
+static void *reserve(size_t bytes)
+{
+  return mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+static void move_away(void)
+{
+  char *far = reserve(3ul << 30);
+  while ((char *)reserve(65536) > far);
+}
 static void use(const char *path, int n)
 {
+  if (*path == '+') { move_away(); return; }
   void *h = *path == '=' ? early : *path == '@' ? dlmopen(LM_ID_NEWLM, path + 1, RTLD_NOW) : dlopen(path, RTLD_NOW);
   if (!h) { fprintf(stderr, "%s\n", dlerror()); exit(1); }
   ((void (*)(int))dlsym(h, "plug"))(n);
@@ -165,6 +177,16 @@ has_no_unknown_frees() {
   ! grep -v "calls its own malloc" err || false
   has 500 malloc 702
   has 500 calloc 703
+  has_no_unknown_frees
+}
+
+# A jump from an object does not reach the code that was added for an object far away.
+@test "a library that the program closes and opens again far from its first address" {
+  record_host 2 ./exports.so + ./exports.so
+  [ "$status" -eq 0 ]
+  ! grep -v "calls its own malloc" err || false
+  has 2000 malloc 702
+  has 2000 calloc 703
   has_no_unknown_frees
 }
 

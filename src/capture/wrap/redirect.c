@@ -211,10 +211,15 @@ static void add_functions(const struct redirect_objects *objects, size_t first, 
         atomic_store_explicit(&redirected.n, first + plan->n_entries, memory_order_release);
 }
 
+static bool is_in_reach(uintptr_t area, const struct entries_plan *plan, uintptr_t base)
+{
+    return area + REACH_BYTES >= base + plan->span && area + plan->area_bytes <= base + REACH_BYTES;
+}
+
 // Returns the index of the first function that this plan redirected in an object that has been
-// unloaded. The area of these functions can be reused. If there are no such functions, returns the
-// number of all functions.
-static size_t find_unloaded(const struct entries_plan *plan)
+// unloaded. The area of these functions can be reused: it is in reach of the object at `base`. If
+// there are no such functions, returns the number of all functions.
+static size_t find_unloaded(const struct entries_plan *plan, uintptr_t base)
 {
     size_t n = count_functions();
     for (size_t first = 0; first + plan->n_entries <= n; first++) {
@@ -225,7 +230,7 @@ static size_t find_unloaded(const struct entries_plan *plan)
                f[i].trampoline == area + plan->entries[i].trampoline &&
                (uintptr_t)f[i].slot == area + plan->entries[i].slot)
             i++;
-        if (i == plan->n_entries)
+        if (i == plan->n_entries && is_in_reach(area, plan, base))
             return first;
     }
     return n;
@@ -263,7 +268,7 @@ static int map_area(const struct redirect_objects *objects, uintptr_t *area)
         return EEXIST;
     if (!objects->matches)
         return ENOEXEC;
-    size_t first = find_unloaded(plan);
+    size_t first = find_unloaded(plan, objects->base);
     if (first < count_functions()) {
         *area = redirected.all[first].area;
         add_functions(objects, first, *area);
