@@ -94,6 +94,24 @@ for_other_users() {
   "${nobody[@]}" test -x "$HEAPTAPE" || skip "other users cannot reach the folder of temporary files"
 }
 
+# short_function NAME [DIRECTIVE]: writes short.s, which defines a function that is shorter than a
+# jump, directly before another function. heaptape cannot redirect such a function.
+short_function() {
+  local code=ret bytes=1
+  # The function continues in the next one.
+  [ "$(uname -m)" = x86_64 ] || { code="bti c" bytes=4; }
+  cat >short.s <<END
+  .text
+  .globl $1
+  ${2:-}
+  .type $1, %function
+$1: $code
+  .size $1, $bytes
+after: ret
+  .section .note.GNU-stack,"",%progbits
+END
+}
+
 # maps_heaptape PID: the process maps a library of heaptape, in any directory.
 maps_heaptape() {
   grep -q '[/:]libheaptape[^/]*$' "/proc/$1/maps"

@@ -56,24 +56,6 @@ grow() {
   [ "$answer" = done ]
 }
 
-# short_function NAME [DIRECTIVE]: writes short.s, which defines a function that is shorter than a
-# jump, directly before another function. heaptape cannot redirect such a function.
-short_function() {
-  local code=ret bytes=1
-  # The function continues in the next one.
-  [ "$(uname -m)" = x86_64 ] || { code="bti c" bytes=4; }
-  cat >short.s <<END
-  .text
-  .globl $1
-  ${2:-}
-  .type $1, %function
-$1: $code
-  .size $1, $bytes
-after: ret
-  .section .note.GNU-stack,"",%progbits
-END
-}
-
 # skip_without_ptrace: skips a test that attaches to a process if only root may.
 skip_without_ptrace() {
   if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then

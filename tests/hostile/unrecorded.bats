@@ -170,8 +170,9 @@ END
 }
 
 @test "unrecorded: an executable with its own malloc, and one without" {
-  printf '#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\nstatic char a[1 << 20];\nstatic size_t n;\nvoid *malloc(size_t s) { n += (s + 15) & ~15ul; return a + n - ((s + 15) & ~15ul); }\n__asm__(".text\\n.globl free\\n.type free,@function\\nfree: ret\\n.size free,1\\nafter_free: mov $1,%%eax\\n ret\\n");\nvoid *calloc(size_t s, size_t m) { return malloc(s * m); }\nvoid *realloc(void *p, size_t s) { void *q = malloc(s); return p ? memcpy(q, p, s) : q; }\nint main(void) { free(malloc(10)); return 0; }\n' >own.c
-  gcc -fno-builtin -o own own.c
+  printf '#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\nstatic char a[1 << 20];\nstatic size_t n;\nvoid *malloc(size_t s) { n += (s + 15) & ~15ul; return a + n - ((s + 15) & ~15ul); }\nvoid *calloc(size_t s, size_t m) { return malloc(s * m); }\nvoid *realloc(void *p, size_t s) { void *q = malloc(s); return p ? memcpy(q, p, s) : q; }\nint main(void) { free(malloc(10)); return 0; }\n' >own.c
+  short_function free
+  gcc -fno-builtin -o own own.c short.s
   heaptape record -f -o t.ht -- ./own
   fails_with 125 "own: nothing was recorded: the program calls its own malloc (in "
   records sh -c './own; ./plain; :'
@@ -297,8 +298,9 @@ not_seen() {
 
 @test "unrecorded: memory of a process with its own malloc" {
   # The recorder samples a program that has used 15 ms of CPU time in its next pass.
-  printf '#include "recorder.h"\n#include <time.h>\nstatic char a[64 << 20];\nvoid *malloc(unsigned long n) { return a; }\n__asm__(".text\\n.globl free\\n.type free,@function\\nfree: ret\\n.size free,1\\nafter_free: mov $1,%%eax\\n ret\\n");\nvoid *calloc(unsigned long n, unsigned long m) { return a; }\nvoid *realloc(void *p, unsigned long n) { return a; }\nint main(void) { recorder_wait_passes(5); memset(malloc(1), 1, 20 << 20); for (clock_t end = clock() + 50000; clock() < end;); recorder_wait_passes(5); return 0; }\n' >own.c
-  gcc -w -fno-builtin -o own own.c
+  printf '#include "recorder.h"\n#include <time.h>\nstatic char a[64 << 20];\nvoid *malloc(unsigned long n) { return a; }\nvoid *calloc(unsigned long n, unsigned long m) { return a; }\nvoid *realloc(void *p, unsigned long n) { return a; }\nint main(void) { recorder_wait_passes(5); memset(malloc(1), 1, 20 << 20); for (clock_t end = clock() + 50000; clock() < end;); recorder_wait_passes(5); return 0; }\n' >own.c
+  short_function free
+  gcc -w -fno-builtin -o own own.c short.s
   records sh -c './own; ./plain; :'
   has "$stderr" "(own) calls its own malloc (in the executable)"
   has "$stderr" "(./own): private memory grew by 20.0 MiB, recorded blocks explain at most 0 B: 100.0 % was not recorded"
