@@ -102,9 +102,10 @@ END
 }
 
 @test "an allocator whose exported functions only jump to its code" {
-  local name defines=()
+  local name defines=() jump=jmp
+  [ "$(uname -m)" = x86_64 ] || jump=b
   for name in malloc free calloc realloc memalign aligned_alloc posix_memalign; do
-    printf '.globl %s\n.type %s, @function\n%s: jmp own_%s\n.size %s, 5\n' "$name" "$name" "$name" "$name" "$name"
+    printf '.globl %s\n.type %s, @function\n%s: %s own_%s\n.size %s, . - %s\n' "$name" "$name" "$name" "$jump" "$name" "$name" "$name"
     defines+=("-D$name=own_$name")
   done >jumps.s
   gcc -O2 -w -fno-builtin -rdynamic "${defines[@]}" -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" jumps.s

@@ -63,6 +63,7 @@ static void add_allowed(void)
                                SYS_set_robust_list,
                                SYS_rseq,
                                SYS_getrandom,
+                               SYS_clone,
                                SYS_clone3,
                                SYS_rt_sigaction,
                                SYS_write,
