@@ -276,8 +276,7 @@ records_nothing() {
   printf '%s\n' '__attribute__((tls_model("initial-exec"))) __thread long word;' \
     'long *use(void) { return &word; }' >tls.c
   cc -shared -fPIC -o tls.so tls.c
-  local i
-  for ((i = 0; i < 400; i++)); do cp tls.so "tls$i.so"; done
+  tee tls{0..399}.so <tls.so >/dev/null
   printf '%s\n' '#include <dlfcn.h>' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
     'int main(void) { char name[32]; int i = 0;' \
     '  for (void *h = (void *)1; h && i < 400; i++) { sprintf(name, "./tls%d.so", i); h = dlopen(name, RTLD_NOW); }' \
