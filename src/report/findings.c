@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,28 +37,6 @@
 #define UNEXPLAINED_SHARE  0.1   // share of the bytes in use in malloc
 enum { REGROWN_BLOCKS = 10, LARGE_REQUESTS = 1000, LARGE_BYTES = 128 << 10, SMALL_BYTES = 16 };
 
-static void append_args(char *text, size_t size, const char *fmt, va_list args)
-{
-    size_t n = strlen(text);
-    vsnprintf(text + n, size - n, fmt, args);
-}
-
-void findings_say(struct findings_item *f, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    append_args(f->text, sizeof f->text, fmt, args);
-    va_end(args);
-}
-
-void findings_advise(struct findings_item *f, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    append_args(f->advice, sizeof f->advice, fmt, args);
-    va_end(args);
-}
-
 const char *findings_percent(double share)
 {
     char *text = human_buffer();
@@ -79,7 +56,7 @@ static bool is_rare(const struct findings_input *in, double bytes, double per_s)
     return s >= 1 && bytes < per_s * s;
 }
 
-static bool find_verdict(const struct findings_input *in, struct findings_item *f)
+bool findings_verdict(const struct findings_input *in, struct findings_item *f)
 {
     const struct verdict *v = in->verdict;
     if (!v)
@@ -92,7 +69,7 @@ static bool find_verdict(const struct findings_input *in, struct findings_item *
     return true;
 }
 
-static bool find_peak(const struct findings_input *in, struct findings_item *f)
+bool findings_peak(const struct findings_input *in, struct findings_item *f)
 {
     const struct timeline *t = in->file ? &in->file->usage.by_event : NULL;
     double last_event = t && t->n ? (double)t->bins[t->n - 1].end_event : 0;
@@ -151,7 +128,7 @@ static bool find_first(const struct findings_input *in, enum sites_json_list lis
     return true;
 }
 
-static bool find_peak_of_a_site(const struct findings_input *in, struct findings_item *f)
+bool findings_peak_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     double peak = FIGURE(in, sites_peak_live_bytes);
     struct first_site site;
@@ -162,7 +139,7 @@ static bool find_peak_of_a_site(const struct findings_input *in, struct findings
     return true;
 }
 
-static bool find_copied_growth(const struct findings_input *in, struct findings_item *f)
+bool findings_copied_growth(const struct findings_input *in, struct findings_item *f)
 {
     struct first_site site;
     // If new blocks are smaller as often as they are larger, the program is replacing the elements
@@ -177,11 +154,10 @@ static bool find_copied_growth(const struct findings_input *in, struct findings_
         "%s blocks, %s in all, are replaced at once by a larger one of the same call site, as a std::vector or "
         "std::string does when it grows: %s.",
         human_number(site.use->regrown.blocks), human_size(site.use->regrown.bytes), site.frame);
-    findings_advise(f, "Reserve the final size first, or grow by a larger factor.");
     return true;
 }
 
-static bool find_realloc_moves(const struct findings_input *in, struct findings_item *f)
+bool findings_realloc_moves(const struct findings_input *in, struct findings_item *f)
 {
     double moved = FIGURE(in, grown_moved_calls), bytes = FIGURE(in, grown_moved_bytes);
     double all = moved + FIGURE(in, grown_in_place_calls);
@@ -198,7 +174,6 @@ static bool find_realloc_moves(const struct findings_input *in, struct findings_
         "or less.",
         findings_percent(moved / all), human_size((uint64_t)bytes),
         findings_percent(quarter / all));
-    findings_advise(f, "Grow by a factor of 1.5 or 2, or request the final size at once.");
     return true;
 }
 
@@ -214,7 +189,7 @@ static bool find_part(const struct findings_input *in, struct findings_item *f,
     return true;
 }
 
-static bool find_remote_frees(const struct findings_input *in, struct findings_item *f)
+bool findings_remote_frees(const struct findings_input *in, struct findings_item *f)
 {
     double freed = 0;
     for (unsigned span = 0; in->file && in->file->sums && span < USAGE_SPANS; span++)
@@ -227,16 +202,13 @@ static bool find_remote_frees(const struct findings_input *in, struct findings_i
         f,
         "%s of the blocks are freed or resized by another thread than the one that allocated them.",
         findings_percent(part));
-    findings_advise(
-        f,
-        "Allocators differ most in remote frees: compare them, and see the table of frees between threads.");
     return true;
 }
 
-static bool find_remote_frees_of_a_site(const struct findings_input *in, struct findings_item *f)
+bool findings_remote_frees_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     struct findings_item unused = {0};
-    return find_remote_frees(in, &unused) &&
+    return findings_remote_frees(in, &unused) &&
            find_part(in, f, SITES_JSON_by_remote_frees, FIGURE(in, remote_frees),
                      "the blocks that another thread frees");
 }
@@ -255,7 +227,7 @@ static struct usage_count sum_sizes(const struct findings_input *in, unsigned fr
     return sum;
 }
 
-static bool find_large_requests(const struct findings_input *in, struct findings_item *f)
+bool findings_large_requests(const struct findings_input *in, struct findings_item *f)
 {
     struct usage_count large = sum_sizes(in, usage_size_class(LARGE_BYTES) + 1, USAGE_CLASSES);
     double part = (double)large.bytes / FIGURE(in, request_bytes);
@@ -263,9 +235,6 @@ static bool find_large_requests(const struct findings_input *in, struct findings
         return false;
     findings_say(f, "%s requests over 128 KiB account for %s of the requested bytes.",
                  human_number(large.blocks), findings_percent(part));
-    findings_advise(
-        f,
-        "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.");
     return true;
 }
 
@@ -282,18 +251,18 @@ static bool find_rounding(const struct findings_input *in, struct findings_item 
     return true;
 }
 
-static bool find_rounding_glibc(const struct findings_input *in, struct findings_item *f)
+bool findings_rounding_glibc(const struct findings_input *in, struct findings_item *f)
 {
     return find_rounding(in, f, FIGURE(in, glibc_fragmentation_bytes), "glibc's chunks");
 }
 
-static bool find_rounding_four(const struct findings_input *in, struct findings_item *f)
+bool findings_rounding_four(const struct findings_input *in, struct findings_item *f)
 {
     return find_rounding(in, f, FIGURE(in, four_fragmentation_bytes),
                          "four size classes per doubling");
 }
 
-static bool find_above_class(const struct findings_input *in, struct findings_item *f)
+bool findings_above_class(const struct findings_input *in, struct findings_item *f)
 {
     struct first_site site;
     // If the sizes of a call site vary, some of them are just above a class by chance.
@@ -307,11 +276,10 @@ static bool find_above_class(const struct findings_input *in, struct findings_it
         "fragmentation, in %s.",
         human_items(site.use->above.blocks, "request is", "requests are"),
         human_size(site.use->above.bytes), site.frame);
-    findings_advise(f, "Request up to 16 bytes less.");
     return true;
 }
 
-static bool find_hardly_used(const struct findings_input *in, struct findings_item *f)
+bool findings_hardly_used(const struct findings_input *in, struct findings_item *f)
 {
     double measured = FIGURE(in, big_block_measured_bytes),
            part = FIGURE(in, big_block_unused_bytes) / measured;
@@ -323,22 +291,18 @@ static bool find_hardly_used(const struct findings_input *in, struct findings_it
         "%s of %s in blocks of 16 KiB and more was not used: its pages were never written, or held only zeros "
         "in blocks of calloc.",
         findings_percent(part), human_size((uint64_t)measured));
-    findings_advise(
-        f,
-        "Request less: an allocator that clears or populates these blocks, or huge pages, would make "
-        "them resident.");
     return true;
 }
 
-static bool find_hardly_used_of_a_site(const struct findings_input *in, struct findings_item *f)
+bool findings_hardly_used_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     struct findings_item unused = {0};
-    return find_hardly_used(in, &unused) &&
+    return findings_hardly_used(in, &unused) &&
            find_part(in, f, SITES_JSON_by_unused, FIGURE(in, big_block_unused_bytes),
                      "the unused bytes");
 }
 
-static bool find_small_requests(const struct findings_input *in, struct findings_item *f)
+bool findings_small_requests(const struct findings_input *in, struct findings_item *f)
 {
     struct usage_count small = sum_sizes(in, 0, usage_size_class(SMALL_BYTES) + 1);
     double part = (double)small.blocks / FIGURE(in, sized_requests);
@@ -346,29 +310,24 @@ static bool find_small_requests(const struct findings_input *in, struct findings
         return false;
     findings_say(f, "%s of the requests are for 16 bytes or less, for which headers cost most.",
                  findings_percent(part));
-    findings_advise(f, "Embed such objects in the structures that point to them, or use arrays.");
     return true;
 }
 
-static bool find_zeroed(const struct findings_input *in, struct findings_item *f)
+bool findings_zeroed(const struct findings_input *in, struct findings_item *f)
 {
     double bytes = FIGURE(in, calloc_zeroed_bytes), part = bytes / FIGURE(in, request_bytes);
     if (!(part >= ZEROED_SHARE) || is_rare(in, bytes, CLEARED_PER_S))
         return false;
     findings_say(f, "calloc allocates %s of the requested bytes.", findings_percent(part));
-    findings_advise(f, "If the blocks are overwritten at once, malloc avoids clearing them.");
     return true;
 }
 
-static bool find_lost_records(const struct findings_input *in, struct findings_item *f)
+bool findings_lost_records(const struct findings_input *in, struct findings_item *f)
 {
     if (!(FIGURE(in, lost_records) > 0))
         return false;
     findings_say(f, "%s records were lost while recording: counts are too low.",
                  human_number((uint64_t)FIGURE(in, lost_records)));
-    findings_advise(
-        f,
-        "Record without --lossy, with less compression (-z lz4), or fewer processes (--follow).");
     return true;
 }
 
@@ -405,7 +364,7 @@ static const struct file_stat_process *find_process(const struct findings_input 
     return first;
 }
 
-static bool find_turned_off(const struct findings_input *in, struct findings_item *f)
+bool findings_turned_off(const struct findings_input *in, struct findings_item *f)
 {
     const char *why;
     size_t others;
@@ -416,7 +375,6 @@ static bool find_turned_off(const struct findings_input *in, struct findings_ite
     findings_say(f, "Recording turned itself off in ");
     say_process(f, p, others);
     findings_say(f, ": %s.", why);
-    findings_advise(f, "Later events are missing. Remove the cause and record again.");
     return true;
 }
 
@@ -426,7 +384,7 @@ static const struct trace_balance *balance_of(const struct findings_input *in)
     return in->file && in->file->kind != FILE_STAT_WORKLOAD ? &in->file->unrecorded.balance : &none;
 }
 
-static bool find_missing_spools(const struct findings_input *in, struct findings_item *f)
+bool findings_missing_spools(const struct findings_input *in, struct findings_item *f)
 {
     const struct trace_balance *b = balance_of(in);
     if (b->without_spool)
@@ -434,28 +392,27 @@ static bool find_missing_spools(const struct findings_input *in, struct findings
                      "%s not recorded: no space, memory or file descriptor was left for a spool.",
                      human_items(b->without_spool, "process was", "processes were"));
     if (b->unreadable_spools)
-        findings_say(f, "%s%s could not be read: a program truncated or overwrote it.",
-                     f->text[0] ? " " : "", human_items(b->unreadable_spools, "spool", "spools"));
+        findings_say(f, " %s could not be read: a program truncated or overwrote it.",
+                     human_items(b->unreadable_spools, "spool", "spools"));
     if (b->unopened_spools)
-        findings_say(
-            f, "%s%s could not be opened: the recorder had no memory or file descriptor left.",
-            f->text[0] ? " " : "", human_items(b->unopened_spools, "spool", "spools"));
+        findings_say(f,
+                     " %s could not be opened: the recorder had no memory or file descriptor left.",
+                     human_items(b->unopened_spools, "spool", "spools"));
     findings_advise(f, b->unreadable_spools
                            ? "Leave that program out with --follow."
                            : "Make room in /dev/shm, or raise the limits of ulimit -n or -v.");
     return f->text[0];
 }
 
-static bool find_overwritten_session(const struct findings_input *in, struct findings_item *f)
+bool findings_overwritten_session(const struct findings_input *in, struct findings_item *f)
 {
     if (!balance_of(in)->overwritten_session)
         return false;
     findings_say(f, "A program overwrote the memory that it shares with the recorder.");
-    findings_advise(f, "Events may be missing. Correct its wild pointer, and record again.");
     return true;
 }
 
-static bool find_stopped_early(const struct findings_input *in, struct findings_item *f)
+bool findings_stopped_early(const struct findings_input *in, struct findings_item *f)
 {
     const struct trace_balance *b = balance_of(in);
     if (b->size_limit)
@@ -474,7 +431,7 @@ static bool find_stopped_early(const struct findings_input *in, struct findings_
     return f->text[0];
 }
 
-static bool find_clock(const struct findings_input *in, struct findings_item *f)
+bool findings_clock(const struct findings_input *in, struct findings_item *f)
 {
     const struct trace_balance *b = balance_of(in);
     bool is_ahead = b->clock_ahead_ns >= b->clock_behind_ns;
@@ -498,7 +455,7 @@ static bool find_clock(const struct findings_input *in, struct findings_item *f)
     return true;
 }
 
-static bool find_code_names(const struct findings_input *in, struct findings_item *f)
+bool findings_code_names(const struct findings_input *in, struct findings_item *f)
 {
     const struct trace_balance *b = balance_of(in);
     if (b->bad_code_names)
@@ -506,9 +463,8 @@ static bool find_code_names(const struct findings_input *in, struct findings_ite
                      human_items(b->bad_code_names, "record of perf-PID.map or jit-PID.dump is",
                                  "records of perf-PID.map or jit-PID.dump are"));
     if (b->cut_code_names)
-        findings_say(f,
-                     "%sOnly the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s.",
-                     f->text[0] ? " " : "", human_items(b->cut_code_names, "process", "processes"));
+        findings_say(f, " Only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s.",
+                     human_items(b->cut_code_names, "process", "processes"));
     findings_advise(f,
                     b->bad_code_names
                         ? "Correct the program that writes the file: these functions have no names."
@@ -516,7 +472,7 @@ static bool find_code_names(const struct findings_input *in, struct findings_ite
     return f->text[0];
 }
 
-static bool find_unrecorded_processes(const struct findings_input *in, struct findings_item *f)
+bool findings_unrecorded_processes(const struct findings_input *in, struct findings_item *f)
 {
     double n = FIGURE(in, unrecorded_processes);
     if (!(n > 0))
@@ -527,12 +483,10 @@ static bool find_unrecorded_processes(const struct findings_input *in, struct fi
         findings_say(f, ", the first of them process %u (%s): %s", u->items[0].pid,
                      u->items[0].name, u->items[0].why);
     findings_say(f, ".");
-    findings_advise(
-        f, "The list gives the reason for each process; docs/guide/record.md has remedies.");
     return true;
 }
 
-static bool find_own_malloc(const struct findings_input *in, struct findings_item *f)
+bool findings_own_malloc(const struct findings_input *in, struct findings_item *f)
 {
     const char *object;
     size_t others;
@@ -543,13 +497,10 @@ static bool find_own_malloc(const struct findings_input *in, struct findings_ite
     findings_say(f, "Calls of the malloc in %s were not recorded, in ", object);
     say_process(f, p, others);
     findings_say(f, ".");
-    findings_advise(
-        f,
-        "Link the program without its own malloc, or preload that malloc as a library after libheaptape.so.");
     return true;
 }
 
-static bool find_bypassing_objects(const struct findings_input *in, struct findings_item *f)
+bool findings_bypassing_objects(const struct findings_input *in, struct findings_item *f)
 {
     const char *object;
     size_t others;
@@ -562,7 +513,6 @@ static bool find_bypassing_objects(const struct findings_input *in, struct findi
                  object);
     say_process(f, p, others);
     findings_say(f, ".");
-    findings_advise(f, "Open it without RTLD_DEEPBIND for the recording.");
     return true;
 }
 
@@ -577,7 +527,7 @@ static double unexplained_bytes(const struct file_stat_process *p)
     return missing > UNEXPLAINED_SHARE * in_use ? missing : 0;
 }
 
-static bool find_unexplained_memory(const struct findings_input *in, struct findings_item *f)
+bool findings_unexplained_memory(const struct findings_input *in, struct findings_item *f)
 {
     const struct file_stat_process *most = NULL;
     for (size_t i = 0; i < count_processes(in); i++) {
@@ -592,13 +542,10 @@ static bool find_unexplained_memory(const struct findings_input *in, struct find
         human_size((uint64_t)unexplained_bytes(most)), human_size(most->facts.malloc_in_use_bytes));
     say_process(f, most, 0);
     findings_say(f, ".");
-    findings_advise(
-        f,
-        "These bytes are blocks of objects that bypass the library, or free blocks in thread caches.");
     return true;
 }
 
-static bool find_short_stacks(const struct findings_input *in, struct findings_item *f)
+bool findings_short_stacks(const struct findings_input *in, struct findings_item *f)
 {
     const struct coverage *c = in->file ? &in->file->coverage : NULL;
     uint64_t bytes = 0;
@@ -613,13 +560,10 @@ static bool find_short_stacks(const struct findings_input *in, struct findings_i
         f,
         "The stacks of %s of the allocated bytes end before the program's own code, most of them in %s.",
         findings_percent(part), c->objects[0].path);
-    findings_advise(
-        f,
-        "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.");
     return true;
 }
 
-static bool find_unnamed_code(const struct findings_input *in, struct findings_item *f)
+bool findings_unnamed_code(const struct findings_input *in, struct findings_item *f)
 {
     static const struct {
         const char *program, *functions;
@@ -644,7 +588,7 @@ static bool find_unnamed_code(const struct findings_input *in, struct findings_i
     return false;
 }
 
-static bool find_ambiguous_order(const struct findings_input *in, struct findings_item *f)
+bool findings_ambiguous_order(const struct findings_input *in, struct findings_item *f)
 {
     if (!(FIGURE(in, order_ambiguous) > AMBIGUOUS_SHARE * FIGURE(in, events)))
         return false;
@@ -656,7 +600,7 @@ static bool find_ambiguous_order(const struct findings_input *in, struct finding
     return true;
 }
 
-static bool find_cut_off(const struct findings_input *in, struct findings_item *f)
+bool findings_cut_off(const struct findings_input *in, struct findings_item *f)
 {
     if (!in->file || !in->file->cut.text[0])
         return false;
@@ -664,27 +608,13 @@ static bool find_cut_off(const struct findings_input *in, struct findings_item *
     return true;
 }
 
-// The table calls each rule find_NAME. The rules about results are in findings_results.c.
-#define find_faster_allocator       findings_faster_allocator
-#define find_fastest_uses_more      findings_fastest_uses_more
-#define find_none_faster            findings_none_faster
-#define find_leanest                findings_leanest
-#define find_fragmentation          findings_fragmentation
-#define find_below_live             findings_below_live
-#define find_below_live_cleared     findings_below_live_cleared
-#define find_below_live_agrees      findings_below_live_agrees
-#define find_recorded_more          findings_recorded_more
-#define find_recorded_more_unmapped findings_recorded_more_unmapped
-#define find_kept                   findings_kept
-#define find_calls_matter           findings_calls_matter
-#define find_calls_hardly_matter    findings_calls_hardly_matter
-
 static const struct {
     const char *name;
+    const char *advice;
     bool act;
     findings_rule *rule;
 } rules[FINDING_NAMES] = {
-#define HT_X(name, act, when) {#name, act, find_##name},
+#define HT_X(name, act, when, advice) {#name, advice, act, findings_##name},
     HT_FINDINGS(HT_X)
 #undef HT_X
 };
@@ -696,8 +626,11 @@ static void apply_rules(struct findings *f, const struct findings_input *in)
     for (unsigned pass = 0; pass < 2; pass++) {
         for (unsigned i = 0; i < FINDING_NAMES; i++) {
             struct findings_item item = {.rule = i, .name = rules[i].name, .act = rules[i].act};
-            if (rules[i].act == (pass == 0) && rules[i].rule(in, &item))
-                f->items[f->n++] = item;
+            if (rules[i].act != (pass == 0) || !rules[i].rule(in, &item))
+                continue;
+            if (rules[i].advice)
+                findings_advise(&item, "%s", rules[i].advice);
+            f->items[f->n++] = item;
         }
     }
 }

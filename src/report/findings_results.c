@@ -275,19 +275,11 @@ static bool find_recorded_more(const struct findings_input *in, struct findings_
 
 bool findings_recorded_more(const struct findings_input *in, struct findings_item *f)
 {
-    findings_advise(
-        f,
-        "The program wrote to more of its zeroed blocks than the replay does: replay with --touch all before you "
-        "compare memory.");
     return find_recorded_more(in, f, true);
 }
 
 bool findings_recorded_more_unmapped(const struct findings_input *in, struct findings_item *f)
 {
-    findings_advise(
-        f,
-        "This peak includes the program's own mappings: record with --maps to subtract them. If it has none, replay "
-        "with --touch all before you compare memory.");
     return find_recorded_more(in, f, false);
 }
 
@@ -317,7 +309,6 @@ bool findings_calls_matter(const struct findings_input *in, struct findings_item
                  findings_percent(part),
                  human_time(figure(r, "fidelity.program.recorded_calls_cpu_ns")),
                  human_time(figure(r, "fidelity.program.cpu_ns")));
-    findings_advise(f, "Fewer calls or a faster allocator can make the program faster.");
     return true;
 }
 
@@ -331,7 +322,5 @@ bool findings_calls_hardly_matter(const struct findings_input *in, struct findin
         return false;
     findings_say(f, "The calls take at most %s of the program's CPU time, %s.",
                  findings_percent(part), human_time(figure(r, "fidelity.program.cpu_ns")));
-    findings_advise(
-        f, "A faster allocator can hardly make the program faster: compare memory instead.");
     return true;
 }

@@ -19,28 +19,8 @@
 #define SMALL_GROWTH_SHARE 0.1                // share of the live bytes
 #define MORE_STACKS        1.1                // thread stacks as a multiple of their first number
 
-static void append_args(char *text, size_t size, const char *fmt, va_list args)
-{
-    size_t n = strlen(text);
-    vsnprintf(text + n, size - n, fmt, args);
-}
-
-// Appends to the text. Omits the space at the start of `fmt` if the text is empty.
-static void __attribute__((format(printf, 2, 3))) say(struct verdict *v, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    append_args(v->text, sizeof v->text, v->text[0] ? fmt : fmt + strspn(fmt, " "), args);
-    va_end(args);
-}
-
-static void __attribute__((format(printf, 2, 3))) advise(struct verdict *v, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    append_args(v->remedy, sizeof v->remedy, fmt, args);
-    va_end(args);
-}
+#define say(v, ...)        verdict_append((v)->text, sizeof(v)->text, __VA_ARGS__)
+#define advise(v, ...)     verdict_append((v)->remedy, sizeof(v)->remedy, __VA_ARGS__)
 
 static void __attribute__((format(printf, 3, 4)))
 set_sure(struct verdict *v, enum verdict_sureness sure, const char *fmt, ...)
@@ -687,6 +667,15 @@ static void tell_unknown(struct verdict *v, const struct verdict_facts *f)
     if (!f->knows_resident)
         say_not_recorded(v, f);
     set_sure(v, VERDICT_UNSURE, "Too little is known about the process.");
+}
+
+void verdict_append(char *text, size_t size, const char *fmt, ...)
+{
+    va_list args;
+    size_t n = strlen(text);
+    va_start(args, fmt);
+    vsnprintf(text + n, size - n, n ? fmt : fmt + strspn(fmt, " "), args);
+    va_end(args);
 }
 
 void verdict_tell(struct verdict *v, const struct verdict_facts *f)
