@@ -68,7 +68,6 @@ static void follow_span(struct by_site_span *s, const struct workload_op *op, ui
         s->over |= slice_point_reached(&s->to, op, events);
 }
 
-// Returns the allocation's part, or NULL when out of memory.
 static struct by_site_part *part_of(struct by_site *b, uint32_t site, uint32_t thread,
                                     unsigned class)
 {

@@ -49,7 +49,6 @@ static int add_to_object(struct coverage *c, const char *path, const struct cove
     return 0;
 }
 
-// Returns the object that contains the stack's outermost address.
 static const char *outermost_path(const struct workload_sites *sites,
                                   const struct workload_site *site)
 {
@@ -103,7 +102,6 @@ const char *const coverage_runtime_names[] = {
 #undef HT_X
 };
 
-// Returns the interpreter that the object belongs to, or COVERAGE_RUNTIMES.
 static enum coverage_runtime runtime_of(const char *path)
 {
     static const struct {
@@ -143,7 +141,6 @@ static void add_interpreted(struct coverage *c, const struct workload_sites *sit
     c->interpreted[runtime].named += named ? bytes : 0;
 }
 
-// Counts the stacks with functions of interpreters. Returns 0 or -ENOMEM.
 static int find_interpreted(struct coverage *c, const struct by_site *b,
                             const struct workload_sites *sites)
 {

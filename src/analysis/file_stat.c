@@ -159,7 +159,6 @@ static bool is_larger(const struct workload_summary *p, const struct workload_su
     return peak != other ? peak > other : p->events > kept->events;
 }
 
-// If the process has the highest peak of live bytes so far, keeps its usage and call sites.
 static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
 {
     const struct workload_summary *of = &s->processes[c->process].summary;
@@ -349,7 +348,6 @@ static int end_history(struct file_stat *s, const struct trace_reader *r, bool *
     return rc;
 }
 
-// Rereads the trace to find the history of the process that s->usage describes.
 static int read_history(struct file_stat *s, struct trace_file *t)
 {
     struct err ignored; // the conversion has already reported errors in the file

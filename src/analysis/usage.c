@@ -180,7 +180,6 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
     return 0;
 }
 
-// Counts a free or resize of the block by `thread`.
 static inline int count_use(struct usage *u, uint32_t thread, const struct live_blocks_entry *b)
 {
     if (__builtin_expect(b->thread == thread, 1)) {
@@ -300,7 +299,6 @@ static inline int apply_op(struct usage *u, uint32_t thread, const struct worklo
     return 0;
 }
 
-// Sets the final values of a bin whose end has been reached.
 static void fill_end(const struct usage *u, struct timeline_bin *b, uint64_t stamp)
 {
     b->end_bytes = u->live.bytes;

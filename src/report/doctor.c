@@ -22,7 +22,6 @@ enum { COMMAND_BYTES = 100 };
 // line.
 #define EXACT 0.02
 
-// Converts an owner of memory in a look to an owner in the verdict.
 static enum verdict_owner find_owner(const struct look *l, enum look_owner o)
 {
     switch (o) {
@@ -346,7 +345,6 @@ static void set_title(struct doctor *d)
              d->facts.runtime ? d->facts.runtime->name : "", watched);
 }
 
-// Writes the command that records the program and keeps the recording.
 static void set_next_program(struct doctor *d)
 {
     size_t n = (size_t)snprintf(d->next, sizeof d->next, "heaptape doctor -o %.60s.ht --",

@@ -213,7 +213,6 @@ bool findings_remote_frees_of_a_site(const struct findings_input *in, struct fin
                      "the blocks that another thread frees");
 }
 
-// Sums the requests of the size classes from `from` on and before `to`.
 static struct usage_count sum_sizes(const struct findings_input *in, unsigned from, unsigned to)
 {
     struct usage_count counts[USAGE_CLASSES], sum = {0};

@@ -43,7 +43,6 @@ static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
     return symbols_add_wrappers(b->symbols, a->symbols);
 }
 
-// Passes a call site to d->count. Returns 0 or -ENOMEM.
 static int count_site(const struct sites_diff *d, unsigned side, const struct file_stat *s,
                       uint32_t number)
 {
@@ -85,7 +84,6 @@ static const struct sites_diff_side *side_of(const struct sites_diff_row *r)
     return &r->sides[!r->sides[0].found];
 }
 
-// Orders rows by function and file, then by side, then by line.
 static int by_place(const void *x, const void *y)
 {
     const struct sites_diff_row *a = x, *b = y;
@@ -132,7 +130,6 @@ static void drop_empty(struct sites_diff *d)
     d->n = n;
 }
 
-// Joins the rows of one side that have the same function, file and line.
 static void join_places(struct sites_diff *d)
 {
     for (size_t i = 0, next; i < d->n; i = next) {

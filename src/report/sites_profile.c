@@ -98,7 +98,6 @@ static void put_frames(struct json *j, const struct profile_stacks *t)
     json_end_array(j);
 }
 
-// Columns of the sites.
 static const struct {
     const char *key;
     size_t offset;

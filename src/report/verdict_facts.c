@@ -303,7 +303,6 @@ static void set_idle(struct verdict_facts *f, const struct file_stat *s)
         f->span_ns = f->live.span_ns;
 }
 
-// Finds the highest live bytes in the last second up to `until_ns`.
 static void set_recent(struct verdict_facts *f, const struct usage *u, double until_ns)
 {
     const struct timeline *t = &u->by_time;
@@ -344,7 +343,6 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
         f->live = events;
 }
 
-// Finds the growth over the periods of an aggregate.
 static void set_period_growth(struct verdict_facts *f, const struct file_stat_periods *p)
 {
     struct growth_point points[BY_SITE_BINS];

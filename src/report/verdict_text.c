@@ -257,7 +257,6 @@ static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
     v->saves_bytes = bytes;
 }
 
-// Appends the amount of RSS that is free memory.
 static void say_free(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = verdict_free_bytes(f);
@@ -379,7 +378,6 @@ static const char *const owner_labels[] = {
 #undef HT_X
 };
 
-// Returns the owner whose resident memory grew most.
 static enum verdict_owner find_growing_most(const struct verdict_facts *f)
 {
     enum verdict_owner most = VERDICT_LIVE;
@@ -417,7 +415,6 @@ static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
         advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
 }
 
-// Appends the names of the largest mappings.
 static void say_names(struct verdict *v, const struct verdict_facts *f)
 {
     unsigned shown = 0;
@@ -487,7 +484,6 @@ static const char *const statistics[] = {
     [SOFTWARE_OTHER_ALLOCATOR] = "use the statistics of the allocator",
 };
 
-// Appends the amount of memory whose blocks cannot be read from outside.
 static void tell_unread(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_UNKNOWN_HEAP];

@@ -287,7 +287,6 @@ static int keep_moments(struct rss_reading *r, struct err *e)
     return rc;
 }
 
-// Finds the process and its moments. Reads the maps of the chosen moments.
 static int find_moments(struct rss_reading *r, struct err *e)
 {
     *r->to = (struct rss){.name = r->file->in.name};
@@ -330,7 +329,6 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     return rc;
 }
 
-// Prepares the lookup of names for the call sites.
 static int name_sites(struct rss_reading *r, struct err *e)
 {
     struct rss *to = r->to;

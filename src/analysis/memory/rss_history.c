@@ -91,7 +91,6 @@ static uint64_t count_before(const struct rss_heap *heap)
     return n;
 }
 
-// Finds the figures of the last moment.
 static int find_last(struct rss_history *h, const struct rss_heap *heap, uint64_t time_ns)
 {
     size_t n;

@@ -20,7 +20,6 @@ struct spans {
 
 enum { MIN_ROW_PAGES = 16 };
 
-// Returns true if the mapping may contain blocks.
 static bool is_heap(const struct trace_mapping *m)
 {
     return m->kind == TRACE_MEMORY_HEAP || (m->kind == TRACE_MEMORY_ANONYMOUS && !m->after_file);
@@ -196,7 +195,6 @@ static int add_moment(void *context, const struct rss *r, const struct rss_heap 
     return rc;
 }
 
-// Drops the rows that have never held a block.
 static void drop_others(struct rss_map *m)
 {
     size_t kept = 0;
@@ -274,7 +272,6 @@ static int by_bytes(const void *a, const void *b)
                                 : x->site > y->site;
 }
 
-// Adds up the stranded bytes of each site.
 static void add_pins(const struct rss_map *m, struct pinning *sites, uint64_t n)
 {
     for (size_t row = 0; row < m->n_rows; row++) {

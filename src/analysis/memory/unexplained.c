@@ -112,7 +112,6 @@ static int compare_granules(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-// Adds resident bytes of a granule. Returns 0 or -ENOMEM.
 static int add_bytes(struct unexplained_candidate *c, uint64_t number, uint64_t bytes,
                      bool is_first)
 {
@@ -141,7 +140,6 @@ static int add_run(struct unexplained_candidate *c, uint64_t at, uint64_t end, b
     return rc;
 }
 
-// Adds the resident pages of a map.
 static int add_pages(struct unexplained_candidate *c, const struct trace_pages *p, bool is_first)
 {
     int rc = 0;
@@ -156,7 +154,6 @@ static int add_pages(struct unexplained_candidate *c, const struct trace_pages *
     return rc;
 }
 
-// Sorts the granules and joins granules with the same number.
 static void join_granules(struct unexplained_candidate *c)
 {
     size_t n = 0;

@@ -95,7 +95,6 @@ static void sort_ranges(struct ranges *r)
     }
 }
 
-// Returns the number of ranges that begin at or before the address.
 static size_t count_until(const struct ranges *r, uint64_t address)
 {
     return HT_SEARCH(i, r->n, r->list[i].low > address);
@@ -190,7 +189,6 @@ static void read_units(struct debug_info *d)
     sort_ranges(&d->by_unit);
 }
 
-// Returns the unit at the address. First searches the ranges of the units, then .debug_aranges.
 static struct unit *unit_at(struct debug_info *d, uint64_t address)
 {
     if (!d->read)

@@ -56,7 +56,6 @@ static int name_frame(struct symbolizing *j, struct symbols *symbols,
     return add_name(to, f, found, n);
 }
 
-// Looks up all addresses in the stacks.
 static int name_all(struct symbolizing *j, const struct workload_sites *sites, const char *exe,
                     struct names *to)
 {

@@ -293,7 +293,6 @@ static bool open_in_dir(struct module *to, const struct workload_module *m, cons
     return m->build_id[0] && open_file(to, m, path);
 }
 
-// Queries debuginfod by build ID, through libdw.
 static bool open_from_server(struct module *to, const struct workload_module *m)
 {
     uint8_t id[64];
@@ -372,7 +371,6 @@ static const char *name_of(struct symbols *s, Dwarf_Die *die)
     return name ? demangled(s, name) : NULL;
 }
 
-// Sets the location of the call that was inlined.
 static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struct symbol *to)
 {
     Dwarf_Attribute attribute;
@@ -503,7 +501,6 @@ static const char *place_in_source(Dwfl_Module *file, const struct debug_info_pl
     return dwarf_linesrc(line, NULL, NULL);
 }
 
-// Looks up an address in a module that has a file.
 static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t address)
 {
     struct debug_info_place place = {0};
@@ -557,7 +554,6 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
     return 0;
 }
 
-// Copies the functions of a stored entry to s->scratch.
 static size_t find_named(struct symbols *s, const struct names_entry *e)
 {
     const struct names *names = &s->sites->names;

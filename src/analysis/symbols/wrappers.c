@@ -63,7 +63,6 @@ void wrappers_release(struct wrappers *w)
     *w = (struct wrappers){0};
 }
 
-// Adds a byte to an FNV-1a hash.
 static uint64_t hash_byte(uint64_t hash, char c)
 {
     return (hash ^ (uint8_t)c) * 0x100000001b3u;

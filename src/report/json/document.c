@@ -160,7 +160,6 @@ static int add_profile(struct document *d, const struct file_stat *s, struct err
     return 0;
 }
 
-// Adds the map of addresses if the trace contains page maps.
 static int add_address_map(struct document *d, const char *path, struct err *e)
 {
     struct file f;
@@ -188,7 +187,6 @@ static int add_address_map(struct document *d, const char *path, struct err *e)
     return rc;
 }
 
-// Computes the figures, the findings and the JSON of *s.
 static int set_counted(struct document *d, const struct file_stat *s)
 {
     struct document_stat *to = d->items[d->n_items - 1].stat;
@@ -389,7 +387,6 @@ static void write_value(struct json *j, const struct json_value *v)
     }
 }
 
-// Writes the columns of the results table, as defined by the table of figures.
 static void write_columns(struct json *j)
 {
     json_put_array(j, "figures");
@@ -409,7 +406,6 @@ static void write_columns(struct json *j)
     json_end_array(j);
 }
 
-// Writes the rows of the totals table, as defined by the table of `stat` figures.
 static void write_stat_figures(struct json *j)
 {
     char path[STAT_FIGURES_PATH_BYTES];

@@ -124,7 +124,6 @@ void usage_json_process(struct json *j, const struct usage *u)
     put_pairs(j, u);
 }
 
-// Writes a field of each bin as an array.
 static void put_column(struct json *j, const char *key, const struct timeline *t, size_t offset)
 {
     json_put_array(j, key);

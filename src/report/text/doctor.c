@@ -93,7 +93,6 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
 }
 
-// Finds the rows of owners in the facts of a recording.
 static size_t find_rows_of_facts(const struct verdict_facts *f,
                                  struct owner_row rows[VERDICT_OWNERS])
 {
@@ -158,7 +157,6 @@ static size_t fold_rows(struct owner_row *rows, size_t n, size_t max, uint64_t r
     return kept + 1;
 }
 
-// Prints the largest owners.
 static void print_owners(FILE *to, const struct doctor *d, size_t max)
 {
     struct owner_row rows[LOOK_OWNERS + (int)VERDICT_OWNERS];

@@ -10,7 +10,6 @@ static double percent_of(uint64_t n, uint64_t of)
     return of ? 100.0 * (double)n / (double)of : 0;
 }
 
-// Prints the text that follows a figure on its line.
 static void print_remark(const union stat_figures *f, unsigned figure)
 {
     if (figure == STAT_FIGURE_usable_bytes)

@@ -45,7 +45,6 @@ static int by_stranded(const void *a, const void *b)
                                                    : 0;
 }
 
-// Prints the groups with the most stranded bytes.
 static void print_groups(const struct fragmentation_labels *l,
                          const struct fragmentation_groups *all, enum fragmentation_by grouping)
 {

@@ -64,7 +64,6 @@ static void add_path(struct paths *to, const struct path *p)
     to->items[at].live_bytes += p->live_bytes;
 }
 
-// Finds the paths with the most bytes at the peak. Returns 0 or -ENOMEM.
 static int find_paths(struct paths *to, const struct file_stat *s)
 {
     size_t n = 0;
@@ -133,7 +132,6 @@ static void print_peak_rss(const struct file_stat *s)
         printf("%-22s %15s  with heaptape's own, of unknown size\n", "peak RSS", human_size(rss));
 }
 
-// Prints the peak, the end and the totals.
 static void print_figures(const struct file_stat *s)
 {
     static const unsigned shown[] = {STAT_FIGURE_requested_bytes, STAT_FIGURE_events,

@@ -287,7 +287,6 @@ static void print_cautions(const struct document *d)
             cores, online);
 }
 
-// Returns true if the table contains a ratio of the figure.
 static bool has_ratio(const struct pooled *p, size_t figure)
 {
     size_t known = 0;

@@ -248,7 +248,6 @@ static uint64_t stats_value(const struct results_stats *s, const struct stats_co
     return value;
 }
 
-// Prints the bins of the last row, except bins without unused bytes.
 static void print_bins(const struct results_stats *s)
 {
     if (!s->bins[0].block_bytes)
@@ -515,7 +514,6 @@ static void band_init(struct band *b, const struct replay_session *s, bool is_ma
         b->name_width = LEAST_NAME_WIDTH;
 }
 
-// Returns false if the figure has no column or is unknown.
 static bool is_column(const struct band *b, size_t figure)
 {
     return figure_infos[figure].shown & FIGURE_IN_COLUMN &&
@@ -597,7 +595,6 @@ static void print_row(const struct replay_session *s, size_t row, const struct b
     printf("\n");
 }
 
-// Prints the stall share of the allocator with the most stalls.
 static void print_stalls(const struct replay_session *s)
 {
     double max = 0;

@@ -58,7 +58,6 @@ static bool update_head(struct follow *f)
     return true;
 }
 
-// Opens the reader when the file has its first frame.
 static int open_reader(struct follow *f, struct err *e)
 {
     f->head_bytes = 0;

@@ -246,7 +246,6 @@ static void put_row(const struct screen *s, struct live *l, size_t row, FILE *to
              row_name(s, l, row, name));
 }
 
-// Writes the column headings and marks the column by which rows are sorted.
 static void put_columns(const struct screen *s, FILE *to)
 {
     static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s",
