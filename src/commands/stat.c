@@ -238,7 +238,7 @@ static void print_frame(const struct symbol *s, bool first, size_t repeats, cons
 static void print_stack(const struct file_stat *s, uint32_t number)
 {
     struct stack stack = {0};
-    if (stack_read(&stack, s->symbols, &s->sites, number) < 0)
+    if (stack_read(&stack, s->symbols, number) < 0)
         die(EXIT_FAILED, "%s: out of memory", s->name);
     for (size_t i = stack.shown, period, repeats; i < stack.n; i += period * repeats) {
         repeats = stack_repeats(stack.functions + i, stack.n - i, &period);
@@ -262,7 +262,7 @@ static void print_range(const char *of, const struct estimate *e, uint64_t sampl
 static void print_site(const struct file_stat *s, uint32_t number, enum profile_weight weight)
 {
     const struct by_site_totals *t = &s->by_site.sites[number];
-    const struct workload_site *site = sites_json_frames(&s->sites, number);
+    const struct workload_site *site = symbols_site(s->symbols, number);
     if (weight == PROFILE_GROWTH)
         printf("%13s%13s", human_size(t->growth_bytes), human_number(t->freed_blocks));
     if (weight == PROFILE_SPAN)
@@ -325,13 +325,12 @@ static int print_profile(const struct file_stat *s, const struct stat_options *o
 {
     struct buf b = {0};
     if (o->format == STAT_SPEEDSCOPE || o->format == STAT_FIREFOX) {
-        const struct profile_json_of of = {s->name, &s->by_site, &s->sites, s->symbols, o->weight};
+        const struct profile_json_of of = {s->name, &s->by_site, s->symbols, o->weight};
         return profile_json(&(struct json){.to = stdout},
                             o->format == STAT_FIREFOX ? PROFILE_FIREFOX : PROFILE_SPEEDSCOPE, &of);
     }
-    int rc = o->format == STAT_FOLDED
-                 ? profile_folded(&b, &s->by_site, &s->sites, s->symbols, o->weight)
-                 : profile_pprof(&b, &s->by_site, &s->sites, s->symbols, s->duration_ns);
+    int rc = o->format == STAT_FOLDED ? profile_folded(&b, &s->by_site, s->symbols, o->weight)
+                                      : profile_pprof(&b, &s->by_site, s->symbols, s->duration_ns);
     if (rc == 0 && b.size)
         fwrite(b.data, 1, b.size, stdout);
     buf_release(&b);
@@ -341,7 +340,7 @@ static int print_profile(const struct file_stat *s, const struct stat_options *o
 static int print_wrappers(const struct file_stat *s)
 {
     size_t n = 0;
-    struct wrapper_use *all = wrapper_use_new(&s->by_site, s->symbols, &s->sites, &n);
+    struct wrapper_use *all = wrapper_use_new(&s->by_site, s->symbols, &n);
     if (all)
         wrapper_use_print(all, n);
     free(all);

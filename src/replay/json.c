@@ -405,9 +405,9 @@ static void put_fragmentations(struct json *j, const struct replay_session *s,
     }
     json_begin_object(j);
     json_key(j, "at_peak");
-    fragmentation_json(j, &r->fragmentation[PLAN_SNAPSHOT_PEAK], s->symbols, &s->sites);
+    fragmentation_json(j, &r->fragmentation[PLAN_SNAPSHOT_PEAK], s->symbols);
     json_key(j, "at_end");
-    fragmentation_json(j, &r->fragmentation[PLAN_SNAPSHOT_END], s->symbols, &s->sites);
+    fragmentation_json(j, &r->fragmentation[PLAN_SNAPSHOT_END], s->symbols);
     json_end_object(j);
 }
 

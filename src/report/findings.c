@@ -121,8 +121,7 @@ static bool find_first(const struct findings_input *in, enum sites_json_list lis
     s->value = (double)sites_json_weight(&file->by_site, list, top[0]);
     s->totals = &file->by_site.sites[top[0]];
     s->use = top[0] < uses->n_sites ? &uses->sites[top[0]] : NULL;
-    if (!(all > 0 && s->value >= least_share * all) ||
-        !stack_site(file->symbols, &file->sites, top[0], &shown))
+    if (!(all > 0 && s->value >= least_share * all) || !stack_site(file->symbols, top[0], &shown))
         return false;
     set_frame(s, &shown);
     return true;

@@ -61,17 +61,15 @@ static int put_name(struct buf *to, const char *name)
     return rc;
 }
 
-static int put_site(struct buf *to, const struct workload_sites *sites, size_t number,
-                    struct symbols *symbols)
+static int put_site(struct buf *to, struct symbols *symbols, size_t number)
 {
-    const struct workload_site *site =
-        number && number <= sites->n_sites ? &sites->sites[number - 1] : &(struct workload_site){0};
+    const struct workload_site *site = symbols_site(symbols, number);
     bool first = true;
     if (!site->n)
         return put_name(to, "(unknown)");
     for (uint32_t i = site->n; i-- > 0;) {
         const struct symbol *found;
-        size_t n = symbols_of(symbols, &sites->frames[site->first + i], &found);
+        size_t n = symbols_of(symbols, symbols_frame(symbols, site, i), &found);
         if (!n)
             return -ENOMEM;
         while (n-- > 0) {
@@ -93,11 +91,10 @@ static int by_text(const void *a, const void *b)
     return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
 }
 
-static int add_line(struct line *to, const struct workload_sites *sites, size_t number,
-                    struct symbols *symbols)
+static int add_line(struct line *to, struct symbols *symbols, size_t number)
 {
     struct buf text = {0};
-    int rc = put_site(&text, sites, number, symbols);
+    int rc = put_site(&text, symbols, number);
     if (rc == 0)
         rc = buf_put_u8(&text, 0);
     to->text = (char *)text.data;
@@ -120,8 +117,8 @@ static int put_lines(struct buf *to, struct line *lines, size_t n)
     return rc ? -ENOMEM : 0;
 }
 
-int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
-                   struct symbols *symbols, enum profile_weight weight)
+int profile_folded(struct buf *to, const struct by_site *b, struct symbols *symbols,
+                   enum profile_weight weight)
 {
     struct line *lines = calloc(b->n_sites + 1, sizeof *lines);
     size_t n = 0;
@@ -129,7 +126,7 @@ int profile_folded(struct buf *to, const struct by_site *b, const struct workloa
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
         lines[n].weight = profile_weigh(&b->sites[i], weight);
         if (lines[n].weight)
-            rc = add_line(&lines[n++], sites, i, symbols);
+            rc = add_line(&lines[n++], symbols, i);
     }
     if (rc == 0)
         rc = put_lines(to, lines, n);

@@ -56,19 +56,19 @@ struct profile_stacks {
 void profile_stacks_release(struct profile_stacks *t);
 
 // Adds a site as a sample. Returns 0 or -ENOMEM.
-int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *sites, size_t number,
-                       struct symbols *symbols, uint64_t weight);
+int profile_stacks_add(struct profile_stacks *t, size_t number, struct symbols *symbols,
+                       uint64_t weight);
 
 // Appends folded stacks in the form that flamegraph.pl reads: lines such as "main;f;g 1234", with
 // the outermost function first. Sites with the same functions share a line. Returns 0 or -ENOMEM.
-int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
-                   struct symbols *symbols, enum profile_weight weight);
+int profile_folded(struct buf *to, const struct by_site *b, struct symbols *symbols,
+                   enum profile_weight weight);
 
 // Appends an uncompressed profile.proto of pprof (github.com/google/pprof). The sample types are
 // alloc_objects, alloc_space, peak_objects, peak_space, inuse_objects and inuse_space; the inuse
 // types describe the end of the recording. Returns 0 or -ENOMEM.
-int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
-                  struct symbols *symbols, uint64_t duration_ns);
+int profile_pprof(struct buf *to, const struct by_site *b, struct symbols *symbols,
+                  uint64_t duration_ns);
 
 // Writes the stacks, each with one weight, in the format of https://www.speedscope.app or
 // https://profiler.firefox.com. Returns 0, or -ENOMEM without having written anything.
@@ -76,7 +76,6 @@ enum profile_json_format { PROFILE_SPEEDSCOPE, PROFILE_FIREFOX };
 struct profile_json_of {
     const char *name;
     const struct by_site *totals;
-    const struct workload_sites *sites;
     struct symbols *symbols;
     enum profile_weight weight;
 };

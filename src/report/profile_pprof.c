@@ -34,7 +34,6 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FI
 
 struct writer {
     struct buf *to;
-    const struct workload_sites *sites;
     struct symbols *symbols;
     struct intern strings;
     struct map functions; // maps the numbers of a name and a file to an id
@@ -141,9 +140,10 @@ static void put_type(struct writer *w, unsigned field, const char *type, const c
 
 static void put_mappings(struct writer *w)
 {
+    const struct workload_sites *sites = symbols_sites(w->symbols);
     struct buf m = {0};
-    for (size_t i = 0; i < w->sites->n_modules; i++) {
-        const struct workload_module *module = &w->sites->modules[i];
+    for (size_t i = 0; i < sites->n_modules; i++) {
+        const struct workload_module *module = &sites->modules[i];
         put_number(w, &m, MAPPING_ID, i + 1);
         put_number(w, &m, MAPPING_START, module->start);
         put_number(w, &m, MAPPING_LIMIT, module->start + module->bytes);
@@ -160,22 +160,20 @@ static void put_sample(struct writer *w, size_t number, const struct by_site_tot
 {
     const uint64_t values[] = {t->calls,      t->bytes,       t->peak_blocks,
                                t->peak_bytes, t->live_blocks, t->live_bytes};
+    const struct workload_site *site = symbols_site(w->symbols, number);
     struct buf m = {0};
-    if (number && number <= w->sites->n_sites) {
-        const struct workload_site *site = &w->sites->sites[number - 1];
-        for (uint32_t i = 0; i < site->n; i++)
-            put_number(w, &m, SAMPLE_LOCATION, location_id(w, &w->sites->frames[site->first + i]));
-    }
+    for (uint32_t i = 0; i < site->n; i++)
+        put_number(w, &m, SAMPLE_LOCATION, location_id(w, symbols_frame(w->symbols, site, i)));
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         put_number(w, &m, SAMPLE_VALUE, values[i]);
     put_message(w, PROFILE_SAMPLE, &m);
     buf_release(&m);
 }
 
-int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites,
-                  struct symbols *symbols, uint64_t duration_ns)
+int profile_pprof(struct buf *to, const struct by_site *b, struct symbols *symbols,
+                  uint64_t duration_ns)
 {
-    struct writer w = {.to = to, .sites = sites, .symbols = symbols};
+    struct writer w = {.to = to, .symbols = symbols};
     string_number(&w, "");
     put_type(&w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
     put_type(&w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");

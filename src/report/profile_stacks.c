@@ -59,18 +59,16 @@ static int64_t unknown_frame(struct profile_stacks *t)
     return (int64_t)t->n_frames - 1;
 }
 
-int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *sites, size_t number,
-                       struct symbols *symbols, uint64_t weight)
+int profile_stacks_add(struct profile_stacks *t, size_t number, struct symbols *symbols,
+                       uint64_t weight)
 {
-    static const struct workload_site none;
-    const struct workload_site *site =
-        number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
+    const struct workload_site *site = symbols_site(symbols, number);
     uint32_t stack = PROFILE_NO_STACK;
     int64_t first = 0;
     int rc = HT_GROW(&t->samples, &t->samples_capacity, t->n_samples + 1);
     for (uint32_t i = site->n; rc == 0 && i-- > 0;) {
         size_t n;
-        first = frames_of(t, symbols, &sites->frames[site->first + i], &n);
+        first = frames_of(t, symbols, symbols_frame(symbols, site, i), &n);
         for (rc = first < 0 ? -ENOMEM : 0; rc == 0 && n-- > 0;)
             rc = push_frame(t, &stack, (uint32_t)first + (uint32_t)n);
     }

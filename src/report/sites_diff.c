@@ -36,8 +36,7 @@ static int share_wrappers(const struct file_stat *a, const struct file_stat *b)
 {
     if (!a->symbols || !b->symbols)
         return 0;
-    if (symbols_find_wrappers(a->symbols, &a->sites) < 0 ||
-        symbols_find_wrappers(b->symbols, &b->sites) < 0 ||
+    if (symbols_find_wrappers(a->symbols) < 0 || symbols_find_wrappers(b->symbols) < 0 ||
         symbols_add_wrappers(a->symbols, b->symbols) < 0)
         return -ENOMEM;
     return symbols_add_wrappers(b->symbols, a->symbols);
@@ -48,7 +47,7 @@ static int count_site(const struct sites_diff *d, unsigned side, const struct fi
 {
     struct stack stack = {0};
     const struct sites_diff_side totals = side_of_site(&s->by_site.sites[number]);
-    int rc = stack_read(&stack, s->symbols, &s->sites, number);
+    int rc = stack_read(&stack, s->symbols, number);
     if (rc == 0)
         d->count(d->context, side, &stack, &totals);
     stack_release(&stack);
@@ -65,7 +64,7 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
         if (!t->calls && !t->peak_blocks && !t->live_blocks)
             continue;
         // An address outside all objects differs from run to run.
-        bool is_place = stack_site(s->symbols, &s->sites, i, &own) && (own.known || own.module[0]);
+        bool is_place = stack_site(s->symbols, i, &own) && (own.known || own.module[0]);
         r = is_place ? add_row(d, own.function, basename(own.file[0] ? own.file : own.module))
                      : add_row(d, "(unknown)", "");
         if (!r)

@@ -70,13 +70,13 @@ static int choose_sites(struct chosen *c, const struct sites_json *n, size_t max
     c->index = calloc(n->totals->n_sites + 1, sizeof *c->index);
     int rc = all && c->sites && c->index ? 0 : -1;
     if (rc == 0)
-        rc = symbols_find_wrappers(n->symbols, n->sites);
+        rc = symbols_find_wrappers(n->symbols);
     if (rc == 0)
         score_sites(n->totals, all);
     for (size_t i = 0; rc == 0 && i < n->totals->n_sites && c->n < max && all[i].score > 0; i++) {
         c->sites[c->n++] = all[i].number;
         c->index[all[i].number] = (uint32_t)c->n;
-        rc = profile_stacks_add(&c->stacks, n->sites, all[i].number, n->symbols, 0);
+        rc = profile_stacks_add(&c->stacks, all[i].number, n->symbols, 0);
     }
     free(all);
     return rc;

@@ -52,7 +52,7 @@ static void set_sites(struct verdict_sites *to, const struct file_stat *s,
         struct verdict_site site = {
             .bytes = (double)(by_growth ? t->growth_bytes : t->live_bytes),
             .freed_share = t->calls ? (double)t->freed_blocks / (double)t->calls : NAN};
-        stack_path(s->symbols, &s->sites, top[i], site.path);
+        stack_path(s->symbols, top[i], site.path);
         add_site(to, &site);
     }
 }
@@ -71,7 +71,7 @@ static void set_pinning(struct verdict_facts *f, const struct rss_history *h)
         struct verdict_site site = {.bytes = (double)sites->groups[i].stranded_bytes,
                                     .freed_share = NAN};
         if (sites->groups[i].key)
-            stack_path(h->rss.symbols, &h->rss.sites, sites->groups[i].key, site.path);
+            stack_path(h->rss.symbols, sites->groups[i].key, site.path);
         add_site(&f->pinning, &site);
     }
     if (h->rss.all.blocks)

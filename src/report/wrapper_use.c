@@ -40,13 +40,13 @@ static void add_stack(struct wrapper_use *all, size_t n, const struct stack *sta
 }
 
 static int add_stacks(struct wrapper_use *all, size_t n, const struct by_site *totals,
-                      struct symbols *symbols, const struct workload_sites *sites)
+                      struct symbols *symbols)
 {
     struct stack stack = {0};
     uint8_t *seen = calloc(n + 1, sizeof *seen);
     int rc = seen ? 0 : -ENOMEM;
     for (size_t i = 0; rc == 0 && i < totals->n_sites; i++) {
-        rc = stack_read(&stack, symbols, sites, i);
+        rc = stack_read(&stack, symbols, i);
         if (rc == 0)
             add_stack(all, n, &stack, &totals->sites[i], seen);
     }
@@ -56,15 +56,15 @@ static int add_stacks(struct wrapper_use *all, size_t n, const struct by_site *t
 }
 
 struct wrapper_use *wrapper_use_new(const struct by_site *totals, struct symbols *symbols,
-                                    const struct workload_sites *sites, size_t *n)
+                                    size_t *n)
 {
-    if (symbols_find_wrappers(symbols, sites) < 0)
+    if (symbols_find_wrappers(symbols) < 0)
         return NULL;
     const struct wrappers *w = symbols_wrappers(symbols);
     struct wrapper_use *all = calloc(w->n + 1, sizeof *all);
     for (size_t i = 0; all && i < w->n; i++)
         all[i].wrapper = &w->list[i];
-    if (!all || add_stacks(all, w->n, totals, symbols, sites) < 0) {
+    if (!all || add_stacks(all, w->n, totals, symbols) < 0) {
         free(all);
         return NULL;
     }

@@ -14,7 +14,7 @@ struct wrapper_use {
 // Returns the wrappers in all stacks, in descending order of their allocated bytes. Sets *n to the
 // number of wrappers. The caller frees the array. Returns NULL when out of memory.
 struct wrapper_use *wrapper_use_new(const struct by_site *totals, struct symbols *symbols,
-                                    const struct workload_sites *sites, size_t *n);
+                                    size_t *n);
 
 // Prints the table of `stat --wrappers`. If there are no wrappers, prints a line instead.
 void wrapper_use_print(const struct wrapper_use *all, size_t n);

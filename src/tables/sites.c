@@ -54,7 +54,7 @@ int tables_process_sites(struct tables_process *p, const struct workload_sites *
         struct symbol s;
         tables_row_set(&row, TABLES_SITE_PROCESS, p->number);
         tables_row_set(&row, TABLES_SITE_SITE, i + 1);
-        if (symbols && site->n && stack_site(symbols, sites, i + 1, &s))
+        if (symbols && site->n && stack_site(symbols, i + 1, &s))
             fill_function(&row, &s);
         if (columns & 1 << TABLES_SITE_STACK && site->n) {
             rc = put_stack(&p->text, symbols, sites, site);

@@ -186,7 +186,7 @@ static void check_shown(struct stacks *s, size_t wrappers, const char *const *na
     assert_non_null(symbols);
     for (uint32_t i = 1; i <= s->n; i++) {
         struct symbol shown;
-        assert_true(stack_site(symbols, &s->sites, i, &shown));
+        assert_true(stack_site(symbols, i, &shown));
         assert_string_equal(shown.function, names[i - 1]);
     }
     assert_int_equal(symbols_wrappers(symbols)->n, wrappers);
@@ -323,11 +323,11 @@ static void paths(void **state)
     struct symbols *symbols = symbols_new(&s.sites, "/app/prog");
     assert_non_null(symbols);
     for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
-        stack_path(symbols, &s.sites, i + 1, text);
+        stack_path(symbols, i + 1, text);
         assert_string_equal(text, expected[i]);
     }
     // Tests a site without a stack.
-    stack_path(symbols, &s.sites, 0, text);
+    stack_path(symbols, 0, text);
     assert_string_equal(text, "");
     symbols_free(symbols);
     workload_sites_release(&s.sites);

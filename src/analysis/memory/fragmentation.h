@@ -8,7 +8,6 @@
 
 struct json;
 struct symbols;
-struct workload_sites;
 
 // The property that a group's blocks share. For SIZE, the group with key n holds blocks of 2^(n-1)
 // to 2^n - 1 bytes, and key 0 holds blocks of 0 bytes. For AGE, the group with key n holds blocks
@@ -88,7 +87,6 @@ void fragmentation_age_range(uint64_t key, uint64_t range[2]);
 
 // Writes the fragmentation as defined by fragmentation_at in replay.schema.json. `symbols` is NULL
 // if no names are available.
-void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols,
-                        const struct workload_sites *sites);
+void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols);
 
 #endif

@@ -22,13 +22,7 @@ static void put_group_key(struct json *j, enum fragmentation_by grouping, uint64
     }
 }
 
-// All members are borrowed.
-struct fragmentation_names {
-    struct symbols *symbols;
-    const struct workload_sites *sites;
-};
-
-static void put_groups(struct json *j, const struct fragmentation_names *names,
+static void put_groups(struct json *j, struct symbols *symbols,
                        const struct fragmentation_groups *g, enum fragmentation_by grouping)
 {
     json_begin_array(j);
@@ -37,8 +31,7 @@ static void put_groups(struct json *j, const struct fragmentation_names *names,
         json_begin_object(j);
         put_group_key(j, grouping, g->groups[i].key);
         if (grouping == FRAGMENTATION_BY_SITE)
-            json_put_string(j, "function",
-                            stack_site_text(names->symbols, names->sites, g->groups[i].key, text));
+            json_put_string(j, "function", stack_site_text(symbols, g->groups[i].key, text));
         json_put_u64(j, "blocks", g->groups[i].blocks);
         json_put_u64(j, "live_bytes", g->groups[i].live_bytes);
         json_put_u64(j, "sparse_pages", g->groups[i].sparse_pages);
@@ -48,10 +41,8 @@ static void put_groups(struct json *j, const struct fragmentation_names *names,
     json_end_array(j);
 }
 
-void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols,
-                        const struct workload_sites *sites)
+void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols)
 {
-    const struct fragmentation_names names = {symbols, sites};
     static const char *const keys[] = {"by_size", "by_age", "by_thread", "by_site"};
     json_begin_object(j);
     json_put_u64(j, "event", h->event);
@@ -66,7 +57,7 @@ void fragmentation_json(struct json *j, const struct fragmentation *h, struct sy
         bool empty =
             grouping == FRAGMENTATION_BY_SITE && !fragmentation_has_sites(&h->by[grouping]);
         json_key(j, keys[grouping]);
-        put_groups(j, &names, empty ? &none : &h->by[grouping], grouping);
+        put_groups(j, symbols, empty ? &none : &h->by[grouping], grouping);
     }
     json_end_object(j);
 }

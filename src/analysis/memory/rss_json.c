@@ -106,6 +106,6 @@ void rss_json(struct json *j, const struct rss *r)
     put_sampled(j, &r->pages, r->maps);
     put_arenas(j, r);
     json_key(j, "pinned");
-    fragmentation_json(j, &r->pinned, r->symbols, &r->sites);
+    fragmentation_json(j, &r->pinned, r->symbols);
     json_end_object(j);
 }

@@ -299,8 +299,7 @@ static void put_sites(struct json *j, const struct rss_map *m)
     for (uint64_t i = 0; sites && i < n && i < RSS_MAP_SITES && sites[i].bytes; i++) {
         json_begin_object(j);
         json_put_u64(j, "site", sites[i].site);
-        json_put_string(j, "function",
-                        stack_site_text(m->rss.symbols, &m->rss.sites, sites[i].site, text));
+        json_put_string(j, "function", stack_site_text(m->rss.symbols, sites[i].site, text));
         json_end_object(j);
     }
     json_end_array(j);

@@ -86,23 +86,22 @@ size_t stack_shown(const struct symbol *functions, size_t n)
 
 // Returns the site, or NULL if the site has no stack. Also finds the allocation wrappers if
 // necessary; when out of memory, no function counts as a wrapper.
-static const struct workload_site *find_site(struct symbols *s, const struct workload_sites *sites,
-                                             uint64_t number)
+static const struct workload_site *find_site(struct symbols *s, uint64_t number)
 {
-    if (!s || !number || number > sites->n_sites || !sites->sites[number - 1].n)
+    const struct workload_site *site = symbols_site(s, number);
+    if (!site->n)
         return NULL;
-    symbols_find_wrappers(s, sites);
-    return &sites->sites[number - 1];
+    symbols_find_wrappers(s);
+    return site;
 }
 
-int stack_read(struct stack *to, struct symbols *s, const struct workload_sites *sites,
-               uint64_t number)
+int stack_read(struct stack *to, struct symbols *s, uint64_t number)
 {
-    const struct workload_site *site = find_site(s, sites, number);
+    const struct workload_site *site = find_site(s, number);
     to->n = to->shown = 0;
     for (uint32_t i = 0; site && i < site->n; i++) {
         const struct symbol *found;
-        size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
+        size_t n = symbols_of(s, symbols_frame(s, site, i), &found);
         if (!n || HT_GROW(&to->functions, &to->capacity, to->n + n) < 0)
             return -ENOMEM;
         memcpy(to->functions + to->n, found, n * sizeof *found);
@@ -139,43 +138,40 @@ size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period)
     return best;
 }
 
-static bool copy_shown(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                       struct symbol *to)
+static bool copy_shown(struct symbols *s, uint64_t number, struct symbol *to)
 {
     struct stack stack = {0};
-    int rc = stack_read(&stack, s, sites, number);
+    int rc = stack_read(&stack, s, number);
     if (rc == 0)
         *to = stack.functions[stack.shown];
     stack_release(&stack);
     return rc == 0;
 }
 
-bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                struct symbol *to)
+bool stack_site(struct symbols *s, uint64_t number, struct symbol *to)
 {
-    const struct workload_site *site = find_site(s, sites, number);
+    const struct workload_site *site = find_site(s, number);
     bool any = false;
     // Do not look up the functions that called the shown function.
     for (uint32_t i = 0; site && i < site->n; i++) {
         const struct symbol *found;
-        size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
+        size_t n = symbols_of(s, symbols_frame(s, site, i), &found);
         for (size_t k = 0; k < n; k++) {
             if (!any || !found[k].library)
                 *to = found[k];
             any = true;
             if (is_shown(&found[k]))
-                return !is_runtime(to) || copy_shown(s, sites, number, to);
+                return !is_runtime(to) || copy_shown(s, number, to);
         }
     }
     return any;
 }
 
-const char *stack_site_text(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                            char text[STACK_SITE_BYTES])
+const char *stack_site_text(struct symbols *s, uint64_t number, char text[STACK_SITE_BYTES])
 {
     char name[SHORTEN_BYTES];
     struct symbol found;
-    if (!stack_site(s, sites, number, &found))
+    if (!stack_site(s, number, &found))
         return NULL;
     const char *file = basename(symbols_file(&found));
     int n = snprintf(text, STACK_SITE_BYTES, "%s", shorten_name(found.function, 100, name));
@@ -230,12 +226,11 @@ static size_t count_calls(const struct symbol *functions, size_t n)
     return calls;
 }
 
-void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                char text[STACK_PATH_BYTES])
+void stack_path(struct symbols *s, uint64_t number, char text[STACK_PATH_BYTES])
 {
     struct stack stack = {0};
     unsigned shown = 0;
-    bool is_read = stack_read(&stack, s, sites, number) == 0;
+    bool is_read = stack_read(&stack, s, number) == 0;
     bool scripted = is_read && stack.n && is_script(&stack.functions[stack.shown]);
     text[0] = 0;
     for (size_t i = stack.shown, period, length; is_read && i < stack.n && shown < PATH_FUNCTIONS &&

@@ -15,8 +15,7 @@ struct stack {
 
 // Reads the stack of a call site into *to, which must be all zero or hold another stack. to->n is 0
 // if the site has no stack or if `s` is NULL. Returns 0 or -ENOMEM.
-int stack_read(struct stack *to, struct symbols *s, const struct workload_sites *sites,
-               uint64_t number);
+int stack_read(struct stack *to, struct symbols *s, uint64_t number);
 void stack_release(struct stack *to);
 
 // Returns the index of the function that represents `n` functions, which begin with the innermost
@@ -33,19 +32,16 @@ size_t stack_repeats(const struct symbol *functions, size_t n, size_t *period);
 
 // Copies the shown function of a call site to *to. Returns false if the site has no stack,
 // if `s` is NULL, or when out of memory.
-bool stack_site(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                struct symbol *to);
+bool stack_site(struct symbols *s, uint64_t number, struct symbol *to);
 
 // Like stack_site, but returns a string with the function and its location, or NULL.
 enum { STACK_SITE_BYTES = 200 };
-const char *stack_site_text(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                            char text[STACK_SITE_BYTES]);
+const char *stack_site_text(struct symbols *s, uint64_t number, char text[STACK_SITE_BYTES]);
 
 // Writes the shown function of a call site and the functions of the program that called it, at most
 // three functions: "get (a.c:28) < add (a.c:60) ×3 < main (a.c:90)". If stack_site would return
 // false, `text` is empty.
 enum { STACK_PATH_BYTES = 300 };
-void stack_path(struct symbols *s, const struct workload_sites *sites, uint64_t number,
-                char text[STACK_PATH_BYTES]);
+void stack_path(struct symbols *s, uint64_t number, char text[STACK_PATH_BYTES]);
 
 #endif

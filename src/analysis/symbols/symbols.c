@@ -741,12 +741,30 @@ static void mark_wrappers(struct symbols *s)
         s->list[i].wrapper = is_wrapper(s, &s->list[i]);
 }
 
-int symbols_find_wrappers(struct symbols *s, const struct workload_sites *sites)
+const struct workload_sites *symbols_sites(const struct symbols *s)
 {
+    return s->sites;
+}
+
+const struct workload_site *symbols_site(const struct symbols *s, uint64_t number)
+{
+    static const struct workload_site none;
+    return s && number && number <= s->sites->n_sites ? &s->sites->sites[number - 1] : &none;
+}
+
+const struct workload_frame *symbols_frame(const struct symbols *s,
+                                           const struct workload_site *site, uint32_t i)
+{
+    return &s->sites->frames[site->first + i];
+}
+
+int symbols_find_wrappers(struct symbols *s)
+{
+    const struct workload_sites *sites = s->sites;
     if (s->wrapped_sites && sites->n_sites < 2 * s->wrapped_sites)
         return 0;
     struct wrappers found = {0};
-    int rc = wrappers_find(&found, s, sites);
+    int rc = wrappers_find(&found, s);
     if (rc < 0) {
         wrappers_release(&found);
         return rc;

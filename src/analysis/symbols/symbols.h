@@ -69,10 +69,17 @@ size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struc
 void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t index,
                       struct symbol *to);
 
-// Finds the allocation wrappers in all stacks of `sites`. Searches again only if the number of
-// sites has doubled since the last search. The sites' modules must have been known to symbols_new.
-// Returns 0 or -ENOMEM.
-int symbols_find_wrappers(struct symbols *s, const struct workload_sites *sites);
+// Return the sites, the stack of a call site, and frame `i` of this stack. symbols_site returns a
+// stack without frames if the number is 0 or undefined, or if `s` is NULL.
+const struct workload_sites *symbols_sites(const struct symbols *s);
+const struct workload_site *symbols_site(const struct symbols *s, uint64_t number);
+const struct workload_frame *symbols_frame(const struct symbols *s,
+                                           const struct workload_site *site, uint32_t i);
+
+// Finds the allocation wrappers in all stacks. Searches again only if the number of sites has
+// doubled since the last search. The sites' modules must have been known to symbols_new. Returns 0
+// or -ENOMEM.
+int symbols_find_wrappers(struct symbols *s);
 
 // Adds the wrappers that were found in another recording, so that these functions are folded here
 // as well. Returns 0 or -ENOMEM.

@@ -45,7 +45,6 @@ enum fold { FOLD_NOT, FOLD_WRAPPER, FOLD_TENTATIVE };
 
 struct wrapper_search {
     struct symbols *symbols;
-    const struct workload_sites *sites;
     struct map folded; // maps the key of a function to enum fold
     struct wrapping *tentative;
     size_t n_tentative, tentative_capacity;
@@ -149,7 +148,7 @@ static int find_place(struct wrapper_search *f, const struct workload_site *site
 {
     *p = (struct wrapping_call){0};
     for (uint32_t i = 0; i < site->n; i++) {
-        const struct workload_frame *frame = &f->sites->frames[site->first + i];
+        const struct workload_frame *frame = symbols_frame(f->symbols, site, i);
         const struct symbol *found;
         size_t n = symbols_of(f->symbols, frame, &found);
         if (!n)
@@ -321,9 +320,9 @@ static int count_stacks(struct wrapper_search *f)
 {
     clear_round(f);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < f->sites->n_sites; i++) {
+    for (size_t i = 1; rc == 0 && i <= symbols_sites(f->symbols)->n_sites; i++) {
         struct wrapping_call p;
-        rc = find_place(f, &f->sites->sites[i], &p);
+        rc = find_place(f, symbols_site(f->symbols, i), &p);
         if (rc == 0 && p.has_function)
             rc = count_stack(f, &p);
     }
@@ -371,9 +370,9 @@ static int add_inner_wrappers(const struct wrapper_search *f, struct wrappers *w
     return rc;
 }
 
-int wrappers_find(struct wrappers *w, struct symbols *s, const struct workload_sites *sites)
+int wrappers_find(struct wrappers *w, struct symbols *s)
 {
-    struct wrapper_search f = {.symbols = s, .sites = sites};
+    struct wrapper_search f = {.symbols = s};
     bool any = true;
     int rc = 0;
     for (unsigned round = 0; rc == 0 && any && round < ROUNDS; round++) {

@@ -26,7 +26,7 @@ void wrappers_release(struct wrappers *w);
 // name without arguments or, if there is no name, of the object's path and the function's offset.
 uint64_t wrappers_key(const struct symbol *s);
 
-// Finds the wrappers in all stacks of `sites`. *w must be empty. Returns 0 or -ENOMEM.
-int wrappers_find(struct wrappers *w, struct symbols *s, const struct workload_sites *sites);
+// Finds the wrappers in the stacks of all call sites. *w must be empty. Returns 0 or -ENOMEM.
+int wrappers_find(struct wrappers *w, struct symbols *s);
 
 #endif

@@ -152,7 +152,7 @@ static int add_profile(struct document *d, const struct file_stat *s, struct err
     struct document_item *item = &d->items[d->n_items - 1];
     if (!s->symbols)
         return 0;
-    item->profile = sites_profile(&(struct sites_json){&s->by_site, &s->sites, s->symbols},
+    item->profile = sites_profile(&(struct sites_json){&s->by_site, s->symbols},
                                   (DOCUMENT_PROFILE_BYTES - d->profile_bytes) / 2);
     if (!item->profile)
         return err_no_memory(e, item->name);

@@ -4,13 +4,12 @@
 #include "report/profile.h"
 
 static int collect_stacks(struct profile_stacks *t, const struct by_site *b,
-                          const struct workload_sites *sites, struct symbols *symbols,
-                          enum profile_weight weight)
+                          struct symbols *symbols, enum profile_weight weight)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
         uint64_t w = profile_weigh(&b->sites[i], weight);
-        rc = w ? profile_stacks_add(t, sites, i, symbols, w) : 0;
+        rc = w ? profile_stacks_add(t, i, symbols, w) : 0;
     }
     return rc;
 }
@@ -275,7 +274,7 @@ static void put_firefox(struct json *j, const struct profile_stacks *t, const ch
 int profile_json(struct json *j, enum profile_json_format format, const struct profile_json_of *of)
 {
     struct profile_stacks t = {0};
-    int rc = collect_stacks(&t, of->totals, of->sites, of->symbols, of->weight);
+    int rc = collect_stacks(&t, of->totals, of->symbols, of->weight);
     if (rc == 0)
         (format == PROFILE_SPEEDSCOPE ? put_speedscope : put_firefox)(j, &t, of->name, of->weight);
     profile_stacks_release(&t);

@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number)
-{
-    static const struct workload_site none;
-    return number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
-}
-
 static bool continues_character(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
@@ -62,7 +56,7 @@ static void put_functions(struct json *j, const struct sites_json *n,
     size_t at = 0, put = 0;
     json_put_array(j, "frames");
     for (uint32_t i = 0; i < site->n; i++) {
-        const struct workload_frame *f = &n->sites->frames[site->first + i];
+        const struct workload_frame *f = symbols_frame(n->symbols, site, i);
         const struct symbol *found = NULL;
         size_t n_found = symbols_of(n->symbols, f, &found);
         for (size_t k = 0; k < n_found; k++, at++) {
@@ -81,11 +75,11 @@ static void put_functions(struct json *j, const struct sites_json *n,
 
 static void put_stack(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
-    const struct workload_site *site = sites_json_frames(n->sites, number);
+    const struct workload_site *site = symbols_site(n->symbols, number);
     // In a report, omit the stacks, because sites_profile contains them.
     size_t max = !brief ? SIZE_MAX : n->totals->detailed ? 0 : SITES_JSON_FUNCTIONS;
     struct stack stack = {0};
-    if (max && stack_read(&stack, n->symbols, n->sites, number) == 0 && stack.n)
+    if (max && stack_read(&stack, n->symbols, number) == 0 && stack.n)
         json_put_u64(j, "shown_frame", stack.shown < max ? stack.shown : max - 1);
     put_functions(j, n, site, &stack, max);
     stack_release(&stack);
@@ -186,7 +180,7 @@ void sites_json_span(struct json *j, const struct by_site_span *s)
 void sites_json_wrappers(struct json *j, const struct sites_json *n)
 {
     size_t n_wrappers = 0;
-    struct wrapper_use *all = wrapper_use_new(n->totals, n->symbols, n->sites, &n_wrappers);
+    struct wrapper_use *all = wrapper_use_new(n->totals, n->symbols, &n_wrappers);
     json_put_array(j, "wrappers");
     for (size_t i = 0; all && i < n_wrappers; i++) {
         const struct wrapper_use *u = &all[i];

@@ -12,7 +12,6 @@
 // All members are borrowed.
 struct sites_json {
     const struct by_site *totals;
-    const struct workload_sites *sites;
     struct symbols *symbols;
 };
 
@@ -21,9 +20,6 @@ enum {
     SITES_JSON_FUNCTIONS = 32,
     SITES_JSON_NAME_BYTES = 160,
 };
-
-// Returns the frames of a site. `n` is 0 if the site is unknown or undefined.
-const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number);
 
 // Writes a function as a brief object.
 void sites_json_function(struct json *j, const struct symbol *s);

@@ -280,7 +280,7 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
     if (s->sums)
         put_usage(j, s, f);
     if ((is_aggregate || s->sums) && s->symbols)
-        sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols}, f);
+        sites_json_top(j, &(struct sites_json){&s->by_site, s->symbols}, f);
     if (is_aggregate || s->sums)
         sites_json_coverage(j, &s->coverage);
     if (found)
@@ -290,7 +290,7 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
 
 void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *order, size_t n)
 {
-    struct sites_json named = {&s->by_site, &s->sites, s->symbols};
+    struct sites_json named = {&s->by_site, s->symbols};
     json_begin_object(j);
     json_put_u64(j, "schema_version", 2);
     json_put_bool(j, "cut_off", s->cut.text[0]);

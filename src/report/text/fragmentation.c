@@ -6,13 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Both members are borrowed.
-struct fragmentation_labels {
-    struct symbols *symbols;
-    const struct workload_sites *sites;
-};
-
-static void group_label(const struct fragmentation_labels *l, char text[STACK_SITE_BYTES],
+static void group_label(struct symbols *symbols, char text[STACK_SITE_BYTES],
                         enum fragmentation_by grouping, uint64_t key)
 {
     uint64_t range[2];
@@ -24,8 +18,7 @@ static void group_label(const struct fragmentation_labels *l, char text[STACK_SI
         fragmentation_age_range(key, range);
         snprintf(text, STACK_SITE_BYTES, "%s to %s calls old", human_number(range[0]),
                  human_number(range[1]));
-    } else if (grouping == FRAGMENTATION_BY_SITE &&
-               stack_site_text(l->symbols, l->sites, key, text)) {
+    } else if (grouping == FRAGMENTATION_BY_SITE && stack_site_text(symbols, key, text)) {
         return;
     } else if (key == (grouping == FRAGMENTATION_BY_SITE ? 0 : FRAGMENTATION_UNKNOWN)) {
         snprintf(text, STACK_SITE_BYTES,
@@ -45,8 +38,8 @@ static int by_stranded(const void *a, const void *b)
                                                    : 0;
 }
 
-static void print_groups(const struct fragmentation_labels *l,
-                         const struct fragmentation_groups *all, enum fragmentation_by grouping)
+static void print_groups(struct symbols *symbols, const struct fragmentation_groups *all,
+                         enum fragmentation_by grouping)
 {
     enum { TOP = 4 };
     struct fragmentation_group top[TOP + 1];
@@ -59,23 +52,21 @@ static void print_groups(const struct fragmentation_labels *l,
     }
     for (size_t i = 0; i < n; i++) {
         char name[STACK_SITE_BYTES];
-        group_label(l, name, grouping, top[i].key);
+        group_label(symbols, name, grouping, top[i].key);
         printf("%12s %12s %14s %14s  %s\n", human_size(top[i].stranded_bytes),
                human_size(top[i].live_bytes), human_number(top[i].blocks),
                human_number(top[i].sparse_pages), cli_text(name));
     }
 }
 
-void fragmentation_print(const struct fragmentation *h, struct symbols *symbols,
-                         const struct workload_sites *sites)
+void fragmentation_print(const struct fragmentation *h, struct symbols *symbols)
 {
-    const struct fragmentation_labels l = {symbols, sites};
     if (!h->stranded_bytes)
         return;
     cli_table_head("%12s %12s %14s %14s  %s", "stranded", "live", "blocks", "sparse pages",
                    "pinning blocks");
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
         if (grouping != FRAGMENTATION_BY_SITE || fragmentation_has_sites(&h->by[grouping]))
-            print_groups(&l, &h->by[grouping], grouping);
+            print_groups(symbols, &h->by[grouping], grouping);
     }
 }

@@ -5,9 +5,8 @@
 #include "analysis/memory/fragmentation.h"
 #include "analysis/symbols/symbols.h"
 
-// Prints the table. Prints nothing if no bytes are stranded. `symbols` belongs to the sites, and is
-// NULL if no names are known.
-void fragmentation_print(const struct fragmentation *h, struct symbols *symbols,
-                         const struct workload_sites *sites);
+// Prints the table. Prints nothing if no bytes are stranded. `symbols` is NULL if no names
+// are known.
+void fragmentation_print(const struct fragmentation *h, struct symbols *symbols);
 
 #endif

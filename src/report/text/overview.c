@@ -78,7 +78,7 @@ static int find_paths(struct paths *to, const struct file_stat *s)
         struct path p = {.peak_bytes = t->peak_bytes, .live_bytes = t->live_bytes};
         if (!p.peak_bytes && !p.live_bytes)
             continue;
-        stack_path(s->symbols, &s->sites, order[i], p.text);
+        stack_path(s->symbols, order[i], p.text);
         if (!p.text[0])
             strcpy(p.text,
                    !order[i] && !t->calls ? "(allocated before the recording)" : "(unknown)");

@@ -299,7 +299,7 @@ static void print_fragmentation_at(const struct replay_session *s, const char *w
         "\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n",
         when, human_number(h->event), human_size(h->live_bytes), human_number(h->pages),
         human_number(h->sparse_pages), human_size(h->stranded_bytes));
-    fragmentation_print(h, s->symbols, &s->sites);
+    fragmentation_print(h, s->symbols);
 }
 
 static void print_fragmentation(const struct replay_session *s, const struct replay_result *r)

@@ -208,6 +208,6 @@ void stat_print_rss(const struct rss *r)
     print_arenas(r);
     if (r->pinned.stranded_bytes)
         putchar('\n');
-    fragmentation_print(&r->pinned, r->symbols, &r->sites);
+    fragmentation_print(&r->pinned, r->symbols);
     print_sampled(r);
 }

@@ -312,7 +312,7 @@ static void look_up(struct live *l, struct live_site *site, uint32_t number)
     l->symbols_modules = l->sites.all.n_modules;
     site->looked_up = l->names_known;
     if (site_table_resolve(&l->sites, site->id, number) < 0 ||
-        !stack_site(l->symbols, &l->sites.all, number, &found))
+        !stack_site(l->symbols, number, &found))
         return;
     const char *file = basename(symbols_file(&found));
     char line[16] = "";

@@ -202,7 +202,7 @@ static int find_site(heaptape_trace *t, uint32_t process, uint32_t site, struct 
                        site);
     if (!(*p)->symbols)
         (*p)->symbols = symbols_new(&(*p)->sites, (*p)->of.exe);
-    bool failed = !(*p)->symbols || symbols_find_wrappers((*p)->symbols, &(*p)->sites) < 0;
+    bool failed = !(*p)->symbols || symbols_find_wrappers((*p)->symbols) < 0;
     return failed ? err_no_memory(&t->e, t->path) : 0;
 }
 
@@ -237,7 +237,7 @@ int heaptape_trace_site(heaptape_trace *t, uint32_t process, uint32_t site,
     if (rc < 0)
         return rc;
     const struct workload_site *of = &p->sites.sites[site - 1];
-    if (!of->n || !stack_site(p->symbols, &p->sites, site, &s))
+    if (!of->n || !stack_site(p->symbols, site, &s))
         return 0;
     return fill_frame(t, &s, p->sites.frames[of->first].address, frame);
 }
