@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "report/json/sites_json.h"
-#include "report/json/usage_json.h"
 #include "trace/fields.h"
 
 #include <string.h>
@@ -61,27 +60,16 @@ static void put_session(struct json *j, const struct trace_session *s)
     json_end_object(j);
 }
 
-static const char *missed_by_name(enum trace_missed_by by)
-{
-    switch (by) {
-    case TRACE_MISSED_UNKNOWN:
-        return "unknown";
-    case TRACE_MISSED_KERNEL:
-        return "kernel";
-    case TRACE_MISSED_GAPS:
-        return "kernel_with_gaps";
-    case TRACE_MISSED_PROC:
-        return "proc";
-    }
-    return "unknown";
-}
-
 static void put_unrecorded(struct json *j, const struct trace_unrecorded *u,
                            const union stat_figures *f)
 {
+    static const char *const names[] = {[TRACE_MISSED_UNKNOWN] = "unknown",
+                                        [TRACE_MISSED_KERNEL] = "kernel",
+                                        [TRACE_MISSED_GAPS] = "kernel_with_gaps",
+                                        [TRACE_MISSED_PROC] = "proc"};
     struct selection s = select_items(j, u->n);
     json_put_object(j, "unrecorded");
-    json_put_string(j, "found_by", missed_by_name(u->by));
+    json_put_string(j, "found_by", names[u->by < sizeof names / sizeof *names ? u->by : 0]);
     stat_figures_put(j, f, STAT_FIGURES_UNRECORDED);
     json_put_array(j, "list");
     for (size_t i = 0; i < u->n; i++) {
@@ -238,14 +226,6 @@ static void put_growth(struct json *j, const struct file_stat *s)
     json_end_object(j);
 }
 
-static void put_usage(struct json *j, const struct file_stat *s, const union stat_figures *f)
-{
-    stat_figures_put(j, f, STAT_FIGURES_BIG);
-    usage_json_sums(j, s->sums, f, &s->usage);
-    usage_json_process(j, &s->usage);
-    usage_json_timeline(j, &s->usage, (uint32_t)f->peak_pid, s->samples, s->n_samples);
-}
-
 void stat_json(struct json *j, const struct file_stat *s, const union stat_figures *f,
                const struct findings *found)
 {
@@ -277,8 +257,10 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
         put_unrecorded(j, &s->unrecorded, f);
         put_balance(j, &s->unrecorded.balance);
     }
-    if (s->sums)
-        put_usage(j, s, f);
+    if (s->sums) {
+        stat_figures_put(j, f, STAT_FIGURES_BIG);
+        stat_json_usage(j, s, f);
+    }
     if ((is_aggregate || s->sums) && s->symbols)
         sites_json_top(j, &(struct sites_json){&s->by_site, s->symbols}, f);
     if (is_aggregate || s->sums)

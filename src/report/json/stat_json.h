@@ -16,4 +16,8 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
 // Writes the object of `stat --by site --format json` with the n sites of `order`.
 void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *order, size_t n);
 
+// Private. Writes the figures that a pass over all events counts: sums over all processes, and the
+// threads and the timeline of the kept process. docs/reference/figures.md defines the figures.
+void stat_json_usage(struct json *j, const struct file_stat *s, const union stat_figures *f);
+
 #endif

@@ -50,7 +50,7 @@ def main():
     head, tail = html.split("@DATA@")
     tail = tail.replace("@SCRIPTS@", "".join(f"<script>{t}</script>\n" for t in texts))
     with open(out, "w", encoding="ascii") as f:
-        f.write('#include "report/page/page_parts.h"\n\n' + array("page_head", head) + array("page_tail", tail))
+        f.write('#include "report/page/page.h"\n\n' + array("page_head", head) + array("page_tail", tail))
 
 
 main()

@@ -1,7 +1,6 @@
 #include "report/page/page.h"
 
 #include "base/fio.h"
-#include "report/page/page_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,4 +14,8 @@ bool page_exists(const char *path);
 // the page would exceed PAGE_MAX_BYTES, or another negative errno. Sets the message on errors.
 int page_save(const struct document *d, const char *path, bool force, struct err *e);
 
+// The page without its data. embed.py generates it from src/report/page/ during the build.
+extern const unsigned char page_head[], page_tail[];
+extern const size_t page_head_bytes, page_tail_bytes;
+
 #endif
