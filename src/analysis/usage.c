@@ -16,11 +16,6 @@ const unsigned usage_group_last[TIMELINE_GROUPS] = {2, 5, 8, 11, 14, 17, 22, USA
 static const uint8_t group_of[USAGE_CLASSES] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5,
                                                 5, 5, 6, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7};
 
-unsigned usage_group(unsigned class)
-{
-    return group_of[class];
-}
-
 void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp, double ns_per_stamp)
 {
     *u = (struct usage){.sums = sums, .start_stamp = start_stamp, .ns_per_stamp = ns_per_stamp};

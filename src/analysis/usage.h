@@ -148,9 +148,7 @@ uint64_t usage_freed_after(const struct usage_sums *s, unsigned span);
 // Returns the class's live blocks at the peak.
 struct usage_count usage_at_peak(const struct usage *u, unsigned class);
 
-// usage_group returns the group of a size class in timelines. usage_group_last holds the largest
-// class of each group.
-unsigned usage_group(unsigned class);
+// The largest size class of each group in timelines.
 extern const unsigned usage_group_last[TIMELINE_GROUPS];
 
 #endif

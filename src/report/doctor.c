@@ -5,7 +5,6 @@
 #include "report/findings.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,34 +23,18 @@ enum { COMMAND_BYTES = 100 };
 
 static enum verdict_owner find_owner(const struct look *l, enum look_owner o)
 {
-    switch (o) {
-    case LOOK_LIVE:
-        return VERDICT_LIVE;
-    case LOOK_FREE:
-    case LOOK_TOP:
-    case LOOK_CACHED:
-        return VERDICT_FREE;
-    case LOOK_PINNED:
-        return VERDICT_PINNED;
-    case LOOK_UNREAD:
-        return VERDICT_UNKNOWN_HEAP;
-    case LOOK_STACKS:
-        return VERDICT_STACKS;
-    case LOOK_ANONYMOUS:
-        return l->heap.is_read || l->heap.has_statistics || l->runtime ? VERDICT_MAPPINGS
-                                                                       : VERDICT_UNKNOWN_HEAP;
-    case LOOK_RUNTIME:
-    case LOOK_JIT:
-        return VERDICT_MAPPINGS;
-    case LOOK_SHARED:
-        return VERDICT_SHARED;
-    case LOOK_FILES:
-        return VERDICT_FILES;
-    case LOOK_OTHER:
-    case LOOK_OWNERS:
-        break;
-    }
-    return VERDICT_OTHER;
+    static const enum verdict_owner owners[] = {
+        [LOOK_LIVE] = VERDICT_LIVE,        [LOOK_FREE] = VERDICT_FREE,
+        [LOOK_TOP] = VERDICT_FREE,         [LOOK_CACHED] = VERDICT_FREE,
+        [LOOK_PINNED] = VERDICT_PINNED,    [LOOK_UNREAD] = VERDICT_UNKNOWN_HEAP,
+        [LOOK_STACKS] = VERDICT_STACKS,    [LOOK_ANONYMOUS] = VERDICT_MAPPINGS,
+        [LOOK_RUNTIME] = VERDICT_MAPPINGS, [LOOK_JIT] = VERDICT_MAPPINGS,
+        [LOOK_SHARED] = VERDICT_SHARED,    [LOOK_FILES] = VERDICT_FILES,
+        [LOOK_OTHER] = VERDICT_OTHER,
+    };
+    _Static_assert(sizeof owners / sizeof *owners == LOOK_OWNERS, "an owner in a look has no row");
+    bool knows_heap = l->heap.is_read || l->heap.has_statistics || l->runtime;
+    return o == LOOK_ANONYMOUS && !knows_heap ? VERDICT_UNKNOWN_HEAP : owners[o];
 }
 
 static void find_resident(const struct look *l, double resident[VERDICT_OWNERS])

@@ -54,8 +54,9 @@ static int count_site(const struct sites_diff *d, unsigned side, const struct fi
     return rc;
 }
 
-// Adds a row for each stack. sites_diff_match joins rows with the same function, file and line.
-int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s)
+// Adds a row for each stack. match_rows joins rows with the same function, file and line. Returns 0
+// or -ENOMEM.
+static int add_sites(struct sites_diff *d, unsigned side, const struct file_stat *s)
 {
     for (uint32_t i = 0; s->symbols && i < s->by_site.n_sites; i++) {
         const struct by_site_totals *t = &s->by_site.sites[i];
@@ -178,7 +179,9 @@ static int by_change(const void *x, const void *y)
                   ((const struct sites_diff_row *)y)->function);
 }
 
-void sites_diff_match(struct sites_diff *d)
+// Matches rows of the same function and file in the order of their lines. Then sorts all rows by the
+// changes in bytes live at the peak and in allocated bytes.
+static void match_rows(struct sites_diff *d)
 {
     if (!d->n)
         return;
@@ -246,12 +249,12 @@ int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], cha
     if (n == 2 && share_wrappers(&s[0], &s[1]) < 0)
         rc = err_no_memory(e, paths[0]);
     for (unsigned side = 0; rc == 0 && side < 2; side++) {
-        if (sites_diff_add(d, side, &s[side]) < 0)
+        if (add_sites(d, side, &s[side]) < 0)
             rc = err_no_memory(e, paths[side]);
     }
     while (n > 0)
         file_stat_release(&s[--n]);
-    sites_diff_match(d);
+    match_rows(d);
     return rc;
 }
 

@@ -37,12 +37,6 @@ struct sites_diff {
 int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], char *const paths[2],
                      const struct convert_watch *watch, struct err *e);
 
-// Adds the call sites of a file, if its call sites were counted. Returns 0 or -ENOMEM.
-int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s);
-
-// Call after both sides were added. Matches rows of the same function and file in the order of
-// their lines. Then sorts all rows by the changes in bytes live at the peak and in allocated bytes.
-void sites_diff_match(struct sites_diff *d);
 void sites_diff_release(struct sites_diff *d);
 
 // Returns true if a figure differs between the sides. Ignores line numbers.

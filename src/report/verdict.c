@@ -1,7 +1,6 @@
 #include "report/verdict.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 // Thresholds.
@@ -276,16 +275,17 @@ static void put_growth(struct json *j, const char *key, const struct growth *g)
     json_end_object(j);
 }
 
+const struct verdict_owner_text verdict_owner_texts[VERDICT_OWNERS] = {
+#define HT_X(symbol, name, label) {name, label},
+    VERDICT_OWNERS_TABLE(HT_X)
+#undef HT_X
+};
+
 static void put_resident(struct json *j, const struct verdict_facts *f)
 {
-    static const char *const keys[] = {
-#define HT_X(symbol, name, label) name,
-        VERDICT_OWNERS_TABLE(HT_X)
-#undef HT_X
-    };
     json_put_object(j, "resident");
     for (unsigned i = 0; i < VERDICT_OWNERS; i++)
-        json_put_u64(j, keys[i], (uint64_t)verdict_known(f->resident[i]));
+        json_put_u64(j, verdict_owner_texts[i].name, (uint64_t)verdict_known(f->resident[i]));
     json_end_object(j);
 }
 

@@ -32,6 +32,9 @@ enum verdict_owner {
 #undef HT_X
         VERDICT_OWNERS
 };
+extern const struct verdict_owner_text {
+    const char *name, *label;
+} verdict_owner_texts[VERDICT_OWNERS];
 
 enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = STACK_PATH_BYTES, VERDICT_NAMES = 8 };
 

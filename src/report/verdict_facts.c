@@ -122,20 +122,15 @@ static void set_resident(struct verdict_facts *f, const struct rss *r)
     to[VERDICT_OTHER] = (double)r->not_heap[TRACE_MEMORY_OTHER];
 }
 
+// Returns the level of an owner outside malloc.
 static double level_of(const struct rss_history_moment *m, enum verdict_owner owner)
 {
-    switch (owner) {
-    case VERDICT_STACKS:
-        return (double)m->not_heap[TRACE_MEMORY_STACK];
-    case VERDICT_MAPPINGS:
-        return (double)(m->not_heap[TRACE_MEMORY_ANONYMOUS] + m->never_held_bytes);
-    case VERDICT_FILES:
-        return (double)m->not_heap[TRACE_MEMORY_FILE];
-    case VERDICT_SHARED:
-        return (double)m->not_heap[TRACE_MEMORY_SHARED];
-    default:
-        return NAN;
-    }
+    static const enum trace_memory kinds[] = {[VERDICT_STACKS] = TRACE_MEMORY_STACK,
+                                              [VERDICT_MAPPINGS] = TRACE_MEMORY_ANONYMOUS,
+                                              [VERDICT_FILES] = TRACE_MEMORY_FILE,
+                                              [VERDICT_SHARED] = TRACE_MEMORY_SHARED};
+    return (double)(m->not_heap[kinds[owner]] +
+                    (owner == VERDICT_MAPPINGS ? m->never_held_bytes : 0));
 }
 
 // If there are few page maps and most of the growth of RSS is due to the owner, uses the growth of

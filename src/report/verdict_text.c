@@ -372,12 +372,6 @@ static void tell_fills(struct verdict *v, const struct verdict_facts *f)
     set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.", human_time(f->live.span_ns));
 }
 
-static const char *const owner_labels[] = {
-#define HT_X(symbol, name, label) label,
-    VERDICT_OWNERS_TABLE(HT_X)
-#undef HT_X
-};
-
 static enum verdict_owner find_growing_most(const struct verdict_facts *f)
 {
     enum verdict_owner most = VERDICT_LIVE;
@@ -392,7 +386,7 @@ static void tell_rss_grows(struct verdict *v, const struct verdict_facts *f)
     say(v, "RSS grows linearly, ");
     say_rate(v, &f->rss);
     say(v, ", to %s, most of it in %s. Live bytes do not grow: %s.", bytes_text(f->rss_bytes),
-        owner_labels[most], bytes_text(f->live_bytes));
+        verdict_owner_texts[most].label, bytes_text(f->live_bytes));
     if (most == VERDICT_LIVE) {
         say(v, " The program writes to blocks that it allocated earlier.");
         set_sure(v, VERDICT_LIKELY, "RSS can grow until all pages of the live blocks are written.");
@@ -619,7 +613,7 @@ static void say_resident(struct verdict *v, const struct verdict_facts *f)
 {
     enum verdict_owner largest = largest_owner(f);
     say(v, " RSS is %s; the largest part is %s, %s.", bytes_text(f->rss_bytes),
-        owner_labels[largest], bytes_text(f->resident[largest]));
+        verdict_owner_texts[largest].label, bytes_text(f->resident[largest]));
 }
 
 static void tell_healthy(struct verdict *v, const struct verdict_facts *f)

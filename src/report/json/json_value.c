@@ -81,25 +81,18 @@ void json_value_free(struct json_value *root)
     json_object_put(to_object(root));
 }
 
+// The kinds are numbered as in json-c.
+_Static_assert((int)JSON_VALUE_BOOL == json_type_boolean &&
+                   (int)JSON_VALUE_STRING == json_type_string &&
+                   (int)JSON_VALUE_DOUBLE == json_type_double &&
+                   (int)JSON_VALUE_INTEGER == json_type_int &&
+                   (int)JSON_VALUE_OBJECT == json_type_object &&
+                   (int)JSON_VALUE_ARRAY == json_type_array,
+               "kinds of json-c");
+
 enum json_value_kind json_value_kind(const struct json_value *v)
 {
-    switch (json_object_get_type(to_object(v))) {
-    case json_type_null:
-        return JSON_VALUE_NULL;
-    case json_type_boolean:
-        return JSON_VALUE_BOOL;
-    case json_type_double:
-        return JSON_VALUE_DOUBLE;
-    case json_type_int:
-        return JSON_VALUE_INTEGER;
-    case json_type_object:
-        return JSON_VALUE_OBJECT;
-    case json_type_array:
-        return JSON_VALUE_ARRAY;
-    case json_type_string:
-        return JSON_VALUE_STRING;
-    }
-    return JSON_VALUE_NULL;
+    return (enum json_value_kind)json_object_get_type(to_object(v));
 }
 
 bool json_value_is_array(const struct json_value *v)

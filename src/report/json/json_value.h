@@ -12,11 +12,11 @@
 enum json_value_kind {
     JSON_VALUE_NULL,
     JSON_VALUE_BOOL,
-    JSON_VALUE_INTEGER,
     JSON_VALUE_DOUBLE,
-    JSON_VALUE_STRING,
-    JSON_VALUE_ARRAY,
+    JSON_VALUE_INTEGER,
     JSON_VALUE_OBJECT,
+    JSON_VALUE_ARRAY,
+    JSON_VALUE_STRING,
 };
 
 // Opaque. A value is borrowed from the root. NULL is a null or missing value, which all functions

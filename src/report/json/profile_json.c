@@ -77,17 +77,23 @@ static void put_speedscope(struct json *j, const struct profile_stacks *t, const
     json_end_object(j);
 }
 
-// Writes n equal values; -1 is written as null.
-static void put_column(struct json *j, const char *key, size_t n, int64_t value)
+// Writes a value n times.
+static void put_column(struct json *j, const char *key, size_t n, void (*put)(struct json *j))
 {
     json_put_array(j, key);
-    for (size_t i = 0; i < n; i++) {
-        if (value < 0)
-            json_null(j);
-        else
-            json_u64(j, (uint64_t)value);
-    }
+    for (size_t i = 0; i < n; i++)
+        put(j);
     json_end_array(j);
+}
+
+static void put_minus_one(struct json *j)
+{
+    json_i64(j, -1);
+}
+
+static void put_false(struct json *j)
+{
+    json_bool(j, false);
 }
 
 // Writes n numbers in steps of `step`, beginning with `first`.
@@ -96,22 +102,6 @@ static void put_numbers(struct json *j, const char *key, size_t n, uint64_t firs
     json_put_array(j, key);
     for (size_t i = 0; i < n; i++)
         json_u64(j, first + i * step);
-    json_end_array(j);
-}
-
-static void put_minus_ones(struct json *j, const char *key, size_t n)
-{
-    json_put_array(j, key);
-    for (size_t i = 0; i < n; i++)
-        json_i64(j, -1);
-    json_end_array(j);
-}
-
-static void put_falses(struct json *j, const char *key, size_t n)
-{
-    json_put_array(j, key);
-    for (size_t i = 0; i < n; i++)
-        json_bool(j, false);
     json_end_array(j);
 }
 
@@ -133,26 +123,26 @@ static void put_functions(struct json *j, const struct profile_stacks *t)
 {
     size_t n = t->n_frames;
     json_put_object(j, "frameTable");
-    put_minus_ones(j, "address", n);
-    put_column(j, "inlineDepth", n, 0);
-    put_column(j, "category", n, -1);
-    put_column(j, "subcategory", n, -1);
+    put_column(j, "address", n, put_minus_one);
+    put_numbers(j, "inlineDepth", n, 0, 0);
+    put_column(j, "category", n, json_null);
+    put_column(j, "subcategory", n, json_null);
     put_numbers(j, "func", n, 0, 1);
-    put_column(j, "nativeSymbol", n, -1);
-    put_column(j, "innerWindowID", n, -1);
-    put_column(j, "implementation", n, -1);
+    put_column(j, "nativeSymbol", n, json_null);
+    put_column(j, "innerWindowID", n, json_null);
+    put_column(j, "implementation", n, json_null);
     put_lines(j, "line", t);
-    put_column(j, "column", n, -1);
+    put_column(j, "column", n, json_null);
     json_put_u64(j, "length", n);
     json_end_object(j);
     json_put_object(j, "funcTable");
     put_numbers(j, "name", n, 0, 2);
-    put_falses(j, "isJS", n);
-    put_falses(j, "relevantForJS", n);
-    put_minus_ones(j, "resource", n);
+    put_column(j, "isJS", n, put_false);
+    put_column(j, "relevantForJS", n, put_false);
+    put_column(j, "resource", n, put_minus_one);
     put_numbers(j, "fileName", n, 1, 2);
     put_lines(j, "lineNumber", t);
-    put_column(j, "columnNumber", n, -1);
+    put_column(j, "columnNumber", n, json_null);
     json_put_u64(j, "length", n);
     json_end_object(j);
     json_put_array(j, "stringArray");
@@ -170,8 +160,8 @@ static void put_stacks(struct json *j, const struct profile_stacks *t)
     for (size_t i = 0; i < t->n_stacks; i++)
         json_u64(j, t->stacks[i].frame);
     json_end_array(j);
-    put_column(j, "category", t->n_stacks, 0);
-    put_column(j, "subcategory", t->n_stacks, 0);
+    put_numbers(j, "category", t->n_stacks, 0, 0);
+    put_numbers(j, "subcategory", t->n_stacks, 0, 0);
     json_put_array(j, "prefix");
     for (size_t i = 0; i < t->n_stacks; i++) {
         if (t->stacks[i].prefix == PROFILE_NO_STACK)

@@ -49,15 +49,10 @@ char *balance_missed_line(const struct trace_missed *m)
 
 const char *balance_limits(const struct trace_unrecorded *u)
 {
-    switch (u->by) {
-    case TRACE_MISSED_KERNEL:
-    case TRACE_MISSED_UNKNOWN:
-        return NULL;
-    case TRACE_MISSED_GAPS:
+    if (u->by == TRACE_MISSED_GAPS)
         return "the kernel did not report all processes: others may not have been recorded (record fewer processes, with --follow)";
-    case TRACE_MISSED_PROC:
+    if (u->by == TRACE_MISSED_PROC)
         return "the kernel did not report processes: others that lived for less than 0.1 s may not have been recorded (record as root, or with CAP_NET_ADMIN)";
-    }
     return NULL;
 }
 

@@ -96,18 +96,14 @@ static int by_bytes(const void *a, const void *b)
 static size_t find_rows_of_facts(const struct verdict_facts *f,
                                  struct owner_row rows[VERDICT_OWNERS])
 {
-    static const char *const labels[] = {
-#define HT_X(symbol, name, label) label,
-        VERDICT_OWNERS_TABLE(HT_X)
-#undef HT_X
-    };
     size_t n = 0;
     for (unsigned i = 0; f->knows_resident && i < VERDICT_OWNERS; i++) {
         if (!(f->resident[i] >= 1))
             continue;
         rows[n].bytes = (uint64_t)f->resident[i];
         snprintf(rows[n++].label, LABEL_BYTES, "%s",
-                 i == VERDICT_MAPPINGS && f->runtime ? runtime_label : labels[i]);
+                 i == VERDICT_MAPPINGS && f->runtime ? runtime_label
+                                                     : verdict_owner_texts[i].label);
     }
     return n;
 }

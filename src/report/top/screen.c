@@ -248,14 +248,12 @@ static void put_row(const struct screen *s, struct live *l, size_t row, FILE *to
 
 static void put_columns(const struct screen *s, FILE *to)
 {
-    static const char *const heads[SCREEN_SORTS] = {"live", "blocks", "growth/s", "allocs/s",
-                                                    "bytes/s"};
     static const char *const marked[SCREEN_SORTS] = {"*live", "*blocks", "*growth/s", "*allocs/s",
                                                      "*bytes/s"};
     static const char *const names[LIVE_VIEWS] = {"call site", "size", "thread"};
     const char *h[SCREEN_SORTS];
     for (unsigned i = 0; i < SCREEN_SORTS; i++)
-        h[i] = i == s->sort ? marked[i] : heads[i];
+        h[i] = marked[i] + (i != s->sort);
     fputs(cli_color(CLI_BOLD), to);
     put_text(s, to, "%10s %11s %11s %10s %10s  %s", h[0], h[1], h[2], h[3], h[4], names[s->by]);
     fputs(cli_color(CLI_PLAIN), to);
