@@ -211,7 +211,7 @@ static int count_done(void *context, const struct order_counts *counts,
     if (rc == 0)
         rc = count_coverage(c->file, p, &c->by_site, sites);
     if (rc == 0 && c->has_history)
-        rc = rss_reading_done(c->file->reading, sites);
+        rc = rss_reading_done(c->file->reading, counts, sites);
     if (rc == 0)
         keep_usage(c->file, c);
     p->counter = NULL;

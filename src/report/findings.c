@@ -329,12 +329,13 @@ bool findings_lost_records(const struct findings_input *in, struct findings_item
     return true;
 }
 
-// Appends "process 12 (/usr/bin/x)" and the number of other processes.
-static void say_process(struct findings_item *f, const struct file_stat_process *p, size_t others)
+// Writes "process 12 (/usr/bin/x)" and the number of other processes.
+static void name_process(char name[FINDING_TEXT_BYTES], const struct file_stat_process *p,
+                         size_t others)
 {
-    findings_say(f, "process %u (%s)", p->pid, p->exe ? p->exe : "");
-    if (others)
-        findings_say(f, " and %s", human_items(others, "other process", "other processes"));
+    snprintf(name, FINDING_TEXT_BYTES, "process %u (%s)%s%s", p->pid, p->exe ? p->exe : "",
+             others ? " and " : "",
+             others ? human_items(others, "other process", "other processes") : "");
 }
 
 static size_t count_processes(const struct findings_input *in)
@@ -343,37 +344,33 @@ static size_t count_processes(const struct findings_input *in)
 }
 
 // Finds the first process whose facts contain a text at `offset`, and counts the other processes
-// with the same text. Returns NULL if there is no such process.
-static const struct file_stat_process *find_process(const struct findings_input *in, size_t offset,
-                                                    const char **text, size_t *others)
+// with such a text. Returns the text and sets `name`, or returns NULL if there is no such process.
+static const char *find_process(const struct findings_input *in, size_t offset,
+                                char name[FINDING_TEXT_BYTES])
 {
     const struct file_stat_process *first = NULL;
-    *others = 0;
+    const char *text = NULL;
+    size_t others = 0;
     for (size_t i = 0; i < count_processes(in); i++) {
         const struct file_stat_process *p = &in->file->processes[i];
         const char *at;
         memcpy(&at, (const char *)&p->facts + offset, sizeof at);
-        *others += at && first;
-        if (!at || first)
-            continue;
-        first = p;
-        *text = at;
+        others += at && first;
+        text = first ? text : at;
+        first = first || !at ? first : p;
     }
-    return first;
+    if (first)
+        name_process(name, first, others);
+    return text;
 }
 
 bool findings_turned_off(const struct findings_input *in, struct findings_item *f)
 {
-    const char *why;
-    size_t others;
-    const struct file_stat_process *p =
-        find_process(in, offsetof(struct trace_process, off_reason), &why, &others);
-    if (!p)
-        return false;
-    findings_say(f, "Recording turned itself off in ");
-    say_process(f, p, others);
-    findings_say(f, ": %s.", why);
-    return true;
+    char name[FINDING_TEXT_BYTES];
+    const char *why = find_process(in, offsetof(struct trace_process, off_reason), name);
+    if (why)
+        findings_say(f, "Recording turned itself off in %s: %s.", name, why);
+    return why;
 }
 
 static const struct trace_balance *balance_of(const struct findings_input *in)
@@ -486,32 +483,23 @@ bool findings_unrecorded_processes(const struct findings_input *in, struct findi
 
 bool findings_own_malloc(const struct findings_input *in, struct findings_item *f)
 {
-    const char *object;
-    size_t others;
-    const struct file_stat_process *p =
-        find_process(in, offsetof(struct trace_process, bypassed_by), &object, &others);
-    if (!p)
-        return false;
-    findings_say(f, "Calls of the malloc in %s were not recorded, in ", object);
-    say_process(f, p, others);
-    findings_say(f, ".");
-    return true;
+    char name[FINDING_TEXT_BYTES];
+    const char *object = find_process(in, offsetof(struct trace_process, bypassed_by), name);
+    if (object)
+        findings_say(f, "Calls of the malloc in %s were not recorded, in %s.", object, name);
+    return object;
 }
 
 bool findings_bypassing_objects(const struct findings_input *in, struct findings_item *f)
 {
-    const char *object;
-    size_t others;
-    const struct file_stat_process *p =
-        find_process(in, offsetof(struct trace_process, deepbound), &object, &others);
-    if (!p)
-        return false;
-    findings_say(f,
-                 "%s was opened with RTLD_DEEPBIND, and its calls of malloc were not recorded, in ",
-                 object);
-    say_process(f, p, others);
-    findings_say(f, ".");
-    return true;
+    char name[FINDING_TEXT_BYTES];
+    const char *object = find_process(in, offsetof(struct trace_process, deepbound), name);
+    if (object)
+        findings_say(
+            f,
+            "%s was opened with RTLD_DEEPBIND, and its calls of malloc were not recorded, in %s.",
+            object, name);
+    return object;
 }
 
 // Returns the bytes in use in malloc that do not belong to recorded blocks, or 0 if there are only
@@ -528,6 +516,7 @@ static double unexplained_bytes(const struct file_stat_process *p)
 bool findings_unexplained_memory(const struct findings_input *in, struct findings_item *f)
 {
     const struct file_stat_process *most = NULL;
+    char name[FINDING_TEXT_BYTES];
     for (size_t i = 0; i < count_processes(in); i++) {
         const struct file_stat_process *p = &in->file->processes[i];
         if (unexplained_bytes(p) > (most ? unexplained_bytes(most) : 0))
@@ -535,11 +524,11 @@ bool findings_unexplained_memory(const struct findings_input *in, struct finding
     }
     if (!most)
         return false;
+    name_process(name, most, 0);
     findings_say(
-        f, "Recorded blocks do not explain %s of the %s that malloc had in use at the end, in ",
-        human_size((uint64_t)unexplained_bytes(most)), human_size(most->facts.malloc_in_use_bytes));
-    say_process(f, most, 0);
-    findings_say(f, ".");
+        f, "Recorded blocks do not explain %s of the %s that malloc had in use at the end, in %s.",
+        human_size((uint64_t)unexplained_bytes(most)), human_size(most->facts.malloc_in_use_bytes),
+        name);
     return true;
 }
 

@@ -199,9 +199,10 @@ static int pass_moments(struct rss_reading *r, uint64_t stamp)
     return rc;
 }
 
-int rss_reading_calls(struct rss_reading *r, const struct workload_thread_op *ops,
+int rss_reading_calls(void *reading, const struct workload_thread_op *ops,
                       const struct order_call *calls, size_t n)
 {
+    struct rss_reading *r = reading;
     for (size_t i = 0; i < n && !r->over; i++) {
         if (!r->at && slice_point_reached(&r->point, &ops[i].op, r->heap.events))
             r->at = first_moment_from(r, ops[i].op.stamp);
@@ -215,22 +216,12 @@ int rss_reading_calls(struct rss_reading *r, const struct workload_thread_op *op
     return 0;
 }
 
-static int apply_calls(void *context, const struct workload_thread_op *ops,
-                       const struct order_call *calls, size_t n)
+int rss_reading_done(void *reading, const struct order_counts *counts,
+                     const struct workload_sites *sites)
 {
-    return rss_reading_calls(context, ops, calls, n);
-}
-
-int rss_reading_done(struct rss_reading *r, const struct workload_sites *sites)
-{
-    return workload_sites_copy_all(&r->to->sites, sites);
-}
-
-static int copy_sites(void *context, const struct order_counts *counts,
-                      const struct workload_sites *sites)
-{
+    struct rss_reading *r = reading;
     (void)counts;
-    return rss_reading_done(context, sites);
+    return workload_sites_copy_all(&r->to->sites, sites);
 }
 
 int rss_reading_begin(struct rss_reading *r, const struct trace_process *p)
@@ -250,7 +241,8 @@ static int choose_sink(void *context, const struct trace_process *p, struct conv
     struct rss_reading *r = context;
     if (p->number != r->process)
         return 0;
-    *sink = (struct convert_sink){.ops = {.context = r, .calls = apply_calls}, .done = copy_sites};
+    *sink = (struct convert_sink){.ops = {.context = r, .calls = rss_reading_calls},
+                                  .done = rss_reading_done};
     int rc = rss_reading_begin(r, p);
     return rc < 0 ? rc : 1;
 }

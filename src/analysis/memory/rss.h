@@ -117,11 +117,13 @@ int rss_reading_new(struct rss_reading **reading, struct rss *r, struct trace_fi
 uint32_t rss_reading_process(const struct rss_reading *reading);
 
 // Call rss_reading_begin at the first frame of the process, rss_reading_calls for each batch of
-// calls, and rss_reading_done after the last batch. Each returns 0 or -ENOMEM.
+// calls, and rss_reading_done after the last batch. The last two can be members of a convert_sink
+// whose context is the reading. Each returns 0 or -ENOMEM.
 int rss_reading_begin(struct rss_reading *reading, const struct trace_process *p);
-int rss_reading_calls(struct rss_reading *reading, const struct workload_thread_op *ops,
+int rss_reading_calls(void *reading, const struct workload_thread_op *ops,
                       const struct order_call *calls, size_t n);
-int rss_reading_done(struct rss_reading *reading, const struct workload_sites *sites);
+int rss_reading_done(void *reading, const struct order_counts *counts,
+                     const struct workload_sites *sites);
 
 // If `whole` is set, passes the last moments. Frees *reading, which may be NULL. Returns 0 or
 // -ENOMEM.

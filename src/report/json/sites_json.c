@@ -282,6 +282,13 @@ static void put_bytes(struct json *j, const struct coverage_bytes *b)
     json_put_u64(j, "live_at_end_bytes", b->at_end);
 }
 
+static void put_share(struct json *j, const char *key, const struct coverage_bytes *b)
+{
+    json_put_object(j, key);
+    put_bytes(j, b);
+    json_end_object(j);
+}
+
 static void put_interpreted(struct json *j, const struct coverage *c)
 {
     bool begun = false;
@@ -307,17 +314,10 @@ void sites_json_coverage(struct json *j, const struct coverage *c)
     json_put_object(j, "stack_coverage");
     if (c->sample_bytes)
         json_put_u64(j, "stack_sample_bytes", c->sample_bytes);
-    json_put_object(j, "all");
-    put_bytes(j, &c->all);
-    json_end_object(j);
-    json_put_object(j, "reached");
-    put_bytes(j, &c->reached);
-    json_end_object(j);
-    for (size_t i = 0; i < COVERAGE_OTHERS; i++) {
-        json_put_object(j, coverage_texts[i].name);
-        put_bytes(j, &c->other[i]);
-        json_end_object(j);
-    }
+    put_share(j, "all", &c->all);
+    put_share(j, "reached", &c->reached);
+    for (size_t i = 0; i < COVERAGE_OTHERS; i++)
+        put_share(j, coverage_texts[i].name, &c->other[i]);
     put_interpreted(j, c);
     json_put_array(j, "ends");
     for (size_t i = 0; i < c->n_objects && i < SITES_JSON_TOP; i++) {

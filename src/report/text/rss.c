@@ -159,23 +159,19 @@ static void print_arenas(const struct rss *r)
     free(sorted);
 }
 
-static void print_count(const char *label, uint64_t n)
+static void print_value(const char *label, const char *value)
 {
-    printf("%-24s %12s\n", label, human_number(n));
+    printf("%-24s %12s\n", label, value);
 }
 
 static void print_pages(const struct rss *r)
 {
-    printf("\n%-24s %12s\n", "page size", human_size(r->pages.page_bytes));
-    print_count("pages half used or more", r->all.used_pages);
-    print_count("sparse pages", r->all.sparse_pages);
+    putchar('\n');
+    print_value("page size", human_size(r->pages.page_bytes));
+    print_value("pages half used or more", human_number(r->all.used_pages));
+    print_value("sparse pages", human_number(r->all.sparse_pages));
     if (r->maps)
-        print_count("wholly free pages", r->all.free_pages);
-}
-
-static void print_bytes(const char *label, uint64_t bytes)
-{
-    printf("%-24s %12s\n", label, human_size(bytes));
+        print_value("wholly free pages", human_number(r->all.free_pages));
 }
 
 static void print_sampled(const struct rss *r)
@@ -183,16 +179,16 @@ static void print_sampled(const struct rss *r)
     const struct trace_pages *p = &r->pages;
     if (!r->maps)
         return;
-    print_bytes("\nPSS", p->pss_bytes);
-    print_bytes("swapped out", p->swap_bytes);
-    print_bytes("in huge pages", p->huge_bytes);
-    print_count("minor page faults", p->minor_faults);
-    print_count("major page faults", p->major_faults);
-    printf("%-24s %12s\n", "CPU time", human_time((double)p->cpu_ns));
+    print_value("\nPSS", human_size(p->pss_bytes));
+    print_value("swapped out", human_size(p->swap_bytes));
+    print_value("in huge pages", human_size(p->huge_bytes));
+    print_value("minor page faults", human_number(p->minor_faults));
+    print_value("major page faults", human_number(p->major_faults));
+    print_value("CPU time", human_time((double)p->cpu_ns));
     if (p->cgroup_bytes != TRACE_PAGES_UNKNOWN)
-        print_bytes("memory of its cgroup", p->cgroup_bytes);
+        print_value("memory of its cgroup", human_size(p->cgroup_bytes));
     if (p->cgroup_limit_bytes != TRACE_PAGES_UNKNOWN)
-        print_bytes("  limit", p->cgroup_limit_bytes);
+        print_value("  limit", human_size(p->cgroup_limit_bytes));
 }
 
 void stat_print_rss(const struct rss *r)

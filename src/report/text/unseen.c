@@ -110,14 +110,13 @@ static void note_unexplained(const struct trace_process *p, const struct unexpla
     if (runtime)
         note("process %u (%s): %s: they may be the heap of %s (%s)", p->pid, program, what,
              runtime->name, runtime->remedy);
-    else if (p->exe && !entries_have_symbols(p->exe))
-        note(
-            "process %u (%s): %s: %sthe program called mmap (record its calls with --maps), or its allocator has no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free)",
-            p->pid, program, what, before);
     else
         note(
-            "process %u (%s): %s: %sthe program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)",
-            p->pid, program, what, before);
+            "process %u (%s): %s: %sthe program called mmap (record its calls with --maps), or its allocator has %s)",
+            p->pid, program, what, before,
+            p->exe && !entries_have_symbols(p->exe)
+                ? "no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free"
+                : "unknown functions (name them with --wrap");
 }
 
 static int find_missing(struct trace_file *t, bool has_losses, struct err *e)
