@@ -2,6 +2,7 @@
 
 #include "analysis/symbols/symbols.h"
 #include "base/buf.h"
+#include "base/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -201,19 +202,10 @@ int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes)
     return add_to_object(c, "[no stack]", bytes);
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct coverage_bytes *x = &((const struct coverage_object *)a)->bytes;
-    const struct coverage_bytes *y = &((const struct coverage_object *)b)->bytes;
-    if (x->allocated != y->allocated)
-        return x->allocated < y->allocated ? 1 : -1;
-    return (x->at_peak < y->at_peak) - (x->at_peak > y->at_peak);
-}
-
 void coverage_finish(struct coverage *c)
 {
-    if (c->n_objects)
-        qsort(c->objects, c->n_objects, sizeof *c->objects, by_bytes);
+    HT_SORT(c->objects, c->n_objects, SORT_DOWN(struct coverage_object, bytes.allocated),
+            SORT_DOWN(struct coverage_object, bytes.at_peak));
 }
 
 unsigned coverage_permille(uint64_t reached, uint64_t all)

@@ -1,5 +1,7 @@
 #include "analysis/frequent.h"
 
+#include "base/sort.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,20 +16,13 @@ static struct frequent_entry *find_entry(struct frequent *f, uint64_t value)
     return &f->slots[i];
 }
 
-static int by_count(const void *a, const void *b)
-{
-    uint64_t x = ((const struct frequent_entry *)a)->count,
-             y = ((const struct frequent_entry *)b)->count;
-    return x < y ? -1 : x > y;
-}
-
 // Subtracts the median from all counts, and drops the values whose count reaches 0. These are at
 // least half of all values.
 static void shrink_counts(struct frequent *f)
 {
     struct frequent_entry kept[FREQUENT_MAX];
     size_t n = frequent_entries(f, kept);
-    qsort(kept, n, sizeof *kept, by_count);
+    HT_SORT(kept, n, SORT_UP(struct frequent_entry, count));
     uint64_t median = kept[n / 2].count;
     memset(f->slots, 0, sizeof f->slots);
     f->n = 0;

@@ -1,5 +1,7 @@
 #include "report/profile.h"
 
+#include "base/sort.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,13 +29,6 @@ struct weighed {
     uint32_t number;
 };
 
-static int by_weight(const void *a, const void *b)
-{
-    const struct weighed *x = a, *y = b;
-    return x->weight != y->weight ? (x->weight < y->weight ? 1 : -1)
-                                  : (x->number > y->number) - (x->number < y->number);
-}
-
 uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, size_t *n)
 {
     struct weighed *all = calloc(b->n_sites + 1, sizeof *all);
@@ -45,7 +40,7 @@ uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, siz
             all[(*n)++] = (struct weighed){profile_rank(t, weight), (uint32_t)i};
     }
     if (all)
-        qsort(all, *n, sizeof *all, by_weight);
+        HT_SORT(all, *n, SORT_DOWN(struct weighed, weight), SORT_UP(struct weighed, number));
     for (size_t i = 0; all && order && i < *n; i++)
         order[i] = all[i].number;
     free(all);

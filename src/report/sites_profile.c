@@ -1,5 +1,7 @@
 #include "report/json/sites_json.h"
 
+#include "base/sort.h"
+
 #include "report/profile.h"
 
 #include <errno.h>
@@ -27,14 +29,6 @@ struct scored {
     uint32_t number;
 };
 
-static int by_score(const void *a, const void *b)
-{
-    const struct scored *x = a, *y = b;
-    return x->score < y->score   ? 1
-           : x->score > y->score ? -1
-                                 : (x->number > y->number) - (x->number < y->number);
-}
-
 // Computes the score of each site, which is its largest share of any weight.
 static void score_sites(const struct by_site *b, struct scored *all)
 {
@@ -51,7 +45,7 @@ static void score_sites(const struct by_site *b, struct scored *all)
             all[i].score = share > all[i].score ? share : all[i].score;
         }
     }
-    qsort(all, b->n_sites, sizeof *all, by_score);
+    HT_SORT(all, b->n_sites, SORT_DOWN(struct scored, score), SORT_UP(struct scored, number));
 }
 
 static void chosen_release(struct chosen *c)

@@ -1,6 +1,7 @@
 #include "analysis/memory/fragmentation.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -168,26 +169,15 @@ void fragmentation_release(struct fragmentation *h)
     *h = (struct fragmentation){0};
 }
 
-static int by_key(const void *a, const void *b)
-{
-    const struct fragmentation_group *x = a, *y = b;
-    return x->key < y->key ? -1 : x->key > y->key;
-}
-
-static int by_stranded(const void *a, const void *b)
-{
-    const struct fragmentation_group *x = a, *y = b;
-    return x->stranded_bytes != y->stranded_bytes ? (x->stranded_bytes < y->stranded_bytes ? 1 : -1)
-                                                  : by_key(a, b);
-}
-
 void fragmentation_sort(struct fragmentation *h)
 {
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
-        bool has_order = grouping == FRAGMENTATION_BY_SIZE || grouping == FRAGMENTATION_BY_AGE;
-        if (h->by[grouping].n)
-            qsort(h->by[grouping].groups, h->by[grouping].n, sizeof *h->by[grouping].groups,
-                  has_order ? by_key : by_stranded);
+        struct fragmentation_groups *g = &h->by[grouping];
+        if (grouping != FRAGMENTATION_BY_SIZE && grouping != FRAGMENTATION_BY_AGE)
+            HT_SORT(g->groups, g->n, SORT_DOWN(struct fragmentation_group, stranded_bytes),
+                    SORT_UP(struct fragmentation_group, key));
+        else
+            HT_SORT(g->groups, g->n, SORT_UP(struct fragmentation_group, key));
     }
 }
 

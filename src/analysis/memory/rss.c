@@ -2,6 +2,7 @@
 
 #include "analysis/memory/rss_heap.h"
 #include "base/buf.h"
+#include "base/sort.h"
 #include "convert/convert.h"
 
 #include <errno.h>
@@ -128,21 +129,12 @@ static int read_samples(struct rss_reading *r, struct err *e)
     return rc == -ENOMEM ? err_no_memory(e, r->file->in.name) : trace_file_rewind(r->file, e);
 }
 
-static int by_process(const void *a, const void *b)
-{
-    const struct moment *x = a, *y = b;
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    return x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
-}
-
 // Keeps only the moments of the chosen process, or of the process with the highest RSS, sorted by
 // stamp.
 static void choose_process(struct rss_reading *r)
 {
     size_t kept = 0;
-    if (r->n > 1)
-        qsort(r->moments, r->n, sizeof *r->moments, by_process);
+    HT_SORT(r->moments, r->n, SORT_UP(struct moment, process), SORT_UP(struct moment, stamp));
     for (size_t i = 0; i < r->n; i++)
         r->to->n_processes += i == 0 || r->moments[i].process != r->moments[i - 1].process;
     r->process =

@@ -3,6 +3,7 @@
 #include "analysis/memory/rss_heap.h"
 #include "analysis/symbols/stack.h"
 #include "base/buf.h"
+#include "base/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,12 +39,6 @@ static int add_spans(struct spans *s, const struct trace_pages *p)
     return 0;
 }
 
-static int by_first(const void *a, const void *b)
-{
-    const struct span *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
 // Finds the rows of `row_pages` pages each that overlap the sorted spans. Returns the number of
 // rows, or RSS_MAP_ROWS plus 1 if there are too many rows.
 static size_t find_rows(struct rss_map *m, const struct spans *s, uint64_t row_pages,
@@ -72,8 +67,7 @@ static int choose_rows(void *context, const struct trace_pages *maps, size_t n)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = add_spans(&s, &maps[i]);
-    if (rc == 0 && s.n > 1)
-        qsort(s.of, s.n, sizeof *s.of, by_first);
+    HT_SORT(s.of, s.n, SORT_UP(struct span, first));
     while (rc == 0 && find_rows(m, &s, pages, page_bytes) > RSS_MAP_ROWS)
         pages *= 2;
     m->row_bytes = pages * page_bytes;
@@ -264,14 +258,6 @@ struct pinning {
     uint64_t site, bytes;
 };
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct pinning *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1)
-           : x->site < y->site  ? -1
-                                : x->site > y->site;
-}
-
 static void add_pins(const struct rss_map *m, struct pinning *sites, uint64_t n)
 {
     for (size_t row = 0; row < m->n_rows; row++) {
@@ -294,7 +280,7 @@ static void put_sites(struct json *j, const struct rss_map *m)
         sites[i].site = i + 1;
     if (sites && n) {
         add_pins(m, sites, n);
-        qsort(sites, n, sizeof *sites, by_bytes);
+        HT_SORT(sites, n, SORT_DOWN(struct pinning, bytes), SORT_UP(struct pinning, site));
     }
     for (uint64_t i = 0; sites && i < n && i < RSS_MAP_SITES && sites[i].bytes; i++) {
         json_begin_object(j);

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/search.h"
+#include "base/sort.h"
 #include "convert/walk.h"
 #include "trace/pages.h"
 
@@ -106,12 +107,6 @@ static int keep_map(void *context, struct trace_pages *p, uint32_t number)
     return 0;
 }
 
-static int compare_granules(const void *a, const void *b)
-{
-    const struct unexplained_granule *x = a, *y = b;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
-
 static int add_bytes(struct unexplained_candidate *c, uint64_t number, uint64_t bytes,
                      bool is_first)
 {
@@ -157,7 +152,7 @@ static int add_pages(struct unexplained_candidate *c, const struct trace_pages *
 static void join_granules(struct unexplained_candidate *c)
 {
     size_t n = 0;
-    qsort(c->granules, c->n, sizeof *c->granules, compare_granules);
+    HT_SORT(c->granules, c->n, SORT_UP(struct unexplained_granule, number));
     for (size_t i = 0; i < c->n; i++) {
         if (n && c->granules[n - 1].number == c->granules[i].number) {
             c->granules[n - 1].first += c->granules[i].first;
@@ -292,12 +287,6 @@ static uint64_t sum_unexplained(const struct unexplained_candidate *c, bool is_g
     return sum > first ? sum - first : 0;
 }
 
-static int compare_processes(const void *a, const void *b)
-{
-    const struct unexplained_process *x = a, *y = b;
-    return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
-}
-
 static int list_processes(struct unexplained *u, const struct unexplained_search *s)
 {
     u->items = calloc(s->n + 1, sizeof *u->items);
@@ -313,7 +302,7 @@ static int list_processes(struct unexplained *u, const struct unexplained_search
                 (struct unexplained_process){c->process, bytes, c->most.rss_bytes, is_growth};
     }
     if (u->items)
-        qsort(u->items, u->n, sizeof *u->items, compare_processes);
+        HT_SORT(u->items, u->n, SORT_DOWN(struct unexplained_process, bytes));
     return u->items ? 0 : -ENOMEM;
 }
 

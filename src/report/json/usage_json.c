@@ -1,6 +1,7 @@
 #include "report/json/stat_json.h"
 
 #include "analysis/size_classes.h"
+#include "base/sort.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -296,15 +297,6 @@ static void put_threads(struct json *j, const struct usage *u)
     json_end_array(j);
 }
 
-static int by_blocks(const void *a, const void *b)
-{
-    const struct usage_pair *x = a, *y = b;
-    if (x->count.blocks != y->count.blocks)
-        return x->count.blocks > y->count.blocks ? -1 : 1;
-    uint64_t p = (uint64_t)x->from << 32 | x->to, q = (uint64_t)y->from << 32 | y->to;
-    return p < q ? -1 : p > q;
-}
-
 static void put_pairs(struct json *j, const struct usage *u)
 {
     struct usage_pair *pairs = malloc((u->n_pairs + 1) * sizeof *pairs);
@@ -312,7 +304,8 @@ static void put_pairs(struct json *j, const struct usage *u)
     size_t n = pairs ? u->n_pairs : 0;
     if (n) {
         memcpy(pairs, u->pairs, n * sizeof *pairs);
-        qsort(pairs, n, sizeof *pairs, by_blocks);
+        HT_SORT(pairs, n, SORT_DOWN(struct usage_pair, count.blocks),
+                SORT_UP(struct usage_pair, from), SORT_UP(struct usage_pair, to));
     }
     json_put_object(j, "thread_pairs");
     json_put_array(j, "from_to_count_bytes");

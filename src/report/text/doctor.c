@@ -1,6 +1,7 @@
 #include "report/doctor.h"
 
 #include "base/printable.h"
+#include "base/sort.h"
 #include "cli/bar.h"
 #include "cli/human.h"
 #include "cli/words.h"
@@ -87,12 +88,6 @@ static void set_label(struct owner_row *row, const struct look *l, enum look_own
     snprintf(row->label, LABEL_BYTES, "%s%s%s", text, name ? ": mostly " : "", name ? name : "");
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct owner_row *x = a, *y = b;
-    return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
-}
-
 static size_t find_rows_of_facts(const struct verdict_facts *f,
                                  struct owner_row rows[VERDICT_OWNERS])
 {
@@ -158,7 +153,7 @@ static void print_owners(FILE *to, const struct doctor *d, size_t max)
     struct owner_row rows[LOOK_OWNERS + (int)VERDICT_OWNERS];
     size_t n = d->is_file ? find_rows_of_facts(&d->facts, rows) : find_rows(&d->last, rows);
     double rss = d->is_file ? d->facts.rss_bytes : (double)d->last.rss_bytes;
-    qsort(rows, n, sizeof *rows, by_bytes);
+    HT_SORT(rows, n, SORT_DOWN(struct owner_row, bytes));
     n = fold_rows(rows, n, max, rss > 0 ? (uint64_t)rss : 0);
     for (size_t i = 0; i < n; i++)
         print_row(to, &rows[i], rss);

@@ -1,6 +1,7 @@
 #include "report/text/fragmentation.h"
 
 #include "analysis/symbols/stack.h"
+#include "base/sort.h"
 #include "cli/command.h"
 
 #include <stdio.h>
@@ -30,14 +31,6 @@ static void group_label(struct symbols *symbols, char text[STACK_SITE_BYTES],
     }
 }
 
-static int by_stranded(const void *a, const void *b)
-{
-    const struct fragmentation_group *x = a, *y = b;
-    return x->stranded_bytes < y->stranded_bytes   ? 1
-           : x->stranded_bytes > y->stranded_bytes ? -1
-                                                   : 0;
-}
-
 static void print_groups(struct symbols *symbols, const struct fragmentation_groups *all,
                          enum fragmentation_by grouping)
 {
@@ -47,7 +40,7 @@ static void print_groups(struct symbols *symbols, const struct fragmentation_gro
     for (size_t i = 0; i < all->n; i++) {
         top[n] = all->groups[i];
         n += top[n].stranded_bytes > 0;
-        qsort(top, n, sizeof *top, by_stranded);
+        HT_SORT(top, n, SORT_DOWN(struct fragmentation_group, stranded_bytes));
         n -= n > TOP;
     }
     for (size_t i = 0; i < n; i++) {

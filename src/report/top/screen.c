@@ -2,6 +2,7 @@
 
 #include "analysis/usage.h"
 #include "base/printable.h"
+#include "base/sort.h"
 #include "cli/command.h"
 
 #include <errno.h>
@@ -155,14 +156,6 @@ struct screen_line {
     size_t row;
 };
 
-static int by_key(const void *a, const void *b)
-{
-    const struct screen_line *x = a, *y = b;
-    if (x->key > y->key || x->key < y->key)
-        return x->key > y->key ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 static double key_of(const struct live_row *r, enum screen_sort sort)
 {
     const double keys[SCREEN_SORTS] = {r->now[LIVE_BYTES], r->now[LIVE_BLOCKS],
@@ -189,8 +182,7 @@ static struct screen_line *find_lines(const struct screen *s, const struct live 
         if (is_shown(s, l, i))
             lines[(*n)++] = (struct screen_line){key_of(&rows->items[i], s->sort), i};
     }
-    if (lines && *n)
-        qsort(lines, *n, sizeof *lines, by_key);
+    HT_SORT(lines, *n, SORT_DOWN(struct screen_line, key), SORT_UP(struct screen_line, row));
     return lines;
 }
 
