@@ -17,7 +17,7 @@
     X(verdict, true, "always first, for a recording: why the memory of the process is resident, see below; marked by its kind", NULL) \
     X(faster_allocator, true, "an allocator has a ratio of wall times below 0.98, a 95 % interval without 1, and at most 1.10 times the first allocator's peak RSS", NULL) \
     X(fastest_uses_more, false, "the fastest allocator is faster, as above, but has more than 1.10 times the peak RSS", NULL) \
-    X(none_faster, false, "several allocators have intervals, and none is faster", NULL) \
+    X(none_faster, false, "several allocators have intervals, but no allocator is faster", NULL) \
     X(leanest, false, "the allocators differ in peak RSS", NULL) \
     X(fragmentation, false, "peak RSS divided by peak live bytes is at least 1.25", NULL) \
     X(below_live, false, "peak RSS divided by peak live bytes is below 0.95. This is not an error: live bytes are requested bytes, and pages that are never written to are not resident", NULL) \
@@ -32,7 +32,7 @@
     X(peak_of_a_site, false, "one call site has at least 20 % of the peak", NULL) \
     X(copied_growth, true, "at least 10 blocks of a call site, with at least 1 % of the requested bytes, are replaced at once by a block of the same site that is up to four times as large, and at most a fifth of its replaced blocks by another block; needs stacks. In a recording of at least a second, also at least 10 MB per second", "Reserve the final size first, or grow by a larger factor.") \
     X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes and, in a recording of at least a second, 10 MB per second", "Grow by a factor of 1.5 or 2, or request the final size at once.") \
-    X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread, and no blocks are older than the recording", "Allocators differ most in remote frees: compare them, and see the table of frees between threads.") \
+    X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread, and all blocks were allocated during the recording", "Allocators differ most in remote frees: compare them, and see the table of frees between threads.") \
     X(remote_frees_of_a_site, true, "together with remote_frees, if one call site has at least 20 % of these blocks", NULL) \
     X(large_requests, true, "at least 1,000 requests are above 128 KiB and have at least half of the requested bytes", "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.") \
     X(hardly_used, true, "blocks of 16 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of their bytes were not used", "Request less: an allocator that clears or populates these blocks, or huge pages, would make them resident.") \
