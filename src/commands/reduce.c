@@ -31,8 +31,8 @@ static const struct option options[] = {
      "use this allocator for conditions that name no allocator [the allocator in LD_PRELOAD, or glibc]",
      AT(allocator)},
     {'b', "budget", OPTION_SECONDS, "SECONDS", "600",
-     "stop after SECONDS with the smallest workload found so far",
-     offsetof(struct reduce_options, budget_ns), .min = 1, .max = REPLAY_MAX_TIMEOUT_NS},
+     "stop after SECONDS with the smallest workload found so far", AT(budget_ns), .min = 1,
+     .max = REPLAY_MAX_TIMEOUT_NS},
     {'r', "runs", OPTION_NUMBER, "N", NULL,
      "require the problem in N of N replays of a candidate [3, or 6 for times]", AT(runs), .min = 1,
      .max = 100},
@@ -42,8 +42,8 @@ static const struct option options[] = {
     {0, "floor", OPTION_SIZE, "SIZE", "1M", "set the minimum dividend of a quotient of bytes",
      AT(floor_bytes)},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
-     "stop a replay without progress, or COMMAND, after SECONDS; 0: never",
-     offsetof(struct reduce_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},
+     "stop a replay without progress, or COMMAND, after SECONDS; 0: never", AT(timeout_ns),
+     .max = REPLAY_MAX_TIMEOUT_NS},
     {0},
 };
 

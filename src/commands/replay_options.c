@@ -249,7 +249,6 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
                        void (*print)(struct replay_session *s, const struct replay_options *o))
 {
     struct replay_session session;
-    uint64_t idle_seconds = o->idle.given || !(o->speed > 0) ? o->idle.seconds : IDLE_SECONDS;
     int code = replay_check_sweeps(c, &o->sweeps);
     if (code != EXIT_DONE)
         return code;

@@ -29,7 +29,7 @@ static const struct option options[] = {
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",
      AT(max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
     {0, "timeout", OPTION_SECONDS, "SECONDS", NULL, "stop after SECONDS (default: no limit)",
-     offsetof(struct sql_options, timeout_ns), .min = 1, .max = OPTION_MAX_NS},
+     AT(timeout_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "tables", OPTION_FLAG, NULL, NULL,
      "print the tables, their columns, types, units and meanings, and exit", AT(tables)},
     {0},

@@ -21,8 +21,8 @@ static const struct option options[] = {
      "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
      AT(touch)},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
-     "stop when no thread has made progress for SECONDS; 0: never",
-     offsetof(struct trace_run_options, timeout_ns), .max = REPLAY_MAX_TIMEOUT_NS},
+     "stop when no thread has made progress for SECONDS; 0: never", AT(timeout_ns),
+     .max = REPLAY_MAX_TIMEOUT_NS},
     {0},
 };
 

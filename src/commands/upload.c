@@ -20,11 +20,10 @@ static const struct option options[] = {
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3, for REGION or $AWS_REGION",
      AT(s3), .bare = "", .parse = upload_options_parse_s3},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60", "cancel a request that stalls for SECONDS",
-     offsetof(struct upload_command, timeout_ns), .min = 1, .max = OPTION_MAX_NS},
+     AT(timeout_ns), .min = 1, .max = OPTION_MAX_NS},
     {0, "wait", OPTION_SECONDS, "SECONDS", "60", "stop after SECONDS without a successful upload",
-     offsetof(struct upload_command, wait_ns), .min = 1, .max = OPTION_MAX_NS},
-    {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file",
-     offsetof(struct upload_command, verbose)},
+     AT(wait_ns), .min = 1, .max = OPTION_MAX_NS},
+    {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file", AT(verbose)},
     {0},
 };
 

@@ -581,9 +581,6 @@ bool findings_ambiguous_order(const struct findings_input *in, struct findings_i
         return false;
     findings_say(f, "The order of %s is ambiguous.",
                  human_items((uint64_t)FIGURE(in, order_ambiguous), "event", "events"));
-    findings_advise(
-        f,
-        "Record on a machine whose clock source is the TSC, or with fewer threads for each CPU.");
     return true;
 }
 
