@@ -239,7 +239,7 @@ static double allocator_ns(const struct replay_session *s, const struct replay_r
 struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_run *run = &r->runs[r->typical], *memory = &r->runs[r->typical_memory];
-    double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
+    double recorded_ns = (double)plan_facts(s->plan)->duration_stamps * s->ns_per_stamp;
     struct fidelity f = {
         .recorded_allocator =
             s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL,

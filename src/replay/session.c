@@ -70,11 +70,6 @@ int replay_session_add(struct replay_session *s, const char *spec, struct err *e
     return rc;
 }
 
-static void report_read(void *context, uint64_t ops)
-{
-    progress_update(context, ops);
-}
-
 // Returns the expected number of ops, and copies the figures of the recorded program from the
 // summary.
 static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
@@ -156,8 +151,7 @@ static int make_plan(struct replay_session *s, struct err *e)
         rc = set_samples(s, e);
     workload_reader_prove_order(s->input->reader);
     if (rc == 0)
-        rc = plan_read(s->plan, s->input->reader,
-                       &(struct plan_progress){report_read, &s->progress}, e);
+        rc = plan_read(s->plan, s->input->reader, &s->progress, e);
     if (rc == 0)
         store_plan(s);
     return rc;

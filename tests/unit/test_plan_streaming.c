@@ -200,20 +200,20 @@ static void test_positions_in_complete_windows(void **state)
         assert_int_equal(plan_stream_reserve(&s, 1, &w, &e), 0);
         *w = plan_word(PLAN_MALLOC, 1, 1);
         assert_int_equal(plan_stream_number(&s, 1), 0);
-        plan_stream_publish(&s, window, &position);
+        position = plan_stream_publish(&s, window);
         assert_int_equal(position, PLAN_FIRST_WINDOW + window * WORDS + 1);
         if (window == 0)
             end = position + 1;
         if (window > 0) {
-            plan_stream_publish(&s, 0, &position);
+            position = plan_stream_publish(&s, 0);
             assert_int_equal(position, window < PLAN_WINDOWS ? end : 0);
         }
         plan_memory_close_window(&m);
         plan_memory_next_window(&m);
     }
-    plan_stream_publish(&s, 1, &position);
+    position = plan_stream_publish(&s, 1);
     assert_int_equal(position, 0);
-    plan_stream_publish(&s, 2, &position);
+    position = plan_stream_publish(&s, 2);
     assert_int_equal(position, PLAN_FIRST_WINDOW + 2 * WORDS + 2);
     plan_stream_release(&s);
     free(m.open);

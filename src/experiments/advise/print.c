@@ -199,7 +199,7 @@ static void print_not_tried(const struct advise *a)
 static void print_pace(const struct advise *a)
 {
     const struct replay_session *s = a->session;
-    double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
+    double recorded_ns = (double)plan_facts(s->plan)->duration_stamps * s->ns_per_stamp;
     if (!(s->settings.speed > 0) && recorded_ns > 2 * s->results[0].runs[0].figures.wall_ns)
         printf(
             "the replay took %s, the program %s: allocators that keep freed memory for some time return more of it "

@@ -85,7 +85,7 @@ static size_t put_trim(const struct advise *a, const struct advise_row *r, char 
 {
     const struct plan *plan = a->session->plan;
     uint64_t calls = trim_calls(a, r);
-    double all_ns = (double)plan_duration_stamps(plan) * a->session->ns_per_stamp;
+    double all_ns = (double)plan_facts(plan)->duration_stamps * a->session->ns_per_stamp;
     size_t n = append_text(
         text, ADVISE_DEPLOY_BYTES, 0,
         "no variable sets this: the program must call malloc_trim(0) every %llu calls of malloc, free "

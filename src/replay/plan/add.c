@@ -68,12 +68,14 @@ static int need_slot(struct pending_op *a, struct plan_slot **slot)
     return 0;
 }
 
-static int occupied_slot(struct pending_op *a, struct plan_slot **slot)
+// Like need_slot, but refuses the op unless the slot has a block, or is empty if `empty` is true.
+static int find_slot(struct pending_op *a, bool empty, struct plan_slot **slot)
 {
     int rc = need_slot(a, slot);
-    if (rc == 0 && !(*slot)->entry)
-        return refuse_op(a, "uses slot %u, which holds no block", a->op->slot);
-    return rc;
+    if (rc < 0 || !(*slot)->entry == empty)
+        return rc;
+    return empty ? refuse_op(a, "allocates into slot %u, which already holds a block", a->op->slot)
+                 : refuse_op(a, "uses slot %u, which holds no block", a->op->slot);
 }
 
 static void count_live(struct pending_op *a, uint64_t change)
@@ -86,13 +88,6 @@ static void count_live(struct pending_op *a, uint64_t change)
         p->peak = p->live;
         p->facts.ops_to_peak = p->added + 1;
     }
-}
-
-// Records a block's allocation for the snapshots.
-static int note_allocation(struct pending_op *a)
-{
-    return a->plan->settings.snapshots ? plan_note_allocation(a->plan, a->recorded, a->op, a->e)
-                                       : 0;
 }
 
 static int put_counted(struct pending_op *a, const struct plan_call *c)
@@ -122,14 +117,15 @@ static int put_skipped(struct pending_op *a)
 static int put_sample(struct pending_op *a)
 {
     struct plan *p = a->plan;
+    const struct plan_live_point point = {p->facts.events, p->live};
     int rc = plan_put_count(p, a->stream, a->e);
     if (rc < 0)
         return rc;
-    if (HT_GROW(&p->samples, &p->samples_capacity, p->n_samples + 1) < 0)
-        return err_no_memory(a->e, NULL);
-    p->samples[p->n_samples++] = a->stream->next - 2;
     a->stream->unsampled_events = 0;
-    return plan_note_point(p, a->e);
+    return HT_APPEND(&p->samples, &p->n_samples, &p->samples_capacity, a->stream->next - 2) < 0 ||
+                   HT_APPEND(&p->points, &p->n_points, &p->points_capacity, point) < 0
+               ? err_no_memory(a->e, NULL)
+               : 0;
 }
 
 // Appends a PACE unless the stream has a recent PACE. More frequent PACEs would not help, because a
@@ -148,7 +144,7 @@ static int put_pace(struct pending_op *a, uint64_t stamp)
         return p->settings.paced ? refuse_op(a, "is more than a year later than the first one") : 0;
     double step = (p->settings.paced ? PACE_STEP_NS : CLOCK_STEP_NS) / p->settings.ns_per_stamp;
     a->stream->pace_stamp = stamp + (uint64_t)step;
-    return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
+    return plan_put_word(p, a->stream, (uint64_t)PLAN_PACE | (uint64_t)ns << 8, a->e);
 }
 
 static int put_dependencies(struct pending_op *a)
@@ -156,15 +152,11 @@ static int put_dependencies(struct pending_op *a)
     struct plan *p = a->plan;
     for (uint32_t i = 0; i < a->op->n_dependencies; i++) {
         const struct workload_dependency *w = &a->op->dependencies[i];
-        struct plan_stream *other = w->thread < p->n_streams ? p->streams[w->thread] : NULL;
+        const struct plan_stream *other = w->thread < p->n_streams ? p->streams[w->thread] : NULL;
         if (!other || w->op >= other->ops)
             return refuse_op(a, "depends on op %llu of thread %u, which does not come before it",
                              (unsigned long long)w->op, w->thread);
-        if (other == a->stream)
-            continue;
-        uint64_t position;
-        plan_stream_publish(other, w->op, &position);
-        int rc = plan_put_wait(p, a->stream, w->thread, position, a->e);
+        int rc = plan_wait_for_op(p, a->stream, other, w->op, a->e);
         if (rc < 0)
             return rc;
     }
@@ -193,8 +185,7 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
 // latest op.
 static int share_entries(struct pending_op *a)
 {
-    uint64_t position;
-    plan_stream_publish(a->stream, a->stream->ops - 1, &position);
+    uint64_t position = plan_stream_publish(a->stream, a->stream->ops - 1);
     return slot_table_share(&a->plan->slot_table, &a->stream->pool, a->thread, position) < 0
                ? err_no_memory(a->e, NULL)
                : 0;
@@ -209,16 +200,11 @@ static int free_entry(struct pending_op *a, struct plan_slot *slot)
     return surplus ? share_entries(a) : 0;
 }
 
-static uint64_t requested(const struct workload_op *op)
-{
-    return event_requested(op->kind, op->size, op->count);
-}
-
 // Sets the block's size to the size that the op requests.
 static int set_size(struct pending_op *a, struct plan_slot *slot)
 {
     struct plan *p = a->plan;
-    uint64_t size = requested(a->op);
+    uint64_t size = event_requested(a->op->kind, a->op->size, a->op->count);
     if (size > PTRDIFF_MAX)
         return refuse_op(a, "requests %llu × %llu bytes, more than any allocator can provide",
                          (unsigned long long)a->op->count, (unsigned long long)a->op->size);
@@ -293,16 +279,6 @@ static uint64_t expect_use(const struct plan_use *u, uint64_t size)
     return (uint64_t)((double)size * used);
 }
 
-static int put_late(struct pending_op *a, struct plan_slot *slot, const struct plan_late *late)
-{
-    return plan_late_allocated(a->plan, slot, late) < 0 ? err_no_memory(a->e, NULL) : 0;
-}
-
-static int release_late(struct pending_op *a, struct plan_slot *slot)
-{
-    return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
-}
-
 // If the use of the op's block is known or can be estimated, appends a TOUCH with the use. Without
 // a TOUCH, the player guesses the use. If the block was not measured or its memory was already
 // resident, estimates the use from blocks with the same call site and size class, or only the same
@@ -313,8 +289,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     bool is_live_at_start = a->op->kind == HT_PREEXISTING;
     if (slot->size < HT_BIG_BYTES)
         return 0;
-    bool zeroed =
-        (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
+    bool zeroed = (is_live_at_start ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
     uint64_t kib = slot->size >> 10;
     struct plan_use *alike = &p->uses[zeroed][63 - __builtin_clzll(slot->size)],
                     *of_site = use_by_site(p, a->op, slot->size, zeroed);
@@ -335,7 +310,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
                              .pages = kib / WORKLOAD_PAGE_KIB};
     if (!known && !others->all.bytes && !r) {
         late.used = zeroed ? 0 : kib / WORKLOAD_PAGE_KIB;
-        return is_live_at_start ? 0 : put_late(a, slot, &late);
+        return is_live_at_start ? 0 : plan_late_allocated(p, slot, &late, a->e);
     }
     uint64_t resident = r ? of_block_kib(r->resident, slot->size) : 0, used = resident;
     if (known)
@@ -362,7 +337,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     if (known)
         late.steps = samples_residency_steps(p->residency, a->recorded, a->number, &late.n_steps);
     int rc = plan_put_touch(p, s, &late, &late.touch, a->e);
-    return rc < 0 || is_live_at_start ? rc : put_late(a, slot, &late);
+    return rc < 0 || is_live_at_start ? rc : plan_late_allocated(p, slot, &late, a->e);
 }
 
 // Returns the call for an op that allocates, which may be a realloc of NULL.
@@ -380,10 +355,10 @@ static struct plan_call allocation_call(const struct workload_op *op, uint32_t e
     return c;
 }
 
-// Records which kind of call can free the op's block.
-static void note_family(struct plan_slot *slot, const struct workload_op *op)
+// Records which kind of call can free the op's block, which a call of `kind` allocated.
+static void note_family(struct plan_slot *slot, const struct workload_op *op, uint8_t kind)
 {
-    slot->free_kind = plan_freed_by(op->kind);
+    slot->free_kind = plan_freed_by(kind);
     slot->align_log2 = op->align ? (uint8_t)__builtin_ctzll(op->align) : 0;
 }
 
@@ -392,20 +367,17 @@ static int add_allocation(struct pending_op *a)
     struct plan_slot *slot;
     if ((a->op->flags & WORKLOAD_FAILED) || a->op->slot == WORKLOAD_NO_SLOT)
         return put_skipped(a);
-    int rc = need_slot(a, &slot);
-    if (rc < 0)
-        return rc;
-    if (slot->entry)
-        return refuse_op(a, "allocates into slot %u, which already holds a block", a->op->slot);
-    rc = allocate_entry(a, slot);
+    int rc = find_slot(a, true, &slot);
+    if (rc == 0)
+        rc = allocate_entry(a, slot);
     if (rc < 0)
         return rc;
     slot->size = 0;
     rc = set_size(a, slot);
-    note_family(slot, a->op);
+    note_family(slot, a->op, a->op->kind);
     struct plan_call c = allocation_call(a->op, slot->entry);
     if (rc == 0)
-        rc = note_allocation(a);
+        rc = plan_note_allocation(a->plan, a->recorded, a->op, a->e);
     if (rc == 0)
         rc = put_touch(a, a->stream, slot);
     return rc < 0 ? rc : put_counted(a, &c);
@@ -418,13 +390,13 @@ static int add_free(struct pending_op *a)
     struct plan_call c = {.op = (enum plan_op)op->kind, .size = op->size, .extra = {op->align}};
     if (op->slot == WORKLOAD_NO_SLOT)
         return put_counted(a, &c);
-    int rc = occupied_slot(a, &slot);
+    int rc = find_slot(a, false, &slot);
     if (rc < 0)
         return rc;
     c.entry = slot->entry;
     if (event_infos[op->kind].class == HT_CLASS_RESIZE)
         c.op = PLAN_REALLOC_FREE;
-    rc = release_late(a, slot);
+    rc = plan_late_released(a->plan, a->stream, slot, a->e);
     count_live(a, 0 - slot->size);
     if (rc == 0)
         rc = put_counted(a, &c);
@@ -443,7 +415,7 @@ static int add_realloc(struct pending_op *a)
         return add_free(a);
     if (op->slot == WORKLOAD_NO_SLOT)
         return put_skipped(a);
-    int rc = occupied_slot(a, &slot);
+    int rc = find_slot(a, false, &slot);
     if (rc < 0)
         return rc;
     struct plan_call c = {.op = (enum plan_op)op->kind,
@@ -454,11 +426,11 @@ static int add_realloc(struct pending_op *a)
         c.extra[0] = op->count;
         c.extra[1] = slot->size;
     }
-    rc = release_late(a, slot);
+    rc = plan_late_released(a->plan, a->stream, slot, a->e);
     if (rc == 0)
         rc = set_size(a, slot);
     if (rc == 0)
-        rc = note_allocation(a);
+        rc = plan_note_allocation(a->plan, a->recorded, a->op, a->e);
     if (rc == 0)
         rc = put_touch(a, a->stream, slot);
     return rc < 0 ? rc : put_counted(a, &c);
@@ -473,31 +445,22 @@ static unsigned preexisting_kind(const struct plan_slot *slot)
     return kind;
 }
 
-// Records which kind of call can free a preexisting block. In a slice, the op names the call that
-// allocated the block.
-static void note_preexisting_family(struct plan_slot *slot, const struct workload_op *op)
-{
-    struct workload_op allocated_by = {.align = op->align, .kind = (uint8_t)op->value};
-    note_family(slot, &allocated_by);
-}
-
 // Adds a preexisting block. The player allocates it before the start, so it needs an entry that no
 // other block has used.
 static int add_preexisting(struct pending_op *a)
 {
     struct plan *p = a->plan;
     struct plan_slot *slot;
-    int rc = need_slot(a, &slot);
+    int rc = find_slot(a, true, &slot);
     if (rc < 0)
         return rc;
-    if (slot->entry)
-        return refuse_op(a, "allocates into slot %u, which already holds a block", a->op->slot);
     if (slot_table_allocate_fresh(&p->slot_table, &p->preexisting.pool, &slot->entry) < 0)
         return err_no_memory(a->e, NULL);
     slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
     if (slot->size > p->max_block_bytes)
         p->max_block_bytes = slot->size;
-    note_preexisting_family(slot, a->op);
+    note_family(slot, a->op,
+                (uint8_t)a->op->value); // in a slice, the call that allocated the block
     unsigned kind = preexisting_kind(slot);
     p->preexisting_by[kind] = true;
     p->preexisting_bytes += slot->size;
@@ -511,7 +474,7 @@ static int add_preexisting(struct pending_op *a)
     if (rc == 0)
         rc = plan_put_call(p, &p->preexisting, &c, a->e);
     if (rc == 0)
-        rc = note_allocation(a);
+        rc = plan_note_allocation(p, a->recorded, a->op, a->e);
     return rc < 0 ? rc : put_without_call(a);
 }
 
@@ -594,7 +557,12 @@ static int put_switch(struct pending_op *a, uint32_t thread)
         p->n_threads = thread + 1;
     if (thread == p->current || a->op->kind == HT_PREEXISTING)
         return 0;
-    return plan_put_switch(p, a->stream, thread, a->e);
+    uint64_t exited = p->current_exited ? PLAN_SWITCH_EXITED : 0;
+    p->current = thread;
+    p->current_exited = false;
+    p->facts.thread_switches++;
+    return plan_put_word(p, a->stream, (uint64_t)PLAN_SWITCH | exited | (uint64_t)thread << 9,
+                         a->e);
 }
 
 // Appends any TRIM and STATS ops that are due.
@@ -607,7 +575,7 @@ static int put_periodic(struct pending_op *a)
     bool asks = a->op->kind == HT_MALLOC_STATS && p->facts.stats_samples < PLAN_MAX_STATS;
     if (p->settings.trim_every && p->facts.events >= p->next_trim) {
         p->next_trim += p->settings.trim_every;
-        rc = plan_put_trim(p, a->stream, a->e);
+        rc = plan_put_word(p, a->stream, PLAN_TRIM, a->e);
     }
     if (rc == 0 && asks)
         return plan_put_stats(p, a->stream, a->e);
@@ -720,8 +688,9 @@ int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops,
     return rc;
 }
 
-int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
-                  struct err *e)
+// Adds all remaining ops of the workload.
+static int read_ops(struct plan *p, struct workload_reader *r, struct progress *progress,
+                    struct err *e)
 {
     enum { REPORT_EVERY = 1 << 16 };
     uint32_t thread;
@@ -733,8 +702,8 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
         rc = plan_add_ops(p, thread, ops, n, e);
         if (rc < 0)
             return rc;
-        if (progress && p->added - reported >= REPORT_EVERY)
-            progress->report(progress->context, reported = p->added);
+        if (p->added - reported >= REPORT_EVERY)
+            progress_update(progress, reported = p->added);
     }
     p->facts.unproved = !workload_reader_proved_order(r);
     return rc;
@@ -759,15 +728,14 @@ int plan_put_end(struct plan *p, struct err *e)
 
 // Reads residency only if the workload's index lists it. If the file is damaged, the reader of the
 // ops reports the damage in more detail.
-int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
-              struct err *e)
+int plan_read(struct plan *p, struct workload_reader *r, struct progress *progress, struct err *e)
 {
     struct samples_residency residency;
     struct workload_summary summary;
     bool known = workload_read_residency(r, &residency, NULL) == 0 && residency.n > 0;
     p->residency = known ? &residency : NULL;
     p->whole = workload_read_summary(r, &summary, NULL) == 0 && !summary.recorded_to;
-    int rc = plan_read_ops(p, r, progress, e);
+    int rc = read_ops(p, r, progress, e);
     if (rc == 0 && p->whole)
         rc = plan_put_end(p, e);
     p->residency = NULL;

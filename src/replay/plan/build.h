@@ -133,7 +133,7 @@ struct plan {
     struct plan_slot *slots;
     size_t n_slots, slots_capacity;
     struct plan_allocation *allocations; // indexed by slot
-    size_t n_allocations, allocations_capacity;
+    size_t allocations_capacity;
     struct plan_snapshot snapshots[PLAN_SNAPSHOTS];
     bool has_snapshot;        // the op at snapshot_after_ops has been added
     uint32_t snapshot_thread; // thread of the op at snapshot_after_ops
@@ -195,8 +195,6 @@ static inline size_t plan_sample_step(const struct plan *p)
     return (p->n_samples + PLAN_SAMPLES_WANTED - 1) / PLAN_SAMPLES_WANTED;
 }
 
-int plan_no_memory(struct err *e);
-
 // add_many.c: adds ops of a workload thread. Stops at the first op that is not a plain call or that
 // requires another op before it. Returns the number of ops added.
 size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
@@ -211,6 +209,10 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                   struct err *e);
 
+// Appends a WAIT for the op number `op` of another stream, unless `other` is `s` itself.
+int plan_wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other,
+                     uint64_t op, struct err *e);
+
 // Appends a COUPLE, which works like a WAIT.
 int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position,
                     struct err *e);
@@ -220,11 +222,9 @@ int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e);
 
 // Appends a COUNT and a STATS.
 int plan_put_stats(struct plan *p, struct plan_stream *s, struct err *e);
-int plan_put_trim(struct plan *p, struct plan_stream *s, struct err *e);
-int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e);
 
-// Appends a SWITCH. The following ops were recorded in `thread`.
-int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
+// Appends an unnumbered op of one word.
+int plan_put_word(struct plan *p, struct plan_stream *s, uint64_t word, struct err *e);
 
 // Appends a TOUCH for the next call's block. Sets *at to the number of its extra word.
 int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late,
@@ -233,9 +233,6 @@ int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late
 // Appends a TOUCH_LATE for the block's used pages up to number `to`.
 int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late,
                         uint64_t to, struct err *e);
-
-// Appends a PACE. The following ops are due `ns` (below 2^56) after the start.
-int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
 
 // streaming.c: implements plan_op_at() for a streamed plan.
 uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position);
@@ -253,7 +250,8 @@ bool plan_check(const struct plan *p);
 bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
                        const struct plan_window_segment *segments);
 
-// snapshot.c: records that `op` allocated or resized the block in its slot.
+// snapshot.c: records that `op` allocated or resized the block in its slot. Does nothing without
+// settings.snapshots.
 int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op,
                          struct err *e);
 
@@ -264,11 +262,9 @@ int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e);
 
 // Call when all ops have been added.
 int plan_finish_snapshots(struct plan *p, struct err *e);
-void plan_release_snapshots(struct plan *p);
 
 // couple.c: call before an op of `s` is added.
 int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op *op, struct err *e);
-void plan_release_coupling(struct plan *p);
 
 // Returns true if the current section has reached its minimum.
 static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, uint64_t bytes)
@@ -278,11 +274,13 @@ static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, ui
            calls >= PLAN_SECTION_CALLS;
 }
 
-// late.c: records the big block that an op allocates in the slot, and the block's use. Returns 0,
-// or -1 when out of memory.
-int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late);
+// late.c: records the big block that an op allocates in the slot, and the block's use. Returns 0 or
+// -ENOMEM.
+int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late,
+                        struct err *e);
 
-// Call before an op of `s` frees or resizes the slot's big block. Appends the remaining touches.
+// Call before an op of `s` frees or resizes the slot's block. Appends the remaining touches of a
+// big block.
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot,
                        struct err *e);
 
@@ -315,10 +313,8 @@ int plan_put_end(struct plan *p, struct err *e);
 // the next sample of any age. Call before the op is added.
 const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op);
 
-// Call plan_follow before an op is added, plan_note_point after a SAMPLE has been added, and
-// plan_finish_recorded after all ops have been added.
+// Call plan_follow before an op is added, and plan_finish_recorded after all ops have been added.
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op);
-int plan_note_point(struct plan *p, struct err *e);
 void plan_finish_recorded(struct plan *p);
 
 // windows.c: windows of a streamed plan.

@@ -21,12 +21,6 @@ static bool is_called(const struct checked *c, unsigned kind)
     return kind && kind < HT_KIND_LIMIT && c->header->by_kind[kind];
 }
 
-static void init_plain(struct checked *c)
-{
-    for (unsigned op = 0; op < PLAN_OP_LIMIT; op++)
-        c->plain[op] = is_called(c, plan_kind_of(op)) && plan_extra_words((enum plan_op)op) == 0;
-}
-
 static bool check_start(struct checked *c, uint64_t thread)
 {
     if (!thread || thread >= c->header->n_threads || c->threads[thread].at_start)
@@ -189,7 +183,8 @@ static struct checked checked_words(const struct plan *p, const uint64_t *words,
                         .words = words,
                         .end = words + n,
                         .left = n};
-    init_plain(&c);
+    for (unsigned op = 0; op < PLAN_OP_LIMIT; op++)
+        c.plain[op] = is_called(&c, plan_kind_of(op)) && plan_extra_words((enum plan_op)op) == 0;
     return c;
 }
 

@@ -19,8 +19,6 @@
 #include "base/buf.h"
 #include "replay/plan/build.h"
 
-#include <stdlib.h>
-
 static struct plan_section *section_at(struct plan *p, uint64_t number)
 {
     return &p->coupling.sections[number % PLAN_SECTIONS];
@@ -52,11 +50,7 @@ static void end_at_samples(struct plan *p, const struct workload_op *op)
 static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other,
                        uint64_t op, struct err *e)
 {
-    uint64_t position;
-    if (other == s)
-        return 0;
-    plan_stream_publish(other, op, &position);
-    return plan_put_couple(p, s, other->number, position, e);
+    return other == s ? 0 : plan_put_couple(p, s, other->number, plan_stream_publish(other, op), e);
 }
 
 static int wait_for_first(struct plan *p, struct plan_stream *s, const struct plan_section *section,
@@ -76,26 +70,19 @@ static int begin_section(struct plan *p, struct plan_stream *s, struct err *e)
     return rc;
 }
 
-static int wait_for_exits(struct plan *p, struct plan_stream *s, struct err *e)
-{
-    if (p->n_awaited == p->n_exited)
-        return 0;
-    p->n_awaited = p->n_exited;
-    return plan_put_couple(p, s, s->number, p->n_exited, e);
-}
-
 int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op *op, struct err *e)
 {
     struct plan_coupling *c = &p->coupling;
     if (!c->number || plan_section_is_full(p, c->calls, c->bytes))
         end_section(p);
     end_at_samples(p, op);
-    int rc = wait_for_exits(p, s, e);
+    int rc = p->n_awaited == p->n_exited ? 0 : plan_put_couple(p, s, s->number, p->n_exited, e);
+    p->n_awaited = p->n_exited;
     if (rc < 0 || s->section == c->number)
         return rc;
     struct plan_section *section = section_at(p, c->number);
     if (HT_GROW(&section->members, &section->capacity, section->n + 1) < 0)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     // Publish live bytes as often as the threads are coupled.
     rc = s->counted_events && p->n_streams > 1 ? plan_put_count(p, s, e) : 0;
     if (rc == 0)
@@ -105,10 +92,4 @@ int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op 
     section->members[section->n++].stream = s;
     s->section = c->number;
     return rc;
-}
-
-void plan_release_coupling(struct plan *p)
-{
-    for (unsigned i = 0; i < PLAN_SECTIONS; i++)
-        free(p->coupling.sections[i].members);
 }

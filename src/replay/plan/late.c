@@ -44,7 +44,8 @@ static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
     p->memory.words[l->touch] = (uint32_t)p->memory.words[l->touch] | (l->used - pages) << 32;
 }
 
-int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late)
+int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late,
+                        struct err *e)
 {
     uint64_t used = late->used * WORKLOAD_PAGE_BYTES < slot->size ? late->used * WORKLOAD_PAGE_BYTES
                                                                   : slot->size;
@@ -54,10 +55,9 @@ int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct pla
         late->entry >> PLAN_ENTRY_BITS || p->n_lates == MAX_LATE ||
         (!late->n_steps && p->n_passed == p->n_recorded))
         return 0;
-    if (HT_GROW(&p->lates, &p->lates_capacity, p->n_lates + 1) < 0)
-        return -1;
-    struct plan_late *l = &p->lates[p->n_lates++];
-    *l = *late;
+    if (HT_APPEND(&p->lates, &p->n_lates, &p->lates_capacity, *late) < 0)
+        return err_no_memory(e, NULL);
+    struct plan_late *l = &p->lates[p->n_lates - 1];
     l->due = l->used;
     touch_first(p, l, most_pages(l));
     if (l->n_steps && l->steps->stamp < p->next_step)
@@ -65,36 +65,17 @@ int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct pla
     return 0;
 }
 
-static void remove_late(struct plan *p, size_t i)
-{
-    p->n_lates--;
-    for (; i < p->n_lates; i++)
-        p->lates[i] = p->lates[i + 1];
-}
-
 enum { OP_BITS = 44 }; // bits for the op number in a value of late_uses
 _Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS),
                "a thread number and an op number fit into a value");
-
-// Makes the next op of `s` wait for the op number `op` of another thread.
-static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other,
-                       uint64_t op, struct err *e)
-{
-    uint64_t position;
-    if (other == s)
-        return 0;
-    plan_stream_publish(other, op, &position);
-    return plan_put_wait(p, s, other->number, position, e);
-}
 
 // Makes the next op of `s` wait for the last TOUCH_LATE of the block in `entry`. Returns 1 if the
 // block has no TOUCH_LATE.
 static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, struct err *e)
 {
     uint64_t use = map_get(&p->late_uses, entry);
-    return use ? wait_for_op(p, s, p->streams[use >> OP_BITS], (use & ((1ull << OP_BITS) - 1)) - 1,
-                             e)
-               : 1;
+    uint64_t op = (use & ((1ull << OP_BITS) - 1)) - 1;
+    return use ? plan_wait_for_op(p, s, p->streams[use >> OP_BITS], op, e) : 1;
 }
 
 // Appends a TOUCH_LATE to `s`, up to used page number `to`. The block's next touch by another
@@ -106,7 +87,7 @@ static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l,
         return 0;
     int rc = wait_for_use(p, s, l->entry, e);
     if (rc > 0)
-        rc = wait_for_op(p, s, l->owner, l->allocation, e);
+        rc = plan_wait_for_op(p, s, l->owner, l->allocation, e);
     if (rc == 0)
         rc = plan_put_touch_late(p, s, l, to, e);
     l->touched = to;
@@ -118,6 +99,8 @@ static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l,
 
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e)
 {
+    if (slot->size < HT_BIG_BYTES)
+        return 0;
     p->unused -= unused_bytes(slot);
     slot->unused = 0;
     int rc = wait_for_use(p, s, slot->entry, e);
@@ -131,7 +114,7 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
         p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
         if (rc == 0 && l->touched < l->used)
             rc = plan_put_touch_late(p, s, l, l->used, e);
-        remove_late(p, i);
+        memmove(l, l + 1, (--p->n_lates - i) * sizeof *l);
         break;
     }
     return rc;
@@ -169,15 +152,11 @@ static void apply_use(struct plan *p, uint64_t bytes)
     }
 }
 
-// Returns the bytes that the replay uses at this point.
-static int64_t used_bytes(const struct plan *p)
-{
-    return p->live - (int64_t)p->unused - (int64_t)p->late_bytes;
-}
-
 void plan_late_sample(struct plan *p, const struct workload_sample *sample)
 {
-    int64_t is = used_bytes(p), was = (int64_t)sample->anon_bytes;
+    // Bytes that the replay uses at this point, and bytes that the program used.
+    int64_t is = p->live - (int64_t)p->unused - (int64_t)p->late_bytes,
+            was = (int64_t)sample->anon_bytes;
     // The allocations of preexisting blocks are unknown, and the ops of these blocks may have late
     // timestamps.
     if (p->facts.preexisting || is < 0)

@@ -66,10 +66,13 @@ void plan_free(struct plan *p)
     free(p->slots);
     free(p->op_numbers);
     free(p->samples);
-    plan_release_snapshots(p);
+    for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++)
+        free(p->snapshots[i].blocks);
+    free(p->allocations);
     map_release(&p->use_of_site);
     free(p->site_uses);
-    plan_release_coupling(p);
+    for (unsigned i = 0; i < PLAN_SECTIONS; i++)
+        free(p->coupling.sections[i].members);
     free(p->recorded);
     free(p->lates);
     map_release(&p->late_uses);
@@ -89,11 +92,6 @@ const struct plan_facts *plan_facts(const struct plan *p)
 int plan_fd(const struct plan *p)
 {
     return p->memory.fd;
-}
-
-int plan_windows_fd(const struct plan *p)
-{
-    return p->settings.file ? p->settings.file->fd : p->memory.fd;
 }
 
 uint64_t plan_own_bytes(const struct plan *p)
@@ -142,7 +140,7 @@ static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc = plan_put_count(p, s, e);
     if (rc == 0)
-        plan_stream_stop(s);
+        *plan_memory_at(s->memory, s->next++) = PLAN_STOP; // each chunk reserves this word
     return rc;
 }
 
@@ -197,14 +195,6 @@ uint64_t plan_streaming_bytes(const struct plan *p)
                     p->n_streams * sizeof(struct plan_streaming_thread));
 }
 
-static void describe_streaming(struct plan *p, struct plan_header *h)
-{
-    p->facts.streaming_bytes = plan_streaming_bytes(p);
-    h->streaming_bytes = p->facts.streaming_bytes;
-    h->ring_at = plan_ring_at(p);
-    h->window_words = p->facts.window_bytes / 8;
-}
-
 int plan_finish(struct plan *p, struct err *e)
 {
     uint64_t unused;
@@ -248,8 +238,11 @@ int plan_finish(struct plan *p, struct err *e)
     h.n_caches = p->n_threads;
     h.preexisting_at = p->preexisting.first;
     h.samples = f->samples;
-    if (f->streamed)
-        describe_streaming(p, &h);
+    if (f->streamed) {
+        h.streaming_bytes = f->streaming_bytes = plan_streaming_bytes(p);
+        h.ring_at = plan_ring_at(p);
+        h.window_words = f->window_bytes / 8;
+    }
     memcpy(p->memory.words + p->header_at, &h, sizeof h);
     free(p->window_words);
     p->window_words = NULL;

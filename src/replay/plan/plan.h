@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/fio.h"
+#include "base/progress.h"
 #include "trace/event/event.h"
 #include "workload/reader.h"
 #include "workload/workload.h"
@@ -48,9 +49,10 @@ struct plan_facts {
     uint64_t stats_samples;     // number of STATS ops
     bool touch_zeroed;          // the player also writes to all pages of blocks from calloc
     uint64_t slot_table_entries;
-    uint64_t samples; // number of SAMPLE ops
-    uint64_t bytes;   // size in memory; for a streamed plan, includes the ring but not the windows
-    bool streamed;    // the plan is too large for the memory allowed
+    uint64_t samples;         // number of SAMPLE ops
+    uint64_t duration_stamps; // recorded time from the first op to the last
+    uint64_t bytes; // size in memory; for a streamed plan, includes the ring but not the windows
+    bool streamed;  // the plan is too large for the memory allowed
     uint64_t window_bytes; // for a streamed plan: size of each of the ring's PLAN_WINDOWS windows
     uint64_t windows;      // for a streamed plan: number of windows
     uint64_t streaming_bytes; // for a streamed plan: size of the head of the ring's file
@@ -87,32 +89,20 @@ void plan_free(struct plan *p); // accepts NULL
 int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n,
                  struct err *e);
 
-// Reports the number of ops read. Called every 65,536 ops.
-struct plan_progress {
-    void (*report)(void *context, uint64_t ops);
-    void *context;
-};
-
-// Adds all remaining ops of the workload. `progress` may be NULL. Returns 0, or a negative errno of
-// the reader or of plan_add_ops().
-int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
-                  struct err *e);
-
 // Ends all streams and writes the header. Returns 0, -ENODATA if the plan has no calls, or another
 // negative errno.
 int plan_finish(struct plan *p, struct err *e);
 
-// Adds all ops and the recorded use of big blocks to a new plan, and finishes the plan.
-int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress,
-              struct err *e);
+// Adds all ops and the recorded use of big blocks to a new plan, and finishes the plan. Updates
+// `progress`, which may be NULL, every 65,536 ops. Returns 0, or a negative errno of the reader or
+// of plan_add_ops().
+int plan_read(struct plan *p, struct workload_reader *r, struct progress *progress, struct err *e);
 
 // These functions require a finished plan. The plan keeps ownership of the descriptors.
 const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
 uint64_t plan_file_at(const struct plan *p);   // byte offset of the plan in its file
 uint64_t plan_own_bytes(const struct plan *p); // size of the plan in its file, excluding windows
-// For a streamed plan: the file that contains the windows.
-int plan_windows_fd(const struct plan *p);
 
 // Returns the word number at which the player maps the ring of a finished streamed plan.
 uint64_t plan_ring_at(const struct plan *p);
@@ -154,7 +144,6 @@ const struct plan_live_point *plan_live_points(const struct plan *p, size_t *n);
 size_t plan_threads(const struct plan *p); // highest thread number + 1
 // Returns NULL if the thread has no ops.
 const struct plan_span *plan_span(const struct plan *p, size_t thread);
-uint64_t plan_duration_stamps(const struct plan *p); // time from the first op to the last
 
 // A block that is live at a snapshot. Its address is in the player's copy of the slot table.
 struct plan_snapshot_block {

@@ -62,14 +62,6 @@ void plan_follow(struct plan *p, struct plan_span *span, const struct workload_o
     p->last_stamp = op->stamp > p->last_stamp ? op->stamp : p->last_stamp;
 }
 
-int plan_note_point(struct plan *p, struct err *e)
-{
-    if (HT_GROW(&p->points, &p->points_capacity, p->n_points + 1) < 0)
-        return err_no_memory(e, NULL);
-    p->points[p->n_points++] = (struct plan_live_point){p->facts.events, p->live};
-    return 0;
-}
-
 // Returns true if the program wrote to most of its blocks. If private memory is as large as live
 // bytes, blocks were used entirely, including blocks from calloc. A sample may fall between a
 // block's allocation and its first use. Therefore each sample may lack an eighth of the memory, and
@@ -113,6 +105,7 @@ void plan_finish_recorded(struct plan *p)
     for (size_t i = 0; i < p->n_recorded; i++)
         p->recorded[i].live_bytes += (int64_t)p->preexisting_bytes;
     p->facts.touch_zeroed = used_zeroed(p);
+    p->facts.duration_stamps = p->last_stamp > p->first_stamp ? p->last_stamp - p->first_stamp : 0;
 }
 
 const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n)
@@ -135,9 +128,4 @@ size_t plan_threads(const struct plan *p)
 const struct plan_span *plan_span(const struct plan *p, size_t thread)
 {
     return p->streams[thread] && p->streams[thread]->first ? &p->streams[thread]->span : NULL;
-}
-
-uint64_t plan_duration_stamps(const struct plan *p)
-{
-    return p->last_stamp > p->first_stamp ? p->last_stamp - p->first_stamp : 0;
 }

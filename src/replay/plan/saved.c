@@ -16,7 +16,6 @@
 struct saved_tail {
     struct plan_facts facts;
     uint64_t words; // size of the plan's own file in words
-    uint64_t first_stamp, last_stamp;
     uint64_t n_streams, n_recorded, n_points, n_samples;
 };
 
@@ -60,8 +59,6 @@ static int put_tail(struct buf *b, const struct plan *p)
 {
     struct saved_tail t = {.facts = p->facts,
                            .words = p->memory.used,
-                           .first_stamp = p->first_stamp,
-                           .last_stamp = p->last_stamp,
                            .n_streams = p->n_streams,
                            .n_recorded = p->n_recorded,
                            .n_points = p->n_points,
@@ -78,19 +75,15 @@ static int put_tail(struct buf *b, const struct plan *p)
     return rc < 0 ? rc : buf_put(b, p->samples, t.n_samples * sizeof *p->samples);
 }
 
-static int pad_output(struct output *out, struct err *e)
-{
-    static const char zeros[PLAN_FILE_STEP];
-    uint64_t more = -out->offset % PLAN_FILE_STEP;
-    return more ? output_write(out, zeros, more, e) : 0;
-}
-
 int plan_save(const struct plan *p, const struct plan_key *key, struct output *out, struct err *e)
 {
+    static const char zeros[PLAN_FILE_STEP];
     struct buf tail = {0};
     struct saved_trailer t = {.magic = SAVED_MAGIC, .key = *key};
-    uint64_t bytes = p->memory.used * 8;
-    int rc = put_tail(&tail, p) < 0 ? plan_no_memory(e) : pad_output(out, e);
+    uint64_t bytes = p->memory.used * 8, padding = -out->offset % PLAN_FILE_STEP;
+    int rc = put_tail(&tail, p) < 0 ? err_no_memory(e, NULL) : 0;
+    if (rc == 0 && padding)
+        rc = output_write(out, zeros, padding, e);
     t.words_at = out->offset;
     t.words_hash = XXH3_64bits(p->memory.words, bytes);
     t.tail_at = t.words_at + bytes;
@@ -207,8 +200,6 @@ static int load_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *
         (t.n_samples && t.n_samples != t.facts.samples))
         return refuse_saved(p, "wrong counts", e);
     p->facts = t.facts;
-    p->first_stamp = t.first_stamp;
-    p->last_stamp = t.last_stamp;
     p->n_streams = t.n_streams;
     p->n_recorded = p->n_passed = t.n_recorded;
     p->n_points = t.n_points;
@@ -219,7 +210,7 @@ static int load_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *
     p->samples = copy_array(a.samples, t.n_samples, sizeof *a.samples);
     p->n_samples = t.n_samples;
     if (!p->recorded || !p->points || !p->windows || !p->samples)
-        return plan_no_memory(e);
+        return err_no_memory(e, NULL);
     return load_streams(p, a.streams, e);
 }
 

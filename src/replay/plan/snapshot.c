@@ -4,35 +4,25 @@
 #include "replay/plan/build.h"
 #include "workload/format.h"
 
-#include <stdlib.h>
-
-static bool is_past(const struct plan *p)
-{
-    return p->added > p->settings.snapshot_after_ops;
-}
-
 static int append_block(struct plan *p, struct plan_snapshot *s, uint32_t slot, struct err *e)
 {
-    if (HT_GROW(&s->blocks, &s->capacity, s->n + 1) < 0)
-        return err_no_memory(e, NULL);
     const struct plan_allocation *a = &p->allocations[slot];
-    s->blocks[s->n++] = (struct plan_snapshot_block){.size = p->slots[slot].size,
-                                                     .allocated_at = a->at,
-                                                     .site = a->site,
-                                                     .thread = a->thread,
-                                                     .entry = p->slots[slot].entry};
-    return 0;
+    const struct plan_snapshot_block block = {.size = p->slots[slot].size,
+                                              .allocated_at = a->at,
+                                              .site = a->site,
+                                              .thread = a->thread,
+                                              .entry = p->slots[slot].entry};
+    return HT_APPEND(&s->blocks, &s->n, &s->capacity, block) < 0 ? err_no_memory(e, NULL) : 0;
 }
 
 int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op,
                          struct err *e)
 {
     bool before = op->kind == HT_PREEXISTING;
-    size_t n = (size_t)op->slot + 1;
-    if (HT_GROW(&p->allocations, &p->allocations_capacity, n) < 0)
+    if (!p->settings.snapshots)
+        return 0;
+    if (HT_GROW(&p->allocations, &p->allocations_capacity, (size_t)op->slot + 1) < 0)
         return err_no_memory(e, NULL);
-    if (n > p->n_allocations)
-        p->n_allocations = n;
     p->allocations[op->slot] =
         (struct plan_allocation){.at = before ? PLAN_BEFORE_START : p->facts.events,
                                  .site = format_op_site(op),
@@ -52,27 +42,19 @@ static int collect_blocks(struct plan *p, unsigned which, struct err *e)
     return rc;
 }
 
-static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other,
-                       uint64_t op, struct err *e)
-{
-    uint64_t position;
-    plan_stream_publish(other, op, &position);
-    return plan_put_wait(p, s, other->number, position, e);
-}
-
 // Makes the SNAPSHOT wait for all ops so far.
 static int add_snapshot(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc = collect_blocks(p, PLAN_SNAPSHOT_PEAK, e);
     for (size_t i = 0; rc == 0 && i < p->n_streams; i++) {
         const struct plan_stream *other = p->streams[i];
-        if (other && other != s && other->ops)
-            rc = wait_for_op(p, s, other, other->ops - 1, e);
+        if (other && other->ops)
+            rc = plan_wait_for_op(p, s, other, other->ops - 1, e);
     }
     p->has_snapshot = true;
     p->snapshot_thread = s->number;
     p->snapshot_op = s->ops;
-    return rc < 0 ? rc : plan_put_snapshot(p, s, e);
+    return rc < 0 ? rc : plan_put_word(p, s, PLAN_SNAPSHOT, e);
 }
 
 int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e)
@@ -81,9 +63,9 @@ int plan_snapshot_before(struct plan *p, struct plan_stream *s, struct err *e)
         return add_snapshot(p, s, e);
     // The first op of a thread may have no dependency. Without this wait, the thread could start
     // before the snapshot.
-    if (is_past(p) && !s->ops && s->number != p->snapshot_thread)
-        return wait_for_op(p, s, p->streams[p->snapshot_thread], p->snapshot_op, e);
-    return 0;
+    return p->added > p->settings.snapshot_after_ops && !s->ops
+               ? plan_wait_for_op(p, s, p->streams[p->snapshot_thread], p->snapshot_op, e)
+               : 0;
 }
 
 int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e)
@@ -93,8 +75,8 @@ int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e)
         return 0;
     for (size_t i = 0; rc == 0 && i < p->n_streams; i++) {
         struct plan_stream *other = p->streams[i];
-        if (other && other != s && other->ops)
-            rc = wait_for_op(p, other, s, p->snapshot_op, e);
+        if (other && other->ops)
+            rc = plan_wait_for_op(p, other, s, p->snapshot_op, e);
     }
     return rc;
 }
@@ -108,11 +90,4 @@ const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which,
 {
     *copy = p->has_snapshot ? which : PLAN_SNAPSHOT_END;
     return &p->snapshots[*copy];
-}
-
-void plan_release_snapshots(struct plan *p)
-{
-    for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++)
-        free(p->snapshots[i].blocks);
-    free(p->allocations);
 }

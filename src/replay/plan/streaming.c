@@ -32,12 +32,7 @@ struct streaming {
     struct err e;
 };
 
-// The player is another process, so these futexes must not be private.
-static void futex_wait(_Atomic uint32_t *word, uint32_t value)
-{
-    syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
-}
-
+// The player is another process, so the futexes must not be private.
 static void futex_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -65,7 +60,7 @@ static int wait_for_free_space(struct streaming *s, uint64_t w)
         uint32_t freed = atomic_load(&head->freed);
         if (atomic_load(left) == 0 || atomic_load(&s->stopped))
             break;
-        futex_wait(&head->freed, freed);
+        syscall(SYS_futex, &head->freed, FUTEX_WAIT, freed, NULL, NULL, 0);
     }
     atomic_store(&head->decoder_sleeps, 0);
     s->idle_ns += clock_monotonic_ns() - since;
@@ -85,20 +80,6 @@ int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_
         done += (uint64_t)n;
     }
     return 0;
-}
-
-static int read_segments(struct streaming *s, const struct plan_window *w, struct err *e)
-{
-    if (HT_GROW(&s->segments, &s->segments_capacity, w->segments) < 0)
-        return err_no_memory(e, NULL);
-    return plan_read_at(s->plan, plan_windows_fd(s->plan), s->segments,
-                        w->segments * sizeof *s->segments, w->at + w->words * 8, e);
-}
-
-static uint64_t *window_at(const struct streaming *s, uint64_t w)
-{
-    const struct plan_facts *f = &s->plan->facts;
-    return (uint64_t *)((char *)s->head + f->streaming_bytes + w % PLAN_WINDOWS * f->window_bytes);
 }
 
 static uint64_t first_word_of(const struct plan *p, uint64_t w)
@@ -121,24 +102,31 @@ static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
 // words and the segments.
 static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct err *e)
 {
-    const struct plan_window *window = &s->plan->windows[w];
-    int rc =
-        plan_read_at(s->plan, plan_windows_fd(s->plan), words, window->words * 8, window->at, e);
-    if (rc == 0 && XXH3_64bits(words, window->words * 8) != window->hash)
+    const struct plan *p = s->plan;
+    const struct plan_window *window = &p->windows[w];
+    int fd = p->settings.file ? p->settings.file->fd : p->memory.fd;
+    uint64_t bytes = window->words * 8;
+    if (HT_GROW(&s->segments, &s->segments_capacity, window->segments) < 0)
+        return err_no_memory(e, NULL);
+    int rc = plan_read_at(p, fd, words, bytes, window->at, e);
+    if (rc == 0 && XXH3_64bits(words, bytes) != window->hash)
         rc = err_set(e, -EBADMSG,
-                     "%s: checksum mismatch in window %llu of its saved plan: try again",
-                     s->plan->name, (unsigned long long)w);
+                     "%s: checksum mismatch in window %llu of its saved plan: try again", p->name,
+                     (unsigned long long)w);
     if (rc == 0)
-        rc = read_segments(s, window, e);
-    if (rc == 0 && !s->plan->settings.file && !plan_check_window(s->plan, words, w, s->segments))
+        rc = plan_read_at(p, fd, s->segments, window->segments * sizeof *s->segments,
+                          window->at + bytes, e);
+    if (rc == 0 && !p->settings.file && !plan_check_window(p, words, w, s->segments))
         rc = err_set(e, -EBADMSG, "%s: invalid ops in window %llu of its saved plan: try again",
-                     s->plan->name, (unsigned long long)w);
+                     p->name, (unsigned long long)w);
     return rc;
 }
 
 static int fill_window(struct streaming *s, uint64_t w, struct err *e)
 {
-    uint64_t *words = window_at(s, w);
+    const struct plan_facts *f = &s->plan->facts;
+    uint64_t *words =
+        (uint64_t *)((char *)s->head + f->streaming_bytes + w % PLAN_WINDOWS * f->window_bytes);
     int rc = read_window(s, w, words, e);
     if (rc == 0)
         mark_samples(s, w, words);

@@ -188,11 +188,6 @@ int plan_stream_number(struct plan_stream *s, unsigned n)
     return 0;
 }
 
-void plan_stream_stop(struct plan_stream *s)
-{
-    *plan_memory_at(s->memory, s->next++) = PLAN_STOP;
-}
-
 // Returns the position at which the thread leaves the window that contains the op.
 static uint64_t leaves_at(const struct plan_stream *s, uint64_t op)
 {
@@ -206,12 +201,10 @@ static uint64_t leaves_at(const struct plan_stream *s, uint64_t op)
     return 0;
 }
 
-void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position)
+uint64_t plan_stream_publish(const struct plan_stream *s, uint64_t op)
 {
-    if (op < s->index_from) {
-        *position = leaves_at(s, op);
-        return;
-    }
+    if (op < s->index_from)
+        return leaves_at(s, op);
     op -= s->index_from;
     uint64_t at = s->index[op / PLAN_INDEX_OPS], left = op % PLAN_INDEX_OPS;
     for (;;) {
@@ -226,7 +219,7 @@ void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *pos
         at += plan_op_words(word);
     }
     *plan_memory_at(s->memory, at) |= PLAN_PUBLISH;
-    *position = at + plan_op_words(*plan_memory_at(s->memory, at));
+    return at + plan_op_words(*plan_memory_at(s->memory, at));
 }
 
 uint64_t plan_memory_op_at(const struct plan_memory *m, uint64_t at, uint64_t op, uint64_t position)

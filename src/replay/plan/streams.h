@@ -95,13 +95,10 @@ int plan_stream_reserve(struct plan_stream *s, unsigned n, uint64_t **w, struct 
 // Call after writing the n words of a numbered op at s->next. Returns 0, or -ENOMEM.
 int plan_stream_number(struct plan_stream *s, unsigned n);
 
-// Appends a STOP. Each chunk reserves a word for the STOP.
-void plan_stream_stop(struct plan_stream *s);
-
-// Makes op number `op` (less than s->ops) publish, and sets *position to the word number that the
-// op publishes. If the op's window is already complete, sets *position to the end of the thread's
-// segment in that window. If all threads must have left that window, sets *position to 0.
-void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position);
+// Makes op number `op` (less than s->ops) publish, and returns the word number that the op
+// publishes. If the op's window is already complete, returns the end of the thread's segment in
+// that window. If all threads must have left that window, returns 0.
+uint64_t plan_stream_publish(const struct plan_stream *s, uint64_t op);
 
 // Returns the number of the first op whose words end at or after `position`. The stream must be in
 // a file.
