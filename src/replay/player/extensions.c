@@ -5,8 +5,10 @@
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 // Thread caches, for replaying all threads of a workload in one thread. An allocator may export the
 // two functions introduced by gperftools' replay tool:
@@ -27,7 +29,7 @@ static void find_caches(void)
     *(void **)&release_cache = player_own_function("release_malloc_thread_cache");
     *(void **)&set_cache = player_own_function("set_malloc_thread_cache");
     if (release_cache && set_cache)
-        caches = player_map_shared(player.plan->n_caches * sizeof *caches);
+        caches = player_map_shared(player.plan->n_caches * sizeof *caches, MAP_POPULATE);
 }
 
 // Switches to the cache of a recorded thread. A thread creates its cache on its first call. If the
@@ -67,26 +69,15 @@ static uint64_t jemalloc_number(const char *name)
     return mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : RESULTS_UNKNOWN;
 }
 
-static size_t append_text(char *text, size_t size, size_t at, const char *more);
-static size_t append_number(char *text, size_t size, size_t at, unsigned n);
-
-// Returns a statistic of a bin. The name of the statistic is `before`, the number of the bin, and
-// `after`.
-static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *after)
-{
-    char name[80];
-    size_t at = append_text(name, sizeof name, 0, before);
-    at = append_number(name, sizeof name, at, bin);
-    append_text(name, sizeof name, at, after);
-    return jemalloc_number(name);
-}
-
 static unsigned jemalloc_unsigned(const char *name)
 {
     unsigned value;
     size_t bytes = sizeof value;
     return mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : 0;
 }
+
+// Writes the name of a statistic of bin number `bin` to `name`, and evaluates to `name`.
+#define BIN_NAME(format, bin) (snprintf(name, sizeof name, format, bin), name)
 
 // Returns the bytes of free regions in all slabs. 4096 is MALLCTL_ARENAS_ALL. jemalloc counts
 // blocks in thread caches as allocated.
@@ -95,15 +86,12 @@ static uint64_t jemalloc_bins_unused(struct results_bin bins[RESULTS_BINS])
     uint64_t unused = 0;
     for (unsigned i = 0, n = jemalloc_unsigned("arenas.nbins"); i < n; i++) {
         char name[80];
-        size_t at = append_text(name, sizeof name, 0, "arenas.bin.");
-        at = append_number(name, sizeof name, at, i);
-        append_text(name, sizeof name, at, ".nregs");
-        uint64_t slabs = jemalloc_bin("stats.arenas.4096.bins.", i, ".curslabs");
-        uint64_t used = jemalloc_bin("stats.arenas.4096.bins.", i, ".curregs");
-        uint64_t bytes = jemalloc_bin("arenas.bin.", i, ".size");
+        uint64_t slabs = jemalloc_number(BIN_NAME("stats.arenas.4096.bins.%u.curslabs", i));
+        uint64_t used = jemalloc_number(BIN_NAME("stats.arenas.4096.bins.%u.curregs", i));
+        uint64_t bytes = jemalloc_number(BIN_NAME("arenas.bin.%u.size", i));
         if (slabs == RESULTS_UNKNOWN || used == RESULTS_UNKNOWN || bytes == RESULTS_UNKNOWN)
             return RESULTS_UNKNOWN;
-        uint64_t regions = slabs * jemalloc_unsigned(name);
+        uint64_t regions = slabs * jemalloc_unsigned(BIN_NAME("arenas.bin.%u.nregs", i));
         uint64_t of_bin = regions > used ? (regions - used) * bytes : 0;
         if (i < RESULTS_BINS)
             bins[i] = (struct results_bin){bytes, of_bin};
@@ -128,30 +116,30 @@ static void query_jemalloc(struct results_stats *s)
     s->bin_unused_bytes = jemalloc_bins_unused(s->bins);
 }
 
+static uint64_t tcmalloc_value(const char *name)
+{
+    size_t value;
+    return tcmalloc_number(name, &value) ? value : RESULTS_UNKNOWN;
+}
+
 static void query_tcmalloc(struct results_stats *s)
 {
     // Free blocks are cached per thread, per size class, and in transit between these caches.
     static const char *const cache_names[] = {"tcmalloc.current_total_thread_cache_bytes",
                                               "tcmalloc.central_cache_free_bytes",
                                               "tcmalloc.transfer_cache_free_bytes"};
-    size_t value, cached = 0;
-    bool is_known = true;
+    s->bin_unused_bytes = 0;
     for (size_t i = 0; i < sizeof cache_names / sizeof *cache_names; i++) {
-        is_known = is_known && tcmalloc_number(cache_names[i], &value);
-        cached += is_known ? value : 0;
+        uint64_t bytes = tcmalloc_value(cache_names[i]);
+        s->bin_unused_bytes = bytes == RESULTS_UNKNOWN || s->bin_unused_bytes == RESULTS_UNKNOWN
+                                  ? RESULTS_UNKNOWN
+                                  : s->bin_unused_bytes + bytes;
     }
-    if (is_known)
-        s->bin_unused_bytes = cached;
-    if (tcmalloc_number("tcmalloc.pageheap_free_bytes", &value))
-        s->dirty_bytes = value;
-    if (tcmalloc_number("tcmalloc.pageheap_unmapped_bytes", &value))
-        s->retained_bytes = value;
-    if (tcmalloc_number("generic.total_physical_bytes", &value))
-        s->resident_bytes = value;
-    if (tcmalloc_number("generic.current_allocated_bytes", &value))
-        s->allocated_bytes = value;
-    if (tcmalloc_number("generic.heap_size", &value))
-        s->mapped_bytes = value;
+    s->dirty_bytes = tcmalloc_value("tcmalloc.pageheap_free_bytes");
+    s->retained_bytes = tcmalloc_value("tcmalloc.pageheap_unmapped_bytes");
+    s->resident_bytes = tcmalloc_value("generic.total_physical_bytes");
+    s->allocated_bytes = tcmalloc_value("generic.current_allocated_bytes");
+    s->mapped_bytes = tcmalloc_value("generic.heap_size");
 }
 
 static void query_mimalloc(struct results_stats *s)
@@ -285,26 +273,6 @@ void player_trim(void)
         trim();
 }
 
-static size_t append_text(char *text, size_t size, size_t at, const char *more)
-{
-    while (*more && at + 1 < size)
-        text[at++] = *more++;
-    text[at] = 0;
-    return at;
-}
-
-static size_t append_number(char *text, size_t size, size_t at, unsigned n)
-{
-    char digits[12];
-    size_t i = sizeof digits - 1;
-    digits[i] = 0;
-    do {
-        digits[--i] = (char)('0' + n % 10);
-        n /= 10;
-    } while (n);
-    return append_text(text, size, at, digits + i);
-}
-
 static bool jemalloc_version(char *text, size_t size)
 {
     const char *version = NULL;
@@ -312,7 +280,7 @@ static bool jemalloc_version(char *text, size_t size)
     *(void **)&mallctl = dlsym(RTLD_DEFAULT, "mallctl");
     if (!mallctl || mallctl("version", &version, &bytes, NULL, 0) != 0 || !version)
         return false;
-    append_text(text, size, 0, version);
+    snprintf(text, size, "%s", version);
     text[strcspn(text, "-")] = 0; // removes the commit hash
     return true;
 }
@@ -326,9 +294,7 @@ static bool tcmalloc_version(char *text, size_t size)
     if (!tc_version)
         return false;
     tc_version(&major, &minor, &patch);
-    size_t at = append_number(text, size, 0, (unsigned)major);
-    at = append_text(text, size, at, ".");
-    append_number(text, size, at, (unsigned)minor);
+    snprintf(text, size, "%d.%d", major, minor);
     return true;
 }
 
@@ -339,23 +305,14 @@ static bool mimalloc_version(char *text, size_t size)
     *(void **)&mi_version = dlsym(RTLD_DEFAULT, "mi_version");
     if (!mi_version)
         return false;
-    unsigned version = (unsigned)mi_version();
-    size_t at = append_number(text, size, 0, version / 100);
-    at = append_text(text, size, at, ".");
-    at = append_number(text, size, at, version / 10 % 10);
-    at = append_text(text, size, at, ".");
-    append_number(text, size, at, version % 10);
+    int version = mi_version();
+    snprintf(text, size, "%d.%d.%d", version / 100, version / 10 % 10, version % 10);
     return true;
 }
 
 static bool libc_version(char *text, size_t size)
 {
-    Dl_info of_malloc, of_libc;
-    if (!dladdr((void *)malloc, &of_malloc) || !dladdr((void *)gnu_get_libc_version, &of_libc) ||
-        of_malloc.dli_fbase != of_libc.dli_fbase)
-        return false;
-    append_text(text, size, 0, gnu_get_libc_version());
-    return true;
+    return player_is_libc() && snprintf(text, size, "%s", gnu_get_libc_version());
 }
 
 void player_find_version(char *text, size_t size)

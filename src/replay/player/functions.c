@@ -21,6 +21,11 @@ static void *base_of(void *function)
     return dladdr(function, &info) ? info.dli_fbase : NULL;
 }
 
+static bool is_from_libc(void *function)
+{
+    return base_of(function) == base_of((void *)gnu_get_libc_version);
+}
+
 static bool is_from_allocator(void *function)
 {
     return function && base_of(function) == malloc_base;
@@ -59,82 +64,41 @@ static void *own_new(size_t size)
     return malloc(size ? size : 1);
 }
 
-static void *own_new_nothrow(size_t size, const void *unused)
-{
-    (void)unused;
-    return own_new(size);
-}
-
 static void *own_new_aligned(size_t size, size_t align)
 {
     return own_memalign(align, size ? size : 1);
 }
 
-static void *own_new_aligned_nothrow(size_t size, size_t align, const void *unused)
-{
-    (void)unused;
-    return own_new_aligned(size, align);
-}
-
-static void own_delete(void *block)
-{
-    free(block);
-}
-
-static void own_delete_number(void *block, size_t unused)
-{
-    (void)unused;
-    free(block);
-}
-
-static void own_delete_two_numbers(void *block, size_t unused, size_t unused_too)
-{
-    (void)unused;
-    (void)unused_too;
-    free(block);
-}
-
-static void own_delete_nothrow(void *block, const void *unused)
-{
-    (void)unused;
-    free(block);
-}
-
-static void own_delete_aligned_nothrow(void *block, size_t unused, const void *unused_too)
-{
-    (void)unused;
-    (void)unused_too;
-    free(block);
-}
-
-// Functions of C++ or of newer libcs, implemented with other functions of the allocator.
+// Functions of C++ or of newer libcs, implemented with other functions of the allocator. The calling
+// conventions of x86-64 and aarch64 let a function ignore further arguments: a size, an alignment or
+// std::nothrow.
 static void *const stand_ins[HT_KIND_LIMIT] = {
     [HT_MEMALIGN] = own_memalign,
     [HT_ALIGNED_ALLOC] = own_memalign,
     [HT_VALLOC] = own_valloc,
     [HT_PVALLOC] = own_pvalloc,
-    [HT_FREE_SIZED] = own_delete_number,
-    [HT_FREE_ALIGNED_SIZED] = own_delete_two_numbers,
+    [HT_FREE_SIZED] = free,
+    [HT_FREE_ALIGNED_SIZED] = free,
     [HT_NEW] = own_new,
     [HT_NEW_ARRAY] = own_new,
-    [HT_NEW_NOTHROW] = own_new_nothrow,
-    [HT_NEW_ARRAY_NOTHROW] = own_new_nothrow,
+    [HT_NEW_NOTHROW] = own_new,
+    [HT_NEW_ARRAY_NOTHROW] = own_new,
     [HT_NEW_ALIGNED] = own_new_aligned,
     [HT_NEW_ARRAY_ALIGNED] = own_new_aligned,
-    [HT_NEW_ALIGNED_NOTHROW] = own_new_aligned_nothrow,
-    [HT_NEW_ARRAY_ALIGNED_NOTHROW] = own_new_aligned_nothrow,
-    [HT_DELETE] = own_delete,
-    [HT_DELETE_ARRAY] = own_delete,
-    [HT_DELETE_SIZED] = own_delete_number,
-    [HT_DELETE_ARRAY_SIZED] = own_delete_number,
-    [HT_DELETE_NOTHROW] = own_delete_nothrow,
-    [HT_DELETE_ARRAY_NOTHROW] = own_delete_nothrow,
-    [HT_DELETE_ALIGNED] = own_delete_number,
-    [HT_DELETE_ARRAY_ALIGNED] = own_delete_number,
-    [HT_DELETE_SIZED_ALIGNED] = own_delete_two_numbers,
-    [HT_DELETE_ARRAY_SIZED_ALIGNED] = own_delete_two_numbers,
-    [HT_DELETE_ALIGNED_NOTHROW] = own_delete_aligned_nothrow,
-    [HT_DELETE_ARRAY_ALIGNED_NOTHROW] = own_delete_aligned_nothrow,
+    [HT_NEW_ALIGNED_NOTHROW] = own_new_aligned,
+    [HT_NEW_ARRAY_ALIGNED_NOTHROW] = own_new_aligned,
+    [HT_DELETE] = free,
+    [HT_DELETE_ARRAY] = free,
+    [HT_DELETE_SIZED] = free,
+    [HT_DELETE_ARRAY_SIZED] = free,
+    [HT_DELETE_NOTHROW] = free,
+    [HT_DELETE_ARRAY_NOTHROW] = free,
+    [HT_DELETE_ALIGNED] = free,
+    [HT_DELETE_ARRAY_ALIGNED] = free,
+    [HT_DELETE_SIZED_ALIGNED] = free,
+    [HT_DELETE_ARRAY_SIZED_ALIGNED] = free,
+    [HT_DELETE_ALIGNED_NOTHROW] = free,
+    [HT_DELETE_ARRAY_ALIGNED_NOTHROW] = free,
 };
 
 static void remember_library(void *function)
@@ -158,7 +122,7 @@ static bool is_requested(void)
     struct stat st;
     const struct results *r = player.results;
     if (!r->library_dev && !r->library_ino)
-        return malloc_base == base_of((void *)gnu_get_libc_version);
+        return player_is_libc();
     return stat(r->found_library, &st) == 0 && st.st_dev == r->library_dev &&
            st.st_ino == r->library_ino;
 }
@@ -172,11 +136,6 @@ static void check_core(unsigned kind, void *direct)
         remember_library(direct);
         player_fail(RESULTS_MIXED_ALLOCATOR, NULL, kind, 0, 0);
     }
-}
-
-static bool is_from_libc(void *function)
-{
-    return base_of(function) == base_of((void *)gnu_get_libc_version);
 }
 
 // Finds the function for a kind. Unless malloc is libc's, ignores libc's functions, except

@@ -190,10 +190,7 @@ EXPORT void *memalign(size_t align, size_t size)
     return allocate(align, size);
 }
 
-EXPORT void *aligned_alloc(size_t align, size_t size)
-{
-    return allocate(align, size);
-}
+EXPORT void *aligned_alloc(size_t, size_t) __attribute__((alias("memalign")));
 
 EXPORT int posix_memalign(void **block, size_t align, size_t size)
 {

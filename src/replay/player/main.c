@@ -68,8 +68,9 @@ static void map_plan(void)
         map_streaming(h);
     atomic_store(&player.results->words, (uintptr_t)player.words);
     player.threads = (const struct plan_thread *)(player.words + h->threads_at);
-    player.slot_table = player_map_shared(h->slot_table_entries * sizeof *player.slot_table);
-    player.lines = player_map_shared((h->n_threads + 1) * sizeof *player.lines);
+    player.slot_table =
+        player_map_shared(h->slot_table_entries * sizeof *player.slot_table, MAP_POPULATE);
+    player.lines = player_map_shared((h->n_threads + 1) * sizeof *player.lines, MAP_POPULATE);
     for (uint32_t i = 0; i < h->n_threads; i++)
         atomic_store_explicit(&player.lines[i].wanted, UINT64_MAX, memory_order_relaxed);
 }

@@ -159,10 +159,7 @@ EXPORT void *memalign(size_t align, size_t size)
     return allocate_aligned(align, size);
 }
 
-EXPORT void *aligned_alloc(size_t align, size_t size)
-{
-    return allocate_aligned(align, size);
-}
+EXPORT void *aligned_alloc(size_t, size_t) __attribute__((alias("memalign")));
 
 EXPORT int posix_memalign(void **block, size_t align, size_t size)
 {
@@ -175,10 +172,7 @@ EXPORT void *valloc(size_t size)
     return allocate_aligned(4096, size);
 }
 
-EXPORT void *pvalloc(size_t size)
-{
-    return allocate_aligned(4096, size);
-}
+EXPORT void *pvalloc(size_t) __attribute__((alias("valloc")));
 
 EXPORT size_t malloc_usable_size(void *block)
 {

@@ -67,11 +67,16 @@ void player_refused(struct player_thread *t, unsigned kind, uint64_t size)
     }
 }
 
-void *player_map_shared(size_t bytes)
+void *player_try_map(size_t bytes, int flags)
 {
-    void *at =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (at == MAP_FAILED)
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | flags, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void *player_map_shared(size_t bytes, int flags)
+{
+    void *at = player_try_map(bytes, flags);
+    if (!at)
         player_fail(RESULTS_NO_SETUP, NULL, 0, bytes, errno);
     return at;
 }

@@ -1,6 +1,6 @@
 // The player is a process that runs under the allocator being measured. It calls malloc and related
-// functions only to replay a plan. The player itself neither allocates nor uses stdio. Its own
-// memory is in shared mappings that are populated before the start, so all private resident memory
+// functions only to replay a plan. The player itself neither allocates nor uses streams of stdio.
+// Its own memory is in shared mappings that are populated before the start, so all private resident memory
 // belongs to the allocator.
 #ifndef HEAPTAPE_PLAYER_PLAYER_H
 #define HEAPTAPE_PLAYER_PLAYER_H
@@ -139,8 +139,10 @@ static inline const uint64_t *player_first_word(const struct player_thread *t)
     return player.words + player.threads[t->number].first_word;
 }
 
-// Maps zeroed, populated, shared memory. Ends the process on failure.
-void *player_map_shared(size_t bytes);
+// Map zeroed, shared memory. `flags` is MAP_POPULATE or MAP_NORESERVE. On failure, player_try_map
+// returns NULL, and player_map_shared ends the process.
+void *player_try_map(size_t bytes, int flags);
+void *player_map_shared(size_t bytes, int flags);
 
 // Copies the slot table to snapshot RESULTS_SNAPSHOT_*. No other thread may be running.
 void player_snapshot(unsigned which);

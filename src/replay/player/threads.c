@@ -53,21 +53,12 @@ static _Atomic bool joining;      // a thread has waited on `exits`
 static _Atomic uint32_t released; // futex; 1 from the start of the measured part
 static _Atomic uint32_t over;     // futex; 1 from the end of the measured part
 
-static void *map_shared(size_t bytes)
-{
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
-    return at == MAP_FAILED ? NULL : at;
-}
-
 void player_threads_init(void (*play)(struct player_thread *t, const uint64_t *from))
 {
     play_stream = play;
     if (!player.results->timed)
         return;
-    shards = map_shared(SHARDS * sizeof *shards);
-    if (!shards)
-        player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
+    shards = player_map_shared(SHARDS * sizeof *shards, MAP_NORESERVE);
     for (unsigned i = 0; i < SHARDS; i++)
         pthread_mutex_init(&shards[i].lock, NULL);
 }
@@ -258,7 +249,7 @@ static struct worker *map_worker(void)
     const size_t bytes = WORKER_BYTES + STACK_BYTES;
     pthread_mutex_lock(&lock);
     if (unused == unused_end) {
-        unused = map_shared(MAPPED_WORKERS * bytes);
+        unused = player_try_map(MAPPED_WORKERS * bytes, MAP_NORESERVE);
         unused_end = unused ? unused + MAPPED_WORKERS * bytes : NULL;
     }
     struct worker *worker = (struct worker *)unused;
@@ -266,7 +257,7 @@ static struct worker *map_worker(void)
     uint32_t shard = ++mapped % SHARDS;
     pthread_mutex_unlock(&lock);
     if (!worker)
-        worker = map_shared(bytes);
+        worker = player_try_map(bytes, MAP_NORESERVE);
     if (worker)
         worker->thread.shard = shard;
     return worker;

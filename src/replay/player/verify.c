@@ -8,7 +8,6 @@
 // before anything is written to it.
 #include "replay/player/player.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -48,15 +47,6 @@ static struct verified_block *verified; // indexed by entry
 static struct leaf *_Atomic *leaves;
 static _Atomic uint64_t blocks;
 
-static void *map_lazily(size_t bytes)
-{
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
-    if (at == MAP_FAILED)
-        player_fail(RESULTS_NO_SETUP, NULL, 0, bytes, errno);
-    return at;
-}
-
 static void on_fault(int signal_number, siginfo_t *info, void *context);
 
 void player_verify_init(void)
@@ -64,8 +54,8 @@ void player_verify_init(void)
     struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &fault, NULL);
     sigaction(SIGBUS, &fault, NULL);
-    verified = player_map_shared(player.plan->slot_table_entries * sizeof *verified);
-    leaves = map_lazily(LEAVES * sizeof *leaves);
+    verified = player_map_shared(player.plan->slot_table_entries * sizeof *verified, MAP_POPULATE);
+    leaves = player_map_shared(LEAVES * sizeof *leaves, MAP_NORESERVE);
 }
 
 static _Noreturn void violated(enum results_violation what, const struct player_thread *t,
@@ -107,7 +97,7 @@ static struct leaf *leaf_of(uint64_t granule)
     struct leaf *leaf = atomic_load_explicit(at, memory_order_acquire);
     if (leaf)
         return leaf;
-    leaf = map_lazily(sizeof *leaf);
+    leaf = player_map_shared(sizeof *leaf, MAP_NORESERVE);
     if (atomic_compare_exchange_strong(at, &none, leaf))
         return leaf;
     munmap(leaf, sizeof *leaf);
@@ -145,16 +135,15 @@ static unsigned char pattern_byte(uint64_t seed, uint64_t at)
     return ((const unsigned char *)&word)[at % 8];
 }
 
-static void fill(char *block, uint64_t from, uint64_t size, uint64_t seed)
+static void fill(char *block, uint64_t size, uint64_t seed)
 {
-    for (; from < size && from % 8; from++)
-        block[from] = (char)pattern_byte(seed, from);
-    for (; from + 8 <= size; from += 8) {
-        uint64_t word = pattern_word(seed, from / 8);
-        __builtin_memcpy(block + from, &word, sizeof word);
+    uint64_t at = 0;
+    for (; at + 8 <= size; at += 8) {
+        uint64_t word = pattern_word(seed, at / 8);
+        __builtin_memcpy(block + at, &word, sizeof word);
     }
-    for (; from < size; from++)
-        block[from] = (char)pattern_byte(seed, from);
+    for (; at < size; at++)
+        block[at] = (char)pattern_byte(seed, at);
 }
 
 // Returns the offset of the first byte that differs from the pattern, or `size`.
@@ -242,7 +231,7 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
     if (kind == HT_CALLOC && find_nonzero(block, size) < size)
         violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
     c->seed = position << 20; // the patterns of two ops have no word in common within 8 MiB
-    fill(block, 0, size, c->seed);
+    fill(block, size, c->seed);
     check.block = NULL;
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
 }
