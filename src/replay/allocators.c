@@ -47,12 +47,13 @@ const char *allocator_preloaded(void)
     return records ? NULL : of_malloc.dli_fname;
 }
 
-static int try_folder(const char *folder, const char *file, char **path)
+// Searches a folder, whose name has n bytes.
+static int try_folder(const char *folder, size_t n, const char *file, char **path)
 {
     char text[PATH_MAX];
-    if (folder[0] != '/' || snprintf(text, sizeof text, "%s/%s", folder, file) >= (int)sizeof text)
-        return -ENOENT;
-    if (access(text, R_OK) < 0)
+    if (folder[0] != '/' ||
+        snprintf(text, sizeof text, "%.*s/%s", (int)n, folder, file) >= (int)sizeof text ||
+        access(text, R_OK) < 0)
         return -ENOENT;
     *path = realpath(text, NULL);
     return *path ? 0 : -ENOENT;
@@ -61,12 +62,10 @@ static int try_folder(const char *folder, const char *file, char **path)
 static int try_list(const char *list, const char *file, char **path)
 {
     int rc = -ENOENT;
-    char *copy = strdup(list), *rest = copy, *folder;
-    if (!copy)
-        return -ENOMEM;
-    while (rc == -ENOENT && (folder = strsep(&rest, ":")))
-        rc = try_folder(folder, file, path);
-    free(copy);
+    for (size_t n; rc == -ENOENT && *list; list += n + (list[n] == ':')) {
+        n = strcspn(list, ":");
+        rc = try_folder(list, n, file, path);
+    }
     return rc;
 }
 
@@ -101,7 +100,7 @@ static int try_file_of_folders(const char *name, unsigned depth, const char *fil
         if (strncmp(text, "include ", 8) == 0)
             rc = try_include(text + 8, depth, file, path);
         else
-            rc = try_folder(text, file, path);
+            rc = try_folder(text, strlen(text), file, path);
     }
     fclose(f);
     return rc;
@@ -143,26 +142,19 @@ int allocator_find(const struct allocator_info *info, char **library)
     return rc;
 }
 
-static const struct allocator_info *info_of(const char *name)
-{
-    for (const struct allocator_info *i = allocator_infos; i->name; i++) {
-        if (strcmp(i->name, name) == 0)
-            return i;
-    }
-    return NULL;
-}
-
 static int find_by_name(struct allocator *a, struct err *e)
 {
-    const struct allocator_info *info = info_of(a->name);
-    if (!info)
+    const struct allocator_info *info = allocator_infos;
+    while (info->name && strcmp(info->name, a->name) != 0)
+        info++;
+    if (!info->name)
         return err_set(e, -EINVAL,
                        "%s: unknown allocator (try a path, or a name from 'heaptape allocators')",
                        a->name);
     int rc = allocator_find(info, &a->library);
     if (rc == -ENOENT)
         return err_set(e, rc, "%s: %s is not installed", a->name, info->files[0]);
-    return rc < 0 ? err_set(e, rc, "out of memory") : 0;
+    return rc < 0 ? err_no_memory(e, NULL) : 0;
 }
 
 static int find_by_path(struct allocator *a, struct err *e)

@@ -167,13 +167,11 @@ static int list_kept(DIR *folder, struct kept **kept, size_t *n, uint64_t *bytes
         if (!strstr(d->d_name, suffix) ||
             fstatat(dirfd(folder), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
-        if (HT_GROW(kept, &capacity, *n + 1) < 0)
+        struct kept k = {.bytes = (uint64_t)st.st_size, .used = st.st_mtim};
+        snprintf(k.name, sizeof k.name, "%s", d->d_name);
+        if (HT_APPEND(kept, n, &capacity, k) < 0)
             return -ENOMEM;
-        struct kept *k = &(*kept)[(*n)++];
-        snprintf(k->name, sizeof k->name, "%s", d->d_name);
-        k->bytes = (uint64_t)st.st_size;
-        k->used = st.st_mtim;
-        *bytes += k->bytes;
+        *bytes += k.bytes;
     }
     return 0;
 }

@@ -42,7 +42,7 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
     for (size_t i = 0; i < run->n_samples; i++) {
         double is = (double)run->samples[i].live_bytes,
                was = recorded_live(p, run->samples[i].event);
-        double off = is > was ? is - was : was - is;
+        double off = fabs(is - was);
         f.points++;
         f.equal += off < 1;
         sum += off;
@@ -72,18 +72,11 @@ double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_
     return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes);
 }
 
-// Returns the estimated size of the program's heap, which is negative if the program hardly used
-// its own mappings.
-static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
+// Returns the program's private memory without its own mappings. The sum is negative if the program
+// hardly used these mappings.
+static double private_bytes(const struct plan_recorded_sample *r)
 {
-    return (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
-}
-
-static uint64_t find_baseline(const struct plan_recorded_sample *first)
-{
-    double beside =
-        (double)first->sample.anon_bytes - (double)first->live_bytes - (double)first->mapped_bytes;
-    return beside > 0 ? (uint64_t)beside : 0;
+    return (double)r->sample.anon_bytes - (double)r->mapped_bytes;
 }
 
 struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay_run *run)
@@ -94,7 +87,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     double off = 0, bias = 0, sum = 0;
     size_t first = 0, end = 0; // samples `first` to `end` - 1 were taken after the same call
     if (n) {
-        f.baseline_bytes = find_baseline(r);
+        f.baseline_bytes = (uint64_t)fmax(private_bytes(r) - (double)r->live_bytes, 0);
         f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;
     }
     for (size_t i = 0; i < n; i++) {
@@ -105,16 +98,15 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
         }
         if (r[i].event == 0 && i > 0)
             continue;
-        double heap = heap_of(&r[i], f.baseline_bytes), was = heap > 0 ? heap : 0,
+        double heap = private_bytes(&r[i]) - (double)f.baseline_bytes, was = fmax(heap, 0),
                is = fidelity_replayed_rss(run, r[i].event, i - first, end - first) -
                     run->figures.baseline_rss_bytes;
         f.samples++;
         f.overmapped += heap < 0 && r[i].mapped_bytes > 0;
-        off += is > was ? is - was : was - is;
+        off += fabs(is - was);
         bias += is - was;
         sum += was;
-        if (was > f.recorded_peak_bytes)
-            f.recorded_peak_bytes = was;
+        f.recorded_peak_bytes = fmax(was, f.recorded_peak_bytes);
         if (r[i].mapped_bytes > f.mapped_bytes)
             f.mapped_bytes = r[i].mapped_bytes;
     }
@@ -218,12 +210,6 @@ static const char *missing_reason(const struct replay_session *s, const struct f
     return f->memory.recorded_peak_bytes > 0 ? NULL : "the program's private memory did not grow";
 }
 
-static bool is_peak_far(const struct fidelity_memory *m)
-{
-    return fabs(m->replayed_peak_bytes - m->recorded_peak_bytes) >
-           FIDELITY_FAR * m->recorded_peak_bytes;
-}
-
 static double allocator_ns(const struct replay_session *s, const struct replay_result *r)
 {
     double ns = 0;
@@ -250,7 +236,9 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
         .recorded_ns = recorded_ns > 0 ? recorded_ns : NAN,
     };
     f.missing_reason = missing_reason(s, &f);
-    f.peak_is_far = !f.missing_reason && is_peak_far(&f.memory);
+    f.peak_is_far =
+        !f.missing_reason && fabs(f.memory.replayed_peak_bytes - f.memory.recorded_peak_bytes) >
+                                 FIDELITY_FAR * f.memory.recorded_peak_bytes;
     f.is_far = f.peak_is_far || (!f.missing_reason && f.memory.mean_error > FIDELITY_FAR);
     f.has_overlap =
         plan_facts(s->plan)->threads > 1 && fidelity_overlap(s->plan, run, &f.overlap) == 0;

@@ -15,12 +15,32 @@ static void put_text(struct json *j, const char *key, const char *text)
     json_put_string(j, key, text[0] ? text : NULL);
 }
 
-static void put_known(struct json *j, const char *key, uint64_t n)
+// Writes null if the number is `unknown`.
+static void put_known(struct json *j, const char *key, uint64_t n, uint64_t unknown)
 {
-    if (n)
-        json_put_u64(j, key, n);
-    else
+    if (n == unknown)
         json_put_string(j, key, NULL);
+    else
+        json_put_u64(j, key, n);
+}
+
+// Begins an object. If it is not known, writes null instead and returns false.
+static bool put_object_if(struct json *j, const char *key, bool is_known)
+{
+    json_key(j, key);
+    if (is_known)
+        json_begin_object(j);
+    else
+        json_null(j);
+    return is_known;
+}
+
+static void put_numbers(struct json *j, const uint64_t *numbers, size_t n)
+{
+    json_begin_array(j);
+    for (size_t i = 0; i < n; i++)
+        json_u64(j, numbers[i]);
+    json_end_array(j);
 }
 
 static void put_machine(struct json *j, const struct machine *m)
@@ -28,11 +48,11 @@ static void put_machine(struct json *j, const struct machine *m)
     json_put_object(j, "machine");
     put_text(j, "architecture", m->architecture);
     put_text(j, "cpu_model", m->cpu_model);
-    put_known(j, "cores", m->cores);
-    put_known(j, "online_cpus", m->online_cpus);
+    put_known(j, "cores", m->cores, 0);
+    put_known(j, "online_cpus", m->online_cpus, 0);
     put_text(j, "cpus", m->cpus);
-    put_known(j, "memory_bytes", m->memory_bytes);
-    put_known(j, "page_bytes", m->page_bytes);
+    put_known(j, "memory_bytes", m->memory_bytes, 0);
+    put_known(j, "page_bytes", m->page_bytes, 0);
     put_text(j, "kernel", m->kernel);
     put_text(j, "cpu_governor", m->governor);
     if (m->boost < 0)
@@ -49,7 +69,7 @@ void replay_json_allocator(struct json *j, const struct replay_result *r)
     json_put_object(j, "allocator");
     json_put_string(j, "name", r->allocator.name);
     json_put_string(j, "library", r->runs[0].library);
-    put_text(j, "version", r->runs[0].version);
+    put_text(j, "version", r->runs[0].report.version);
     char build_id[129];
     machine_build_id(r->runs[0].library, build_id, sizeof build_id);
     put_text(j, "build_id", build_id);
@@ -105,16 +125,13 @@ static void put_sizes(struct json *j, const struct replay_session *s, const stru
 {
     json_put_array(j, "calls_by_size");
     for (unsigned i = 0; i < RESULTS_SIZES; i++) {
-        struct replay_call c = replay_session_size(s, r, i);
+        struct replay_call c = replay_session_call(s, r, RESULTS_KINDS + i);
         if (!c.count)
             continue;
         json_begin_object(j);
-        if (i == RESULTS_SIZES - 1)
-            json_put_string(j, "max_bytes", NULL);
-        else
-            json_put_u64(j, "max_bytes", (uint64_t)8 << i);
+        put_known(j, "max_bytes", i == RESULTS_SIZES - 1 ? 0 : (uint64_t)8 << i, 0);
         json_put_u64(j, "count", c.count);
-        put_times(j, &c, s->null.latency.sizes[i].undisturbed_ns);
+        put_times(j, &c, s->null.latency.calls[RESULTS_KINDS + i].undisturbed_ns);
         json_end_object(j);
     }
     json_end_array(j);
@@ -142,13 +159,10 @@ static void put_timeline(struct json *j, const struct replay_run *run)
     json_put_array(j, "timeline");
     for (size_t i = 0; i < run->n_samples; i++) {
         const struct results_sample *at = &run->samples[i];
-        json_begin_array(j);
-        json_u64(j, at->event);
-        json_u64(j, at->ns);
-        json_u64(j, at->rss_bytes);
-        json_u64(j, at->live_bytes);
-        json_u64(j, at->virtual_bytes);
-        json_end_array(j);
+        put_numbers(
+            j,
+            (const uint64_t[]){at->event, at->ns, at->rss_bytes, at->live_bytes, at->virtual_bytes},
+            5);
     }
     json_end_array(j);
 }
@@ -163,12 +177,7 @@ static void put_process_timeline(struct json *j, const struct replay_session *s,
     for (size_t i = 0; s->outside.n && i < run->n_samples; i++) {
         const struct results_sample *at = &run->samples[i];
         uint64_t outside = (uint64_t)process_rss_outside(&s->outside, run, at->event);
-        json_begin_array(j);
-        json_u64(j, at->event);
-        json_u64(j, at->ns);
-        json_u64(j, at->rss_bytes + outside);
-        json_u64(j, outside);
-        json_end_array(j);
+        put_numbers(j, (const uint64_t[]){at->event, at->ns, at->rss_bytes + outside, outside}, 4);
     }
     json_end_array(j);
 }
@@ -181,10 +190,7 @@ static void put_outside_samples(struct json *j, const struct replay_session *s,
     const struct process_rss_outside *o = &s->outside;
     json_put_array(j, "outside_samples");
     for (size_t i = 0; r == process_rss_recorded(s) && i < o->n; i++) {
-        json_begin_array(j);
-        json_u64(j, o->points[i].event);
-        json_u64(j, (uint64_t)o->points[i].bytes);
-        json_end_array(j);
+        put_numbers(j, (const uint64_t[]){o->points[i].event, (uint64_t)o->points[i].bytes}, 2);
     }
     json_end_array(j);
     json_put_double(j, "outside_hidden_bytes",
@@ -194,25 +200,15 @@ static void put_outside_samples(struct json *j, const struct replay_session *s,
 static void put_internal_fragmentation(struct json *j, const struct replay_session *s,
                                        const struct replay_result *r)
 {
-    json_key(j, "internal_fragmentation");
-    if (!s->settings.internal_fragmentation || !r->usable.usable_bytes) {
-        json_null(j);
+    if (!put_object_if(j, "internal_fragmentation",
+                       s->settings.internal_fragmentation && r->usable.report.usable_bytes))
         return;
-    }
-    json_begin_object(j);
-    json_put_u64(j, "requested_bytes", r->usable.requested_bytes);
-    json_put_u64(j, "usable_bytes", r->usable.usable_bytes);
+    json_put_u64(j, "requested_bytes", r->usable.report.requested_bytes);
+    json_put_u64(j, "usable_bytes", r->usable.report.usable_bytes);
     json_put_double(j, "usable_ratio",
-                    (double)r->usable.usable_bytes / (double)r->usable.requested_bytes);
+                    (double)r->usable.report.usable_bytes /
+                        (double)r->usable.report.requested_bytes);
     json_end_object(j);
-}
-
-static void put_reported(struct json *j, const char *key, uint64_t bytes)
-{
-    if (bytes == RESULTS_UNKNOWN)
-        json_put_string(j, key, NULL);
-    else
-        json_put_u64(j, key, bytes);
 }
 
 // Returns the bytes that the allocator holds beyond its live blocks.
@@ -227,17 +223,14 @@ static void put_bins(struct json *j, const struct results_stats *at)
 {
     json_put_array(j, "bins_size_unused");
     for (size_t i = 0; i < RESULTS_BINS && at->bins[i].block_bytes; i++) {
-        json_begin_array(j);
-        json_u64(j, at->bins[i].block_bytes);
-        json_u64(j, at->bins[i].unused_bytes);
-        json_end_array(j);
+        put_numbers(j, (const uint64_t[]){at->bins[i].block_bytes, at->bins[i].unused_bytes}, 2);
     }
     json_end_array(j);
 }
 
 static void put_stats(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
-    put_text(j, "trim_function", s->settings.trim_every ? r->runs[0].trim_function : "");
+    put_text(j, "trim_function", s->settings.trim_every ? r->runs[0].report.trim_function : "");
     json_key(j, "stats");
     if (!r->stats.n_stats) {
         json_null(j);
@@ -251,15 +244,15 @@ static void put_stats(struct json *j, const struct replay_session *s, const stru
         json_put_u64(j, "ns", at->ns);
         json_put_u64(j, "rss_bytes", at->rss_bytes);
         json_put_u64(j, "live_bytes", at->live_bytes);
-        put_reported(j, "mapped_bytes", at->mapped_bytes);
-        put_reported(j, "allocated_bytes", at->allocated_bytes);
-        put_reported(j, "unused_bytes", unused_bytes(at));
-        put_reported(j, "active_bytes", at->active_bytes);
-        put_reported(j, "metadata_bytes", at->metadata_bytes);
-        put_reported(j, "resident_bytes", at->resident_bytes);
-        put_reported(j, "retained_bytes", at->retained_bytes);
-        put_reported(j, "dirty_bytes", at->dirty_bytes);
-        put_reported(j, "bin_unused_bytes", at->bin_unused_bytes);
+        put_known(j, "mapped_bytes", at->mapped_bytes, RESULTS_UNKNOWN);
+        put_known(j, "allocated_bytes", at->allocated_bytes, RESULTS_UNKNOWN);
+        put_known(j, "unused_bytes", unused_bytes(at), RESULTS_UNKNOWN);
+        put_known(j, "active_bytes", at->active_bytes, RESULTS_UNKNOWN);
+        put_known(j, "metadata_bytes", at->metadata_bytes, RESULTS_UNKNOWN);
+        put_known(j, "resident_bytes", at->resident_bytes, RESULTS_UNKNOWN);
+        put_known(j, "retained_bytes", at->retained_bytes, RESULTS_UNKNOWN);
+        put_known(j, "dirty_bytes", at->dirty_bytes, RESULTS_UNKNOWN);
+        put_known(j, "bin_unused_bytes", at->bin_unused_bytes, RESULTS_UNKNOWN);
         put_bins(j, at);
         json_end_object(j);
     }
@@ -275,23 +268,18 @@ static void put_counters(struct json *j, const struct replay_result *r)
     if (isnan(r->figures.cycles))
         json_null(j);
     else
-        json_bool(j, run->counters_with_kernel);
+        json_bool(j, run->report.counters_with_kernel);
     json_put_string(j, "missing_reason",
-                    run->counters_errno ? strerror(run->counters_errno) : NULL);
+                    run->report.counters_errno ? strerror((int)run->report.counters_errno) : NULL);
     json_end_object(j);
 }
 
-// Writes the decoder figures of a streamed workload, or null.
 static void put_decoder(struct json *j, const struct replay_session *s,
                         const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    json_key(j, "decoder");
-    if (!facts->streamed) {
-        json_null(j);
+    if (!put_object_if(j, "decoder", facts->streamed))
         return;
-    }
-    json_begin_object(j);
     json_put_u64(j, "windows", facts->windows);
     json_put_u64(j, "window_bytes", facts->window_bytes);
     put_figures(j, &r->figures, "decoder");
@@ -318,12 +306,8 @@ static void put_recorded_memory(struct json *j, const struct fidelity *f)
 {
     const struct fidelity_memory *m = &f->memory;
     json_put_string(j, "rss_missing_reason", f->missing_reason);
-    json_key(j, "rss");
-    if (f->missing_reason) {
-        json_null(j);
+    if (!put_object_if(j, "rss", !f->missing_reason))
         return;
-    }
-    json_begin_object(j);
     json_put_u64(j, "samples", m->samples);
     json_put_u64(j, "recorded_peak_bytes", (uint64_t)m->recorded_peak_bytes);
     json_put_u64(j, "replayed_peak_bytes", (uint64_t)m->replayed_peak_bytes);
@@ -338,12 +322,8 @@ static void put_recorded_memory(struct json *j, const struct fidelity *f)
 
 static void put_overlap(struct json *j, const struct fidelity *f)
 {
-    json_key(j, "overlap");
-    if (!f->has_overlap) {
-        json_null(j);
+    if (!put_object_if(j, "overlap", f->has_overlap))
         return;
-    }
-    json_begin_object(j);
     json_put_double(j, "recorded_time_share", f->overlap.recorded_time);
     json_put_double(j, "replayed_time_share", f->overlap.replayed_time);
     json_put_double(j, "recorded_event_share", f->overlap.recorded_events);
@@ -356,22 +336,18 @@ static void put_program(struct json *j, const struct replay_session *s,
 {
     const struct program_time t = program_time(s);
     json_put_string(j, "program_missing_reason", t.missing_reason);
-    json_key(j, "program");
-    if (t.missing_reason) {
-        json_null(j);
+    if (!put_object_if(j, "program", !t.missing_reason))
         return;
-    }
-    json_begin_object(j);
     json_put_double(j, "cpu_ns", t.cpu_ns);
     json_put_double(j, "recording_cpu_ns", t.recording_ns);
     json_put_double(j, "recorded_calls_cpu_ns", t.calls_ns);
     json_put_double(j, "timed_calls_cpu_ns", t.timed_calls_ns);
     json_put_double(j, "calls_share", t.share);
     json_put_double(j, "calls_max_share", t.max_share);
-    json_put_double(j, "calls_cpu_ns", program_calls_ns(s, r));
+    json_put_double(j, "calls_cpu_ns", program_calls_ns(s, r, PROGRAM_ALL_RUNS));
     const struct measure_ratio ratio = program_interval(s, &t, r);
     replay_json_ratio(j, "cpu_ratio", &ratio);
-    json_put_double(j, "rest_share", program_rest_share(&t));
+    json_put_double(j, "rest_share", t.rest_share);
     json_end_object(j);
 }
 
@@ -398,12 +374,8 @@ static void put_fidelity(struct json *j, const struct replay_session *s,
 static void put_fragmentations(struct json *j, const struct replay_session *s,
                                const struct replay_result *r)
 {
-    json_key(j, "fragmentation");
-    if (!s->settings.fragmentation) {
-        json_null(j);
+    if (!put_object_if(j, "fragmentation", s->settings.fragmentation))
         return;
-    }
-    json_begin_object(j);
     json_key(j, "at_peak");
     fragmentation_json(j, &r->fragmentation[PLAN_SNAPSHOT_PEAK], s->symbols);
     json_key(j, "at_end");
@@ -413,15 +385,11 @@ static void put_fragmentations(struct json *j, const struct replay_session *s,
 
 static void put_refused(struct json *j, const struct replay_run *run)
 {
-    json_key(j, "first_refused");
-    if (!(run->figures.refused_calls > 0)) {
-        json_null(j);
+    if (!put_object_if(j, "first_refused", run->figures.refused_calls > 0))
         return;
-    }
-    json_begin_object(j);
-    json_put_string(j, "call", event_infos[run->refused.kind].name);
-    json_put_u64(j, "bytes", run->refused.bytes);
-    json_put_u64(j, "alignment", run->refused.alignment);
+    json_put_string(j, "call", event_infos[run->report.refused_kind].name);
+    json_put_u64(j, "bytes", run->report.refused_size);
+    json_put_u64(j, "alignment", run->report.refused_alignment);
     json_end_object(j);
 }
 
@@ -461,7 +429,7 @@ static void put_verified(struct json *j, const struct replay_result *r)
     replay_json_allocator(j, r);
     json_put_object(j, "verify");
     json_put_u64(j, "runs", r->n_runs);
-    json_put_u64(j, "blocks", r->runs[0].checked_blocks);
+    json_put_u64(j, "blocks", r->runs[0].report.checked_blocks);
     json_put_u64(j, "violations", 0); // the replay ends at the first violation
     json_put_u64(j, "refused_calls", (uint64_t)r->runs[0].figures.refused_calls);
     put_refused(j, &r->runs[0]);
@@ -517,12 +485,8 @@ static void put_ratios(struct json *j, const struct replay_session *s,
 void replay_json_real(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_real_info *infos = replay_real_infos;
-    json_key(j, "real");
-    if (!r->n_real) {
-        json_null(j);
+    if (!put_object_if(j, "real", r->n_real))
         return;
-    }
-    json_begin_object(j);
     for (unsigned i = 0; i < REAL_FIGURES; i++) {
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
         json_put_u64(j, infos[i].key, (uint64_t)replay_real_median(r, i));
@@ -539,17 +503,12 @@ void replay_json_real(struct json *j, const struct replay_session *s, const stru
     json_end_object(j);
 }
 
-// Writes the bounds on the memory of the workload, or null.
 static void put_placement(struct json *j, const struct replay_session *s)
 {
     const struct replay_best_placement best = replay_session_best_placement(s);
     json_put_string(j, "placement_missing_reason", s->placement_missing_reason);
-    json_key(j, "placement");
-    if (s->placement_missing_reason) {
-        json_null(j);
+    if (!put_object_if(j, "placement", !s->placement_missing_reason))
         return;
-    }
-    json_begin_object(j);
     json_put_u64(j, "live_bytes", s->placement.lower_bytes);
     json_put_u64(j, "found_bytes", s->placement.found_bytes);
     json_put_u64(j, "best_bytes", (uint64_t)best.bytes);

@@ -53,20 +53,21 @@ void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *
 
 char **launch_environment(const struct allocator *a, const char *libc)
 {
+    static const char preload[] = "LD_PRELOAD=";
     size_t n = 0, out = 0;
-    while (environ[n])
-        n++;
-    char **made = calloc(n + a->n_tunables + 2, sizeof *made), *preload = NULL, descriptor[32];
+    char descriptor[32];
     const char *library = a->library ? a->library : libc;
     if (needs_descriptor(a)) {
         snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", RESULTS_LIBRARY_FD);
         library = descriptor;
     }
-    if (!made || asprintf(&preload, "LD_PRELOAD=%s", library) < 0) {
-        free(made);
+    while (environ[n])
+        n++;
+    size_t most = n + a->n_tunables + 2;
+    char **made = calloc(1, most * sizeof *made + sizeof preload + strlen(library));
+    if (!made)
         return NULL;
-    }
-    made[out++] = preload;
+    made[out++] = strcat(strcpy((char *)(made + most), preload), library);
     for (size_t i = 0; i < a->n_tunables; i++)
         made[out++] = a->tunables[i];
     for (size_t i = 0; i < n; i++) {
@@ -74,13 +75,6 @@ char **launch_environment(const struct allocator *a, const char *libc)
             made[out++] = environ[i];
     }
     return made;
-}
-
-void launch_environment_free(char **environment)
-{
-    if (environment)
-        free(environment[0]);
-    free(environment);
 }
 
 // Duplicates a descriptor to a number above all numbers that the player expects.
@@ -173,7 +167,7 @@ out:
         if (fds[i] >= 0)
             close(fds[i]);
     }
-    launch_environment_free(environment);
+    free(environment);
     if (rc < 0 && output >= 0)
         close(output);
     return rc;

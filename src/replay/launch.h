@@ -1,4 +1,4 @@
-// Starts the player and waits for it to end. Internal to run.c.
+// Starts the player, waits for it to end, and explains failures. Internal to run.c and real.c.
 #ifndef HEAPTAPE_REPLAY_LAUNCH_H
 #define HEAPTAPE_REPLAY_LAUNCH_H
 
@@ -28,14 +28,20 @@ struct launch_files {
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
 // Returns heaptape's environment with the allocator's tunables added. The environment preloads only
-// the allocator's library or, if a->library is NULL, `libc`. Only the first string is allocated.
-// Returns NULL when out of memory.
+// the allocator's library or, if a->library is NULL, `libc`. The caller frees the array, which
+// borrows most strings. Returns NULL when out of memory.
 char **launch_environment(const struct allocator *a, const char *libc);
-void launch_environment_free(char **environment); // accepts NULL
 
 // Starts the player and waits until it has ended or was killed by the watchdog. Returns 0, or a
 // negative errno.
 int launch_player(const char *player, const struct allocator *a, const struct launch_files *files,
                   struct launch_outcome *s, struct err *e);
+
+// launch_explain.c: launch_explain_failure explains a failure that the player reported.
+// launch_explain_death explains that the player died, exited without a report, or was killed because
+// it was stuck. Both return a negative errno.
+int launch_explain_failure(const struct watchdog *w, const struct allocator *a, struct err *e);
+int launch_explain_death(const struct watchdog *w, const struct allocator *a,
+                         const struct launch_outcome *s, struct err *e);
 
 #endif

@@ -11,7 +11,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-// Reads the first line of a file.
 static void read_text(const char *path, char *text, size_t size)
 {
     ssize_t n = -1;

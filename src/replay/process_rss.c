@@ -42,7 +42,7 @@ const char *process_rss_missing_reason(const struct replay_session *s)
 
 bool process_rss_has_recording(const struct replay_session *s)
 {
-    return !process_rss_missing_reason(s) && !s->recording_rss_bytes;
+    return !process_rss_missing_reason(s) && !s->summary.recording_rss_bytes;
 }
 
 static double subtract(double bytes, double part)
@@ -270,10 +270,10 @@ void process_rss_predict_run(const struct process_rss_outside *o, struct replay_
 static void correct_peak(struct process_rss_outside *o, const struct replay_session *s,
                          struct replay_run run)
 {
-    if (!s->recorded_peak_rss_bytes)
+    if (!s->summary.peak_rss_bytes)
         return;
     process_rss_predict_run(o, &run);
-    double error = (double)s->recorded_peak_rss_bytes - (double)s->recording_rss_bytes -
+    double error = (double)s->summary.peak_rss_bytes - (double)s->summary.recording_rss_bytes -
                    run.figures.process_peak_rss_bytes;
     for (size_t i = 0; error < 0 && i < o->n; i++)
         o->points[i].bytes = subtract(o->points[i].bytes, -error);
@@ -288,7 +288,7 @@ int process_rss_predict(struct replay_session *s)
     const struct replay_result *recorded = process_rss_recorded(s);
     const struct replay_run *run = &recorded->runs[recorded->typical_memory];
     struct outside_input in = {.recorded = plan_recorded_samples(s->plan, &n),
-                               .recording_bytes = (double)s->recording_rss_bytes,
+                               .recording_bytes = (double)s->summary.recording_rss_bytes,
                                .library_bytes = library_bytes(run),
                                .run = run};
     const struct results_sample *highest = find_highest(run);

@@ -21,9 +21,6 @@
 // the replay.
 #define MAX_SLOWER 4
 
-// Selects the medians of all runs instead of one run.
-#define ALL_RUNS SIZE_MAX
-
 static double value_of(const struct replay_result *r, unsigned figure, size_t run)
 {
     double values[MEASURE_MAX_RUNS];
@@ -43,25 +40,15 @@ static double more_than_null(const struct replay_session *s, const struct replay
     return ns < 0 ? 0 : ns;
 }
 
-static double use_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
+double program_use_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
 {
     return fmin(more_than_null(s, r, FIGURE_touch_ns, run),
                 more_than_null(s, r, FIGURE_cpu_ns, run));
 }
 
-static double calls_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
+double program_calls_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
 {
-    return more_than_null(s, r, FIGURE_cpu_ns, run) - use_ns(s, r, run);
-}
-
-double program_use_ns(const struct replay_session *s, const struct replay_result *r)
-{
-    return use_ns(s, r, ALL_RUNS);
-}
-
-double program_calls_ns(const struct replay_session *s, const struct replay_result *r)
-{
-    return calls_ns(s, r, ALL_RUNS);
+    return more_than_null(s, r, FIGURE_cpu_ns, run) - program_use_ns(s, r, run);
 }
 
 static const struct replay_result *recorded_result(const struct replay_session *s)
@@ -76,7 +63,7 @@ static const struct replay_result *recorded_result(const struct replay_session *
 
 static const char *missing_reason(const struct replay_session *s, const struct program_time *t)
 {
-    if (!s->recorded_cpu_ns)
+    if (!s->summary.cpu_ns)
         return "the workload lacks the CPU time of a whole process";
     if (isnan(t->calls_ns))
         return "the recording did not time the calls, and the recorded allocator is not among those replayed";
@@ -89,32 +76,28 @@ struct program_time program_time(const struct replay_session *s)
 {
     const struct replay_result *r = recorded_result(s);
     struct program_time t = {
-        .recording_ns = (double)s->recording_ns,
-        .cpu_ns = (double)s->recorded_cpu_ns - (double)s->recording_ns,
-        .replayed_calls_ns = r ? program_calls_ns(s, r) : NAN,
-        .timed_calls_ns = s->calls_max_ns ? (double)s->calls_min_ns : NAN,
+        .recording_ns = (double)s->summary.recording_ns,
+        .cpu_ns = (double)s->summary.cpu_ns - (double)s->summary.recording_ns,
+        .replayed_calls_ns = r ? program_calls_ns(s, r, PROGRAM_ALL_RUNS) : NAN,
+        .timed_calls_ns = s->summary.calls_max_ns ? (double)s->summary.calls_min_ns : NAN,
     };
     // Both values are lower bounds. fmax() ignores NAN.
     t.calls_ns = fmax(t.replayed_calls_ns, t.timed_calls_ns);
     t.missing_reason = missing_reason(s, &t);
     t.share = t.missing_reason ? NAN : t.calls_ns / t.cpu_ns;
-    t.max_share = t.missing_reason || !s->calls_max_ns
+    t.rest_share = 1 - t.share;
+    t.max_share = t.missing_reason || !s->summary.calls_max_ns
                       ? NAN
-                      : fmin(1, fmax(t.calls_ns, (double)s->calls_max_ns) / t.cpu_ns);
+                      : fmin(1, fmax(t.calls_ns, (double)s->summary.calls_max_ns) / t.cpu_ns);
     return t;
 }
 
-static double load_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
+double program_load_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
 {
     const struct replay_result *recorded = recorded_result(s);
     return recorded
                ? value_of(r, FIGURE_load_cpu_ns, run) - value_of(recorded, FIGURE_load_cpu_ns, run)
                : NAN;
-}
-
-double program_load_ns(const struct replay_session *s, const struct replay_result *r)
-{
-    return load_ns(s, r, ALL_RUNS);
 }
 
 // Returns `ns`, the time of the calls in the program, divided by the time of the calls in the
@@ -130,20 +113,21 @@ static double predicted_run_ns(const struct replay_session *s, const struct prog
                                const struct replay_result *r, double slower, size_t run)
 {
     const struct replay_result *recorded = recorded_result(s);
-    return t->cpu_ns + slower * (calls_ns(s, r, run) - calls_ns(s, recorded, run)) +
-           use_ns(s, r, run) - use_ns(s, recorded, run) + load_ns(s, r, run);
+    return t->cpu_ns + slower * (program_calls_ns(s, r, run) - program_calls_ns(s, recorded, run)) +
+           program_use_ns(s, r, run) - program_use_ns(s, recorded, run) +
+           program_load_ns(s, r, run);
 }
 
 static double predicted_ns(const struct replay_session *s, const struct program_time *t,
                            const struct replay_result *r)
 {
-    return predicted_run_ns(s, t, r, slower_by(t, t->calls_ns), ALL_RUNS);
+    return predicted_run_ns(s, t, r, slower_by(t, t->calls_ns), PROGRAM_ALL_RUNS);
 }
 
 static bool is_mostly_use(const struct replay_session *s, const struct replay_result *r,
                           double cpu_ns)
 {
-    return program_use_ns(s, r) > USE_PART * cpu_ns;
+    return program_use_ns(s, r, PROGRAM_ALL_RUNS) > USE_PART * cpu_ns;
 }
 
 const char *program_ratio_missing_reason(const struct replay_session *s,
@@ -168,11 +152,6 @@ double program_ratio(const struct replay_session *s, const struct program_time *
     return program_ratio_missing_reason(s, t, r)
                ? NAN
                : predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
-}
-
-double program_rest_share(const struct program_time *t)
-{
-    return 1 - t->share;
 }
 
 // Returns the ratio of the predicted times, with an interval over the rounds of runs. Runs with the
@@ -202,7 +181,7 @@ struct measure_ratio program_interval(const struct replay_session *s, const stru
                          high = ratio_of_rounds(s, t, r, slower_by(t, max_calls_ns));
     if (!measure_has_interval(&low))
         return all;
-    double rest = PLACEMENT_PART * program_rest_share(t);
+    double rest = PLACEMENT_PART * t->rest_share;
     rest = r == &s->results[0] ? 0 : rest * t->cpu_ns / predicted_ns(s, t, &s->results[0]);
     all.low = fmax(fmin(all.ratio, fmin(low.low, high.low)) - rest, 0);
     all.high = fmax(all.ratio, fmax(low.high, high.high)) + rest;

@@ -86,7 +86,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
     if (!environment)
         return err_no_memory(e, NULL);
     int rc = spawn_program(a, argv, environment, &pid);
-    launch_environment_free(environment);
+    free(environment);
     if (rc)
         return err_set(e, -rc, "%s: %s", argv[0], strerror(rc));
     snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);

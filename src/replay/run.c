@@ -1,7 +1,8 @@
 #include "replay/run.h"
 #include "base/clock.h"
-#include "replay/run_explain.h"
+#include "replay/launch.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,17 +95,22 @@ static void forward_output(int fd)
     }
 }
 
-static int check_end(const struct run_explained *w, const struct allocator *a,
-                     const struct results *r, const struct launch_outcome *s, struct err *e)
+static int check_end(const struct watchdog *w, const struct allocator *a,
+                     const struct launch_outcome *s, struct err *e)
 {
+    const struct results *r = w->results;
     uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
     if (status > RESULTS_DONE && !s->stuck)
-        return run_explain_failure(w, a, r, e);
+        return launch_explain_failure(w, a, e);
     if (status != RESULTS_DONE || s->status != 0)
-        return run_explain_death(w, a, s, e);
-    if (w->plan && r->calls_made != plan_facts(w->plan)->calls)
-        return run_explain_miscount(w, a, r, e);
-    return 0;
+        return launch_explain_death(w, a, s, e);
+    if (!w->plan || r->calls_made == plan_facts(w->plan)->calls)
+        return 0;
+    return err_set(
+        e, -EBADMSG,
+        "%s: made %llu of the %llu calls of the plan: the plan is damaged (try again with "
+        "--no-cache)",
+        a->name, (unsigned long long)r->calls_made, (unsigned long long)plan_facts(w->plan)->calls);
 }
 
 // Stops the decoder and returns its error, if any. Call before other checks, because an error of
@@ -124,13 +130,12 @@ static int run_player(const struct plan *p, const struct allocator *a,
                       struct streaming *streaming, struct err *e)
 {
     struct launch_outcome s;
-    struct watchdog watchdog;
-    struct run_explained w = {p, &watchdog};
+    struct watchdog w;
     struct results *r = shared->results;
     const uint64_t n[] = {r->max_samples, r->max_stats, r->n_spans, r->snapshot_entries};
     struct launch_files files = {p ? plan_fd(p) : -1, shared->fd,
-                                 streaming ? streaming_fd(streaming) : -1, &watchdog};
-    watchdog_init(&watchdog, p, streaming, r, set->timeout_ns);
+                                 streaming ? streaming_fd(streaming) : -1, &w};
+    watchdog_init(&w, p, streaming, r, set->timeout_ns);
     int rc = set_library(shared->results, a, e);
     if (rc == 0)
         rc = launch_player(set->player, a, &files, &s, e);
@@ -140,7 +145,7 @@ static int run_player(const struct plan *p, const struct allocator *a,
     set_lengths(r, n); // an allocator may have overwritten the lengths
     rc = stop_streaming(streaming, shared->results, e);
     if (rc == 0)
-        rc = check_end(&w, a, r, &s, e);
+        rc = check_end(&w, a, &s, e);
     if (rc == 0)
         forward_output(s.output);
     close(s.output);
@@ -151,18 +156,6 @@ static int by_time(const void *a, const void *b)
 {
     const struct results_sample *x = a, *y = b;
     return x->ns < y->ns ? -1 : x->ns > y->ns;
-}
-
-static int copy_samples(struct replay_run *run, const struct results *r, struct err *e)
-{
-    uint64_t n = atomic_load(&r->n_samples);
-    run->n_samples = n < r->max_samples ? n : r->max_samples;
-    run->samples = calloc(run->n_samples + 1, sizeof *run->samples);
-    if (!run->samples)
-        return err_no_memory(e, NULL);
-    memcpy(run->samples, r->samples, run->n_samples * sizeof *run->samples);
-    qsort(run->samples, run->n_samples, sizeof *run->samples, by_time);
-    return 0;
 }
 
 // Sets the means over the calls. Each sample represents the calls up to halfway to the previous and
@@ -196,94 +189,49 @@ static void fill_call(struct replay_call *c, const struct histogram *h)
     c->undisturbed_ns = histogram_trimmed_mean(h, 0.99) * ns_per_tick;
 }
 
-static int copy_stats(struct replay_run *run, struct results *r, struct err *e)
+// Returns a copy of an array, which may be empty, or NULL when out of memory.
+static void *copy_array(const void *array, size_t n, size_t size)
 {
-    uint64_t n = atomic_load(&r->n_stats);
-    run->n_stats = n < r->max_stats ? n : r->max_stats;
-    run->stats = calloc(run->n_stats + 1, sizeof *run->stats);
-    if (!run->stats)
-        return err_no_memory(e, NULL);
-    memcpy(run->stats, results_all_stats(r), run->n_stats * sizeof *run->stats);
-    return 0;
+    void *copy = calloc(n + 1, size);
+    return copy ? memcpy(copy, array, n * size) : NULL;
 }
 
-static int copy_spans(struct replay_run *run, struct results *r, struct err *e)
+static int copy_arrays(struct replay_run *run, struct results *r, bool timed, struct err *e)
 {
-    run->spans = calloc(r->n_spans + 1, sizeof *run->spans);
-    if (!run->spans)
-        return err_no_memory(e, NULL);
-    memcpy(run->spans, results_spans(r), r->n_spans * sizeof *run->spans);
-    return 0;
-}
-
-static int copy_snapshots(struct replay_run *run, struct results *r, struct err *e)
-{
-    size_t bytes = r->snapshot_entries * RESULTS_SNAPSHOTS * sizeof *run->snapshots;
-    if (!bytes)
-        return 0;
-    run->snapshots = malloc(bytes);
-    if (!run->snapshots)
-        return err_no_memory(e, NULL);
-    memcpy(run->snapshots, results_snapshots(r), bytes);
+    uint64_t n_samples = atomic_load(&r->n_samples), n_stats = atomic_load(&r->n_stats);
+    run->n_samples = n_samples < r->max_samples ? n_samples : r->max_samples;
+    run->n_stats = n_stats < r->max_stats ? n_stats : r->max_stats;
     run->snapshot_entries = r->snapshot_entries;
-    return 0;
-}
-
-static int copy_calls(struct replay_run *run, const struct results *r, struct err *e)
-{
-    run->calls = calloc(HT_KIND_LIMIT, sizeof *run->calls);
-    run->sizes = calloc(RESULTS_SIZES, sizeof *run->sizes);
-    if (!run->calls || !run->sizes)
+    run->samples = copy_array(r->samples, run->n_samples, sizeof *run->samples);
+    run->stats = copy_array(results_all_stats(r), run->n_stats, sizeof *run->stats);
+    run->spans = copy_array(results_spans(r), r->n_spans, sizeof *run->spans);
+    run->snapshots = copy_array(results_snapshots(r), r->snapshot_entries * RESULTS_SNAPSHOTS,
+                                sizeof *run->snapshots);
+    run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
+    run->calls = timed ? calloc(RESULTS_HISTOGRAMS, sizeof *run->calls) : NULL;
+    if (!run->samples || !run->stats || !run->spans || !run->snapshots || !run->library ||
+        (timed && !run->calls))
         return err_no_memory(e, NULL);
-    for (unsigned i = 0; i < RESULTS_SIZES; i++)
-        fill_call(&run->sizes[i], &r->calls[RESULTS_KINDS + i]);
-    for (unsigned kind = 0; kind < RESULTS_KINDS; kind++)
-        fill_call(&run->calls[kind], &r->calls[kind]);
+    qsort(run->samples, run->n_samples, sizeof *run->samples, by_time);
+    for (unsigned i = 0; run->calls && i < RESULTS_HISTOGRAMS; i++)
+        fill_call(&run->calls[i], &r->calls[i]);
     return 0;
 }
 
 static int copy_results(struct replay_run *run, const struct plan *p,
-                        const struct replay_run_settings *s, struct results *r, struct err *e)
+                        const struct results_task *task, struct results *r, struct err *e)
 {
-    *run = (struct replay_run){
-        .refused = {r->refused_kind % HT_KIND_LIMIT, r->refused_size, r->refused_alignment},
-        .counters_errno = (int)r->counters_errno,
-        .counters_with_kernel = r->counters_with_kernel,
-        .requested_bytes = r->requested_bytes,
-        .usable_bytes = r->usable_bytes,
-        .checked_blocks = r->checked_blocks,
-    };
+    *run = (struct replay_run){.report = r->report};
+    run->report.refused_kind %= HT_KIND_LIMIT;
+    run->report.version[RESULTS_VERSION_BYTES - 1] = 0;
+    run->report.trim_function[RESULTS_NAME_BYTES - 1] = 0;
     figures_set_measured(&run->figures, &r->figures);
-    snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
-    run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
-    int rc = run->library ? copy_samples(run, r, e) : err_no_memory(e, NULL);
-    snprintf(run->trim_function, sizeof run->trim_function, "%.*s", RESULTS_NAME_BYTES - 1,
-             r->trim_function);
-    if (rc == 0) {
-        find_means(run);
-        figures_derive(&run->figures, plan_facts(p), s->paced, s->idle_wait_ns > 0);
-    }
-    if (rc == 0)
-        rc = copy_stats(run, r, e);
-    if (rc == 0)
-        rc = copy_spans(run, r, e);
-    if (rc == 0)
-        rc = copy_snapshots(run, r, e);
-    return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
-}
-
-static void set_task(struct results *r, const struct replay_run_settings *s)
-{
-    r->touch = s->touch;
-    r->timed = s->timed;
-    r->libraries = s->libraries;
-    r->paced = s->paced;
-    r->coupled = s->coupled;
-    r->stats = s->stats;
-    r->trim_step = s->trim_step;
-    r->idle_wait_ns = s->idle_wait_ns;
-    r->clock = clock_best();
-    r->spin_ticks = (uint64_t)((double)ticks_per_second() * SPIN_NS / 1e9);
+    int rc = copy_arrays(run, r, task->timed, e);
+    if (rc < 0)
+        return rc;
+    find_means(run);
+    figures_derive(&run->figures, plan_facts(p), task->paced, task->idle_wait_ns > 0);
+    return 0;
 }
 
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
@@ -293,19 +241,22 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     struct streaming *streaming = NULL;
     *run = (struct replay_run){0};
     // Two additional samples are taken, at the start and at the end.
-    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats_samples : 0,
-                          plan_threads(p), s->snapshots ? plan_facts(p)->slot_table_entries : 0};
+    const uint64_t n[] = {plan_facts(p)->samples + 2,
+                          s->task.stats ? plan_facts(p)->stats_samples : 0, plan_threads(p),
+                          s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);
     if (rc == 0 && plan_facts(p)->streamed)
         rc = streaming_start(&streaming, p, e);
     if (rc == 0) {
-        set_task(shared.results, s);
+        shared.results->task = s->task;
+        shared.results->clock = clock_best();
+        shared.results->spin_ticks = (uint64_t)((double)ticks_per_second() * SPIN_NS / 1e9);
         shared.results->plan_at = plan_file_at(p);
         shared.results->plan_bytes = plan_own_bytes(p);
         rc = run_player(p, a, s, &shared, streaming, e);
     }
     if (rc == 0)
-        rc = copy_results(run, p, s, shared.results, e);
+        rc = copy_results(run, p, &s->task, shared.results, e);
     if (rc < 0) {
         replay_run_release(run);
         run->violation = shared.results ? shared.results->failed_violation : 0;
@@ -335,7 +286,6 @@ void replay_run_release(struct replay_run *run)
 {
     free(run->samples);
     free(run->calls);
-    free(run->sizes);
     free(run->stats);
     free(run->spans);
     free(run->snapshots);
@@ -353,7 +303,7 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
         rc = run_player(NULL, a, s, &shared, NULL, e);
     }
     if (rc == 0) {
-        snprintf(version, 128, "%.127s", shared.results->version);
+        snprintf(version, 128, "%.127s", shared.results->report.version);
         *library = strndup(shared.results->found_library, RESULTS_PATH_BYTES);
         rc = *library ? 0 : err_no_memory(e, NULL);
     }

@@ -11,18 +11,10 @@
 enum { REPLAY_TIMEOUT_SECONDS = 60 };
 
 struct replay_run_settings {
-    const char *player; // path to heaptape-replay
-    enum results_touch touch;
-    uint64_t libraries;  // libraries of the recorded program, as in trace/libraries.h
-    bool timed;          // time each call, which slows down the run
-    bool stats;          // read the allocator's own statistics at STATS ops
-    bool snapshots;      // copy the slot table at the SNAPSHOT op and at the end
-    bool paced;          // keep the pace of the plan
-    bool coupled;        // keep threads as close together as they were when recorded
-    unsigned trim_step;  // execute every n-th TRIM op, or none if 0
+    const char *player;  // path to heaptape-replay
     uint64_t timeout_ns; // kill the player after this time without progress; 0 for no limit
-    // Measure memory again this long after everything has been freed. If 0, do not measure again.
-    uint64_t idle_wait_ns;
+    bool snapshots;      // copy the slot table at the SNAPSHOT op and at the end
+    struct results_task task;
 };
 
 // Duration of calls of one kind in nanoseconds, including the cost of reading the clock.
@@ -34,35 +26,23 @@ struct replay_call {
     double undisturbed_ns; // mean of the lowest 99 %
 };
 
-// A call that the allocator refused because of its arguments.
-struct replay_refused {
-    unsigned kind;
-    uint64_t bytes, alignment;
-};
-
 // One run. Memory figures are private resident memory, minus the private resident memory before the
 // first call.
 struct replay_run {
     union figures figures;
-    struct replay_refused refused;  // first of the figures.refused_calls calls
-    int counters_errno;             // why a hardware counter is unknown
-    bool counters_with_kernel;      // counters include the kernel's work
-    uint64_t checked_blocks;        // only with RESULTS_TOUCH_VERIFY
+    struct results_report report;
     struct results_sample *samples; // ordered by time
     size_t n_samples;
     struct results_stats *stats;
     size_t n_stats;
-    struct results_span *spans;             // indexed by thread of the plan
-    uint64_t *snapshots;                    // as returned by results_snapshots(), or NULL
-    size_t snapshot_entries;                // number of slot table entries
-    uint64_t requested_bytes, usable_bytes; // sums over all blocks; only with RESULTS_TOUCH_USABLE
-    char trim_function[RESULTS_NAME_BYTES]; // function that TRIM ops call, or ""
-    struct replay_call *calls;              // array of HT_KIND_LIMIT entries; NULL if not timed
-    struct replay_call *sizes;              // indexed by results_size_class(); NULL if not timed
-    uint32_t violation;                     // after -EILSEQ: enum results_violation
-    int wait_status;                        // after -ECHILD: status as from wait(2)
-    char *library;                          // file that provides malloc
-    char version[RESULTS_VERSION_BYTES];    // as reported by the allocator; "" if unknown
+    struct results_span *spans; // indexed by thread of the plan
+    uint64_t *snapshots;        // as returned by results_snapshots()
+    size_t snapshot_entries;    // number of slot table entries
+    // By kind and, from RESULTS_KINDS, by results_size_class(); NULL if not timed.
+    struct replay_call *calls;
+    uint32_t violation; // after -EILSEQ: enum results_violation
+    int wait_status;    // after -ECHILD: status as from wait(2)
+    char *library;      // file that provides malloc
 };
 
 // Plays the plan once. Returns 0, -ECHILD if the player died, -ETIMEDOUT if it made no progress,

@@ -70,22 +70,16 @@ int replay_session_add(struct replay_session *s, const char *spec, struct err *e
     return rc;
 }
 
-// Returns the expected number of ops, and copies the figures of the recorded program from the
-// summary.
-static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
+static void read_summary(struct replay_session *s, const struct workload_file *w)
 {
-    struct workload_summary summary;
-    if (workload_read_summary(w->reader, &summary, NULL) < 0)
-        return 0;
-    s->recorded_cpu_ns = summary.cpu_ns;
-    s->recording_ns = summary.recording_ns < summary.cpu_ns ? summary.recording_ns : summary.cpu_ns;
-    s->calls_min_ns = summary.calls_min_ns;
-    s->calls_max_ns = summary.calls_max_ns;
-    s->recording_rss_bytes = summary.recording_rss_bytes;
-    s->recorded_peak_rss_bytes = summary.peak_rss_bytes;
-    s->libraries = summary.libraries ? summary.libraries : summary.cxx_bytes ? LIBRARIES_CXX : 0;
-    s->libraries &= ~libraries_bit(s->recorded_allocator ? s->recorded_allocator : "");
-    return summary.events;
+    struct workload_summary *summary = &s->summary;
+    if (workload_read_summary(w->reader, summary, NULL) < 0)
+        *summary = (struct workload_summary){0};
+    if (summary->recording_ns > summary->cpu_ns)
+        summary->recording_ns = summary->cpu_ns;
+    if (!summary->libraries && summary->cxx_bytes)
+        summary->libraries = LIBRARIES_CXX;
+    summary->libraries &= ~libraries_bit(s->recorded_allocator ? s->recorded_allocator : "");
 }
 
 // Sets the duration of a timestamp unit at the requested speed. At full speed, the duration is used
@@ -116,15 +110,6 @@ static int set_samples(struct replay_session *s, struct err *e)
     return s->has_samples ? plan_set_samples(s->plan, samples, n, e) : 0;
 }
 
-// Opens a file for a streamed plan, either in the cache or as a temporary file.
-static int open_plan_file(struct replay_session *s, struct err *e)
-{
-    s->plan_settings.file = &s->plan_file;
-    if (!s->plan_settings.streamed || cache_open_file(&s->cache, &s->plan_file, NULL) == 0)
-        return 0;
-    return output_open_unnamed(&s->plan_file, e);
-}
-
 static void store_plan(struct replay_session *s)
 {
     struct output file;
@@ -144,7 +129,10 @@ static int make_plan(struct replay_session *s, struct err *e)
         s->has_samples = plan_recorded_samples(s->plan, &n) && n > 0;
         return 0;
     }
-    int rc = open_plan_file(s, e);
+    int rc = 0;
+    s->plan_settings.file = &s->plan_file;
+    if (s->plan_settings.streamed && cache_open_file(&s->cache, &s->plan_file, NULL) < 0)
+        rc = output_open_unnamed(&s->plan_file, e);
     if (rc == 0)
         rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
     if (rc == 0)
@@ -222,7 +210,8 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
     s->workload = name;
     s->input = w;
     note_recording(s, workload_reader_header(w->reader));
-    uint64_t expected = read_summary(s, w);
+    read_summary(s, w);
+    uint64_t expected = s->summary.events;
     progress_init(&s->progress, "reading the workload", "events", expected, s->settings.quiet);
     int rc = set_pace(s, w, e);
     if (rc == 0 && expected >= CACHE_MIN_EVENTS && !s->settings.no_cache)
@@ -238,22 +227,6 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
 bool replay_session_needs_input(const struct replay_session *s)
 {
     return s->settings.fragmentation;
-}
-
-// Returns where to store the result of the next run.
-static struct replay_run *run_for(struct replay_result *r, enum run_purpose purpose)
-{
-    switch (purpose) {
-    case RUN_MEASURED:
-        return &r->runs[r->n_runs];
-    case RUN_TIMED:
-        return &r->latency;
-    case RUN_USABLE:
-        return &r->usable;
-    case RUN_STATS:
-        break;
-    }
-    return &r->stats;
 }
 
 enum replay_threads replay_session_memory_threads(const struct replay_session *s)
@@ -277,8 +250,8 @@ static int run_for_memory(struct replay_session *s, const struct replay_result *
                           struct err *e)
 {
     struct replay_run memory;
-    settings.coupled = true;
-    settings.idle_wait_ns = s->settings.idle_ns;
+    settings.task.coupled = true;
+    settings.task.idle_wait_ns = s->settings.idle_ns;
     int rc = replay_run(s->plan, &r->allocator, &settings, &memory, e);
     if (rc == 0)
         replay_run_move_memory(run, &memory);
@@ -290,11 +263,12 @@ static int run_for_memory(struct replay_session *s, const struct replay_result *
 static uint64_t find_libraries(const struct replay_session *s)
 {
     const uint64_t *calls = plan_facts(s->plan)->by_kind;
-    for (unsigned kind = HT_NEW; !s->libraries && kind <= HT_DELETE_ARRAY_ALIGNED_NOTHROW; kind++) {
+    for (unsigned kind = HT_NEW; !s->summary.libraries && kind <= HT_DELETE_ARRAY_ALIGNED_NOTHROW;
+         kind++) {
         if (calls[kind])
             return LIBRARIES_CXX;
     }
-    return s->libraries;
+    return s->summary.libraries;
 }
 
 static int run_once(struct replay_session *s, struct replay_result *r, enum run_purpose purpose,
@@ -306,19 +280,23 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
     struct replay_run_settings settings = {
         .player = set->player,
         .timeout_ns = set->timeout_ns,
-        .touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
-        .timed = purpose == RUN_TIMED,
-        .libraries = find_libraries(s),
-        .stats = purpose == RUN_STATS,
-        .trim_step = r->trim_step,
-        .coupled = !apart && purpose != RUN_TIMED &&
-                   replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
-        .paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
-        .idle_wait_ns = is_null || apart || purpose != RUN_MEASURED ? 0 : set->idle_ns,
+        .task.touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
+        .task.timed = purpose == RUN_TIMED,
+        .task.libraries = find_libraries(s),
+        .task.stats = purpose == RUN_STATS,
+        .task.trim_step = r->trim_step,
+        .task.coupled = !apart && purpose != RUN_TIMED &&
+                        replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
+        .task.paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
+        .task.idle_wait_ns = is_null || apart || purpose != RUN_MEASURED ? 0 : set->idle_ns,
     };
     if (purpose == RUN_MEASURED && HT_GROW(&r->runs, &r->runs_capacity, r->n_runs + 1) < 0)
         return err_no_memory(e, NULL);
-    struct replay_run *run = run_for(r, purpose);
+    struct replay_run *const to[] = {[RUN_MEASURED] = r->runs + r->n_runs,
+                                     [RUN_TIMED] = &r->latency,
+                                     [RUN_USABLE] = &r->usable,
+                                     [RUN_STATS] = &r->stats},
+                             *run = to[purpose];
     int rc = replay_run(s->plan, &r->allocator, &settings, run, e);
     if (rc == 0 && apart && !is_null)
         rc = run_for_memory(s, r, settings, run, e);
@@ -368,14 +346,6 @@ static void find_typical(struct replay_result *r, const struct replay_result *nu
     r->typical_memory = measure_median_index(peaks, values_of(r, FIGURE_peak_rss_bytes, peaks));
 }
 
-static void summarize_result(struct replay_result *r)
-{
-    const union figures *runs[MEASURE_MAX_RUNS];
-    for (size_t i = 0; i < r->n_runs; i++)
-        runs[i] = &r->runs[i].figures;
-    figures_summarize(&r->figures, runs, r->n_runs, r->typical);
-}
-
 int replay_session_run_one(struct replay_session *s, size_t i, struct err *e)
 {
     return run_once(s, &s->results[i], RUN_MEASURED, e);
@@ -395,20 +365,16 @@ static bool has_stats(const struct replay_session *s)
     return !s->settings.verify && plan_facts(s->plan)->stats_samples > 0;
 }
 
-static uint64_t count_runs(const struct replay_session *s)
-{
-    uint64_t extra = s->settings.internal_fragmentation + s->settings.fragmentation + has_stats(s);
-    return (s->settings.runs + s->settings.latency) * (s->n_results + !s->settings.verify) +
-           extra * s->n_results;
-}
-
 int replay_session_run(struct replay_session *s, struct err *e)
 {
     if (s->settings.runs < 1 || s->settings.runs > MEASURE_MAX_RUNS)
         return err_set(e, -EINVAL, "the number of runs must be from 1 to %d", MEASURE_MAX_RUNS);
+    const struct replay_settings *set = &s->settings;
+    uint64_t extra = set->internal_fragmentation + set->fragmentation + has_stats(s),
+             n = (set->runs + set->latency) * (s->n_results + !set->verify) + extra * s->n_results;
     machine_read(&s->machine);
     int rc = prepare_null(s, e);
-    progress_init(&s->progress, "replaying", "runs", count_runs(s), s->settings.quiet);
+    progress_init(&s->progress, "replaying", "runs", n, set->quiet);
     for (uint64_t i = 0; rc == 0 && i < s->settings.runs; i++)
         rc = run_batch(s, RUN_MEASURED, e);
     if (rc == 0 && s->settings.latency)
@@ -425,8 +391,13 @@ int replay_session_run(struct replay_session *s, struct err *e)
     for (size_t i = 0; i < s->n_results; i++)
         find_typical(&s->results[i], &s->null);
     rc = process_rss_predict(s);
-    for (size_t i = 0; i < s->n_results; i++)
-        summarize_result(&s->results[i]);
+    for (size_t i = 0; i < s->n_results; i++) {
+        struct replay_result *r = &s->results[i];
+        const union figures *runs[MEASURE_MAX_RUNS];
+        for (size_t k = 0; k < r->n_runs; k++)
+            runs[k] = &r->runs[k].figures;
+        figures_summarize(&r->figures, runs, r->n_runs, r->typical);
+    }
     return rc < 0 ? err_no_memory(e, NULL) : 0;
 }
 
@@ -451,12 +422,4 @@ struct replay_call replay_session_call(const struct replay_session *s,
     if (!r->latency.calls || !r->latency.calls[kind].count)
         return (struct replay_call){0};
     return without_overhead(r->latency.calls[kind], s->null.latency.calls[kind].undisturbed_ns);
-}
-
-struct replay_call replay_session_size(const struct replay_session *s,
-                                       const struct replay_result *r, unsigned class)
-{
-    if (!r->latency.sizes || !r->latency.sizes[class].count)
-        return (struct replay_call){0};
-    return without_overhead(r->latency.sizes[class], s->null.latency.sizes[class].undisturbed_ns);
 }

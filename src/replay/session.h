@@ -85,23 +85,14 @@ struct replay_session {
     size_t recorded_argv_bytes;
     double ns_per_stamp; // 0 if there are no timestamps
     bool has_samples;    // there are samples of the recorded program's memory
-    // Resident memory that recording added to the recorded process, or 0 if unknown.
-    uint64_t recording_rss_bytes;
-    // Highest RSS of the recorded process according to the kernel, or 0 if unknown. Includes
-    // recording_rss_bytes.
-    uint64_t recorded_peak_rss_bytes;
-    uint64_t libraries; // libraries of the recorded process besides its allocator, as in
-                        // trace/libraries.h
+    // Summary of the workload, or zero if it cannot be read. `recording_ns` is at most `cpu_ns`, and
+    // `libraries` excludes the recorded allocator.
+    struct workload_summary summary;
     struct process_rss_outside outside; // set after the runs
     // Bounds on the memory of the workload. If the bounds are known, placement_missing_reason is
     // NULL; otherwise it is a static string.
     struct placement_bounds placement;
     const char *placement_missing_reason;
-    uint64_t recorded_cpu_ns; // CPU time of the recorded process, or 0 if unknown
-    uint64_t recording_ns;    // estimated part of recorded_cpu_ns that was spent recording
-    // Bounds on the part of recorded_cpu_ns that was spent in allocator functions, as timed in the
-    // program. calls_max_ns is 0 if unknown.
-    uint64_t calls_min_ns, calls_max_ns;
     struct plan *plan;
     struct plan_settings plan_settings;
     struct cache cache;
@@ -139,14 +130,12 @@ int replay_session_run(struct replay_session *s, struct err *e);
 // still run. Returns 0, or a negative errno of replay_run().
 int replay_session_run_one(struct replay_session *s, size_t i, struct err *e);
 
-// Return the latencies of the calls of a kind or of a size class (results_size_class()), minus the
-// replay overhead. The overhead is the mean of the lowest 99 % of the null allocator's times. The
-// highest times are excluded, because a few interrupts would dominate the mean. `count` is 0 if
+// Returns the latencies of the calls of a kind, or of a size class with RESULTS_KINDS added, minus
+// the replay overhead. The overhead is the mean of the lowest 99 % of the null allocator's times.
+// The highest times are excluded, because a few interrupts would dominate the mean. `count` is 0 if
 // there are no such calls.
 struct replay_call replay_session_call(const struct replay_session *s,
                                        const struct replay_result *r, unsigned kind);
-struct replay_call replay_session_size(const struct replay_session *s,
-                                       const struct replay_result *r, unsigned class);
 
 // Returns how threads ran when memory was measured. Never returns REPLAY_THREADS_AUTO.
 enum replay_threads replay_session_memory_threads(const struct replay_session *s);

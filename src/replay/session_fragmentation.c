@@ -64,10 +64,10 @@ static int run_once(struct replay_session *s, const struct plan *p, struct repla
     struct replay_run run;
     const struct replay_run_settings settings = {.timeout_ns = s->settings.timeout_ns,
                                                  .player = s->settings.player,
-                                                 .touch = s->settings.touch,
-                                                 .coupled = replay_session_memory_threads(s) ==
-                                                            REPLAY_THREADS_COUPLED,
-                                                 .trim_step = r->trim_step,
+                                                 .task.touch = s->settings.touch,
+                                                 .task.coupled = replay_session_memory_threads(s) ==
+                                                                 REPLAY_THREADS_COUPLED,
+                                                 .task.trim_step = r->trim_step,
                                                  .snapshots = true};
     int rc = replay_run(p, &r->allocator, &settings, &run, e);
     if (rc < 0)

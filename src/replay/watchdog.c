@@ -61,7 +61,7 @@ bool watchdog_op_of(const struct watchdog *w, uint64_t thread, struct watchdog_o
 static bool is_paced(const struct watchdog *w)
 {
     struct watchdog_op op;
-    for (uint64_t i = 0; w->results->paced && i < w->n_threads; i++) {
+    for (uint64_t i = 0; w->results->task.paced && i < w->n_threads; i++) {
         if (watchdog_op_of(w, i, &op) && op.op == PLAN_PACE)
             return true;
     }

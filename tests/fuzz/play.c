@@ -49,7 +49,7 @@ static uint32_t owner_of(const struct played *p, const struct played_thread *t)
 
 static void use_entry(struct played *p, struct played_thread *t, enum plan_op op, uint64_t entry)
 {
-    unsigned kind = plan_kind_of(op);
+    unsigned kind = plan_op_info(op).kind;
     if (!kind)
         return;
     need(entry < p->header->slot_table_entries);
@@ -113,7 +113,7 @@ static bool play(struct played *p, struct played_thread *t, uint64_t n_ops)
             use_entry(p, t, op, plan_entry_of(*w));
         need(op != PLAN_NEXT_SEGMENT);
         t->at += n;
-        if (*w & PLAN_PUBLISH && plan_is_numbered(op))
+        if (*w & PLAN_PUBLISH && plan_op_info(op).is_numbered)
             t->progress = t->at;
         if (op == PLAN_STOP)
             t->at = 0;

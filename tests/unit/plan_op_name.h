@@ -11,7 +11,7 @@ static inline const char *plan_op_name(unsigned op)
         PLAN_OPS(HT_X)
 #undef HT_X
     };
-    if (op && plan_kind_of(op) == op)
+    if (op && plan_op_info(op).kind == op)
         return event_infos[op].name;
     return names[op] ? names[op] : "(unused)";
 }

@@ -45,7 +45,7 @@ static bool step(struct scheduled *s, uint32_t thread)
         allocate_entry(s, plan_entry_of(*w), op == PLAN_MALLOC ? plan_size_of(*w) : 0);
     if (op == PLAN_START_THREAD)
         s->at[plan_size_of(*w)] = s->threads[plan_size_of(*w)].first_word;
-    if (plan_is_numbered(op) && *w & PLAN_PUBLISH)
+    if (plan_op_info(op).is_numbered && *w & PLAN_PUBLISH)
         s->progress[thread] = s->at[thread];
     if (op == PLAN_STOP) {
         s->at[thread] = 0;

@@ -35,7 +35,7 @@ static void test_lengths(void **state)
         uint64_t narrow = plan_word((enum plan_op)op, 1, 1), wide = plan_word(PLAN_WIDE, op, 0);
         if (op == PLAN_WIDE)
             continue;
-        check(plan_op_words(narrow) == 1 + plan_extra_words((enum plan_op)op), op, "narrow length");
+        check(plan_op_words(narrow) == 1u + plan_op_info(op).words, op, "narrow length");
         check(plan_op_words(wide) == plan_op_words(narrow) + 2, op, "wide length");
         check(plan_op_words(wide | PLAN_PUBLISH) == plan_op_words(wide), op,
               "length depends on PUBLISH");
@@ -50,24 +50,24 @@ static void test_extra_words_of_calls(void **state)
         enum event_class class = (enum event_class)event_infos[kind].class;
         bool is_call = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE;
         if (is_call && kind != HT_PREEXISTING)
-            check(plan_extra_words((enum plan_op)kind) ==
-                      ((event_infos[kind].fields & HT_F_ALIGN) != 0),
-                  kind, "extra words");
+            check(plan_op_info(kind).words == ((event_infos[kind].fields & HT_F_ALIGN) != 0), kind,
+                  "extra words");
     }
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         enum plan_op null_op = plan_op_for_null(kind);
         if (event_infos[kind].class == HT_CLASS_RESIZE)
-            check(plan_kind_of(null_op) == kind && (unsigned)null_op != kind, kind, "op for NULL");
+            check(plan_op_info(null_op).kind == kind && (unsigned)null_op != kind, kind,
+                  "op for NULL");
         else
             check(null_op == PLAN_STOP, kind, "has an op for NULL");
     }
-    assert_int_equal(plan_extra_words(PLAN_REALLOC), 1);
-    assert_int_equal(plan_extra_words(PLAN_REALLOC_NEW), 0);
-    assert_int_equal(plan_extra_words(PLAN_REALLOC_FREE), 0);
-    assert_int_equal(plan_extra_words(PLAN_REALLOCARRAY), 2);
-    assert_int_equal(plan_extra_words(PLAN_REALLOCARRAY_NEW), 1);
-    assert_int_equal(plan_extra_words(PLAN_CALLOC_MANY), 1);
-    assert_int_equal(plan_extra_words(PLAN_PREEXISTING), 2);
+    assert_int_equal(plan_op_info(PLAN_REALLOC).words, 1);
+    assert_int_equal(plan_op_info(PLAN_REALLOC_NEW).words, 0);
+    assert_int_equal(plan_op_info(PLAN_REALLOC_FREE).words, 0);
+    assert_int_equal(plan_op_info(PLAN_REALLOCARRAY).words, 2);
+    assert_int_equal(plan_op_info(PLAN_REALLOCARRAY_NEW).words, 1);
+    assert_int_equal(plan_op_info(PLAN_CALLOC_MANY).words, 1);
+    assert_int_equal(plan_op_info(PLAN_PREEXISTING).words, 2);
 }
 
 // Each call has an op number, and op numbers map to words.
@@ -75,15 +75,16 @@ static void test_calls_are_numbered(void **state)
 {
     (void)state;
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++)
-        check(!plan_kind_of(op) || plan_is_numbered((enum plan_op)op), op,
+        check(!plan_op_info(op).kind || plan_op_info(op).is_numbered, op,
               "is a call without a number");
-    assert_int_equal(plan_kind_of(PLAN_MALLOC), HT_MALLOC);
-    assert_int_equal(plan_kind_of(PLAN_REALLOC_NEW), HT_REALLOC);
-    assert_int_equal(plan_kind_of(PLAN_WAIT), 0);
-    assert_true(plan_is_numbered(PLAN_MALLOC) && plan_is_numbered(PLAN_SKIPPED) &&
-                plan_is_numbered(PLAN_WIDE) && plan_is_numbered(PLAN_START_THREAD));
-    assert_false(plan_is_numbered(PLAN_STOP) || plan_is_numbered(PLAN_NEXT_SEGMENT) ||
-                 plan_is_numbered(PLAN_JUMP) || plan_is_numbered(PLAN_WAIT));
+    assert_int_equal(plan_op_info(PLAN_MALLOC).kind, HT_MALLOC);
+    assert_int_equal(plan_op_info(PLAN_REALLOC_NEW).kind, HT_REALLOC);
+    assert_int_equal(plan_op_info(PLAN_WAIT).kind, 0);
+    assert_true(plan_op_info(PLAN_MALLOC).is_numbered && plan_op_info(PLAN_SKIPPED).is_numbered &&
+                plan_op_info(PLAN_WIDE).is_numbered && plan_op_info(PLAN_START_THREAD).is_numbered);
+    assert_false(plan_op_info(PLAN_STOP).is_numbered ||
+                 plan_op_info(PLAN_NEXT_SEGMENT).is_numbered ||
+                 plan_op_info(PLAN_JUMP).is_numbered || plan_op_info(PLAN_WAIT).is_numbered);
 }
 
 static const struct CMUnitTest tests[] = {

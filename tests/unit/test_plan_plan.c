@@ -103,7 +103,7 @@ static struct read_op read_op(const struct mapped *m, uint64_t *at)
         s.entry = m->words[(*at)++];
         s.size = m->words[(*at)++];
     }
-    for (unsigned i = 0; i < plan_extra_words(s.op); i++)
+    for (unsigned i = 0; i < plan_op_info(s.op).words; i++)
         s.extra[i] = m->words[(*at)++];
     s.end = *at;
     return s;

@@ -113,7 +113,7 @@ static void memory_of_the_recording(void **state)
     struct fixture f;
     struct replay_session *s = make(&f, steady_kib, files_kib);
     assert_true(process_rss_has_recording(s));
-    s->recording_rss_bytes = 300 * KIB;
+    s->summary.recording_rss_bytes = 300 * KIB;
     assert_false(process_rss_has_recording(s));
     assert_int_equal(process_rss_predict(s), 0);
     expect(&f, 0, 1300, 700);
@@ -127,13 +127,13 @@ static void kernels_count_of_the_peak(void **state)
     (void)state;
     struct fixture f;
     struct replay_session *s = make(&f, steady_kib, files_kib);
-    s->recording_rss_bytes = 300 * KIB;
-    s->recorded_peak_rss_bytes = 5300 * KIB;
+    s->summary.recording_rss_bytes = 300 * KIB;
+    s->summary.peak_rss_bytes = 5300 * KIB;
     assert_int_equal(process_rss_predict(s), 0);
     assert_true(s->outside.hidden_bytes == 3700 * KIB);
     expect(&f, 0, 5000, 4400);
     expect(&f, 1, 5300, 4400);
-    s->recorded_peak_rss_bytes = 1500 * KIB;
+    s->summary.peak_rss_bytes = 1500 * KIB;
     assert_int_equal(process_rss_predict(s), 0);
     expect(&f, 0, 1200, 600);
     expect(&f, 1, 1500, 600);

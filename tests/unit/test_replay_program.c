@@ -17,8 +17,8 @@ struct fixture {
 static struct replay_session *make(struct fixture *f, double cpu_ms, double recording_ms)
 {
     static const double cpu_ns[] = {130 * MS, 80 * MS};
-    *f = (struct fixture){.session = {.recorded_cpu_ns = (uint64_t)(cpu_ms * MS),
-                                      .recording_ns = (uint64_t)(recording_ms * MS),
+    *f = (struct fixture){.session = {.summary.cpu_ns = (uint64_t)(cpu_ms * MS),
+                                      .summary.recording_ns = (uint64_t)(recording_ms * MS),
                                       .recorded_allocator = "/lib/own.so",
                                       .results = f->results,
                                       .n_results = 2,
@@ -45,7 +45,7 @@ static void share_and_ratio(void **state)
     assert_true(t.cpu_ns == 400 * MS && t.recording_ns == 100 * MS && t.calls_ns == 100 * MS &&
                 t.share == 0.25);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
-    assert_true(program_calls_ns(s, &f.results[1]) == 50 * MS);
+    assert_true(program_calls_ns(s, &f.results[1], PROGRAM_ALL_RUNS) == 50 * MS);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-9);
 }
 
@@ -73,12 +73,12 @@ static void the_load_of_an_allocator(void **state)
         f.runs[1][i].figures.load_cpu_ns = 12 * MS + i;
     }
     struct program_time t = program_time(s);
-    assert_true(program_load_ns(s, &f.results[1]) == 10 * MS &&
-                program_load_ns(s, &f.results[0]) == 0);
+    assert_true(program_load_ns(s, &f.results[1], PROGRAM_ALL_RUNS) == 10 * MS &&
+                program_load_ns(s, &f.results[0], PROGRAM_ALL_RUNS) == 0);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 360.0 / 400) < 1e-9);
     s->recorded_allocator = "/lib/third.so";
-    assert_true(isnan(program_load_ns(s, &f.results[1])));
+    assert_true(isnan(program_load_ns(s, &f.results[1], PROGRAM_ALL_RUNS)));
 }
 
 // First touches of large blocks are not part of the calls, but depend on the allocator.
@@ -93,16 +93,16 @@ static void the_first_use_of_big_blocks(void **state)
         f.runs[1][i].figures.touch_ns = 20 * MS + i;
     }
     struct program_time t = program_time(s);
-    assert_true(fabs(program_use_ns(s, &f.results[0]) - 40 * MS) < 2 &&
+    assert_true(fabs(program_use_ns(s, &f.results[0], PROGRAM_ALL_RUNS) - 40 * MS) < 2 &&
                 fabs(t.calls_ns - 60 * MS) < 2);
     assert_true(fabs(t.share - 0.15) < 1e-6 &&
-                fabs(program_calls_ns(s, &f.results[1]) - 40 * MS) < 2);
+                fabs(program_calls_ns(s, &f.results[1], PROGRAM_ALL_RUNS) - 40 * MS) < 2);
     assert_true(program_ratio(s, &t, &f.results[0]) == 1);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
     // In the program, the calls took twice as long as in the replay. The first use of the blocks
     // took as long as in the replay.
-    s->calls_min_ns = (uint64_t)(120 * MS);
-    s->calls_max_ns = (uint64_t)(130 * MS);
+    s->summary.calls_min_ns = (uint64_t)(120 * MS);
+    s->summary.calls_max_ns = (uint64_t)(130 * MS);
     t = program_time(s);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 330.0 / 400) < 1e-6);
     // If touches take half of the time or more, the rest of the program cannot be estimated.
@@ -124,8 +124,8 @@ static void the_first_use_of_big_blocks(void **state)
     // If touches take all of the time, no time is left for calls.
     for (unsigned i = 0; i < 3; i++)
         f.runs[0][i].figures.touch_ns = 200 * MS;
-    assert_true(program_calls_ns(s, &f.results[0]) == 0);
-    s->calls_max_ns = 0;
+    assert_true(program_calls_ns(s, &f.results[0], PROGRAM_ALL_RUNS) == 0);
+    s->summary.calls_max_ns = 0;
     t = program_time(s);
     assert_true(t.share == 0 && fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
 }
@@ -157,15 +157,15 @@ static void timed_calls(void **state)
     (void)state;
     struct fixture f;
     struct replay_session *s = make(&f, 500, 100);
-    s->calls_min_ns = (uint64_t)(200 * MS);
-    s->calls_max_ns = (uint64_t)(240 * MS);
+    s->summary.calls_min_ns = (uint64_t)(200 * MS);
+    s->summary.calls_max_ns = (uint64_t)(240 * MS);
     struct program_time t = program_time(s);
     assert_true(t.share == 0.5 && t.max_share == 0.6);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 300.0 / 400) < 1e-9);
-    s->calls_min_ns = (uint64_t)(60 * MS);
+    s->summary.calls_min_ns = (uint64_t)(60 * MS);
     t = program_time(s);
     assert_true(t.share == 0.25 && t.max_share == 0.6);
-    s->calls_max_ns = (uint64_t)(80 * MS);
+    s->summary.calls_max_ns = (uint64_t)(80 * MS);
     assert_true(program_time(s).max_share == 0.25);
     s->recorded_allocator = NULL;
     t = program_time(s);
@@ -201,11 +201,11 @@ static void interval_of_the_ratio(void **state)
     s->null.n_runs = RUNS;
     struct program_time t = program_time(s);
     struct measure_ratio r = program_interval(s, &t, &f.results[1]);
-    assert_true(is_near(program_rest_share(&t), 0.75));
+    assert_true(is_near(t.rest_share, 0.75));
     assert_true(is_near(r.ratio, 352.0 / 400));
     assert_true(is_near(r.low, 350.0 / 400 - 0.09) && is_near(r.high, 354.0 / 400 + 0.09));
-    s->calls_min_ns = (uint64_t)(50 * MS);
-    s->calls_max_ns = (uint64_t)(200 * MS);
+    s->summary.calls_min_ns = (uint64_t)(50 * MS);
+    s->summary.calls_max_ns = (uint64_t)(200 * MS);
     t = program_time(s);
     r = program_interval(s, &t, &f.results[1]);
     assert_true(is_near(r.ratio, 352.0 / 400));

@@ -65,7 +65,8 @@ static void json_of_verify(void **state)
     struct replay_result *r = &s.results[0];
     r->runs = calloc(1, sizeof *r->runs);
     assert_non_null(r->runs);
-    r->runs[0] = (struct replay_run){.checked_blocks = 42, .library = strdup("/lib/libc.so.6")};
+    r->runs[0] =
+        (struct replay_run){.report.checked_blocks = 42, .library = strdup("/lib/libc.so.6")};
     r->n_runs = 1;
     struct json j = {.to = open_memstream(&text, &n)};
     replay_json(&j, &s);

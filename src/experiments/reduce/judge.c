@@ -27,9 +27,10 @@ static int measure_figures(const struct judge *j, const struct plan *p, const st
     if (c->needs & CONDITION_NEEDS_TIME || (c->needs & CONDITION_NEEDS_MEMORY && !apart))
         rc = replay_workload(j, p, c, (struct replay_run_settings){0}, &run, e);
     if (rc == 0 && apart)
-        rc = replay_workload(j, p, c, (struct replay_run_settings){.coupled = true}, &memory, e);
+        rc = replay_workload(j, p, c, (struct replay_run_settings){.task.coupled = true}, &memory,
+                             e);
     if (rc == 0 && c->needs & CONDITION_NEEDS_LATENCY)
-        rc = replay_workload(j, p, c, (struct replay_run_settings){.timed = true}, timed, e);
+        rc = replay_workload(j, p, c, (struct replay_run_settings){.task.timed = true}, timed, e);
     if (rc == 0 && apart)
         replay_run_move_memory(&run, &memory);
     f->figures = run.figures;
@@ -75,7 +76,7 @@ static bool fails_as_expected(const struct judge *j, const struct plan *p,
     struct replay_run run;
     struct err e = {0};
     const struct replay_run_settings how = {
-        .touch = c->kind == CONDITION_VERIFY ? RESULTS_TOUCH_VERIFY : RESULTS_TOUCH_PAGE,
+        .task.touch = c->kind == CONDITION_VERIFY ? RESULTS_TOUCH_VERIFY : RESULTS_TOUCH_PAGE,
     };
     int rc = replay_workload(j, p, c, how, &run, &e);
     *seen = (struct condition_seen){.violation = run.violation, .wait_status = run.wait_status};
@@ -150,21 +151,17 @@ static int run_command(const struct judge *j, const char *path, unsigned runs,
 static int read_plan(const struct judge *j, const char *path, struct replay_session *s,
                      struct err *e)
 {
-    struct workload_file w = {.in.fd = -1};
+    struct file f;
     const struct replay_settings how = {.player = j->player,
                                         .null_library = j->null_library,
                                         .runs = 1,
                                         .no_cache = true,
                                         .quiet = true};
     replay_session_init(s, &how);
-    int rc = input_open(&w.in, path, e);
-    if (rc == 0) {
-        struct input in = w.in;
-        rc = workload_file_adopt(&w, &in, e);
-    }
+    int rc = file_open(&f, path, FILE_WORKLOAD, e);
     if (rc == 0)
-        rc = replay_session_read(s, path, &w, e);
-    workload_file_close(&w);
+        rc = replay_session_read(s, path, &f.workload, e);
+    file_close(&f);
     return rc;
 }
 

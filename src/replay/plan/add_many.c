@@ -55,22 +55,6 @@ static size_t count_before_others(const struct plan *p, const struct plan_stream
     return most;
 }
 
-static struct adding begin_adding(const struct plan *p, const struct plan_stream *s)
-{
-    return (struct adding){
-        .next = s->open ? plan_memory_at(s->memory, s->next) : NULL,
-        .position = s->next,
-        .end = s->end,
-        .fresh = s->pool.fresh,
-        .n_free = (uint32_t)s->pool.n,
-        .live = p->live,
-        .peak = p->peak,
-        .to_peak = p->facts.ops_to_peak,
-        .max_block_bytes = p->max_block_bytes,
-        .indexed = s->indexed,
-    };
-}
-
 static void end_adding(struct plan *p, struct plan_stream *s, const struct adding *a,
                        const struct workload_op *ops)
 {
@@ -174,7 +158,18 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
     if (!most || !narrow || p->n_awaited != p->n_exited ||
         HT_GROW(&s->index, &s->index_capacity, s->indexed + most / PLAN_INDEX_OPS + 1) < 0)
         return 0;
-    struct adding a = begin_adding(p, s);
+    struct adding a = {
+        .next = s->open ? plan_memory_at(s->memory, s->next) : NULL,
+        .position = s->next,
+        .end = s->end,
+        .fresh = s->pool.fresh,
+        .n_free = (uint32_t)s->pool.n,
+        .live = p->live,
+        .peak = p->peak,
+        .to_peak = p->facts.ops_to_peak,
+        .max_block_bytes = p->max_block_bytes,
+        .indexed = s->indexed,
+    };
     uint64_t since = s->ops - s->index_from;
     for (; a.done < most; a.done++) {
         const struct workload_op *op = &ops[a.done];
@@ -188,7 +183,7 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread,
         p->facts.by_kind[op->kind]++;
         if ((since + a.done) % PLAN_INDEX_OPS == 0)
             s->index[a.indexed++] = a.position;
-        unsigned words = 1 + plan_extra_words((enum plan_op)op->kind);
+        unsigned words = 1 + plan_op_info(op->kind).words;
         a.position += words;
         a.next += words;
     }

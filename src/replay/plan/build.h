@@ -321,8 +321,7 @@ void plan_finish_recorded(struct plan *p);
 uint64_t plan_window_bytes(uint64_t memory_bytes);
 int plan_windows_new(struct plan *p, struct err *e);
 
-// Ends the window, writes it unless it is empty, and starts the next window.
+// Ends the window, and writes it unless it is empty.
 int plan_write_window(struct plan *p, struct err *e);
-int plan_next_window(struct plan *p, struct err *e);
 
 #endif

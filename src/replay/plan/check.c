@@ -21,13 +21,6 @@ static bool is_called(const struct checked *c, unsigned kind)
     return kind && kind < HT_KIND_LIMIT && c->header->by_kind[kind];
 }
 
-static bool check_start(struct checked *c, uint64_t thread)
-{
-    if (!thread || thread >= c->header->n_threads || c->threads[thread].at_start)
-        return false;
-    return !c->started || !c->started[thread]++;
-}
-
 static bool check_preexisting(const struct checked *c, uint64_t entry, const uint64_t *extra)
 {
     bool is_power = extra[0] && !(extra[0] & (extra[0] - 1));
@@ -65,7 +58,8 @@ static bool check_other(struct checked *c, const uint64_t *w)
     case PLAN_SWITCH:
         return *w >> 9 < c->header->n_caches;
     case PLAN_START_THREAD:
-        return check_start(c, size);
+        return size && size < c->header->n_threads && !c->threads[size].at_start &&
+               (!c->started || !c->started[size]++);
     case PLAN_WIDE:
         op = plan_op_of(*w >> 8);
         entry = w[1];
@@ -79,7 +73,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
     case PLAN_OP_LIMIT:
         return false;
     }
-    return is_called(c, plan_kind_of(op)) && entry < c->header->slot_table_entries;
+    return is_called(c, plan_op_info(op).kind) && entry < c->header->slot_table_entries;
 }
 
 // Checks a stream from word number `at` up to the op `last`, which ends the stream.
@@ -184,7 +178,7 @@ static struct checked checked_words(const struct plan *p, const uint64_t *words,
                         .end = words + n,
                         .left = n};
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++)
-        c.plain[op] = is_called(&c, plan_kind_of(op)) && plan_extra_words((enum plan_op)op) == 0;
+        c.plain[op] = is_called(&c, plan_op_info(op).kind) && plan_op_info(op).words == 0;
     return c;
 }
 

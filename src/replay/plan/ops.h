@@ -221,34 +221,29 @@ static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
     return (uint64_t)op | entry << PLAN_ENTRY_AT | size << PLAN_SIZE_AT;
 }
 
-// Returns the number of words after the op's first word, not counting PLAN_WIDE's entry and size.
-static inline unsigned plan_extra_words(enum plan_op op)
+struct plan_op_info {
+    uint8_t words; // number of words after the first word, not counting PLAN_WIDE's entry and size
+    uint8_t kind;  // kind of call that the op makes, or 0 if the op is not a call
+    bool is_numbered; // the op replays an op of the workload; only these ops are numbered
+};
+
+static inline struct plan_op_info plan_op_info(unsigned op)
 {
-    static const uint8_t words_of[PLAN_OP_LIMIT] = {
-#define HT_X(number, SYMBOL, kind, numbered, words, handler) [PLAN_##SYMBOL] = words,
+    static const struct plan_op_info infos[PLAN_OP_LIMIT] = {
+#define HT_X(number, SYMBOL, kind, numbered, words, handler)                                       \
+    [PLAN_##SYMBOL] = {words, kind, numbered},
         PLAN_OPS(HT_X)
 #undef HT_X
     };
-    return words_of[op];
+    return infos[op];
 }
 
 // Returns the number of words in the op whose first word is `word`.
 static inline unsigned plan_op_words(uint64_t word)
 {
     enum plan_op op = plan_op_of(word);
-    return 1 + plan_extra_words(op) +
-           (op == PLAN_WIDE ? plan_extra_words(plan_op_of(word >> 8)) : 0);
-}
-
-// Returns the kind of call that the op makes, or 0 if the op is not a call.
-static inline unsigned plan_kind_of(unsigned op)
-{
-    static const uint8_t kinds[PLAN_OP_LIMIT] = {
-#define HT_X(number, SYMBOL, kind, numbered, words, handler) [PLAN_##SYMBOL] = kind,
-        PLAN_OPS(HT_X)
-#undef HT_X
-    };
-    return kinds[op];
+    return 1 + plan_op_info(op).words +
+           (op == PLAN_WIDE ? plan_op_info(plan_op_of(word >> 8)).words : 0);
 }
 
 // Returns the op of a RESIZE call with NULL.
@@ -261,17 +256,6 @@ static inline enum plan_op plan_op_for_null(unsigned kind)
 #undef HT_X
     };
     return (enum plan_op)ops[kind];
-}
-
-// Returns true if the op replays an op of the workload. Only these ops are numbered.
-static inline bool plan_is_numbered(enum plan_op op)
-{
-    static const bool is_numbered[PLAN_OP_LIMIT] = {
-#define HT_X(number, SYMBOL, kind, numbered, words, handler) [PLAN_##SYMBOL] = numbered,
-        PLAN_OPS(HT_X)
-#undef HT_X
-    };
-    return is_numbered[op];
 }
 
 #endif

@@ -11,14 +11,15 @@ static int reserve_words(struct plan *p, struct plan_stream *s, unsigned n, uint
     int rc = plan_stream_reserve(s, n, w, e);
     if (rc != -EAGAIN)
         return rc;
-    rc = plan_next_window(p, e);
+    rc = plan_write_window(p, e);
+    plan_memory_next_window(&p->ring);
     return rc < 0 ? rc : plan_stream_reserve(s, n, w, e);
 }
 
 int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call *c, struct err *e)
 {
     uint64_t *w;
-    unsigned n = 0, extra = plan_extra_words(c->op);
+    unsigned n = 0, extra = plan_op_info(c->op).words;
     int rc = reserve_words(p, s, PLAN_MAX_OP_WORDS, &w, e);
     if (rc < 0)
         return rc;

@@ -99,34 +99,42 @@ int plan_save(const struct plan *p, const struct plan_key *key, struct output *o
     return rc;
 }
 
-static int refuse_saved(const struct plan *p, const char *what, struct err *e)
+static int refuse_saved(const char *name, const char *what, struct err *e)
 {
-    return err_set(e, -EBADMSG, "%s: its saved plan: %s", p->name, what);
+    return err_set(e, -EBADMSG, "%s: its saved plan: %s", name, what);
 }
 
-// Reads the trailer and sets *end to its offset. Returns false if `fd` cannot be read or the file
-// is too short.
-static bool get_trailer(int fd, struct saved_trailer *t, uint64_t *end)
+// A file with a saved plan, and its trailer.
+struct saved_file {
+    const char *name;
+    int fd;
+    uint64_t end; // offset of the trailer
+    struct saved_trailer trailer;
+};
+
+// Reads the trailer. Returns false if the file cannot be read or is too short.
+static bool get_trailer(struct saved_file *f)
 {
     struct stat st;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof *t)
+    const size_t n = sizeof f->trailer;
+    if (fstat(f->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)n)
         return false;
-    *end = (uint64_t)st.st_size - sizeof *t;
-    return pread(fd, t, sizeof *t, (off_t)*end) == (ssize_t)sizeof *t;
+    f->end = (uint64_t)st.st_size - n;
+    return pread(f->fd, &f->trailer, n, (off_t)f->end) == (ssize_t)n;
 }
 
-static int read_trailer(struct plan *p, const struct plan_key *key, struct saved_trailer *t,
-                        uint64_t *end, struct err *e)
+static int read_trailer(struct saved_file *f, const struct plan_key *key, struct err *e)
 {
-    if (!get_trailer(p->memory.fd, t, end))
-        return refuse_saved(p, "cut off", e);
+    const struct saved_trailer *t = &f->trailer;
+    if (!get_trailer(f))
+        return refuse_saved(f->name, "cut off", e);
     if (t->magic != SAVED_MAGIC || t->hash != XXH3_64bits(t, offsetof(struct saved_trailer, hash)))
-        return refuse_saved(p, "no trailer", e);
+        return refuse_saved(f->name, "no trailer", e);
     if (key && memcmp(key, &t->key, sizeof *key) != 0)
-        return refuse_saved(p, "of another workload", e);
-    if (t->words_at % PLAN_FILE_STEP || t->words_at > t->tail_at || t->tail_at > *end ||
-        *end - t->tail_at < sizeof(struct saved_tail))
-        return refuse_saved(p, "wrong sizes", e);
+        return refuse_saved(f->name, "of another workload", e);
+    if (t->words_at % PLAN_FILE_STEP || t->words_at > t->tail_at || t->tail_at > f->end ||
+        f->end - t->tail_at < sizeof(struct saved_tail))
+        return refuse_saved(f->name, "wrong sizes", e);
     return 0;
 }
 
@@ -194,11 +202,11 @@ static int load_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *
     struct saved_arrays a;
     const struct plan_facts *f = &((const struct saved_tail *)tail)->facts;
     if (!are_flags(&f->one_thread, &f->touch_zeroed, &f->streamed, &f->unproved))
-        return refuse_saved(p, "wrong flags", e);
+        return refuse_saved(p->name, "wrong flags", e);
     memcpy(&t, tail, sizeof t);
     if (!split_tail(&t, tail + sizeof t, tail + n, &a) || t.n_streams > PLAN_MAX_THREADS ||
         (t.n_samples && t.n_samples != t.facts.samples))
-        return refuse_saved(p, "wrong counts", e);
+        return refuse_saved(p->name, "wrong counts", e);
     p->facts = t.facts;
     p->n_streams = t.n_streams;
     p->n_recorded = p->n_passed = t.n_recorded;
@@ -214,13 +222,13 @@ static int load_tail(struct plan *p, const uint8_t *tail, size_t n, struct err *
     return load_streams(p, a.streams, e);
 }
 
-static int read_tail(struct plan *p, const struct saved_trailer *t, uint64_t end, struct err *e)
+static int read_tail(struct plan *p, const struct saved_file *f, struct err *e)
 {
-    size_t n = end - t->tail_at;
+    size_t n = f->end - f->trailer.tail_at;
     uint8_t *tail = malloc(n);
-    int rc = tail ? plan_read_at(p, p->memory.fd, tail, n, t->tail_at, e) : err_no_memory(e, NULL);
-    if (rc == 0 && XXH3_64bits(tail, n) != t->tail_hash)
-        rc = refuse_saved(p, "checksum mismatch", e);
+    int rc = tail ? plan_read_at(p, f->fd, tail, n, f->trailer.tail_at, e) : err_no_memory(e, NULL);
+    if (rc == 0 && XXH3_64bits(tail, n) != f->trailer.tail_hash)
+        rc = refuse_saved(p->name, "checksum mismatch", e);
     if (rc == 0)
         rc = load_tail(p, tail, n, e);
     free(tail);
@@ -231,7 +239,7 @@ static int map_words(struct plan *p, const struct saved_trailer *t, struct err *
 {
     uint64_t bytes = t->tail_at - t->words_at;
     if (p->memory.used != bytes / 8 || bytes % 8 || bytes < sizeof(struct plan_header))
-        return refuse_saved(p, "wrong number of words", e);
+        return refuse_saved(p->name, "wrong number of words", e);
     if (bytes > p->memory_bytes)
         return err_set(e, -E2BIG, "%s: the plan does not fit into memory", p->name);
     void *at =
@@ -241,15 +249,14 @@ static int map_words(struct plan *p, const struct saved_trailer *t, struct err *
     p->memory.words = at;
     p->file_at = t->words_at;
     if (XXH3_64bits(at, bytes) != t->words_hash)
-        return refuse_saved(p, "checksum mismatch", e);
+        return refuse_saved(p->name, "checksum mismatch", e);
     return 0;
 }
 
 int plan_load(struct plan **out, const char *name, const struct plan_settings *settings,
               const struct plan_key *key, int fd, struct err *e)
 {
-    struct saved_trailer t;
-    uint64_t end = 0;
+    struct saved_file f = {.name = name, .fd = fd};
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
         return err_no_memory(e, NULL);
@@ -259,13 +266,13 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
     p->memory_bytes = settings->memory_bytes / (settings->streamed ? 2 : 1);
     p->memory.fd = fd;
     p->ring.fd = -1;
-    int rc = read_trailer(p, key, &t, &end, e);
+    int rc = read_trailer(&f, key, e);
     if (rc == 0)
-        rc = read_tail(p, &t, end, e);
+        rc = read_tail(p, &f, e);
     if (rc == 0)
-        rc = map_words(p, &t, e);
+        rc = map_words(p, &f.trailer, e);
     if (rc == 0 && !plan_check(p))
-        rc = refuse_saved(p, "invalid ops", e);
+        rc = refuse_saved(p->name, "invalid ops", e);
     if (rc < 0) {
         // On failure, the caller keeps the descriptor.
         if (p->memory.words)
@@ -281,59 +288,48 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
 
 bool plan_is_saved(int fd)
 {
-    struct saved_trailer t;
-    uint64_t end;
-    return get_trailer(fd, &t, &end) && t.magic == SAVED_MAGIC;
+    struct saved_file f = {.fd = fd};
+    return get_trailer(&f) && f.trailer.magic == SAVED_MAGIC;
 }
 
-static bool is_window_good(const struct plan_window *w, const uint8_t *file, uint64_t bytes)
+static int refuse_bytes(const struct saved_file *f, const char *what, uint64_t at, struct err *e)
 {
-    return w->at <= bytes && w->words <= (bytes - w->at) / 8 &&
-           XXH3_64bits(file + w->at, w->words * 8) == w->hash;
+    return err_set(e, -EBADMSG, "%s: %s byte %llu", f->name, what, (unsigned long long)at);
 }
 
-// Verifies the mapped `file`, whose trailer begins at `end`.
-static int verify_checksums(const char *name, const struct saved_trailer *t, const uint8_t *file,
-                            uint64_t end, struct err *e)
+// Verifies the checksums of the bytes of `f` before the trailer.
+static int verify_checksums(const struct saved_file *f, const uint8_t *bytes, struct err *e)
 {
     struct saved_tail tail;
     struct saved_arrays a;
-    const uint8_t *at = file + t->tail_at;
-    if (XXH3_64bits(file + t->words_at, t->tail_at - t->words_at) != t->words_hash)
-        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,
-                       (unsigned long long)t->words_at);
-    if (XXH3_64bits(at, end - t->tail_at) != t->tail_hash)
-        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,
-                       (unsigned long long)t->tail_at);
+    const struct saved_trailer *t = &f->trailer;
+    const uint8_t *at = bytes + t->tail_at;
+    if (XXH3_64bits(bytes + t->words_at, t->tail_at - t->words_at) != t->words_hash)
+        return refuse_bytes(f, "checksum mismatch after", t->words_at, e);
+    if (XXH3_64bits(at, f->end - t->tail_at) != t->tail_hash)
+        return refuse_bytes(f, "checksum mismatch after", t->tail_at, e);
     memcpy(&tail, at, sizeof tail);
-    if (!split_tail(&tail, at + sizeof tail, file + end, &a))
-        return err_set(e, -EBADMSG, "%s: wrong counts, at byte %llu", name,
-                       (unsigned long long)t->tail_at);
+    if (!split_tail(&tail, at + sizeof tail, bytes + f->end, &a))
+        return refuse_bytes(f, "wrong counts, at", t->tail_at, e);
     for (uint64_t i = 0; tail.facts.streamed && i < tail.facts.windows; i++) {
-        if (!is_window_good(&a.windows[i], file, t->words_at))
-            return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,
-                           (unsigned long long)a.windows[i].at);
+        const struct plan_window *w = &a.windows[i];
+        if (w->at > t->words_at || w->words > (t->words_at - w->at) / 8 ||
+            XXH3_64bits(bytes + w->at, w->words * 8) != w->hash)
+            return refuse_bytes(f, "checksum mismatch after", w->at, e);
     }
     return 0;
 }
 
 int plan_verify(const char *name, int fd, struct err *e)
 {
-    struct saved_trailer t;
-    uint64_t end = 0;
-    struct plan *p = calloc(1, sizeof *p);
-    if (!p)
-        return err_no_memory(e, NULL);
-    p->name = name;
-    p->memory.fd = fd;
-    int rc = read_trailer(p, NULL, &t, &end, e);
-    void *file = rc < 0 ? MAP_FAILED : mmap(NULL, end, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (file != MAP_FAILED) {
-        rc = verify_checksums(name, &t, file, end, e);
-        munmap(file, end);
-    } else if (rc == 0) {
-        rc = err_set_errno(e, "%s", name);
-    }
-    free(p);
+    struct saved_file f = {.name = name, .fd = fd};
+    int rc = read_trailer(&f, NULL, e);
+    if (rc < 0)
+        return rc;
+    void *bytes = mmap(NULL, f.end, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return err_set_errno(e, "%s", name);
+    rc = verify_checksums(&f, bytes, e);
+    munmap(bytes, f.end);
     return rc;
 }

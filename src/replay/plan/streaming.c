@@ -122,17 +122,6 @@ static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct 
     return rc;
 }
 
-static int fill_window(struct streaming *s, uint64_t w, struct err *e)
-{
-    const struct plan_facts *f = &s->plan->facts;
-    uint64_t *words =
-        (uint64_t *)((char *)s->head + f->streaming_bytes + w % PLAN_WINDOWS * f->window_bytes);
-    int rc = read_window(s, w, words, e);
-    if (rc == 0)
-        mark_samples(s, w, words);
-    return rc;
-}
-
 // Publishes the window to the threads that have ops in it.
 static void publish_window(struct streaming *s, uint64_t w)
 {
@@ -163,12 +152,17 @@ static void report_failure(struct streaming *s)
 static void *run_decoder(void *arg)
 {
     struct streaming *s = arg;
-    for (uint64_t w = 0; s->rc == 0 && w < s->plan->facts.windows; w++) {
+    const struct plan_facts *f = &s->plan->facts;
+    for (uint64_t w = 0; w < f->windows; w++) {
+        uint64_t *words =
+            (uint64_t *)((char *)s->head + f->streaming_bytes + w % PLAN_WINDOWS * f->window_bytes);
         s->rc = wait_for_free_space(s, w);
         if (s->rc == 0)
-            s->rc = fill_window(s, w, &s->e);
-        if (s->rc == 0)
-            publish_window(s, w);
+            s->rc = read_window(s, w, words, &s->e);
+        if (s->rc < 0)
+            break;
+        mark_samples(s, w, words);
+        publish_window(s, w);
     }
     if (s->rc < 0)
         report_failure(s);
@@ -196,15 +190,6 @@ static int map_streaming(struct streaming *s, struct err *e)
         t->events = stream ? stream->counted_events : 0;
         t->live_change = stream ? (uint64_t)stream->live_change : 0;
     }
-    return 0;
-}
-
-static int start_thread(struct streaming *s, struct err *e)
-{
-    int rc = thread_start(&s->thread, 0, run_decoder, s);
-    if (rc < 0)
-        return err_set(e, rc, "cannot start the thread that streams the plan");
-    s->started = true;
     return 0;
 }
 
@@ -246,8 +231,10 @@ int streaming_start(struct streaming **out, const struct plan *p, struct err *e)
     s->plan = p;
     int rc = map_streaming(s, e);
     if (rc == 0)
-        rc = start_thread(s, e);
+        rc = thread_start(&s->thread, 0, run_decoder, s);
+    s->started = rc == 0;
     if (rc < 0) {
+        err_set(e, rc, "cannot start the thread that streams the plan");
         streaming_free(s);
         return rc;
     }

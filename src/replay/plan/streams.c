@@ -214,7 +214,7 @@ uint64_t plan_stream_publish(const struct plan_stream *s, uint64_t op)
             at += 1 + (word >> 8);
             continue;
         }
-        if (plan_is_numbered(code) && left-- == 0)
+        if (plan_op_info(code).is_numbered && left-- == 0)
             break;
         at += plan_op_words(word);
     }
@@ -230,7 +230,7 @@ uint64_t plan_memory_op_at(const struct plan_memory *m, uint64_t at, uint64_t op
         if (code == PLAN_STOP || code == PLAN_NEXT_SEGMENT)
             break;
         at += code == PLAN_JUMP ? 1 + (word >> 8) : plan_op_words(word);
-        if (plan_is_numbered(code) && at < position)
+        if (plan_op_info(code).is_numbered && at < position)
             op++;
     }
     return op;

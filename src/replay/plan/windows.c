@@ -65,10 +65,3 @@ int plan_write_window(struct plan *p, struct err *e)
     int rc = output_write(p->settings.file, m->words, bytes, e);
     return rc < 0 ? rc : write_segments(p, e);
 }
-
-int plan_next_window(struct plan *p, struct err *e)
-{
-    int rc = plan_write_window(p, e);
-    plan_memory_next_window(&p->ring);
-    return rc;
-}

@@ -47,15 +47,15 @@ static int open_counter(unsigned i, bool with_kernel)
 void player_counters_init(void)
 {
     struct results *r = player.results;
-    r->counters_with_kernel = 1;
+    r->report.counters_with_kernel = 1;
     for (unsigned i = 0; i < COUNTERS; i++) {
-        fds[i] = open_counter(i, r->counters_with_kernel);
+        fds[i] = open_counter(i, r->report.counters_with_kernel);
         if (fds[i] < 0 && (errno == EACCES || errno == EPERM) && i == 0) {
-            r->counters_with_kernel = 0;
+            r->report.counters_with_kernel = 0;
             fds[i] = open_counter(i, false);
         }
-        if (fds[i] < 0 && !r->counters_errno)
-            r->counters_errno = (uint32_t)errno;
+        if (fds[i] < 0 && !r->report.counters_errno)
+            r->report.counters_errno = (uint32_t)errno;
     }
 }
 

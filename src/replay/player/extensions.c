@@ -200,7 +200,7 @@ static void trim_by_malloc_trim(void)
 static void trim_with(void (*function)(void), const char *name)
 {
     trim = function;
-    strncpy(player.results->trim_function, name, RESULTS_NAME_BYTES - 1);
+    strncpy(player.results->report.trim_function, name, RESULTS_NAME_BYTES - 1);
 }
 
 static void find_trim(void)
@@ -221,27 +221,22 @@ static void find_trim(void)
         trim_with(trim_by_malloc_trim, "malloc_trim");
 }
 
-static void find_stats(void)
+void player_extensions_init(void)
 {
+    find_caches();
     *(void **)&mallctl = dlsym(RTLD_DEFAULT, "mallctl");
     *(void **)&tcmalloc_number = dlsym(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
     *(void **)&mi_process_info = dlsym(RTLD_DEFAULT, "mi_process_info");
 #if __GLIBC_PREREQ(2, 33)
     *(void **)&libc_mallinfo2 = player_is_libc() ? dlsym(RTLD_DEFAULT, "mallinfo2") : NULL;
 #endif
-}
-
-void player_extensions_init(void)
-{
-    find_caches();
-    find_stats();
     find_trim();
 }
 
 void player_stats(void)
 {
     struct results *r = player.results;
-    if (!r->stats)
+    if (!r->task.stats)
         return;
     uint64_t at = atomic_fetch_add_explicit(&r->n_stats, 1, memory_order_relaxed);
     if (at >= r->max_stats)
@@ -267,7 +262,7 @@ void player_stats(void)
 void player_trim(void)
 {
     static _Atomic uint32_t reached;
-    uint32_t step = player.results->trim_step;
+    uint32_t step = player.results->task.trim_step;
     if (trim && step &&
         (atomic_fetch_add_explicit(&reached, 1, memory_order_relaxed) + 1) % step == 0)
         trim();

@@ -158,16 +158,6 @@ static void check_found(unsigned kind)
         player_fail(RESULTS_NO_FUNCTION, NULL, kind, 0, 0);
 }
 
-// Finds posix_memalign and memalign. Either function can replace the other, and all other functions
-// for aligned allocation.
-static void find_aligned(void)
-{
-    find_function(HT_POSIX_MEMALIGN);
-    find_function(HT_MEMALIGN);
-    if (!player_functions[HT_POSIX_MEMALIGN] && player_functions[HT_MEMALIGN])
-        player_functions[HT_POSIX_MEMALIGN] = own_posix_memalign;
-}
-
 bool player_is_libc(void)
 {
     return is_from_libc((void *)malloc);
@@ -213,7 +203,12 @@ void *player_allocate_preexisting(unsigned kind, uint64_t align, uint64_t size)
 void player_find_functions(void)
 {
     player_find_allocator();
-    find_aligned();
+    // posix_memalign and memalign can replace each other, and all other functions for aligned
+    // allocation.
+    find_function(HT_POSIX_MEMALIGN);
+    find_function(HT_MEMALIGN);
+    if (!player_functions[HT_POSIX_MEMALIGN] && player_functions[HT_MEMALIGN])
+        player_functions[HT_POSIX_MEMALIGN] = own_posix_memalign;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (!player.plan->by_kind[kind] || player_functions[kind])
             continue;

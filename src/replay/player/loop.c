@@ -398,9 +398,9 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_WAIT(SYMBOL) wait_for(t, &t->waits, (uint32_t)size, EXTRA(0))
 #define PLAY_COUPLE(SYMBOL)                                                                        \
     do {                                                                                           \
-        if (player.results->coupled && size == t->number)                                          \
+        if (player.results->task.coupled && size == t->number)                                     \
             player_wait_for_exits(EXTRA(0));                                                       \
-        else if (player.results->coupled)                                                          \
+        else if (player.results->task.coupled)                                                     \
             wait_for(t, &t->coupled_waits, (uint32_t)size, EXTRA(0));                              \
     } while (0)
 #define PLAY_SAMPLE(SYMBOL)   player_sample(word >> 8, EXTRA(0), true)
@@ -540,5 +540,5 @@ void player_play(struct player_thread *t, const uint64_t *from)
          [RESULTS_TOUCH_VERIFY] = play_verify},
     };
     count_from(t, from);
-    loops[player.results->timed != 0][player.results->touch % 5](t, from);
+    loops[player.results->task.timed != 0][player.results->task.touch % 5](t, from);
 }

@@ -142,10 +142,10 @@ static void play_leftovers(void)
     player_play(&main_thread, player.words + player.plan->leftovers_at);
     r->calls_made += main_thread.calls;
     r->figures.rss_after_free_bytes = player_private_bytes();
-    if (!r->idle_wait_ns)
+    if (!r->task.idle_wait_ns)
         return;
     atomic_store(&r->idle, 1);
-    player_idle(r->idle_wait_ns);
+    player_idle(r->task.idle_wait_ns);
     atomic_store(&r->idle, 0);
     r->figures.rss_after_idle_bytes = player_private_bytes();
 }
@@ -168,7 +168,7 @@ int main(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (player.results->probe) {
         player_find_allocator();
-        player_find_version(player.results->version, sizeof player.results->version);
+        player_find_version(player.results->report.version, sizeof player.results->report.version);
         atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
         return 0;
     }
@@ -181,7 +181,7 @@ int main(void)
     player_wait_init();
     player_extensions_init();
     player_counters_init();
-    if (player.results->touch == RESULTS_TOUCH_VERIFY)
+    if (player.results->task.touch == RESULTS_TOUCH_VERIFY)
         player_verify_init();
     player_threads_init(player_play);
     if (player.plan->n_threads)
@@ -204,12 +204,12 @@ int main(void)
     player_end_threads();
     player_merge_latencies();
     player_snapshot(RESULTS_SNAPSHOT_END);
-    if (player.results->touch == RESULTS_TOUCH_VERIFY)
+    if (player.results->task.touch == RESULTS_TOUCH_VERIFY)
         player_verify_leftovers();
     play_leftovers();
     if (player.null_real)
         player.null_real(true);
-    player_find_version(player.results->version, sizeof player.results->version);
+    player_find_version(player.results->report.version, sizeof player.results->report.version);
     atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
     // _exit() would skip the statistics that some allocators print in destructors.
     return 0;

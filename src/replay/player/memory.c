@@ -129,7 +129,7 @@ static bool is_own_object(const struct dl_phdr_info *info)
 // the process on every allocator.
 static bool is_of_program(const struct dl_phdr_info *info)
 {
-    return libraries_bit(info->dlpi_name) & player.results->libraries;
+    return libraries_bit(info->dlpi_name) & player.results->task.libraries;
 }
 
 // Writes to each page of the segment without changing the contents. Skips pages that the loader has

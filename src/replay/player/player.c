@@ -61,9 +61,9 @@ void player_refused(struct player_thread *t, unsigned kind, uint64_t size)
     t->touches = false;
     t->refused++;
     if (atomic_exchange(&r->refused, 1) == 0) {
-        r->refused_kind = kind;
-        r->refused_size = size;
-        r->refused_alignment = alignment;
+        r->report.refused_kind = kind;
+        r->report.refused_size = size;
+        r->report.refused_alignment = alignment;
     }
 }
 

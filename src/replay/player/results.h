@@ -134,25 +134,43 @@ struct results_position {
     uint64_t reserved[6];
 };
 
+// How to play the plan.
+struct results_task {
+    uint32_t touch; // enum results_touch
+    // Flags, 0 or 1.
+    uint32_t timed;     // time each call, which slows down the run
+    uint32_t stats;     // read the allocator's own statistics at STATS ops
+    uint32_t paced;     // keep the pace of the plan: execute PACE ops
+    uint32_t coupled;   // keep threads as close together as when recorded: execute COUPLE ops
+    uint32_t trim_step; // execute every n-th TRIM op, or none if 0
+    uint64_t libraries; // libraries of the recorded program, as in trace/libraries.h
+    // Measure memory again this long after everything has been freed. If 0, do not measure again.
+    uint64_t idle_wait_ns;
+};
+
+// Results besides the figures and the arrays.
+struct results_report {
+    uint32_t refused_kind; // first call that was refused
+    uint64_t refused_size, refused_alignment;
+    uint32_t counters_errno;       // why a hardware counter is RESULTS_UNKNOWN
+    uint32_t counters_with_kernel; // 1 if counters include the kernel's work
+    uint64_t checked_blocks;       // number of blocks found correct, with RESULTS_TOUCH_VERIFY
+    // Sums over all blocks, with RESULTS_TOUCH_USABLE. usable_bytes is 0 if unknown.
+    uint64_t requested_bytes, usable_bytes;
+    char version[RESULTS_VERSION_BYTES];    // as reported by the allocator; "" if unknown
+    char trim_function[RESULTS_NAME_BYTES]; // function that TRIM ops call, or ""
+};
+
 struct results {
     uint64_t magic;
 
-    // The task, written by heaptape.
-    uint32_t touch;               // enum results_touch
-    uint32_t timed;               // 1 if each call is timed
+    // Written by heaptape.
+    struct results_task task;
     uint32_t clock;               // enum clock_kind, used for times
-    uint32_t probe;               // 1 to only find the allocator and its version; there is no plan
+    uint32_t probe;               // 1 to only find the allocator and its version, without a plan
     uint64_t plan_at, plan_bytes; // location of the plan in its file
-    uint32_t paced;               // 1 to execute PACE ops
-    uint32_t coupled;             // 1 to execute COUPLE ops
-    // Time that the player sleeps after freeing all blocks, before it measures RSS again. If 0, RSS
-    // is not measured again.
-    uint64_t idle_wait_ns;
-    uint64_t spin_ticks;               // time for which a blocked wait spins before sleeping
-    uint64_t libraries;                // libraries of the recorded program, as in libraries.h
+    uint64_t spin_ticks;          // time for which a blocked wait spins before sleeping
     uint64_t library_dev, library_ino; // identify the allocator's library; both are 0 for libc
-    uint32_t stats;                    // 1 to execute STATS ops
-    uint32_t trim_step;                // execute every n-th TRIM op, where n is trim_step
     // Sizes of the arrays that follow this struct: samples, statistics, spans of the plan's
     // threads, RESULTS_SNAPSHOTS copies of the slot table, n_spans + 1 positions.
     uint64_t max_samples, max_stats;
@@ -164,9 +182,7 @@ struct results {
     _Atomic uint32_t failing; // 1 while a thread is writing the reason for a failure
     _Atomic uint32_t idle;    // 1 while the player is sleeping for idle_wait_ns
     _Atomic uint64_t words;   // address of the plan's word 0 within the player
-    _Atomic uint32_t refused; // 1 if the members below describe the first call that was refused
-    uint32_t refused_kind;
-    uint64_t refused_size, refused_alignment;
+    _Atomic uint32_t refused; // 1 if the report describes a call that was refused
     uint32_t failed_thread, failed_kind, failed_errno;
     uint64_t failed_position; // word number in the plan
     uint64_t failed_size;
@@ -175,16 +191,10 @@ struct results {
     uint32_t other_thread;     // UINT32_MAX for a preexisting block
     uint64_t other_position, failed_at, failed_wanted;
     char found_library[RESULTS_PATH_BYTES];
-    char version[RESULTS_VERSION_BYTES]; // as reported by the allocator; "" if unknown
     struct results_figures figures;
+    struct results_report report;
     // Number of calls in all streams; equals plan_facts.calls if all ops were played.
     uint64_t calls_made;
-    uint32_t counters_errno;       // why a hardware counter is RESULTS_UNKNOWN
-    uint32_t counters_with_kernel; // 1 if counters include the kernel's work
-    uint64_t checked_blocks;       // number of blocks found correct, with RESULTS_TOUCH_VERIFY
-    // Sums over all blocks, with RESULTS_TOUCH_USABLE. usable_bytes is 0 if unknown.
-    uint64_t requested_bytes, usable_bytes;
-    char trim_function[RESULTS_NAME_BYTES]; // function that TRIM calls, or ""
     _Atomic uint64_t n_samples, n_stats;
     // Latencies in ticks, first by kind of call, then by size class.
     struct histogram calls[RESULTS_HISTOGRAMS];

@@ -56,7 +56,7 @@ static _Atomic uint32_t over;     // futex; 1 from the end of the measured part
 void player_threads_init(void (*play)(struct player_thread *t, const uint64_t *from))
 {
     play_stream = play;
-    if (!player.results->timed)
+    if (!player.results->task.timed)
         return;
     shards = player_map_shared(SHARDS * sizeof *shards, MAP_NORESERVE);
     for (unsigned i = 0; i < SHARDS; i++)
@@ -133,8 +133,8 @@ void player_thread_exited(struct player_thread *t)
     player.results->figures.stall_ns += t->stall_ns;
     player.results->figures.free_space_wait_ns += t->free_space_wait_ns;
     player.results->calls_made += t->calls;
-    player.results->requested_bytes += t->requested_bytes;
-    player.results->usable_bytes += t->usable_bytes;
+    player.results->report.requested_bytes += t->requested_bytes;
+    player.results->report.usable_bytes += t->usable_bytes;
     if (t->max_lag_ns > player.results->figures.max_lag_ns)
         player.results->figures.max_lag_ns = t->max_lag_ns;
     pthread_mutex_unlock(&lock);
@@ -263,13 +263,6 @@ static struct worker *map_worker(void)
     return worker;
 }
 
-static struct worker *new_worker(void)
-{
-    join_exited();
-    struct worker *worker = pop_worker(&joined);
-    return worker ? worker : map_worker();
-}
-
 static _Noreturn void fail_to_start(const struct player_thread *parent, uint32_t number, int error)
 {
     player_claim_failure();
@@ -283,7 +276,10 @@ static void start_worker(const struct player_thread *parent, uint32_t number, bo
     pthread_mutex_lock(&lock);
     unjoined++;
     pthread_mutex_unlock(&lock);
-    struct worker *worker = new_worker();
+    join_exited();
+    struct worker *worker = pop_worker(&joined);
+    if (!worker)
+        worker = map_worker();
     if (!worker)
         fail_to_start(parent, number, errno);
     init_thread(&worker->thread, number, worker->thread.shard, worker->latencies);

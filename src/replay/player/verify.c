@@ -264,5 +264,5 @@ void player_verify_leftovers(void)
         if (verified[i].block)
             check_content(NULL, HT_THREAD_END, &verified[i]);
     }
-    player.results->checked_blocks = atomic_load(&blocks);
+    player.results->report.checked_blocks = atomic_load(&blocks);
 }

@@ -116,7 +116,7 @@ static void sleep_until(uint64_t ns)
 
 void player_pace(struct player_thread *t, uint64_t due_ns)
 {
-    if (!player.results->paced) {
+    if (!player.results->task.paced) {
         player_clock_set(due_ns);
         return;
     }

@@ -110,7 +110,7 @@ static void print_group(const struct replay_result *r, enum figure_group group)
 
 static void print_counters(const struct replay_result *r)
 {
-    int error = r->runs[r->typical].counters_errno;
+    uint32_t error = r->runs[r->typical].report.counters_errno;
     const char *before = "; not counted: ";
     print_group(r, FIGURE_COUNTERS);
     for (size_t i = 0; i < FIGURES; i++) {
@@ -120,7 +120,7 @@ static void print_counters(const struct replay_result *r)
         before = ", ";
     }
     if (error)
-        printf(" (%s)", strerror(error));
+        printf(" (%s)", strerror((int)error));
     printf("\n");
 }
 
@@ -313,15 +313,15 @@ static void print_fragmentation(const struct replay_session *s, const struct rep
 // Describes the calls that the allocator refused. Returns false if there are no such calls.
 static bool refused_text(const struct replay_run *run, char text[static 160])
 {
-    const struct replay_refused *f = &run->refused;
-    bool power = f->alignment && !(f->alignment & (f->alignment - 1));
+    const struct results_report *r = &run->report;
+    bool power = r->refused_alignment && !(r->refused_alignment & (r->refused_alignment - 1));
     if (!(run->figures.refused_calls > 0))
         return false;
     snprintf(text, 160, "%s call%s, which %s skipped: first %s of %llu bytes aligned to %llu%s",
              human_number((uint64_t)run->figures.refused_calls),
              run->figures.refused_calls > 1 ? "s" : "",
-             run->figures.refused_calls > 1 ? "are" : "is", event_infos[f->kind].name,
-             (unsigned long long)f->bytes, (unsigned long long)f->alignment,
+             run->figures.refused_calls > 1 ? "are" : "is", event_infos[r->refused_kind].name,
+             (unsigned long long)r->refused_size, (unsigned long long)r->refused_alignment,
              power ? "" : ", which is not a power of two");
     return true;
 }
@@ -371,7 +371,7 @@ void replay_print_verified(const struct replay_result *r)
 {
     char refused[160];
     printf("%s: no violation: %s blocks checked in %zu run%s\n", cli_text(r->allocator.name),
-           human_number(r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
+           human_number(r->runs[0].report.checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
     if (refused_text(&r->runs[0], refused))
         printf("%s refused %s\n", cli_text(r->allocator.name), refused);
 }
@@ -436,9 +436,12 @@ static bool print_program_ratio(const struct replay_session *s, const struct pro
     }
     const struct measure_ratio ratio = program_interval(s, p, r);
     printf("%-12s %s: %.2f × the CPU time of the program (", "", name, ratio.ratio);
-    if (program_calls_ns(s, &s->results[0]) > 0)
-        printf("calls %.2f ×, ", program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]));
-    printf("load %+.1f ms)", (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
+    if (program_calls_ns(s, &s->results[0], PROGRAM_ALL_RUNS) > 0)
+        printf("calls %.2f ×, ", program_calls_ns(s, r, PROGRAM_ALL_RUNS) /
+                                     program_calls_ns(s, &s->results[0], PROGRAM_ALL_RUNS));
+    printf("load %+.1f ms)", (program_load_ns(s, r, PROGRAM_ALL_RUNS) -
+                              program_load_ns(s, &s->results[0], PROGRAM_ALL_RUNS)) /
+                                 1e6);
     if (measure_has_interval(&ratio))
         printf("; 95 %% interval %.2f to %.2f", ratio.low, ratio.high);
     putchar('\n');
@@ -458,8 +461,7 @@ static void print_program_ratios(const struct replay_session *s)
         printf(
             "%-12s not predicted: the other %.0f %% of the CPU time, which depends on the placement of "
             "the blocks%s\n",
-            "", 100 * program_rest_share(&p),
-            s->results[0].n_real ? "" : " (--real measures the program)");
+            "", 100 * p.rest_share, s->results[0].n_real ? "" : " (--real measures the program)");
     if (is_any && s->results[0].latency.calls)
         printf(
             "%-12s not predicted: the latency of calls in the program, where caches are colder\n",

@@ -1,4 +1,4 @@
-#include "replay/run_explain.h"
+#include "replay/launch.h"
 #include "replay/plan/ops.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static void read_first_line(int fd, char *text, size_t size)
 enum { WHERE_BYTES = 80, THREADS_BYTES = 400 };
 
 // Describes the op at a position in the plan.
-static void describe_place(const struct run_explained *w, uint32_t thread, uint64_t position,
+static void describe_place(const struct watchdog *w, uint32_t thread, uint64_t position,
                            char text[WHERE_BYTES])
 {
     uint64_t op = UINT64_MAX;
@@ -42,15 +42,19 @@ static void describe_place(const struct run_explained *w, uint32_t thread, uint6
         snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)op, thread);
 }
 
+static const char *failed_kind(const struct results *r)
+{
+    return r->failed_kind == HT_THREAD_END ? "the end"
+                                           : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+}
+
 // Explains why a block cannot be accessed: the returned pointer is wild, or the memory is read-only
 // or was unmapped too early.
-static int explain_unusable(const struct run_explained *w, const struct allocator *a,
-                            const struct results *r, struct err *e)
+static int explain_unusable(const struct watchdog *w, const struct allocator *a, struct err *e)
 {
+    const struct results *r = w->results;
     char at[WHERE_BYTES], allocated[WHERE_BYTES];
-    const char *kind = r->failed_kind == HT_THREAD_END
-                           ? "the end"
-                           : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+    const char *kind = failed_kind(r);
     const char *why =
         r->failed_errno == SEGV_ACCERR ? "is read-only or protected" : "is not mapped";
     unsigned long long size = r->failed_size, block = r->failed_at;
@@ -67,42 +71,35 @@ static int explain_unusable(const struct run_explained *w, const struct allocato
                    a->name, byte, size, allocated, why, kind, at);
 }
 
-static int explain_violation(const struct run_explained *w, const struct allocator *a,
-                             const struct results *r, struct err *e)
+static int explain_violation(const struct watchdog *w, const struct allocator *a, struct err *e)
 {
-    char at[WHERE_BYTES], other[WHERE_BYTES];
-    const char *kind = r->failed_kind == HT_THREAD_END
-                           ? "the end"
-                           : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+    const struct results *r = w->results;
+    char at[WHERE_BYTES], other[WHERE_BYTES], call[2 * WHERE_BYTES];
+    const char *kind = failed_kind(r);
     unsigned long long size = r->failed_size, found = r->failed_at;
     describe_place(w, r->failed_thread, r->failed_position, at);
     describe_place(w, r->other_thread, r->other_position, other);
+    snprintf(call, sizeof call, "%s of %llu bytes%s", kind, size, at);
     switch ((enum results_violation)r->failed_violation) {
     case RESULTS_OVERLAP:
-        return err_set(
-            e, -EILSEQ,
-            "%s: overlap: %s of %llu bytes%s returned memory of a live block, allocated%s", a->name,
-            kind, size, at, other);
+        return err_set(e, -EILSEQ, "%s: overlap: %s returned memory of a live block, allocated%s",
+                       a->name, call, other);
     case RESULTS_MISALIGNED:
-        return err_set(
-            e, -EILSEQ,
-            "%s: misaligned: %s of %llu bytes%s returned 0x%llx, which is not a multiple of %llu",
-            a->name, kind, size, at, found, (unsigned long long)r->failed_wanted);
-    case RESULTS_TOO_SMALL:
         return err_set(e, -EILSEQ,
-                       "%s: too small: %s of %llu bytes%s returned a block of only %llu bytes",
-                       a->name, kind, size, at, found);
+                       "%s: misaligned: %s returned 0x%llx, which is not a multiple of %llu",
+                       a->name, call, found, (unsigned long long)r->failed_wanted);
+    case RESULTS_TOO_SMALL:
+        return err_set(e, -EILSEQ, "%s: too small: %s returned a block of only %llu bytes", a->name,
+                       call, found);
     case RESULTS_NOT_ZEROED:
-        return err_set(
-            e, -EILSEQ,
-            "%s: not zeroed: %s of %llu bytes%s returned a block whose byte %llu is not 0", a->name,
-            kind, size, at, found);
+        return err_set(e, -EILSEQ, "%s: not zeroed: %s returned a block whose byte %llu is not 0",
+                       a->name, call, found);
     case RESULTS_LOST_CONTENT:
         return err_set(e, -EILSEQ,
                        "%s: lost content: %s to %llu bytes%s changed byte %llu of the block",
                        a->name, kind, size, at, found);
     case RESULTS_UNUSABLE:
-        return explain_unusable(w, a, r, e);
+        return explain_unusable(w, a, e);
     case RESULTS_OVERWRITTEN:
         break;
     }
@@ -112,9 +109,9 @@ static int explain_violation(const struct run_explained *w, const struct allocat
         a->name, found, size, other, kind, at);
 }
 
-int run_explain_failure(const struct run_explained *w, const struct allocator *a,
-                        const struct results *r, struct err *e)
+int launch_explain_failure(const struct watchdog *w, const struct allocator *a, struct err *e)
 {
+    const struct results *r = w->results;
     char at[WHERE_BYTES];
     const char *asked = a->library ? a->library : "libc",
                *kind = event_infos[r->failed_kind % HT_KIND_LIMIT].name;
@@ -145,7 +142,7 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     case RESULTS_STREAM_ENDED:
         return err_set(e, -EIO, "%s: the workload ended early", a->name);
     case RESULTS_VIOLATION:
-        return explain_violation(w, a, r, e);
+        return explain_violation(w, a, e);
     case RESULTS_NO_FIGURES:
         return err_set(
             e, -(int)r->failed_errno,
@@ -160,29 +157,19 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     return err_set(e, -ECHILD, "%s: the player stopped without a reason", a->name);
 }
 
-int run_explain_miscount(const struct run_explained *w, const struct allocator *a,
-                         const struct results *r, struct err *e)
-{
-    return err_set(
-        e, -EBADMSG,
-        "%s: made %llu of the %llu calls of the plan: the plan is damaged (try again with "
-        "--no-cache)",
-        a->name, (unsigned long long)r->calls_made, (unsigned long long)plan_facts(w->plan)->calls);
-}
-
 // Describes a thread's current op, for example "malloc of 24 bytes at op 3 of thread 0". Returns 0
 // if the thread has no op or if its op does not match `waiting`.
-static size_t describe_thread(const struct run_explained *w, uint64_t thread, bool waiting,
-                              char *text, size_t size)
+static size_t describe_thread(const struct watchdog *w, uint64_t thread, bool waiting, char *text,
+                              size_t size)
 {
     struct watchdog_op at;
     char place[WHERE_BYTES];
-    if (!watchdog_op_of(w->watchdog, thread, &at))
+    if (!watchdog_op_of(w, thread, &at))
         return 0;
     bool waits_for_thread = at.op == PLAN_WAIT || at.op == PLAN_COUPLE;
     if (waiting != (waits_for_thread || at.op == PLAN_NEXT_SEGMENT))
         return 0;
-    bool is_threads = thread < w->watchdog->n_threads;
+    bool is_threads = thread < w->n_threads;
     describe_place(w, is_threads ? (uint32_t)thread : UINT32_MAX, at.position, place);
     if (waits_for_thread)
         return (size_t)snprintf(text, size, "waiting for thread %llu%s",
@@ -193,7 +180,7 @@ static size_t describe_thread(const struct run_explained *w, uint64_t thread, bo
     if (at.op == PLAN_START_THREAD)
         return (size_t)snprintf(text, size, "the start of thread %llu%s",
                                 (unsigned long long)at.size, place);
-    unsigned kind = plan_kind_of(at.op);
+    unsigned kind = plan_op_info(at.op).kind;
     if (!kind || !event_infos[kind].name)
         return (size_t)snprintf(text, size, "the player's own work%s", place);
     if (event_infos[kind].class == HT_CLASS_FREE || at.op == PLAN_REALLOC_FREE)
@@ -203,13 +190,13 @@ static size_t describe_thread(const struct run_explained *w, uint64_t thread, bo
 }
 
 // Describes the ops of all threads: calls first, then waits.
-static void describe_threads(const struct run_explained *w, char text[THREADS_BYTES])
+static void describe_threads(const struct watchdog *w, char text[THREADS_BYTES])
 {
     uint64_t more = 0;
     size_t used = 0;
     text[0] = 0;
     for (unsigned waiting = 0; w->plan && waiting < 2; waiting++) {
-        for (uint64_t i = 0; i <= w->watchdog->n_threads; i++) {
+        for (uint64_t i = 0; i <= w->n_threads; i++) {
             char one[2 * WHERE_BYTES];
             size_t n = describe_thread(w, i, waiting, one, sizeof one);
             if (n && used + n + 32 < THREADS_BYTES)
@@ -224,11 +211,11 @@ static void describe_threads(const struct run_explained *w, char text[THREADS_BY
                  (unsigned long long)more);
 }
 
-int run_explain_death(const struct run_explained *w, const struct allocator *a,
-                      const struct launch_outcome *s, struct err *e)
+int launch_explain_death(const struct watchdog *w, const struct allocator *a,
+                         const struct launch_outcome *s, struct err *e)
 {
     char threads[THREADS_BYTES];
-    uint32_t status = atomic_load(&w->watchdog->results->status);
+    uint32_t status = atomic_load(&w->results->status);
     describe_threads(w, threads);
     static const char *const phases[] = {"before the player started", "before the replay",
                                          "during the replay", "after the replay"};
@@ -236,8 +223,8 @@ int run_explain_death(const struct run_explained *w, const struct allocator *a,
     const char *when = phases[status < 4 ? status : 3];
     read_first_line(s->output, output, sizeof output);
     if (s->stuck)
-        return err_set(e, -ETIMEDOUT, "%s: no progress for %.9g s %s (see --timeout)%s", a->name,
-                       (double)w->watchdog->timeout_ns / 1e9, when, threads);
+        return err_set(e, -ETIMEDOUT, "%s: no progress for %llu s %s (see --timeout)%s", a->name,
+                       (unsigned long long)w->timeout_ns / 1000000000u, when, threads);
     if (WIFSIGNALED(s->status))
         snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status),
                  strsignal(WTERMSIG(s->status)));
