@@ -1,4 +1,4 @@
-#include "experiments/matrix/engine.h"
+#include "experiments/matrix/jobs.h"
 
 #include "base/fio.h"
 #include "base/printable.h"

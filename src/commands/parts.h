@@ -3,7 +3,7 @@
 #define HEAPTAPE_COMMANDS_PARTS_H
 
 #include "cli/command.h"
-#include "experiments/matrix/engine.h"
+#include "experiments/matrix/jobs.h"
 #include "report/sites_diff.h"
 #include "workload/slice.h"
 

@@ -65,7 +65,6 @@ static bool is_best_before(const struct advise *a, const struct advise_row *r, b
     return false;
 }
 
-// Prints the setting that advise_undecided returns, if any.
 static void print_undecided(const struct advise *a, enum advise_figure f, bool cheap,
                             const struct advise_row *best)
 {
@@ -94,7 +93,6 @@ static void print_change(const struct advise *a, const struct advise_row *r, enu
     printf("\n");
 }
 
-// Prints the figures of the program itself.
 static void print_program(const struct advise *a, const struct advise_row *r)
 {
     const struct replay_session *s = a->session;

@@ -1,6 +1,4 @@
-#include "experiments/advise/settings.h"
-
-#include <stddef.h>
+#include "experiments/advise/advise.h"
 
 // Sources: mallopt(3) and the Tunables chapter of the glibc manual; jemalloc(3); docs/tcmalloc.html
 // of gperftools; include/mimalloc.h; scudo's flags.inc. MALLOC_TRIM_THRESHOLD_ and

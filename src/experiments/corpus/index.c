@@ -14,12 +14,13 @@ enum { MAX_BYTES = 16 << 20, MAX_NAME = 100 };
 // A key of an entry and its offset in the struct.
 struct member {
     const char *key;
-    bool in_machine;
+    bool in_machine, is_text;
     size_t offset;
 };
-#define MEMBER(member, in_machine) {#member, in_machine, offsetof(struct corpus_entry, member)},
-static const struct member texts[] = {CORPUS_TEXTS(MEMBER){NULL}};
-static const struct member numbers[] = {CORPUS_NUMBERS(MEMBER){NULL}};
+#define TEXT(member, in_machine) {#member, in_machine, true, offsetof(struct corpus_entry, member)},
+#define NUMBER(member, in_machine)                                                                 \
+    {#member, in_machine, false, offsetof(struct corpus_entry, member)},
+static const struct member members[] = {CORPUS_TEXTS(TEXT) CORPUS_NUMBERS(NUMBER){NULL}};
 
 static char **text_of(const struct corpus_entry *entry, const struct member *m)
 {
@@ -33,8 +34,10 @@ static uint64_t *number_of(const struct corpus_entry *entry, const struct member
 
 void corpus_entry_release(struct corpus_entry *entry)
 {
-    for (const struct member *m = texts; m->key; m++)
-        free(*text_of(entry, m));
+    for (const struct member *m = members; m->key; m++) {
+        if (m->is_text)
+            free(*text_of(entry, m));
+    }
     *entry = (struct corpus_entry){0};
 }
 
@@ -78,15 +81,15 @@ static int read_entry(struct corpus_entry *entry, const struct json_value *v, co
 {
     const struct json_value *machine = json_value_get(v, "machine");
     int rc = 0;
-    for (const struct member *m = texts; rc == 0 && m->key; m++)
-        rc = read_text(entry, m, json_value_get(m->in_machine ? machine : v, m->key), path, number,
-                       e);
-    for (const struct member *m = numbers; rc == 0 && m->key; m++) {
-        const struct json_value *n = json_value_get(m->in_machine ? machine : v, m->key);
-        bool known = json_value_kind(n) == JSON_VALUE_INTEGER && json_value_number(n) >= 0;
-        if (!known && json_value_kind(n) != JSON_VALUE_NULL)
+    for (const struct member *m = members; rc == 0 && m->key; m++) {
+        const struct json_value *value = json_value_get(m->in_machine ? machine : v, m->key);
+        bool known = json_value_kind(value) == JSON_VALUE_INTEGER && json_value_number(value) >= 0;
+        if (m->is_text)
+            rc = read_text(entry, m, value, path, number, e);
+        else if (!known && json_value_kind(value) != JSON_VALUE_NULL)
             rc = bad_key(path, number, m->key, e);
-        *number_of(entry, m) = known ? json_value_u64(n) : UINT64_MAX;
+        else
+            *number_of(entry, m) = known ? json_value_u64(value) : UINT64_MAX;
     }
     return rc == 0 && !is_name(entry->name) ? bad_key(path, number, "name", e) : rc;
 }
@@ -151,15 +154,11 @@ const struct corpus_entry *corpus_index_find(const struct corpus_index *x, const
 
 static void print_members(struct json *j, const struct corpus_entry *entry, bool of_machine)
 {
-    for (const struct member *m = texts; m->key; m++) {
-        if (m->in_machine == of_machine)
-            json_put_string(j, m->key, *text_of(entry, m));
-    }
-    for (const struct member *m = numbers; m->key; m++) {
+    for (const struct member *m = members; m->key; m++) {
         if (m->in_machine != of_machine)
             continue;
-        if (*number_of(entry, m) == UINT64_MAX)
-            json_put_string(j, m->key, NULL);
+        if (m->is_text || *number_of(entry, m) == UINT64_MAX)
+            json_put_string(j, m->key, m->is_text ? *text_of(entry, m) : NULL);
         else
             json_put_u64(j, m->key, *number_of(entry, m));
     }

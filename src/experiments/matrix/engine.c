@@ -1,4 +1,4 @@
-#include "experiments/matrix/engine.h"
+#include "experiments/matrix/jobs.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -64,25 +64,6 @@ static int run_command(char *const *words, FILE *input, int most, struct err *e)
                : 0;
 }
 
-// Joins `first`, the options of the engine and `last`. Returns NULL when out of memory.
-static char **make_command(const struct matrix_how *how, const char *const *first,
-                           const char *const *last)
-{
-    size_t n_first = 0, n_last = 0;
-    while (first[n_first])
-        n_first++;
-    while (last[n_last])
-        n_last++;
-    const char **words = calloc(n_first + how->n_options + n_last + 1, sizeof *words);
-    if (!words)
-        return NULL;
-    memcpy(words, first, n_first * sizeof *words);
-    if (how->n_options)
-        memcpy(words + n_first, how->options, how->n_options * sizeof *words);
-    memcpy(words + n_first + how->n_options, last, n_last * sizeof *words);
-    return (char **)words;
-}
-
 // Runs GNU parallel, which reads one job number per line. Without other options, it runs one job at
 // a time on each host. An exit status up to 101 is the number of failed jobs.
 static int run_parallel(const struct matrix *m, const struct matrix_how *how, const bool *wanted,
@@ -90,7 +71,7 @@ static int run_parallel(const struct matrix *m, const struct matrix_how *how, co
 {
     const char *const first[] = {"parallel", "--jobs", "1", "--will-cite", "--quote", NULL};
     const char *const last[] = {how->heaptape, "matrix", "-q", "--job", "{}", m->folder, NULL};
-    char **words = make_command(how, first, last);
+    char **words = matrix_command(first, how->options, how->n_options, last);
     FILE *f = open_memory();
     for (size_t i = 0; f && i < m->n_jobs; i++) {
         if (wanted[i])
@@ -149,7 +130,7 @@ static int run_slurm(const struct matrix *m, const struct matrix_how *how, const
         "sbatch", "--wait", "--quiet", "--job-name=heaptape", "--exclusive", "--output=/dev/null",
         NULL};
     const char *const last[] = {array, NULL};
-    char **words = array ? make_command(how, first, last) : NULL;
+    char **words = array ? matrix_command(first, how->options, how->n_options, last) : NULL;
     FILE *f = open_memory();
     if (f) {
         fputs("#!/bin/sh\nexec ", f);

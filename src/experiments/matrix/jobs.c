@@ -94,10 +94,9 @@ static int write_all(const char *path, const char *text, size_t n, struct err *e
     if (asprintf(&beside, "%s.%ld", path, (long)getpid()) < 0)
         return err_no_memory(e, NULL);
     FILE *f = fopen(beside, "wex");
-    int rc = f ? 0 : err_set_errno(e, "%s", beside);
-    if (f && fwrite(text, 1, n, f) != n)
-        rc = err_set_errno(e, "%s", beside);
-    if (f && fclose(f) != 0 && rc == 0)
+    bool is_written = f && fwrite(text, 1, n, f) == n && fflush(f) == 0;
+    int rc = is_written ? 0 : err_set_errno(e, "%s", beside);
+    if (f && fclose(f) != 0)
         rc = err_set_errno(e, "%s", beside);
     if (rc == 0 && rename(beside, path) < 0)
         rc = err_set_errno(e, "%s", path);
@@ -201,21 +200,22 @@ enum matrix_state matrix_state(const struct matrix *m, size_t number)
                                        : MATRIX_UNDONE;
 }
 
-// Returns the command line "heaptape replay --json -r 1 -a ALLOCATOR OPTION... WORKLOAD", or NULL
-// when out of memory.
-static char **command_of(const struct matrix *m, const struct matrix_job *job, const char *heaptape)
+char **matrix_command(const char *const *first, const char *const *options, size_t n_options,
+                      const char *const *last)
 {
-    char *const first[] = {(char *)heaptape, "replay", "--json", "-q", "-r", "1", "-a",
-                           job->allocator};
-    const size_t n = sizeof first / sizeof *first;
-    char **words = calloc(n + m->n_options + 2, sizeof *words);
+    size_t n_first = 0, n_last = 0;
+    while (first[n_first])
+        n_first++;
+    while (last[n_last])
+        n_last++;
+    const char **words = calloc(n_first + n_options + n_last + 1, sizeof *words);
     if (!words)
         return NULL;
-    memcpy(words, first, sizeof first);
-    if (m->n_options)
-        memcpy(words + n, m->options, m->n_options * sizeof *words);
-    words[n + m->n_options] = job->workload;
-    return words;
+    memcpy(words, first, n_first * sizeof *words);
+    if (n_options)
+        memcpy(words + n_first, options, n_options * sizeof *words);
+    memcpy(words + n_first + n_options, last, n_last * sizeof *words);
+    return (char **)words;
 }
 
 static volatile sig_atomic_t running, signalled; // pid of the replay; signal to forward
@@ -316,16 +316,20 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
         return err_set(e, -EINVAL, "%s: has jobs 1 to %zu", m->folder, m->n_jobs);
     if (matrix_state(m, number) == MATRIX_DONE)
         return 0;
+    const struct matrix_job *job = &m->jobs[number - 1];
+    const char *const first[] = {heaptape, "replay", "--json",       "-q", "-r",
+                                 "1",      "-a",     job->allocator, NULL},
+                      *const last[] = {job->workload, NULL};
     char host[256] = "", *out = NULL, *err = NULL,
-         **words = command_of(m, &m->jobs[number - 1], heaptape);
+         **words = matrix_command(first, (const char *const *)m->options, m->n_options, last);
     gethostname(host, sizeof host - 1);
     // The names include the host name, because several hosts may share the directory.
     if (asprintf(&out, "%s/.%zu.%s.%ld.out", m->folder, number, host, (long)getpid()) < 0)
         out = NULL;
     if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)
         err = NULL;
-    int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e)
-                                 : err_no_memory(e, NULL);
+    int rc =
+        out && err && words ? run_job(job->workload, words, out, err, e) : err_no_memory(e, NULL);
     bool failed = rc != 0;
     // An interrupted job has not failed, and runs again later.
     bool interrupted =

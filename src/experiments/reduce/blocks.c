@@ -102,34 +102,29 @@ size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension 
                            uint32_t *group_of)
 {
     struct map numbers = {0}; // maps the key of a group to its number + 1
-    struct group *groups = NULL;
-    uint32_t *ranks = NULL;
-    size_t n = 0, capacity = 0;
+    struct group *groups = NULL, *g;
+    size_t n = 0, capacity = 0, numbered = 0;
     if (d == REDUCE_ALONE) {
         for (size_t i = 0; i < b->n; i++)
             group_of[i] = (uint32_t)i;
         return b->n;
     }
-    for (size_t i = 0; i < b->n; i++) {
-        struct group *g = MAP_ITEM(&numbers, key_of(&b->items[i], d), &groups, &n, &capacity);
+    for (; numbered < b->n; numbered++) {
+        const struct reduce_block *block = &b->items[numbered];
+        g = MAP_ITEM(&numbers, key_of(block, d), &groups, &n, &capacity);
         if (!g)
-            goto failed;
-        g->number = group_of[i] = (uint32_t)(g - groups);
-        g->ops += b->items[i].ops;
+            break;
+        g->number = group_of[numbered] = (uint32_t)(g - groups);
+        g->ops += block->ops;
     }
-    ranks = calloc(n + 1, sizeof *ranks);
-    if (!ranks)
-        goto failed;
-    if (n)
+    uint32_t *ranks = numbered == b->n ? calloc(n + 1, sizeof *ranks) : NULL;
+    if (ranks && n)
         qsort(groups, n, sizeof *groups, by_ops);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; ranks && i < n; i++)
         ranks[groups[i].number] = (uint32_t)i;
-    for (size_t i = 0; i < b->n; i++)
+    for (size_t i = 0; ranks && i < b->n; i++)
         group_of[i] = ranks[group_of[i]];
-    goto out;
-failed:
-    n = 0;
-out:
+    n = ranks ? n : 0;
     map_release(&numbers);
     free(groups);
     free(ranks);

@@ -24,18 +24,15 @@ static void path_of(int fd, char path[PATH_BYTES])
 static int make_part(int source, struct output *out, const struct slice_options *part, int level,
                      struct err *e)
 {
-    struct workload_file w = {.in.fd = -1};
-    struct input in;
+    struct file f;
     struct slice_counts counts;
+    const struct slice_file_options how = {.part = *part, .level = level};
     char path[PATH_BYTES];
     path_of(source, path);
-    int rc = input_open(&in, path, e);
+    int rc = file_open(&f, path, FILE_WORKLOAD, e);
     if (rc == 0)
-        rc = workload_file_adopt(&w, &in, e);
-    if (rc == 0)
-        rc = slice_file(&w, out, &(struct slice_file_options){.part = *part, .level = level},
-                        &counts, e);
-    workload_file_close(&w);
+        rc = slice_file(&f.workload, out, &how, &counts, e);
+    file_close(&f);
     return rc;
 }
 
@@ -97,21 +94,20 @@ int candidates_start(struct candidates *c, const struct slice_options *part, siz
     int rc = part ? output_open_unnamed(&item->out, e) : 0;
     if (rc < 0)
         return rc;
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        rc = err_set_errno(e, "cannot start a candidate");
-        output_close(&item->out, false, NULL);
-        return rc;
-    }
-    pid_t pid = fork();
+    bool has_pipe = pipe2(ends, O_CLOEXEC) == 0;
+    pid_t pid = has_pipe ? fork() : -1;
     if (pid == 0) {
         become_candidate();
         judge_part(c, item, part, &c->reports[i]);
         _exit(0);
     }
-    rc = pid < 0 ? err_set_errno(e, "cannot start a candidate") : 0;
-    close(ends[1]);
+    if (pid < 0)
+        rc = err_set_errno(e, "cannot start a candidate");
+    if (has_pipe)
+        close(ends[1]);
     if (rc < 0) {
-        close(ends[0]);
+        if (has_pipe)
+            close(ends[0]);
         output_close(&item->out, false, NULL);
         return rc;
     }
@@ -146,16 +142,19 @@ void candidates_cancel(struct candidates *c)
     }
 }
 
-static bool is_overdue(const struct candidates *c, const struct candidate *item)
+// Ends a candidate that is judged or, if `is_overdue` is true, has taken too long. Sets its report.
+static void end_candidate(struct candidates *c, size_t i, bool is_overdue)
 {
-    return c->max_command_ns && clock_monotonic_ns() - item->start_ns > c->max_command_ns;
-}
-
-static void report_overdue(const struct candidates *c, struct candidate_report *r)
-{
-    *r = (struct candidate_report){.judged.failed = (unsigned)c->judge->n_conditions};
-    snprintf(r->judged.text, sizeof r->judged.text, "it took longer than %.9g s (--timeout)",
-             (double)c->max_command_ns / 1e9);
+    struct candidate_report *r = &c->reports[i];
+    int status = reap_candidate(c, &c->items[i]);
+    if (is_overdue) {
+        *r = (struct candidate_report){.judged.failed = (unsigned)c->judge->n_conditions};
+        snprintf(r->judged.text, sizeof r->judged.text, "it took longer than %llu s (--timeout)",
+                 (unsigned long long)(c->max_command_ns / 1000000000u));
+    } else if (status != 0) {
+        *r = (struct candidate_report){.rc = -ECHILD,
+                                       .e = {"the process that judges the workload died"}};
+    }
 }
 
 int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate_report **report,
@@ -175,19 +174,14 @@ int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate
         return -errno;
     for (nfds_t i = 0; i < n; i++) {
         struct candidate *item = &c->items[at[i]];
-        struct candidate_report *r = &c->reports[at[i]];
-        bool overdue = !fds[i].revents && is_overdue(c, item);
-        if (!fds[i].revents && !overdue)
+        bool is_overdue = !fds[i].revents && c->max_command_ns &&
+                          clock_monotonic_ns() - item->start_ns > c->max_command_ns;
+        if (!fds[i].revents && !is_overdue)
             continue;
-        int status = reap_candidate(c, item);
-        if (overdue)
-            report_overdue(c, r);
-        else if (status != 0)
-            *r = (struct candidate_report){.rc = -ECHILD,
-                                           .e = {"the process that judges the workload died"}};
+        end_candidate(c, at[i], is_overdue);
         *out = item->out;
         out->offset = out->fd >= 0 && fstat(out->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-        *report = r;
+        *report = &c->reports[at[i]];
         *tag = item->tag;
         return 1;
     }

@@ -69,7 +69,6 @@ static int duplicate_input(struct input *to, const struct input *from, struct er
     return to->fd < 0 ? err_set_errno(e, "%s: cannot be read again", from->name) : 0;
 }
 
-// Reads the blocks of the current part.
 static int count_blocks(struct reduce *r, struct err *e)
 {
     struct workload_file w = {.in.fd = -1};

@@ -96,19 +96,29 @@ static int finish_step(struct reduce *r, int found, struct err *e)
     return rc < 0 ? rc : found || !rc;
 }
 
-// Tries all cuts until none of them meets the conditions. After each success, starts over with the
+// Cuts that are not groups of blocks.
+static const struct step {
+    reduce_make *make;
+    size_t cuts;
+    const char *how;
+} steps[] = {
+    {make_span, 2 * SPAN_HALVINGS, "by time"},
+    {make_without_others, 2, "without calls that have no block"},
+    {make_sample, sizeof samples / sizeof *samples, "by samples"},
+};
+
+// Tries all cuts of a step until none of them meets the conditions. After each success, starts over with the
 // first cut. Returns 1 if at least one cut met the conditions.
-static int repeat_cuts(struct reduce *r, reduce_make *make, size_t n, const char *how,
-                       struct err *e)
+static int repeat_cuts(struct reduce *r, const struct step *step, struct err *e)
 {
     int rc = 0, found = 0;
     do {
         size_t number;
         found |= rc;
-        show_step(r, how);
+        show_step(r, step->how);
         rc = reserve_blocks(r, e);
         if (rc == 0)
-            rc = reduce_try(r, make, r, (const size_t[]){0, n}, &number, e);
+            rc = reduce_try(r, step->make, r, (const size_t[]){0, step->cuts}, &number, e);
     } while (rc > 0);
     return rc < 0 ? rc : finish_step(r, found, e);
 }
@@ -152,14 +162,10 @@ int reduce_pass(struct reduce *r, struct err *e)
                                       [REDUCE_BY_SITE] = "by call site",
                                       [REDUCE_BY_CLASS] = "by size",
                                       [REDUCE_ALONE] = "by block"};
-    int found = 0, rc = repeat_cuts(r, make_span, 2 * SPAN_HALVINGS, "by time", e);
-    if (rc >= 0) {
+    int found = 0, rc = 0;
+    for (size_t i = 0; rc >= 0 && i < sizeof steps / sizeof *steps; i++) {
         found |= rc;
-        rc = repeat_cuts(r, make_without_others, 2, "without calls that have no block", e);
-    }
-    if (rc >= 0) {
-        found |= rc;
-        rc = repeat_cuts(r, make_sample, sizeof samples / sizeof *samples, "by samples", e);
+        rc = repeat_cuts(r, &steps[i], e);
     }
     for (enum reduce_dimension d = 0; rc >= 0 && d < REDUCE_DIMENSIONS; d++) {
         found |= rc;
