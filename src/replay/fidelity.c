@@ -85,21 +85,19 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
-    size_t first = 0, end = 0; // samples `first` to `end` - 1 were taken after the same call
     if (n) {
         f.baseline_bytes = (uint64_t)fmax(private_bytes(r) - (double)r->live_bytes, 0);
         f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;
     }
     for (size_t i = 0; i < n; i++) {
-        if (i == end) {
-            first = i;
-            while (end < n && r[end].event == r[first].event)
-                end++;
-        }
-        if (r[i].event == 0 && i > 0)
+        uint64_t event = r[i].event;
+        if (event == 0 && i > 0)
             continue;
+        // Samples `first` to `end` - 1 were taken after the same call.
+        size_t first = HT_SEARCH(k, n, r[k].event >= event),
+               end = HT_SEARCH(k, n, r[k].event > event);
         double heap = private_bytes(&r[i]) - (double)f.baseline_bytes, was = fmax(heap, 0),
-               is = fidelity_replayed_rss(run, r[i].event, i - first, end - first) -
+               is = fidelity_replayed_rss(run, event, i - first, end - first) -
                     run->figures.baseline_rss_bytes;
         f.samples++;
         f.overmapped += heap < 0 && r[i].mapped_bytes > 0;

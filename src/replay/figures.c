@@ -35,17 +35,8 @@ char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES])
     return path;
 }
 
-const char *figure_unit_name(enum figure_unit unit)
-{
-    static const char *const names[] = {"count", "bytes", "ns", "ratio", "share"};
-    return names[unit];
-}
-
-const char *figure_better_name(enum figure_better better)
-{
-    static const char *const names[] = {"less", "more", NULL};
-    return names[better];
-}
+const char *const figure_unit_names[] = {"count", "bytes", "ns", "ratio", "share"};
+const char *const figure_better_names[] = {"less", "more", NULL};
 
 void figures_set_measured(union figures *f, const struct results_figures *measured)
 {

@@ -62,10 +62,8 @@ extern const char *const figure_objects[FIGURE_GROUPS];
 enum { FIGURE_PATH_BYTES = 64 };
 char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES]);
 
-// figure_unit_name returns "count", "bytes", "ns", "ratio" or "share"; figure_better_name returns
-// "less", "more" or NULL.
-const char *figure_unit_name(enum figure_unit unit);
-const char *figure_better_name(enum figure_better better);
+// Names of enum figure_unit and enum figure_better. FIGURE_NEITHER has no name.
+extern const char *const figure_unit_names[], *const figure_better_names[];
 
 // Figures of one run, or the summary of all runs on an allocator. A figure is NAN if unknown.
 union figures {

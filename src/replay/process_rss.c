@@ -55,20 +55,18 @@ static double library_bytes(const struct replay_run *run)
     return isnan(run->figures.library_bytes) ? 0 : run->figures.library_bytes;
 }
 
-// For each recorded sample, calls `use` with the sample's number and the run's RSS at the sample.
-static void each_sample(const struct process_rss_outside *o, const struct replay_run *run,
-                        void (*use)(void *context, size_t i, double rss), void *context)
+// Returns the number of points before the event.
+static size_t count_before(const struct process_rss_outside *o, uint64_t event)
 {
-    size_t first = 0, end = 0; // samples `first` to `end` - 1 were taken after the same call
-    for (size_t i = 0; i < o->n; i++) {
-        uint64_t event = o->points[i].event;
-        if (i == end) {
-            first = i;
-            while (end < o->n && o->points[end].event == event)
-                end++;
-        }
-        use(context, i, fidelity_replayed_rss(run, event, i - first, end - first));
-    }
+    return HT_SEARCH(i, o->n, o->points[i].event >= event);
+}
+
+// Returns the run's RSS at a recorded sample.
+static double rss_at(const struct process_rss_outside *o, const struct replay_run *run, size_t i)
+{
+    uint64_t event = o->points[i].event;
+    size_t first = count_before(o, event), end = count_before(o, event + 1);
+    return fidelity_replayed_rss(run, event, i - first, end - first);
 }
 
 // Returns the first sample within 2 % of the highest sample, or NULL. If the allocator retains its
@@ -150,9 +148,8 @@ static double outside_at(const struct outside_input *in, size_t i, double record
 
 // Sets the memory outside the heap at a recorded sample. This memory includes at least the shared
 // pages, even if the replay uses more memory than the program.
-static void set_point(void *context, size_t i, double rss)
+static void set_point(const struct outside_input *in, size_t i, double rss)
 {
-    const struct outside_input *in = context;
     const struct plan_recorded_sample *r = &in->recorded[i];
     in->rss[i] = rss;
     double recorded = subtract((double)r->sample.rss_bytes, in->recording_bytes);
@@ -187,12 +184,6 @@ static void join_points(struct outside_input *in)
     }
 }
 
-// Returns the number of points before the event.
-static size_t count_before(const struct process_rss_outside *o, uint64_t event)
-{
-    return HT_SEARCH(i, o->n, o->points[i].event >= event);
-}
-
 double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,
                            uint64_t event)
 {
@@ -209,8 +200,7 @@ double process_rss_outside(const struct process_rss_outside *o, const struct rep
 }
 
 struct predicted_peak {
-    const struct process_rss_outside *outside;
-    double library_bytes, all, part; // bytes of the process, and bytes outside the heap
+    double all, part; // bytes of the process, and bytes outside the heap
 };
 
 static void raise_peak(struct predicted_peak *p, double rss, double outside)
@@ -219,12 +209,6 @@ static void raise_peak(struct predicted_peak *p, double rss, double outside)
         return;
     p->all = rss + outside;
     p->part = outside;
-}
-
-static void raise_at_sample(void *context, size_t i, double rss)
-{
-    struct predicted_peak *p = context;
-    raise_peak(p, rss, p->outside->points[i].bytes + p->library_bytes);
 }
 
 // Returns the memory outside the heap at the heap's peak. The peak may lie in the interval before
@@ -251,9 +235,10 @@ static double outside_at_peak(const struct process_rss_outside *o, const struct 
 // The heap's peak may lie between samples.
 void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run)
 {
-    struct predicted_peak p = {.outside = o, .library_bytes = library_bytes(run)};
+    struct predicted_peak p = {0, 0};
     const struct results_sample *highest = find_highest(run);
-    each_sample(o, run, raise_at_sample, &p);
+    for (size_t i = 0; i < o->n; i++)
+        raise_peak(&p, rss_at(o, run, i), o->points[i].bytes + library_bytes(run));
     for (size_t i = 0; i < run->n_samples; i++) {
         const struct results_sample *at = &run->samples[i];
         raise_peak(&p, (double)at->rss_bytes, process_rss_outside(o, run, at->event));
@@ -304,7 +289,8 @@ int process_rss_predict(struct replay_session *s)
     s->outside.n = n;
     for (size_t i = 0; i < n; i++)
         in.points[i].event = in.recorded[i].event;
-    each_sample(&s->outside, run, set_point, &in);
+    for (size_t i = 0; i < n; i++)
+        set_point(&in, i, rss_at(&s->outside, run, i));
     join_points(&in);
     free(in.rss);
     correct_peak(&s->outside, s, *run);

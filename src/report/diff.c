@@ -175,7 +175,7 @@ void diff_write(struct json *j, const struct document *d)
         json_begin_object(j);
         json_put_string(j, "of", r->of);
         json_put_string(j, "label", r->label);
-        json_put_string(j, "unit", figure_unit_name(r->unit));
+        json_put_string(j, "unit", figure_unit_names[r->unit]);
         json_put_double(j, "a", r->a);
         json_put_double(j, "b", r->b);
         json_end_object(j);

@@ -57,7 +57,6 @@ static void (*mi_process_info)(size_t *, size_t *, size_t *, size_t *, size_t *,
 static struct mallinfo2 (*libc_mallinfo2)(void);
 #endif
 
-static void (*trim)(void);
 static int (*own_malloc_trim)(size_t);
 static void (*tcmalloc_release)(void);
 static void (*mi_collect)(bool);
@@ -176,49 +175,33 @@ static void query_stats(struct results_stats *s)
 #endif
 }
 
-static void trim_jemalloc(void)
+// Returns the name of the function that returns free memory to the kernel, or "". If `now` is true,
+// calls the function.
+static const char *trim(bool now)
 {
-    // 4096 is MALLCTL_ARENAS_ALL.
-    mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
-}
-
-static void trim_mimalloc(void)
-{
-    mi_collect(true);
-}
-
-static void trim_tbb(void)
-{
-    tbb_command(TBB_CLEAN_ALL_BUFFERS, NULL);
-}
-
-static void trim_by_malloc_trim(void)
-{
-    own_malloc_trim(0);
-}
-
-static void trim_with(void (*function)(void), const char *name)
-{
-    trim = function;
-    strncpy(player.results->report.trim_function, name, RESULTS_NAME_BYTES - 1);
-}
-
-static void find_trim(void)
-{
-    *(void **)&tcmalloc_release = dlsym(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
-    *(void **)&mi_collect = dlsym(RTLD_DEFAULT, "mi_collect");
-    *(void **)&tbb_command = dlsym(RTLD_DEFAULT, "scalable_allocation_command");
-    *(void **)&own_malloc_trim = player_own_function("malloc_trim");
-    if (mallctl)
-        trim_with(trim_jemalloc, "mallctl arena.4096.purge");
-    else if (tcmalloc_release)
-        trim_with(tcmalloc_release, "MallocExtension_ReleaseFreeMemory");
-    else if (mi_collect)
-        trim_with(trim_mimalloc, "mi_collect");
-    else if (tbb_command)
-        trim_with(trim_tbb, "scalable_allocation_command");
-    else if (own_malloc_trim)
-        trim_with(trim_by_malloc_trim, "malloc_trim");
+    if (mallctl) {
+        if (now) // 4096 is MALLCTL_ARENAS_ALL
+            mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+        return "mallctl arena.4096.purge";
+    }
+    if (tcmalloc_release) {
+        if (now)
+            tcmalloc_release();
+        return "MallocExtension_ReleaseFreeMemory";
+    }
+    if (mi_collect) {
+        if (now)
+            mi_collect(true);
+        return "mi_collect";
+    }
+    if (tbb_command) {
+        if (now)
+            tbb_command(TBB_CLEAN_ALL_BUFFERS, NULL);
+        return "scalable_allocation_command";
+    }
+    if (now && own_malloc_trim)
+        own_malloc_trim(0);
+    return own_malloc_trim ? "malloc_trim" : "";
 }
 
 void player_extensions_init(void)
@@ -230,7 +213,11 @@ void player_extensions_init(void)
 #if __GLIBC_PREREQ(2, 33)
     *(void **)&libc_mallinfo2 = player_is_libc() ? dlsym(RTLD_DEFAULT, "mallinfo2") : NULL;
 #endif
-    find_trim();
+    *(void **)&tcmalloc_release = dlsym(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
+    *(void **)&mi_collect = dlsym(RTLD_DEFAULT, "mi_collect");
+    *(void **)&tbb_command = dlsym(RTLD_DEFAULT, "scalable_allocation_command");
+    *(void **)&own_malloc_trim = player_own_function("malloc_trim");
+    strncpy(player.results->report.trim_function, trim(false), RESULTS_NAME_BYTES - 1);
 }
 
 void player_stats(void)
@@ -263,9 +250,8 @@ void player_trim(void)
 {
     static _Atomic uint32_t reached;
     uint32_t step = player.results->task.trim_step;
-    if (trim && step &&
-        (atomic_fetch_add_explicit(&reached, 1, memory_order_relaxed) + 1) % step == 0)
-        trim();
+    if (step && (atomic_fetch_add_explicit(&reached, 1, memory_order_relaxed) + 1) % step == 0)
+        trim(true);
 }
 
 static bool jemalloc_version(char *text, size_t size)
@@ -305,14 +291,11 @@ static bool mimalloc_version(char *text, size_t size)
     return true;
 }
 
-static bool libc_version(char *text, size_t size)
-{
-    return player_is_libc() && snprintf(text, size, "%s", gnu_get_libc_version());
-}
-
 void player_find_version(char *text, size_t size)
 {
     text[0] = 0;
-    if (!libc_version(text, size) && !jemalloc_version(text, size) && !tcmalloc_version(text, size))
+    if (player_is_libc())
+        snprintf(text, size, "%s", gnu_get_libc_version());
+    else if (!jemalloc_version(text, size) && !tcmalloc_version(text, size))
         mimalloc_version(text, size);
 }

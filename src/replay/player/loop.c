@@ -59,14 +59,6 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
         *(volatile char *)page = 1;
 }
 
-// If a large block has grown, touches the second half of its old part and the first half of its new
-// part. The new part's half is an estimate, because a buffer that doubles whenever it is full is on
-// average three quarters full.
-ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
-{
-    touch_pages(block, had / 2, had + (size - had) / 2);
-}
-
 // Pages that the program used, excluding pages that the block shares with other blocks. `front`
 // pages are at the start; the other pages are spread evenly. Used pages `from` to `to` - 1 are
 // touched.
@@ -148,7 +140,10 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
     else if (kind == HT_CALLOC && (size <= PLAYER_PAGE_BYTES || !player.plan->touch_zeroed))
         *(volatile char *)block = 1;
     else if (UNLIKELY(size - had > PLAYER_PAGE_BYTES) && had)
-        touch_grown(block, had, size);
+        // A large block has grown. Touch the second half of its old part and the first half of its
+        // new part. The new part's half is an estimate, because a buffer that doubles whenever it is
+        // full is on average three quarters full.
+        touch_pages(block, had / 2, had + (size - had) / 2);
     else
         touch_pages(block, had, size);
 }

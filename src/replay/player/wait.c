@@ -72,17 +72,11 @@ static bool spin_until_satisfied(struct player_line *line, uint64_t position)
     return false;
 }
 
-// Without membarrier, the publisher's load of `wanted` may overtake its store of progress, so each
-// sleep must be short.
-static void sleep_on(struct player_line *line, uint32_t sequence)
-{
-    const struct timespec brief = {0, 100000};
-    call_futex(&line->sequence, FUTEX_WAIT_PRIVATE, sequence,
-               player.can_membarrier ? NULL : &brief);
-}
-
 void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position)
 {
+    // Without membarrier, the publisher's load of `wanted` may overtake its store of progress, so
+    // each sleep must be short.
+    const struct timespec brief = {0, 100000}, *timeout = player.can_membarrier ? NULL : &brief;
     struct player_line *line = &player.lines[thread];
     w->blocked++;
     if (spin_until_satisfied(line, position))
@@ -97,7 +91,7 @@ void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position
         if (is_satisfied(line, position))
             return;
         w->sleeps++;
-        sleep_on(line, sequence);
+        call_futex(&line->sequence, FUTEX_WAIT_PRIVATE, sequence, timeout);
         if (is_satisfied(line, position))
             return;
     }

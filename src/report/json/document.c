@@ -398,8 +398,8 @@ static void write_columns(struct json *j)
         json_begin_object(j);
         json_put_string(j, "path", figure_path(info, path));
         json_put_string(j, "label", info->label);
-        json_put_string(j, "unit", figure_unit_name(info->unit));
-        json_put_string(j, "better", figure_better_name(info->better));
+        json_put_string(j, "unit", figure_unit_names[info->unit]);
+        json_put_string(j, "better", figure_better_names[info->better]);
         json_put_string(j, "ratio", info->ratio);
         json_end_object(j);
     }
@@ -417,7 +417,7 @@ static void write_stat_figures(struct json *j)
         json_begin_object(j);
         json_put_string(j, "path", stat_figures_path(i, path));
         json_put_string(j, "label", info->label);
-        json_put_string(j, "unit", figure_unit_name(info->unit));
+        json_put_string(j, "unit", figure_unit_names[info->unit]);
         json_end_object(j);
     }
     json_end_array(j);
