@@ -60,17 +60,12 @@ static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
     return 0;
 }
 
-static uint64_t ticks_per_second(void)
+uint64_t replay_run_ticks_per_second(void)
 {
     static uint64_t hz; // measured only once, because measuring takes 20 ms
     if (!hz)
         hz = clock_hz(clock_best());
     return hz;
-}
-
-void replay_run_calibrate(void)
-{
-    ticks_per_second();
 }
 
 static int set_library(struct results *r, const struct allocator *a, struct err *e)
@@ -176,7 +171,7 @@ static void find_means(struct replay_run *run)
 
 static void fill_call(struct replay_call *c, const struct histogram *h)
 {
-    double ns_per_tick = 1e9 / (double)ticks_per_second();
+    double ns_per_tick = 1e9 / (double)replay_run_ticks_per_second();
     c->count = h->count;
     if (!h->count)
         return;
@@ -250,9 +245,10 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     if (rc == 0) {
         shared.results->task = s->task;
         shared.results->clock = clock_best();
-        shared.results->spin_ticks = (uint64_t)((double)ticks_per_second() * SPIN_NS / 1e9);
-        shared.results->plan_at = plan_file_at(p);
-        shared.results->plan_bytes = plan_own_bytes(p);
+        shared.results->spin_ticks =
+            (uint64_t)((double)replay_run_ticks_per_second() * SPIN_NS / 1e9);
+        shared.results->plan_at = plan_facts(p)->file_at;
+        shared.results->plan_bytes = plan_facts(p)->own_bytes;
         rc = run_player(p, a, s, &shared, streaming, e);
     }
     if (rc == 0)

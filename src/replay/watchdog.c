@@ -33,7 +33,7 @@ static bool read_words(const struct watchdog *w, uint64_t n, uint64_t words[3])
 {
     int fd = plan_fd(w->plan);
     uint64_t ring_at = w->streaming ? plan_ring_at(w->plan) : UINT64_MAX,
-             at = plan_file_at(w->plan) + n * 8;
+             at = plan_facts(w->plan)->file_at + n * 8;
     if (n >= ring_at) {
         fd = streaming_fd(w->streaming);
         at = plan_facts(w->plan)->streaming_bytes + (n - ring_at) * 8;

@@ -175,9 +175,9 @@ static void play_all(struct played *p, unsigned schedule)
 
 void play_plan(const struct plan *plan, bool proved)
 {
-    size_t bytes = plan_own_bytes(plan);
+    size_t bytes = plan_facts(plan)->own_bytes;
     const uint64_t *words =
-        mmap(NULL, bytes, PROT_READ, MAP_SHARED, plan_fd(plan), (off_t)plan_file_at(plan));
+        mmap(NULL, bytes, PROT_READ, MAP_SHARED, plan_fd(plan), (off_t)plan_facts(plan)->file_at);
     need(words != MAP_FAILED);
     const struct plan_header *h = (const struct plan_header *)words;
     need(h->magic == PLAN_MAGIC && h->words * sizeof *words <= bytes);

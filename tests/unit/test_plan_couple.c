@@ -59,7 +59,7 @@ static bool step(struct scheduled *s, uint32_t thread)
 static uint64_t play(const struct plan *p, bool coupled, uint32_t first)
 {
     static struct scheduled s;
-    size_t bytes = plan_own_bytes(p);
+    size_t bytes = plan_facts(p)->own_bytes;
     s = (struct scheduled){.words = mmap(NULL, bytes, PROT_READ, MAP_SHARED, plan_fd(p), 0),
                            .coupled = coupled};
     assert_true(s.words != MAP_FAILED);

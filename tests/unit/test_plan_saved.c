@@ -42,7 +42,7 @@ static int reload(const struct plan *p, const struct plan_key *k, struct plan **
 static uint64_t *map(const struct plan *p)
 {
     uint64_t *words =
-        mmap(NULL, plan_own_bytes(p), PROT_READ | PROT_WRITE, MAP_SHARED, plan_fd(p), 0);
+        mmap(NULL, plan_facts(p)->own_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, plan_fd(p), 0);
     assert_true(words != MAP_FAILED);
     return words;
 }
@@ -53,10 +53,10 @@ static void test_a_loaded_plan_is_the_saved_one(void **state)
     struct plan *p = new_plan(), *q;
     assert_int_equal(reload(p, &key, &q), 0);
     assert_memory_equal(plan_facts(p), plan_facts(q), sizeof(struct plan_facts));
-    assert_int_equal(plan_own_bytes(p), plan_own_bytes(q));
+    assert_int_equal(plan_facts(p)->own_bytes, plan_facts(q)->own_bytes);
     assert_int_equal(plan_threads(p), plan_threads(q));
     assert_memory_equal(plan_span(p, 1), plan_span(q, 1), sizeof(struct plan_span));
-    for (uint64_t at = 1; at < plan_own_bytes(p) / 8; at++)
+    for (uint64_t at = 1; at < plan_facts(p)->own_bytes / 8; at++)
         assert_int_equal(plan_op_at(p, 0, at), plan_op_at(q, 0, at));
     plan_free(p);
     plan_free(q);
@@ -91,7 +91,7 @@ static void refuse_word(uint32_t thread, enum plan_op op, unsigned after, uint64
           after] = word;
     if (reload(p, &key, &q) != -EBADMSG)
         fail_msg("line %d: it is loaded", line);
-    munmap(words, plan_own_bytes(p));
+    munmap(words, plan_facts(p)->own_bytes);
     plan_free(p);
 }
 
@@ -140,7 +140,7 @@ static void test_hostile_headers_are_refused(void **state)
             bool is_touch = i * 8 == offsetof(struct plan_header, n_threads) && !k;
             if (!is_block && !is_touch && reload(p, &key, &q) != -EBADMSG)
                 fail_msg("word %zu of the header: it is loaded", i);
-            munmap(words, plan_own_bytes(p));
+            munmap(words, plan_facts(p)->own_bytes);
             plan_free(p);
         }
     }

@@ -69,29 +69,24 @@ static int duplicate_input(struct input *to, const struct input *from, struct er
     return to->fd < 0 ? err_set_errno(e, "%s: cannot be read again", from->name) : 0;
 }
 
-static int count_blocks(struct reduce *r, struct err *e)
+// Makes *in the current part, takes ownership of *in, and reads the blocks of the part.
+static int set_part(struct reduce *r, struct input *in, struct err *e)
 {
     struct workload_file w = {.in.fd = -1};
-    struct input in;
-    int rc = duplicate_input(&in, &r->part, e);
+    struct input copy;
+    input_close(&r->part);
+    r->part = *in;
+    r->candidates.source = r->part.fd;
+    int rc = duplicate_input(&copy, &r->part, e);
     if (rc == 0)
-        rc = input_seek(&in, 0, e);
+        rc = input_seek(&copy, 0, e);
     if (rc == 0)
-        rc = workload_file_adopt(&w, &in, e);
+        rc = workload_file_adopt(&w, &copy, e);
     reduce_blocks_release(&r->blocks);
     if (rc == 0)
         rc = reduce_blocks_read(&r->blocks, w.reader, e);
     workload_file_close(&w);
     return rc;
-}
-
-// Makes *in the current part, and takes ownership of *in.
-static int set_part(struct reduce *r, struct input *in, struct err *e)
-{
-    input_close(&r->part);
-    r->part = *in;
-    r->candidates.source = r->part.fd;
-    return count_blocks(r, e);
 }
 
 static int adopt_part(struct reduce *r, struct output *out, struct err *e)
@@ -138,7 +133,7 @@ int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e)
 {
     struct candidate_report judged;
     struct input in;
-    replay_run_calibrate();
+    replay_run_ticks_per_second();
     progress_init(&r->progress, r->status, "candidates", 0, r->settings.quiet);
     snprintf(r->status, sizeof r->status, "reduce: the input");
     int rc = candidates_init(&r->candidates, e);

@@ -126,7 +126,6 @@ struct plan {
     struct plan_window *windows; // array with facts.windows entries
     size_t windows_capacity;
     uint64_t header_at, memory_bytes;
-    uint64_t file_at; // byte offset of the words in their file; 0 unless the plan was loaded
     struct plan_stream **streams; // indexed by thread number; NULL if there are no ops so far
     size_t n_streams, streams_capacity;
     struct plan_stream preexisting, leftovers;

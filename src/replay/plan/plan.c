@@ -94,16 +94,6 @@ int plan_fd(const struct plan *p)
     return p->memory.fd;
 }
 
-uint64_t plan_own_bytes(const struct plan *p)
-{
-    return p->memory.used * 8;
-}
-
-uint64_t plan_file_at(const struct plan *p)
-{
-    return p->file_at;
-}
-
 static uint64_t round_up(uint64_t bytes)
 {
     return (bytes + PLAN_FILE_STEP - 1) / PLAN_FILE_STEP * PLAN_FILE_STEP;
@@ -233,7 +223,8 @@ int plan_finish(struct plan *p, struct err *e)
     f->live_at_end_bytes = (uint64_t)p->live + p->preexisting_bytes;
     f->preexisting_bytes = p->preexisting_bytes;
     f->slot_table_entries = h.slot_table_entries;
-    f->bytes = p->memory.used * 8 + f->window_bytes * PLAN_WINDOWS;
+    f->own_bytes = p->memory.used * 8;
+    f->bytes = f->own_bytes + f->window_bytes * PLAN_WINDOWS;
     h.words = p->memory.used;
     h.n_caches = p->n_threads;
     h.preexisting_at = p->preexisting.first;

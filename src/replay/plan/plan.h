@@ -60,6 +60,8 @@ struct plan_facts {
     uint64_t big_known_bytes; // part of big_bytes whose use was measured
     uint64_t big_estimated_bytes; // part of big_bytes whose use is estimated from similar blocks
     bool unproved; // too many dependencies to prove that all uses of a slot are ordered
+    // Byte offset of the plan in its file, and size of the plan there, excluding windows.
+    uint64_t file_at, own_bytes;
 };
 
 struct plan_settings {
@@ -101,8 +103,6 @@ int plan_read(struct plan *p, struct workload_reader *r, struct progress *progre
 // These functions require a finished plan. The plan keeps ownership of the descriptors.
 const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
-uint64_t plan_file_at(const struct plan *p);   // byte offset of the plan in its file
-uint64_t plan_own_bytes(const struct plan *p); // size of the plan in its file, excluding windows
 
 // Returns the word number at which the player maps the ring of a finished streamed plan.
 uint64_t plan_ring_at(const struct plan *p);

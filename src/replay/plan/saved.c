@@ -247,7 +247,8 @@ static int map_words(struct plan *p, const struct saved_trailer *t, struct err *
     if (at == MAP_FAILED)
         return err_set_errno(e, "%s: cannot map its saved plan", p->name);
     p->memory.words = at;
-    p->file_at = t->words_at;
+    p->facts.file_at = t->words_at;
+    p->facts.own_bytes = bytes;
     if (XXH3_64bits(at, bytes) != t->words_hash)
         return refuse_saved(p->name, "checksum mismatch", e);
     return 0;
