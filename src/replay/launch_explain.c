@@ -223,8 +223,8 @@ int launch_explain_death(const struct watchdog *w, const struct allocator *a,
     const char *when = phases[status < 4 ? status : 3];
     read_first_line(s->output, output, sizeof output);
     if (s->stuck)
-        return err_set(e, -ETIMEDOUT, "%s: no progress for %llu s %s (see --timeout)%s", a->name,
-                       (unsigned long long)w->timeout_ns / 1000000000u, when, threads);
+        return err_set(e, -ETIMEDOUT, "%s: no progress for %.9g s %s (see --timeout)%s", a->name,
+                       (double)w->timeout_ns / 1e9, when, threads);
     if (WIFSIGNALED(s->status))
         snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status),
                  strsignal(WTERMSIG(s->status)));

@@ -149,8 +149,8 @@ static void end_candidate(struct candidates *c, size_t i, bool is_overdue)
     int status = reap_candidate(c, &c->items[i]);
     if (is_overdue) {
         *r = (struct candidate_report){.judged.failed = (unsigned)c->judge->n_conditions};
-        snprintf(r->judged.text, sizeof r->judged.text, "it took longer than %llu s (--timeout)",
-                 (unsigned long long)(c->max_command_ns / 1000000000u));
+        snprintf(r->judged.text, sizeof r->judged.text, "it took longer than %.9g s (--timeout)",
+                 (double)c->max_command_ns / 1e9);
     } else if (status != 0) {
         *r = (struct candidate_report){.rc = -ECHILD,
                                        .e = {"the process that judges the workload died"}};
