@@ -98,25 +98,37 @@ int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number)
     return n ? workload_sites_set(&t->all, number, frames, n) : 0;
 }
 
+// Returns the ids of the sites by their numbers, which begin at 1, or NULL if out of memory. Sites
+// are resolved in this order, so that the same trace always gives the same workload.
+static uint64_t *list_ids(const struct site_table *t)
+{
+    uint64_t *ids = calloc(t->numbers.n + 1, sizeof *ids);
+    for (size_t i = 0; ids && i < t->numbers.capacity; i++) {
+        if (t->numbers.cells[i].value)
+            ids[t->numbers.cells[i].value] = t->numbers.cells[i].key;
+    }
+    return ids;
+}
+
 int site_table_resolve_all(struct site_table *t)
 {
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && t->n_frames && i < t->numbers.capacity; i++) {
-        const struct map_cell *c = &t->numbers.cells[i];
-        rc = c->value ? site_table_resolve(t, c->key, (uint32_t)c->value) : 0;
-    }
+    uint64_t *ids = list_ids(t);
+    int rc = ids ? 0 : -ENOMEM;
+    for (uint32_t number = 1; rc == 0 && t->n_frames && number <= t->numbers.n; number++)
+        rc = site_table_resolve(t, ids[number], number);
+    free(ids);
     return rc;
 }
 
 int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to)
 {
     struct workload_frame frames[MAX_FRAMES];
-    uint64_t outer;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && t->n_frames && i < t->numbers.capacity; i++) {
-        const struct map_cell *c = &t->numbers.cells[i];
-        uint32_t n = c->value ? collect_frames(t, c->key, frames, &outer) : 0;
-        rc = n && !outer ? workload_sites_set(to, (uint32_t)c->value, frames, n) : 0;
+    uint64_t outer, *ids = list_ids(t);
+    int rc = ids ? 0 : -ENOMEM;
+    for (uint32_t number = 1; rc == 0 && t->n_frames && number <= t->numbers.n; number++) {
+        uint32_t n = collect_frames(t, ids[number], frames, &outer);
+        rc = n && !outer ? workload_sites_set(to, number, frames, n) : 0;
     }
+    free(ids);
     return rc;
 }

@@ -358,6 +358,16 @@ many_trace() {
   expect "all events" [ "$("$HEAPTAPE" stat --json all.htw | sed -n 's/^  "events": *\([0-9]*\).*/\1/p')" = 160000 ]
 }
 
+@test "convert: a trace with stacks of a script gives the same bytes each time" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q --stacks -o a.ht -- python3 -c 'import json'
+  for run in 1 2 3; do
+    heaptape convert -o "$run.htw" a.ht
+    cmp 1.htw "$run.htw"
+  done
+  expect "several sites" [ "$("$HEAPTAPE" stat --by site --json 1.htw | jq ".sites | length")" -gt 10 ]
+}
+
 @test "convert: an error in any of its threads ends it with one line" {
   many_trace a.ht
   run timeout 120 "$HEAPTAPE" convert -o /dev/full a.ht
