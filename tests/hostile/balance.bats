@@ -133,7 +133,7 @@ number='[0-9][0-9 ]*'
 @test "balance: a program that overwrites its records" {
   # shellcheck disable=SC2016 # the inner shell's
   records sh -c 'kill -STOP $PPID; evil records 0 1; kill -CONT $PPID; ./plain; :'
-  same "$number records were lost: the program overwrote them, or the recording was cut off \(record again\)"
+  same "$number records were lost: overwritten by the program, or cut off with the recording \(record again\)"
   has_finding lost_records
 }
 

@@ -54,7 +54,7 @@ struct gap {
 
 static const struct gap gaps[] = {
     {LOSSES(.lost_records = 3),
-     "3 records were lost: the program overwrote them, or the recording was cut off (record again)"},
+     "3 records were lost: overwritten by the program, or cut off with the recording (record again)"},
     {{.losses.lost_records = 1,
       .unrecorded.balance = {.lost_elsewhere = 1, .lost_at_least = 1, .lossy = 1}},
      "at least 2 records were lost: the recorder fell behind (try without --lossy, or with -z none)"},

@@ -82,7 +82,7 @@ static const char *loss_cause(const struct balance *p)
     if (is_named)
         return " (see the lines below)";
     return b->lossy ? ": the recorder fell behind (try without --lossy, or with -z none)"
-                    : ": the program overwrote them, or the recording was cut off (record again)";
+                    : ": overwritten by the program, or cut off with the recording (record again)";
 }
 
 static void print_losses(const struct balance *p)
