@@ -213,7 +213,7 @@ static double allocator_ns(const struct replay_session *s, const struct replay_r
     double ns = 0;
     if (!r->latency.calls)
         return NAN;
-    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+    for (unsigned kind = 0; kind < RESULTS_KINDS; kind++) {
         struct replay_call c = replay_session_call(s, r, kind);
         ns += c.mean_ns * (double)c.count;
     }

@@ -141,7 +141,7 @@ static void put_calls(struct json *j, const struct replay_session *s, const stru
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     json_put_object(j, "calls");
-    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+    for (unsigned kind = 0; kind < RESULTS_KINDS; kind++) {
         if (!facts->by_kind[kind])
             continue;
         struct replay_call c = replay_session_call(s, r, kind);

@@ -70,7 +70,7 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
     uint64_t outliers = 0;
     cli_table_head("\n%-18s %11s %9s %9s %9s %9s %9s", "call", "count", "mean", "p50", "p99",
                    "p99.9", "max");
-    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+    for (unsigned kind = 0; kind < RESULTS_KINDS; kind++) {
         struct replay_call c = replay_session_call(s, r, kind);
         if (!facts->by_kind[kind] || !c.count)
             continue;
