@@ -16,6 +16,8 @@ c = d["calls"]
 assert set(c) == {"malloc", "free"} and c["malloc"]["count"] == c["free"]["count"] == 320000
 for k in c.values():
   assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["mean_ns"] <= k["max_ns"]
+spent = sum(k["count"] * k["mean_ns"] for k in c.values())
+assert abs(d["fidelity"]["allocator_time"]["replayed_ns"] / spent - 1) < 0.001, (d["fidelity"], spent)
 z = d["calls_by_size"]
 assert [k["max_bytes"] for k in z] == [8 << n for n in range(8)] and sum(k["count"] for k in z) == 320000, z
 for k in z:
