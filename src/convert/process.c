@@ -200,8 +200,7 @@ static int finish_target(void *context, const struct order_counts *counts,
     convert_process_release(&t->of);
     if (!t->job->files->pattern)
         return rc < 0 ? rc : read_target(t);
-    int closed = output_close(&t->file, rc == 0, t->job->e);
-    rc = rc < 0 ? rc : closed;
+    rc = output_finish(&t->file, rc, t->job->e);
     t->complete = rc == 0;
     if (rc == 0 && t->job->files->written)
         t->job->files->written(t->path, bytes, &t->of.summary);

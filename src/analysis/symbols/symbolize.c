@@ -173,8 +173,7 @@ static int write_copy(struct symbolizing *j, struct file *f, const char *path, b
         return rc;
     rc = f->kind == FILE_TRACE ? copy_trace(j, in, &out)
                                : symbolize_workload(in, &out, &j->names[0], j->e);
-    int closed = output_close(&out, rc == 0, rc == 0 ? j->e : NULL);
-    return rc < 0 ? rc : closed;
+    return output_finish(&out, rc, j->e);
 }
 
 int symbolize(const char *path, const char *to, bool force, const struct convert_watch *watch,

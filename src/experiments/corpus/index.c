@@ -202,11 +202,8 @@ int corpus_index_write(const struct corpus_index *x, const char *path, struct er
         corpus_index_print(x, NULL, 0, f);
     int rc = f && fclose(f) == 0 ? output_open(&out, path, OUTPUT_ASIDE | OUTPUT_FORCE, e)
                                  : err_no_memory(e, NULL);
-    if (rc == 0) {
-        rc = output_write(&out, text, n, e);
-        int closed = output_close(&out, rc == 0, e);
-        rc = rc < 0 ? rc : closed;
-    }
+    if (rc == 0)
+        rc = output_finish(&out, output_write(&out, text, n, e), e);
     free(text);
     return rc;
 }

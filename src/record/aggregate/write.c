@@ -193,8 +193,7 @@ static int write_file(const struct job *j, struct err *e)
     frame_writer_init(&w, &out, FRAME_MAGIC_AGGREGATE, AGGREGATE_VERSION, FRAME_CODEC_ZSTD, LEVEL);
     rc = aggregate_write_frames(&w, &j->frames, e);
     frame_writer_release(&w);
-    int closed = output_close(&out, rc == 0, rc == 0 ? e : NULL);
-    return rc < 0 ? rc : closed;
+    return output_finish(&out, rc, e);
 }
 
 // Adds the last frames and writes the file. Call after adding the frames of all processes. Returns

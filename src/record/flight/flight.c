@@ -186,8 +186,7 @@ static int write_dump(struct flight *f, struct written *w)
         return rc;
     rc = write_trace(f, &out, w);
     w->bytes = out.offset;
-    int closed = output_close(&out, rc == 0, rc == 0 ? &w->e : NULL);
-    return rc < 0 ? rc : closed;
+    return output_finish(&out, rc, &w->e);
 }
 
 // Starts a dump in a forked process. The process has a copy of the current state, so the recorder

@@ -53,11 +53,8 @@ int page_save(const struct document *d, const char *path, bool force, struct err
     if (!text)
         return err_no_memory(e, path);
     int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
-    if (rc == 0) {
-        rc = write_page(&out, text, e);
-        int closed = output_close(&out, rc == 0, rc == 0 ? e : NULL);
-        rc = rc < 0 ? rc : closed;
-    }
+    if (rc == 0)
+        rc = output_finish(&out, write_page(&out, text, e), e);
     free(text);
     return rc;
 }
