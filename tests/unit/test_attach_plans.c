@@ -8,16 +8,14 @@
 
 enum { PAGES = 32 };
 
-static const uint64_t page = ENTRIES_PAGE_BYTES;
+static uint64_t page;
 static char *memory; // PAGES pages
 
 static int map_pages(void **state)
 {
-    // Align the pages, because the kernel's pages may be smaller.
-    char *p = mmap(NULL, (PAGES + 1) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    assert_ptr_not_equal(p, MAP_FAILED);
-    memory = p + (page - (uintptr_t)p % page) % page;
+    page = (uint64_t)sysconf(_SC_PAGESIZE);
+    memory = mmap(NULL, PAGES * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
     *state = NULL;
     return 0;
 }
@@ -33,7 +31,7 @@ static int unmap_pages(void **state)
 static uint64_t choose_place(uint64_t span)
 {
     struct entries_plan plan = {
-        .area_bytes = 2 * ENTRIES_PAGE_BYTES, .span = span, .place = -77 * (int64_t)page};
+        .area_bytes = 2 * (uint32_t)page, .span = span, .place = -77 * (int64_t)page};
     struct plans_object o = {.plan = &plan, .base = (uintptr_t)memory + 20 * page};
     const struct remote r = {.pid = getpid()};
     plans_choose_place(&o, &r);

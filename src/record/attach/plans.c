@@ -29,11 +29,6 @@ struct plans_wanted {
     const struct spool_wrap *wrap; // names of other functions, or NULL
 };
 
-static uint64_t align_up(uint64_t bytes)
-{
-    return (bytes + ENTRIES_PAGE_BYTES - 1) & ~(uint64_t)(ENTRIES_PAGE_BYTES - 1);
-}
-
 static const char *wanted_symbol(unsigned function)
 {
     const char *symbol = entries_symbol(function);
@@ -313,10 +308,9 @@ void plans_choose_place(struct plans_object *o, const struct remote *r)
     FILE *f = fopen(path, "re");
     while (f && getline(&line, &room, f) > 0 && sscanf(line, "%llx-%llx", &start, &end) == 2 &&
            start <= o->base) {
-        int64_t fits = -(int64_t)align_up(o->base - start + o->plan->area_bytes);
-        uint64_t at = o->base + (uint64_t)fits;
-        if (at >= free_from && at >= lowest && at < start)
-            place = fits;
+        uint64_t bytes = o->plan->area_bytes;
+        if (start - free_from >= bytes && start - bytes >= lowest)
+            place = (int64_t)(start - bytes - o->base);
         free_from = end;
     }
     free(line);

@@ -75,8 +75,14 @@ static unsigned jemalloc_unsigned(const char *name)
     return mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : 0;
 }
 
-// Writes the name of a statistic of bin number `bin` to `name`, and evaluates to `name`.
-#define BIN_NAME(format, bin) (snprintf(name, sizeof name, format, bin), name)
+enum { BIN_NAME_BYTES = 80 };
+
+// Writes the name of a statistic of bin number `bin` to `name`, and returns `name`.
+static const char *bin_name(char name[BIN_NAME_BYTES], const char *format, unsigned bin)
+{
+    snprintf(name, BIN_NAME_BYTES, format, bin);
+    return name;
+}
 
 // Returns the bytes of free regions in all slabs. 4096 is MALLCTL_ARENAS_ALL. jemalloc counts
 // blocks in thread caches as allocated.
@@ -84,13 +90,13 @@ static uint64_t jemalloc_bins_unused(struct results_bin bins[RESULTS_BINS])
 {
     uint64_t unused = 0;
     for (unsigned i = 0, n = jemalloc_unsigned("arenas.nbins"); i < n; i++) {
-        char name[80];
-        uint64_t slabs = jemalloc_number(BIN_NAME("stats.arenas.4096.bins.%u.curslabs", i));
-        uint64_t used = jemalloc_number(BIN_NAME("stats.arenas.4096.bins.%u.curregs", i));
-        uint64_t bytes = jemalloc_number(BIN_NAME("arenas.bin.%u.size", i));
+        char name[BIN_NAME_BYTES];
+        uint64_t slabs = jemalloc_number(bin_name(name, "stats.arenas.4096.bins.%u.curslabs", i));
+        uint64_t used = jemalloc_number(bin_name(name, "stats.arenas.4096.bins.%u.curregs", i));
+        uint64_t bytes = jemalloc_number(bin_name(name, "arenas.bin.%u.size", i));
         if (slabs == RESULTS_UNKNOWN || used == RESULTS_UNKNOWN || bytes == RESULTS_UNKNOWN)
             return RESULTS_UNKNOWN;
-        uint64_t regions = slabs * jemalloc_unsigned(BIN_NAME("arenas.bin.%u.nregs", i));
+        uint64_t regions = slabs * jemalloc_unsigned(bin_name(name, "arenas.bin.%u.nregs", i));
         uint64_t of_bin = regions > used ? (regions - used) * bytes : 0;
         if (i < RESULTS_BINS)
             bins[i] = (struct results_bin){bytes, of_bin};
