@@ -192,18 +192,14 @@ static int salvage_file(const struct check_options *o, const char *name)
 {
     struct input in;
     struct output out;
-    struct err e = {0}, ignored;
+    struct err e = {0};
     struct trace_salvaged s;
     if (input_open(&in, name, &e) < 0 || input_make_seekable(&in, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     die_on_error(output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), &e),
                  EXIT_FAILED, &e);
     int rc = trace_salvage(&in, &out, &s, &e);
-    if (rc == 0)
-        rc = output_close(&out, true, &e);
-    else
-        output_close(&out, false, &ignored);
-    die_on_error(rc, EXIT_FAILED, &e);
+    die_on_error(output_finish(&out, rc, &e), EXIT_FAILED, &e);
     print_salvaged(in.name, &s);
     input_close(&in);
     return EXIT_DONE;
