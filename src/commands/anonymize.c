@@ -231,6 +231,7 @@ static int begin_copy(struct anonymizing *a, struct output *out)
         .forked_from = from->forked_from ? PARENT_PID : 0,
         .exe = program,
         .allocator = allocator ? basename(allocator) : NULL,
+        .allocator_build_id = from->allocator_build_id,
         .argv = program,
         .argv_bytes = sizeof program,
         .stack_sample_bytes = a->options->keep_stacks ? from->stack_sample_bytes : 0,
@@ -251,7 +252,7 @@ static void report_removed(const struct anonymizing *a, const char *name)
          !a->with_site             ? ""
          : a->options->keep_stacks ? "; numbered the call sites"
                                    : ", and the call sites");
-    note("%s: keeps %s, alignments, %s, threads, samples of memory, and the name of the allocator",
+    note("%s: keeps %s, alignments, %s, threads, samples of memory, and the name and build ID of the allocator",
          name, a->options->round_sizes ? "size classes" : "sizes", times);
 }
 

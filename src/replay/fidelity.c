@@ -176,19 +176,21 @@ int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct 
     return 0;
 }
 
-bool fidelity_same_allocator(const char *recorded, const char *replayed)
+bool fidelity_is_recorded(const struct replay_session *s, const char *library)
 {
+    const char *recorded = s->recorded_allocator;
     char a[PATH_MAX], b[PATH_MAX], id_a[129], id_b[129];
-    if (!recorded || !replayed)
+    if (!recorded || !library)
         return false;
-    if (strcmp(recorded, replayed) == 0)
+    machine_build_id(library, id_b, sizeof id_b);
+    if (s->recorded_build_id && s->recorded_build_id[0])
+        return strcmp(s->recorded_build_id, id_b) == 0;
+    if (strcmp(recorded, library) == 0)
         return true;
-    if (realpath(recorded, a) && realpath(replayed, b) && strcmp(a, b) == 0)
+    if (realpath(recorded, a) && realpath(library, b) && strcmp(a, b) == 0)
         return true;
     machine_build_id(recorded, id_a, sizeof id_a);
-    machine_build_id(replayed, id_b, sizeof id_b);
-    return strcmp(basename(recorded), basename(replayed)) == 0 && id_a[0] &&
-           strcmp(id_a, id_b) == 0;
+    return strcmp(basename(recorded), basename(library)) == 0 && id_a[0] && strcmp(id_a, id_b) == 0;
 }
 
 static const char *missing_reason(const struct replay_session *s, const struct fidelity *f)
@@ -227,7 +229,7 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
     struct fidelity f = {
         .recorded_allocator =
             s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL,
-        .same_allocator = fidelity_same_allocator(s->recorded_allocator, run->library),
+        .same_allocator = fidelity_is_recorded(s, run->library),
         .live = fidelity_live(s->plan, memory),
         .memory = fidelity_memory(s->plan, memory),
         .allocator_ns = allocator_ns(s, r),

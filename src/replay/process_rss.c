@@ -20,7 +20,7 @@ const struct replay_result *process_rss_recorded(const struct replay_session *s)
     for (size_t i = 0; i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
         if (!r->allocator.n_tunables && r->n_runs &&
-            fidelity_same_allocator(s->recorded_allocator, r->runs[r->typical].library))
+            fidelity_is_recorded(s, r->runs[r->typical].library))
             return r;
     }
     return NULL;

@@ -51,6 +51,7 @@ void replay_session_release(struct replay_session *s)
     symbols_free(s->symbols);
     workload_sites_release(&s->sites);
     free(s->recorded_allocator);
+    free(s->recorded_build_id);
     free(s->recorded_argv);
     plan_free(s->plan);
     output_close(&s->plan_file, false, NULL);
@@ -164,6 +165,7 @@ static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct
 static void note_recording(struct replay_session *s, const struct workload_header *h)
 {
     s->recorded_allocator = h->allocator ? strdup(h->allocator) : NULL;
+    s->recorded_build_id = h->allocator_build_id ? strdup(h->allocator_build_id) : NULL;
     s->forked_from = h->forked_from;
     s->recorded_argv = h->argv_bytes ? malloc(h->argv_bytes) : NULL;
     if (s->recorded_argv)

@@ -78,7 +78,8 @@ struct replay_session {
     struct replay_settings settings;
     const char *workload;        // name; borrowed
     struct workload_file *input; // borrowed
-    char *recorded_allocator;    // file; NULL or "" if unknown
+    // File and build ID of the recorded allocator; NULL or "" if unknown.
+    char *recorded_allocator, *recorded_build_id;
     // pid of the parent from which the recorded process inherited blocks, or 0.
     uint32_t forked_from;
     char *recorded_argv; // each argument is terminated by NUL

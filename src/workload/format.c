@@ -17,6 +17,7 @@ static const struct tlv_row header_rows[] = {
     {FORMAT_F_PID, TLV_NUMBER, HEADER(pid)},
     {FORMAT_F_EXE, TLV_STRING, HEADER(exe)},
     {FORMAT_F_ALLOCATOR, TLV_STRING, HEADER(allocator)},
+    {FORMAT_F_ALLOCATOR_BUILD_ID, TLV_STRING, HEADER(allocator_build_id)},
     {FORMAT_F_STACK_SAMPLE_BYTES, TLV_NUMBER, HEADER(stack_sample_bytes),
      HEADER(stack_sample_bytes)},
     {FORMAT_F_FORKED_FROM, TLV_NUMBER, HEADER(forked_from), HEADER(forked_from)},

@@ -104,9 +104,11 @@ static int make_header(struct workload_header *to, const struct merged_input *in
     int rc = join_argv(to, inputs, n);
     if (rc == 0)
         rc = common_text(&to->exe, inputs, n, offsetof(struct workload_header, exe));
+    if (rc == 0)
+        rc = common_text(&to->allocator, inputs, n, offsetof(struct workload_header, allocator));
     return rc < 0 ? rc
-                  : common_text(&to->allocator, inputs, n,
-                                offsetof(struct workload_header, allocator));
+                  : common_text(&to->allocator_build_id, inputs, n,
+                                offsetof(struct workload_header, allocator_build_id));
 }
 
 struct merged *merged_new(const struct merged_input *inputs, size_t n)

@@ -95,7 +95,7 @@ struct workload_header {
     uint64_t start_stamp; // stamp at which the recorded process started
     uint32_t pid;
     uint32_t forked_from; // pid of the process from which this process inherited blocks, or 0
-    char *exe, *allocator;
+    char *exe, *allocator, *allocator_build_id;
     char *argv; // each argument is terminated by NUL
     uint32_t argv_bytes;
     // Call sites are sampled once per this many allocated bytes. 0 if they are not sampled.

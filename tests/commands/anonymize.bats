@@ -70,7 +70,7 @@ all_text() {
   recorded a
   heaptape anonymize -o b.htw a.htw
   has "$stderr" "removed the command line, paths, process numbers, 1 thread names and the texts of 1 marks, and the call sites"
-  has "$stderr" "keeps sizes, alignments, times, threads, samples of memory, and the name of the allocator"
+  has "$stderr" "keeps sizes, alignments, times, threads, samples of memory, and the name and build ID of the allocator"
   for f in a b; do
     "$HEAPTAPE" dump --format json $f.htw |
       jq -c 'select(.kind | startswith("heaptape.") | not) | [.kind, .tid, .time_ns, .size, .count, .result, .ptr, .old_ptr]' >$f.json
@@ -124,4 +124,15 @@ all_text() {
   heaptape anonymize -o b.htw a.htw
   fails_with 1 "a.htw"
   [ ! -e b.htw ]
+}
+
+@test "replay predicts the whole process from a copy as well" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -o a.ht -- perl -e 'my @a = map { "x" x ($_ % 300) } 1 .. 40000; print scalar @a' >/dev/null
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  "$HEAPTAPE" anonymize -q -o b.htw a.htw
+  for file in a b; do
+    heaptape replay -q -r 1 -a glibc --json "$file.htw"
+    expect "$file: predicted" [ "$(jq ".process_peak_rss_bytes > 1e6" <<<"$output")" = true ]
+  done
 }

@@ -1,4 +1,5 @@
 #include "replay/fidelity.h"
+#include "replay/machine.h"
 #include "unit.h"
 
 #include <string.h>
@@ -171,10 +172,30 @@ static void test_overlap(void **state)
 static void test_the_same_allocator(void **state)
 {
     (void)state;
-    assert_true(fidelity_same_allocator("/a/libx.so", "/a/libx.so"));
-    assert_true(fidelity_same_allocator("/proc/self/exe", "/proc/self/../self/exe"));
-    assert_false(fidelity_same_allocator("/a/libx.so", "/b/libx.so"));
-    assert_false(fidelity_same_allocator(NULL, "/b/libx.so"));
+    char id[129], other[] = "00112233";
+    machine_build_id("/proc/self/exe", id, sizeof id);
+    assert_true(*id);
+    const struct {
+        const char *recorded;
+        char *build_id;
+        const char *library;
+        bool is_same;
+    } cases[] = {
+        {"/a/libx.so", NULL, "/a/libx.so", true},
+        {"/proc/self/exe", NULL, "/proc/self/../self/exe", true},
+        {"/a/libx.so", NULL, "/b/libx.so", false},
+        {NULL, NULL, "/b/libx.so", false},
+        // The build ID decides: an anonymized workload has no path, and another machine may have
+        // another build at the same path.
+        {"exe", id, "/proc/self/exe", true},
+        {"/proc/self/exe", other, "/proc/self/exe", false},
+        {"exe", NULL, "/proc/self/exe", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct replay_session s = {.recorded_allocator = (char *)cases[i].recorded,
+                                         .recorded_build_id = cases[i].build_id};
+        assert_true(fidelity_is_recorded(&s, cases[i].library) == cases[i].is_same);
+    }
 }
 
 static void test_few_samples_are_not_compared(void **state)
