@@ -176,6 +176,7 @@ complete -c heaptape -n '__heaptape_in corpus' -l json -d 'with list: print one 
 complete -c heaptape -n '__heaptape_in corpus' -s a -l allocator -r -F -a '(__heaptape_words @allocators)' -d 'with run: replay on this allocator; ratios are to the first [all that \'heaptape allocators\' finds]'
 complete -c heaptape -n '__heaptape_in corpus' -s r -l runs -x -a '(__heaptape_words )' -d 'with run: replay each workload N times on each allocator'
 complete -c heaptape -n '__heaptape_in corpus' -l results -x -a '(__heaptape_words @folders)' -d 'with run: write the results to DIR [results in the corpus]'
+complete -c heaptape -n '__heaptape_in corpus' -l against -x -a '(__heaptape_words @folders)' -d 'with run: also print significant changes since the run with the results in DIR'
 complete -c heaptape -n '__heaptape_in corpus' -l engine -x -a '(__heaptape_words local parallel slurm)' -d 'with run: as for \'heaptape matrix\''
 complete -c heaptape -n '__heaptape_in corpus' -l engine-option -x -a '(__heaptape_words )' -d 'with run: as for \'heaptape matrix\''
 complete -c heaptape -n '__heaptape_in corpus' -l retry -d 'with run: run failed jobs again'

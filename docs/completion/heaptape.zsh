@@ -210,6 +210,7 @@ _heaptape_corpus() {
     '*'{-a+,--allocator=}'[with run\: replay on this allocator; ratios are to the first \[all that '\''heaptape allocators'\'' finds\]]:ALLOCATOR: _heaptape_words @allocators' \
     '(-r --runs)'{-r+,--runs=}'[with run\: replay each workload N times on each allocator]:N: _heaptape_words ' \
     '--results=[with run\: write the results to DIR \[results in the corpus\]]:DIR: _heaptape_words @folders' \
+    '--against=[with run\: also print significant changes since the run with the results in DIR]:DIR: _heaptape_words @folders' \
     '--engine=[with run\: as for '\''heaptape matrix'\'']:local|parallel|slurm: _heaptape_words local parallel slurm' \
     '*--engine-option=[with run\: as for '\''heaptape matrix'\'']:OPTION: _heaptape_words ' \
     '--retry[with run\: run failed jobs again]' \

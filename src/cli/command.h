@@ -94,7 +94,7 @@ struct command_example {
     const char *lines;   // shell commands of at most 76 columns, separated by newlines
 };
 
-enum { COMMAND_EXAMPLES = 3, COMMAND_MODES = 2 };
+enum { COMMAND_EXAMPLES = 4, COMMAND_MODES = 2 };
 
 // A mode of a command. The first row that matches the command line is the mode. A mode rejects
 // options that only other rows accept. Options that no row accepts can be combined with every mode.

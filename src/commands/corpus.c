@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 struct corpus_options {
-    const char *folder, *results;
+    const char *folder, *results, *against;
     struct option_list allocators, engine_options;
     uint64_t size, runs;
     enum matrix_engine engine;
@@ -44,11 +44,13 @@ static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "with run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' finds]",
      AT(allocators)},
-    {'r', "runs", OPTION_NUMBER, "N", "5",
+    {'r', "runs", OPTION_NUMBER, "N", "8",
      "with run: replay each workload N times on each allocator", AT(runs), .min = 1,
      .max = MEASURE_MAX_RUNS},
     {0, "results", OPTION_STRING, "DIR", NULL,
      "with run: write the results to DIR [results in the corpus]", AT(results)},
+    {0, "against", OPTION_STRING, "DIR", NULL,
+     "with run: also print significant changes since the run with the results in DIR", AT(against)},
     {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local", "with run: as for 'heaptape matrix'",
      AT(engine)},
     {0, "engine-option", OPTION_LIST, "OPTION", NULL, "with run: as for 'heaptape matrix'",
@@ -420,60 +422,122 @@ static const char **list_allocators(const struct matrix *m, size_t *n)
     return names;
 }
 
-// Prints the rows for the workload of job `first`, and adds the results of the first run to the
-// page.
-static int add_results(const struct matrix *m, size_t first, const struct pooled_table *t,
-                       struct document *page, struct err *e)
+// Writes the name of a job's workload without its directory and ending.
+static void job_label(const struct matrix_job *job, char label[64])
 {
-    struct document d = {.mode = "report"};
-    const char *workload = m->jobs[first - 1].workload, *slash = strrchr(workload, '/');
-    char label[64];
-    int rc = 0;
-    snprintf(label, sizeof label, "%s", slash ? slash + 1 : workload);
+    const char *slash = strrchr(job->workload, '/');
+    snprintf(label, 64, "%s", slash ? slash + 1 : job->workload);
     label[strcspn(label, ".")] = 0;
-    for (size_t i = first; rc == 0 && i <= m->n_jobs; i++) {
-        if (strcmp(m->jobs[i - 1].workload, workload) != 0 || matrix_state(m, i) != MATRIX_DONE)
+}
+
+// Reads the results of all jobs whose workload has this label. Returns a negative errno, with the
+// message set or -ENOMEM.
+static int read_results(struct document *d, const struct matrix *m, const char *label,
+                        struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
+        char other[64];
+        job_label(&m->jobs[i - 1], other);
+        if (strcmp(other, label) != 0 || matrix_state(m, i) != MATRIX_DONE)
             continue;
         char *path = matrix_path(m, i, false);
-        rc = path ? document_add_result(&d, path, e) : -ENOMEM;
-        // The jobs of one run are consecutive.
-        if (rc == 0 && i < first + t->n)
-            rc = document_add_result(page, path, e);
+        rc = path ? document_add_result(d, path, e) : -ENOMEM;
         free(path);
     }
-    if (rc == 0)
-        rc = pooled_print_rows(&d, label, t, e);
-    document_release(&d);
     return rc;
 }
 
-// Prints the table and writes the page.
-static void show_results(const struct matrix *m, const char *page_path)
+// Adds the results of the first run to the page.
+static int add_first_run(struct document *page, const struct matrix *m, size_t first, size_t n,
+                         struct err *e)
+{
+    int rc = 0;
+    // The jobs of one run are consecutive.
+    for (size_t i = first; rc == 0 && i < first + n; i++) {
+        char *path = matrix_state(m, i) == MATRIX_DONE ? matrix_path(m, i, false) : NULL;
+        rc = path ? document_add_result(page, path, e) : 0;
+        free(path);
+    }
+    return rc;
+}
+
+static int print_results(const struct matrix *m, struct pooled_table *t, struct document *page,
+                         struct err *e)
+{
+    int rc = 0;
+    pooled_print_head(t);
+    for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
+        struct document d = {.mode = "report"};
+        char label[64];
+        if (!command_is_first_job(m, i))
+            continue;
+        job_label(&m->jobs[i - 1], label);
+        rc = read_results(&d, m, label, e);
+        if (rc == 0)
+            rc = add_first_run(page, m, i, t->n, e);
+        if (rc == 0)
+            rc = pooled_print_rows(&d, label, t, e);
+        document_release(&d);
+    }
+    if (rc == 0)
+        pooled_print_foot(t);
+    return rc;
+}
+
+// Prints the changes since the run in the directory `against`. Returns the number of figures that
+// are significantly worse, or a negative errno with the message set or -ENOMEM.
+static int print_changes(const struct matrix *m, const char *against, const struct pooled_table *t,
+                         struct err *e)
+{
+    struct matrix earlier = {0};
+    struct pooled_changes c = {.runs = SIZE_MAX};
+    int rc = matrix_open(&earlier, against, e);
+    putchar('\n');
+    for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
+        struct document before = {.mode = "report"}, now = {.mode = "report"};
+        char label[64];
+        if (!command_is_first_job(m, i))
+            continue;
+        job_label(&m->jobs[i - 1], label);
+        rc = read_results(&before, &earlier, label, e) ?: read_results(&now, m, label, e);
+        if (rc == 0)
+            rc = pooled_print_changes(&before, &now, label, t, &c, e);
+        document_release(&before);
+        document_release(&now);
+    }
+    if (rc == 0)
+        pooled_print_changes_foot(&c, t, against);
+    matrix_release(&earlier);
+    return rc < 0 ? rc : c.worse > INT_MAX ? INT_MAX : (int)c.worse;
+}
+
+// Prints the tables and writes the page. Returns the number of figures that are significantly worse
+// than in the run in the directory `against`, which may be NULL.
+static int show_results(const struct matrix *m, const char *page_path, const char *against)
 {
     struct document page = {.mode = "report"};
     struct err e = {0};
-    size_t n = 0, n_workloads = 0;
-    int rc = 0;
-    const char **names = list_allocators(m, &n);
+    struct pooled_table t = {0};
+    int worse = 0;
+    const char **names = list_allocators(m, &t.n);
+    t.names = names;
     for (size_t i = 1; i <= m->n_jobs; i++)
-        n_workloads += command_is_first_job(m, i);
-    const struct pooled_table t = {names, n, n_workloads};
-    pooled_print_head(&t);
-    for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
-        if (command_is_first_job(m, i))
-            rc = add_results(m, i, &t, &page, &e);
-    }
-    if (rc == 0)
-        pooled_print_foot(&t);
+        t.workloads += command_is_first_job(m, i);
+    int rc = print_results(m, &t, &page, &e);
+    if (rc == 0 && against)
+        rc = worse = print_changes(m, against, &t, &e);
     fflush(stdout);
-    if (rc == 0 && page.n_items)
+    if (rc >= 0 && page.n_items)
         rc = page_save(&page, page_path, true, &e);
     if (rc < 0)
         die(EXIT_FAILED, "%s", *e.text ? e.text : "out of memory");
     if (page.n_items)
         note("wrote %s, with the first run of each workload on each allocator", page_path);
+    pooled_table_release(&t);
     free(names);
     document_release(&page);
+    return worse;
 }
 
 static int run_matrix(const struct corpus_options *o, char **names, size_t n)
@@ -491,8 +555,8 @@ static int run_matrix(const struct corpus_options *o, char **names, size_t n)
     const char *results = o->results ? o->results : in_corpus;
     char *page = join_text(results, "/", "index.html");
     run_jobs(&m, o, &x, names, n, results);
-    show_results(&m, page);
-    int code = command_count_jobs(&m, MATRIX_DONE) == m.n_jobs ? EXIT_DONE : EXIT_FAILED;
+    int worse = show_results(&m, page, o->against);
+    int code = command_count_jobs(&m, MATRIX_DONE) == m.n_jobs && !worse ? EXIT_DONE : EXIT_FAILED;
     matrix_release(&m);
     free(page);
     free(in_corpus);
@@ -518,7 +582,7 @@ static int run_corpus(const void *fields, char **argv)
 static const struct command_mode modes[] = {
     {.verb = "record", .accepts = "install|size"},
     {.verb = "list", .accepts = "json"},
-    {.verb = "run", .accepts = "allocator|runs|results|engine|engine-option|retry"},
+    {.verb = "run", .accepts = "allocator|runs|results|against|engine|engine-option|retry"},
     {0},
 };
 
@@ -541,6 +605,8 @@ const struct command cmd_corpus = {
              "heaptape corpus record --dir corpus --install"},
             {"Compare three allocators on them",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc -a mimalloc"},
+            {"Compare again after an update, and print what has changed",
+             "heaptape corpus run --dir corpus -a mimalloc --results new \\\n    --against corpus/results"},
             {"Compare two allocators by Slurm jobs, with the results in another directory",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n    --results /shared/results"},
         },

@@ -19,7 +19,7 @@ small() {
   heaptape corpus list
   expect "status 0" [ "$status" -eq 0 ]
   [ "${#lines[@]}" -eq 41 ]
-  grep -Eq '^java +java +-( +-){6}$' <<<"$output"
+  grep -Eq '^java +java +[0-9]' <<<"$output"
   [[ "${lines[1]}" =~ ^cc1\ +gcc-12\ +[0-9] ]]
   heaptape corpus list --json
   expect "status 0" [ "$status" -eq 0 ]
@@ -29,6 +29,12 @@ small() {
   [ "$(jq -r '.entries[].name' <<<"$output" | xargs)" = "git perl" ]
   find "$HEAPTAPE_SOURCE/corpus" -name '*.sh' -printf '%f\n' | sort >scripts
   diff scripts <(jq -r '.entries[].name + ".sh"' "$HEAPTAPE_SOURCE/corpus/index.json" | sort)
+  # A program that was not recorded.
+  mkdir c
+  jq '.entries |= map(select(.name == "java") | map_values(null) + {name, program, licence, machine: (.machine | map_values(null))})' \
+    "$HEAPTAPE_SOURCE/corpus/index.json" >c/index.json
+  heaptape corpus list -d c
+  grep -Eq '^java +java +-( +-){6}$' <<<"$output"
   # The index has the program and the licence of each recipe.
   jq -r '.entries[] | "\(.name) \(.program) \(.licence)"' "$HEAPTAPE_SOURCE/corpus/index.json" >entries
   while read -r name program licence; do
@@ -158,6 +164,46 @@ END
   [[ "$(grep "wall time" <<<"$output")" != *"*"* ]]
   has "$output" "* marks differences that are significant among all
 40 comparisons of a figure, which takes at least 7 runs."
+  [[ "$(grep -A 1 "^mean  *wall time" <<<"$output" | tail -n 1)" =~ peak\ RSS\ +1\ +1.00\ +1.30$ ]]
+  [[ "$(grep -A 1 "^worst  *wall time" <<<"$output" | tail -n 1)" =~ peak\ RSS\ +(no difference|1.0[0-9] w[0-9]+)\ +1.3[0-9]\ w[0-9]+$ ]]
+}
+
+@test "corpus run: --against prints what is significantly different from an earlier run" {
+  stored
+  local words=(corpus run -d c -r 8 -a glibc -a glibc,LABEL=b -a glibc,MALLOC_ARENA_MAX=1 --against earlier)
+  cp -r c/results earlier
+  heaptape "${words[@]}"
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "Since earlier: 0 figures are significantly worse, 0 better (among 60 comparisons of a figure)."
+  # changed WORKLOAD FACTOR: the peaks of the workload on glibc in the earlier run.
+  changed() {
+    grep -n $'^job\t' earlier/jobs | grep -n "/$1.htw"$'\tglibc$' | cut -d : -f 1 | while read -r number; do
+      jq -c --argjson by "$2" '.runs[0].peak_rss_bytes *= $by | .peak_rss_bytes *= $by' "c/results/$number.json" >"earlier/$number.json"
+    done
+  }
+  changed w12 0.5
+  heaptape "${words[@]}"
+  expect "a worse figure" [ "$status" -eq 1 ]
+  [ "$(grep -c " -> " <<<"$output")" -eq 1 ]
+  [[ "$(grep " -> " <<<"$output")" =~ ^w12\ +peak\ RSS\ +glibc\ +8.[0-9]\ MiB\ -\>\ 16.[0-9]\ MiB\ \ 2.00\ \[ ]]
+  changed w12 1
+  changed w13 2
+  heaptape "${words[@]}"
+  expect "a better figure" [ "$status" -eq 0 ]
+  [[ "$(grep " -> " <<<"$output")" =~ ^w13\ .*\ 0.50\ \[ ]]
+  has "$output" "Since earlier: 0 figures are significantly worse, 1 better"
+  mkdir none
+  heaptape "${words[@]:0:${#words[@]}-1}" none
+  fails_with 1 "none/jobs: No such file"
+  # Fewer runs cannot show a change; another workload cannot be compared.
+  rm earlier/{361..480}.json
+  heaptape "${words[@]}"
+  has "$output" "6 runs cannot show a significant change since earlier among 60 comparisons"
+  changed w13 1
+  jq -c '.events += 1' earlier/1.json >other
+  cp other earlier/1.json
+  heaptape "${words[@]}"
+  fails_with 1 "made from another workload"
 }
 
 @test "corpus: usage, invalid names, and damaged indexes" {

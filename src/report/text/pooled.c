@@ -227,20 +227,19 @@ static const char *median_text(const struct pooled_group *g, size_t figure)
 #define SURE_MARK "*"
 
 // Writes the ratio and returns its color.
-static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g,
-                                 size_t figure, size_t comparisons, char text[64])
+static enum cli_color ratio_text(const struct measure_ratio *r, size_t figure, size_t comparisons,
+                                 char text[64])
 {
-    const struct measure_ratio r = ratio_of(base, g, figure);
-    if (isnan(median_of(base, figure)) || isnan(median_of(g, figure)))
+    if (!(r->ratio > 0))
         snprintf(text, 64, "-");
-    else if (!measure_has_interval(&r))
-        snprintf(text, 64, "%.2f", r.ratio);
-    else if (!measure_differs(&r, 1))
+    else if (!measure_has_interval(r))
+        snprintf(text, 64, "%.2f", r->ratio);
+    else if (!measure_differs(r, 1))
         snprintf(text, 64, "no difference");
     else {
-        snprintf(text, 64, "%.2f [%.2f, %.2f]%s", r.ratio, r.low, r.high,
-                 comparisons > 1 && measure_differs(&r, comparisons) ? SURE_MARK : "");
-        return cli_color_of_change(r.ratio, figure_infos[figure].better == FIGURE_MORE);
+        snprintf(text, 64, "%.2f [%.2f, %.2f]%s", r->ratio, r->low, r->high,
+                 comparisons > 1 && measure_differs(r, comparisons) ? SURE_MARK : "");
+        return cli_color_of_change(r->ratio, figure_infos[figure].better == FIGURE_MORE);
     }
     return CLI_PLAIN;
 }
@@ -248,8 +247,11 @@ static enum cli_color ratio_text(const struct pooled_group *base, const struct p
 static void print_row(const struct pooled *p, const struct pooled_group *g, size_t figure)
 {
     char ratio[64] = "1";
-    enum cli_color color =
-        g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, p->n - 1, ratio);
+    enum cli_color color = CLI_PLAIN;
+    if (g != p->groups) {
+        const struct measure_ratio r = ratio_of(p->groups, g, figure);
+        color = ratio_text(&r, figure, p->n - 1, ratio);
+    }
     printf("%s %5zu %5zu %11s  %s%s%s\n", cli_cell(g->name, 28), g->n_files, g->n_runs,
            median_text(g, figure), color ? cli_color(color) : "", ratio,
            color ? cli_color(CLI_PLAIN) : "");
@@ -298,6 +300,14 @@ static bool has_ratio(const struct pooled *p, size_t figure)
 
 enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 12, COLUMN_WIDTH = 20 };
 
+// The ratios of an allocator in one figure, over several workloads.
+struct pooled_total {
+    size_t n;
+    double log_sum; // sum of the logarithms of the ratios
+    double worst;   // the least favourable significant ratio, or 0 if there is none
+    char worst_workload[LABEL_WIDTH + 1];
+};
+
 void pooled_print_head(const struct pooled_table *t)
 {
     printf("%-*s %-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
@@ -334,10 +344,85 @@ static void print_meaning(size_t comparisons)
            comparisons, measure_runs_needed(comparisons));
 }
 
+static bool is_worse(double ratio, double than, size_t figure)
+{
+    return figure_infos[figure].better == FIGURE_MORE ? ratio < than : ratio > than;
+}
+
+// Adds a ratio of the workload to a total.
+static void add_ratio(struct pooled_total *to, const struct measure_ratio *r, size_t figure,
+                      const char *label)
+{
+    if (!(r->ratio > 0))
+        return;
+    to->n++;
+    to->log_sum += log(r->ratio);
+    bool counts = !measure_has_interval(r) || measure_differs(r, 1);
+    if (!counts || (to->worst > 0 && !is_worse(r->ratio, to->worst, figure)))
+        return;
+    to->worst = r->ratio;
+    snprintf(to->worst_workload, sizeof to->worst_workload, "%s", label);
+}
+
+static void mean_text(const struct pooled_total *total, size_t workloads, char text[64])
+{
+    if (!total->n)
+        snprintf(text, 64, "-");
+    else if (total->n < workloads)
+        snprintf(text, 64, "%.2f (%zu)", exp(total->log_sum / (double)total->n), total->n);
+    else
+        snprintf(text, 64, "%.2f", exp(total->log_sum / (double)total->n));
+}
+
+static void worst_text(const struct pooled_total *total, char text[64])
+{
+    if (total->worst > 0)
+        snprintf(text, 64, "%.2f %s", total->worst, total->worst_workload);
+    else
+        snprintf(text, 64, "%s", total->n ? "no difference" : "-");
+}
+
+// Prints the rows with the mean, or with the worst, of each figure's ratios.
+static void print_totals(const struct pooled_table *t, bool worst)
+{
+    const char *label = worst ? "worst" : "mean";
+    for (size_t f = 0; f < FIGURES; f++) {
+        size_t known = 0;
+        for (size_t i = 1; i < t->n; i++)
+            known += t->totals[f * t->n + i].n;
+        if (!known)
+            continue;
+        printf("%s %s %-*s", cli_cell(label, LABEL_WIDTH),
+               cli_cell(figure_infos[f].label, FIGURE_WIDTH), COLUMN_WIDTH, worst ? "" : "1");
+        for (size_t i = 1; i < t->n; i++) {
+            char text[64];
+            if (worst)
+                worst_text(&t->totals[f * t->n + i], text);
+            else
+                mean_text(&t->totals[f * t->n + i], t->workloads, text);
+            printf(" %-*s", i + 1 < t->n ? COLUMN_WIDTH : 0, text);
+        }
+        putchar('\n');
+        label = "";
+    }
+}
+
 void pooled_print_foot(const struct pooled_table *t)
 {
+    if (t->workloads > 1 && t->totals) {
+        print_totals(t, false);
+        print_totals(t, true);
+        puts("mean: geometric mean of the ratios; (N): of N workloads only. worst: the least\n"
+             "favourable ratio that is not \"no difference\", and its workload.");
+    }
     if (t->n)
         print_meaning(count_comparisons(t));
+}
+
+void pooled_table_release(struct pooled_table *t)
+{
+    free(t->totals);
+    t->totals = NULL;
 }
 
 static const struct pooled_group *named_group(const struct pooled *p, const char *name)
@@ -349,36 +434,116 @@ static const struct pooled_group *named_group(const struct pooled *p, const char
     return NULL;
 }
 
-static void print_cells(const struct pooled *p, const struct pooled_table *t, size_t figure)
+static void print_cells(const struct pooled *p, const struct pooled_table *t, size_t figure,
+                        const char *workload)
 {
     const struct pooled_group *base = t->n ? named_group(p, t->names[0]) : NULL;
     for (size_t i = 0; i < t->n; i++) {
         const struct pooled_group *g = named_group(p, t->names[i]);
         char ratio[64] = "-";
         enum cli_color color = CLI_PLAIN;
-        if (g && i > 0 && base)
-            color = ratio_text(base, g, figure, count_comparisons(t), ratio);
+        if (g && i > 0 && base) {
+            const struct measure_ratio r = ratio_of(base, g, figure);
+            color = ratio_text(&r, figure, count_comparisons(t), ratio);
+            add_ratio(&t->totals[figure * t->n + i], &r, figure, workload);
+        }
         printf(" %s%-*s%s", color ? cli_color(color) : "", i + 1 < t->n ? COLUMN_WIDTH : 0,
                i == 0 && g ? median_text(g, figure) : ratio, color ? cli_color(CLI_PLAIN) : "");
     }
     putchar('\n');
 }
 
-int pooled_print_rows(const struct document *d, const char *label, const struct pooled_table *t,
+int pooled_print_rows(const struct document *d, const char *label, struct pooled_table *t,
                       struct err *e)
 {
     struct pooled p = {0};
+    const char *workload = label;
+    if (!t->totals && !(t->totals = calloc(FIGURES * t->n + 1, sizeof *t->totals)))
+        return err_no_memory(e, NULL);
     int rc = pool_results(&p, d, false, e);
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         if (!has_ratio(&p, i))
             continue;
         printf("%s %s", cli_cell(label, LABEL_WIDTH),
                cli_cell(figure_infos[i].label, FIGURE_WIDTH));
-        print_cells(&p, t, i);
+        print_cells(&p, t, i, workload);
         label = "";
     }
     release_groups(&p);
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
+}
+
+static void print_change(const struct pooled_group *sides[2], size_t figure, const char *label,
+                         const struct pooled_table *t, struct pooled_changes *c)
+{
+    const struct measure_ratio r = ratio_of(sides[0], sides[1], figure);
+    if (!measure_differs(&r, t->workloads * t->n))
+        return;
+    bool worse = is_worse(r.ratio, 1, figure);
+    enum cli_color color = cli_color_of_change(r.ratio, figure_infos[figure].better == FIGURE_MORE);
+    printf("%s %s %s %s -> ", cli_cell(label, LABEL_WIDTH),
+           cli_cell(figure_infos[figure].label, FIGURE_WIDTH),
+           cli_cell(sides[1]->name, COLUMN_WIDTH), median_text(sides[0], figure));
+    printf("%s  %s%.2f [%.2f, %.2f]%s\n", median_text(sides[1], figure), cli_color(color), r.ratio,
+           r.low, r.high, cli_color(CLI_PLAIN));
+    c->worse += worse;
+    c->better += !worse;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void print_workload_changes(const struct pooled sides[2], const char *label,
+                                   const struct pooled_table *t, struct pooled_changes *c)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct pooled_group *g[2] = {named_group(&sides[0], t->names[i]),
+                                           named_group(&sides[1], t->names[i])};
+        if (!g[0] || !g[1])
+            continue;
+        c->runs = least(c->runs, least(g[0]->n_runs, g[1]->n_runs));
+        for (size_t f = 0; f < FIGURES; f++) {
+            if (!isnan(median_of(g[0], f)) && !isnan(median_of(g[1], f)))
+                print_change(g, f, label, t, c);
+        }
+    }
+}
+
+int pooled_print_changes(const struct document *before, const struct document *now,
+                         const char *label, const struct pooled_table *t, struct pooled_changes *c,
+                         struct err *e)
+{
+    struct pooled sides[2] = {0};
+    int rc = pool_results(&sides[0], before, false, e);
+    if (rc == 0)
+        rc = pool_results(&sides[1], now, false, e);
+    if (rc == 0 && before->n_items && now->n_items)
+        rc = expect_comparable(&before->items[0], &now->items[0], false, e);
+    if (rc == 0)
+        print_workload_changes(sides, label, t, c);
+    release_groups(&sides[0]);
+    release_groups(&sides[1]);
+    return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
+}
+
+void pooled_print_changes_foot(const struct pooled_changes *c, const struct pooled_table *t,
+                               const char *against)
+{
+    size_t comparisons = t->workloads * t->n, needed = measure_runs_needed(comparisons);
+    if (c->runs == SIZE_MAX)
+        printf("%s has no results of these workloads and allocators.\n", cli_text(against));
+    else if (c->runs < needed)
+        printf(
+            "%zu runs cannot show a significant change since %s among %zu comparisons of a figure: "
+            "at least %zu are needed.\n",
+            c->runs, cli_text(against), comparisons, needed);
+    else
+        printf(
+            "Since %s: %zu figures are significantly worse, %zu better (among %zu comparisons of a "
+            "figure).\n",
+            cli_text(against), c->worse, c->better, comparisons);
 }
 
 int pooled_print(const struct document *d, bool across_machines, struct err *e)
