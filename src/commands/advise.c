@@ -50,8 +50,8 @@ static const char *recorded_name(const struct replay_session *s)
 {
     for (const struct allocator_info *i = allocator_infos; s->recorded_allocator && i->name; i++) {
         char *library;
-        bool is_it = allocator_find(i, &library) == 0 && library &&
-                     fidelity_is_recorded(s, library);
+        bool is_it =
+            allocator_find(i, &library) == 0 && library && fidelity_is_recorded(s, library);
         free(library);
         if (is_it)
             return i->name;
