@@ -79,6 +79,8 @@ static int read_workload(struct advise *a, struct replay_settings *how,
     if (rc == 0)
         rc = replay_session_add(a->session, o->allocator ? o->allocator : recorded_name(a->session),
                                 e);
+    if (rc == 0)
+        replay_note_unread(&a->session->results[0].allocator, NULL);
     workload_file_close(&w);
     return rc;
 }

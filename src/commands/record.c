@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "commands/record_summary.h"
+#include "commands/replay_options.h"
 #include "formats/export_live.h"
 #include "record/aggregate/write.h"
 #include "record/flight/files.h"
@@ -631,6 +632,7 @@ static int set_up_program(const void *fields, void *settings)
     find_library(s);
     if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
+    replay_note_unread(&allocator, NULL);
     s->allocator = allocator.library;
 #if !defined(__x86_64__) && !defined(__aarch64__)
     if (o->wrap)

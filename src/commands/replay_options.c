@@ -170,6 +170,17 @@ static void note_preloaded(const struct replay_session *s, const struct option_l
     free(path);
 }
 
+void replay_note_unread(const struct allocator *a, const struct allocator *previous)
+{
+    char name[128], of_previous[128];
+    if (!allocator_find_unread(a, name, sizeof name) ||
+        (previous && strcmp(a->name, previous->name) == 0 &&
+         allocator_find_unread(previous, of_previous, sizeof of_previous) &&
+         strcmp(name, of_previous) == 0))
+        return;
+    note("%s does not read the tunable %s: check its spelling", a->name, cli_text(name));
+}
+
 // Prints the sender of the signal, and restores the default action. An allocator under test may
 // also send signals.
 static void print_signal(int number, siginfo_t *info, void *context)
@@ -216,6 +227,8 @@ void replay_workload(struct replay_session *s, struct replay_settings *how,
     int rc = add_allocators(s, allocators, sweeps, &e);
     if (rc == 0)
         note_preloaded(s, allocators);
+    for (size_t i = 0; rc == 0 && i < s->n_results; i++)
+        replay_note_unread(&s->results[i].allocator, i ? &s->results[i - 1].allocator : NULL);
     const struct convert_open_options open = {.twice = true, .watch = watch_conversion()};
     if (rc == 0)
         rc = convert_open(&w, path, &open, &e) ?: replay_session_read(s, path, &w, &e);

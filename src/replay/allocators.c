@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <gnu/libc-version.h>
 #include <limits.h>
@@ -13,19 +14,34 @@
 
 #define SCUDO_FILE "/lib/linux/libclang_rt.scudo_standalone-*64.so"
 
+// Names of variables and glibc tunables that do not configure an allocator.
+#define ANY_ALLOCATOR "LABEL|LD_*|HEAPTAPE_*|glibc.@(cpu|elision|gmon|mem|pthread|rtld).*"
+
 const struct allocator_info allocator_infos[] = {
-    {"glibc", {NULL}, "mallopt(3), GLIBC_TUNABLES"},
-    {"jemalloc", {"libjemalloc.so.2", "libjemalloc.so"}, "MALLOC_CONF; jemalloc(3)"},
+    {"glibc",
+     {NULL},
+     "mallopt(3), GLIBC_TUNABLES",
+     "MALLOC_@(ARENA_MAX|ARENA_TEST|@(CHECK|MMAP_MAX|MMAP_THRESHOLD|PERTURB|TOP_PAD|TRIM_THRESHOLD)_)"
+     "|glibc.malloc.@(arena_max|arena_test|check|hugetlb|mmap_max|mmap_threshold|mxfast|perturb"
+     "|tcache_count|tcache_max|tcache_unsorted_limit|top_pad|trim_threshold)"},
+    {"jemalloc", {"libjemalloc.so.2", "libjemalloc.so"}, "MALLOC_CONF; jemalloc(3)", "MALLOC_CONF"},
     {"tcmalloc",
      {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc_minimal.so"},
-     "TCMALLOC_*; gperftools"},
-    {"mimalloc", {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"}, "MIMALLOC_*"},
-    {"tbb", {"libtbbmalloc_proxy.so.2", "libtbbmalloc_proxy.so"}, "TBB_MALLOC_*"},
+     "TCMALLOC_*; gperftools",
+     "TCMALLOC_*|MALLOCSTATS|HEAP*"},
+    {"mimalloc",
+     {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"},
+     "MIMALLOC_*",
+     "MIMALLOC_*|mimalloc_*"},
+    {"tbb", {"libtbbmalloc_proxy.so.2", "libtbbmalloc_proxy.so"}, "TBB_MALLOC_*", "TBB_*"},
     {"scudo",
      {"/usr/lib/llvm-*/lib/clang/*" SCUDO_FILE, "/usr/lib*/clang/*" SCUDO_FILE},
-     "SCUDO_OPTIONS"},
-    {NULL, {NULL}, NULL},
+     "SCUDO_OPTIONS",
+     "SCUDO_*"},
+    {NULL, {NULL}, NULL, NULL},
 };
+
+static const char glibc_tunables[] = "GLIBC_TUNABLES=";
 
 enum { MAX_INCLUDES = 4 }; // maximum depth of nested includes
 
@@ -151,6 +167,7 @@ static int find_by_name(struct allocator *a, struct err *e)
         return err_set(e, -EINVAL,
                        "%s: unknown allocator (try a path, or a name from 'heaptape allocators')",
                        a->name);
+    a->info = info;
     int rc = allocator_find(info, &a->library);
     if (rc == -ENOENT)
         return err_set(e, rc, "%s: %s is not installed", a->name, info->files[0]);
@@ -178,25 +195,62 @@ static int find_by_path(struct allocator *a, struct err *e)
     return 0;
 }
 
+// Stores tunable number `i`, which replaces the present one or is the next one. Frees `text` after
+// an error.
+static int set_tunable(struct allocator *a, size_t i, char *text, struct err *e)
+{
+    char **grown = text ? realloc(a->tunables, (a->n_tunables + 1) * sizeof *grown) : NULL;
+    if (!grown) {
+        free(text);
+        return err_no_memory(e, NULL);
+    }
+    a->tunables = grown;
+    if (i == a->n_tunables)
+        a->n_tunables++;
+    else
+        free(grown[i]);
+    grown[i] = text;
+    return 0;
+}
+
+// Appends `glibc.NAME=VALUE:…` to the tunable GLIBC_TUNABLES.
+static int join_tunables(struct allocator *a, const char *text, size_t n, struct err *e)
+{
+    for (const char *at = text, *end; at < text + n; at = end + 1) {
+        end = memchr(at, ':', (size_t)(text + n - at)) ?: text + n;
+        if (strncmp(at, "glibc.", 6) != 0 || !memchr(at, '=', (size_t)(end - at)))
+            return err_set(e, -EINVAL, "%s: the tunable '%.*s' is not glibc.NAME=VALUE", a->name,
+                           (int)(end - at), at);
+    }
+    size_t i = 0;
+    while (i < a->n_tunables &&
+           strncmp(a->tunables[i], glibc_tunables, strlen(glibc_tunables)) != 0)
+        i++;
+    bool is_new = i == a->n_tunables;
+    char *joined;
+    if (asprintf(&joined, "%s%s%.*s", is_new ? glibc_tunables : a->tunables[i], is_new ? "" : ":",
+                 (int)n, text) < 0)
+        joined = NULL;
+    return set_tunable(a, i, joined, e);
+}
+
 static int add_tunable(struct allocator *a, const char *text, size_t n, struct err *e)
 {
+    size_t skipped = strlen(glibc_tunables);
+    if (strncmp(text, glibc_tunables, skipped) == 0)
+        return join_tunables(a, text + skipped, n - skipped, e);
+    if (strncmp(text, "glibc.", 6) == 0)
+        return join_tunables(a, text, n, e);
     const char *equals = memchr(text, '=', n);
-    if (!equals || equals == text)
-        return err_set(e, -EINVAL, "%s: the tunable '%.*s' is not VARIABLE=VALUE", a->name, (int)n,
-                       text);
+    if (!equals || equals == text || memchr(text, '.', (size_t)(equals - text)))
+        return err_set(e, -EINVAL,
+                       "%s: the tunable '%.*s' is not VARIABLE=VALUE or glibc.NAME=VALUE", a->name,
+                       (int)n, text);
     if (strncmp(text, "LD_PRELOAD=", strlen("LD_PRELOAD=")) == 0)
         return err_set(e, -EINVAL,
                        "%s: LD_PRELOAD cannot be a tunable (use the library as the allocator)",
                        a->name);
-    char **grown = realloc(a->tunables, (a->n_tunables + 1) * sizeof *grown);
-    if (!grown)
-        return err_no_memory(e, NULL);
-    a->tunables = grown;
-    a->tunables[a->n_tunables] = strndup(text, n);
-    if (!a->tunables[a->n_tunables])
-        return err_no_memory(e, NULL);
-    a->n_tunables++;
-    return 0;
+    return set_tunable(a, a->n_tunables, strndup(text, n), e);
 }
 
 // Returns the length of the first tunable. Values may contain commas (as in MALLOC_CONF), so a
@@ -209,7 +263,7 @@ static size_t tunable_bytes(const char *text)
         if (!*end)
             break;
         size_t name =
-            strspn(end + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+            strspn(end + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789");
         if (name && end[1 + name] == '=')
             break;
         end++;
@@ -235,6 +289,27 @@ int allocator_parse(struct allocator *a, const char *spec, struct err *e)
     if (rc < 0)
         allocator_release(a);
     return rc;
+}
+
+bool allocator_find_unread(const struct allocator *a, char *name, size_t size)
+{
+    char names[512];
+    if (!a->info)
+        return false;
+    snprintf(names, sizeof names, "@(" ANY_ALLOCATOR "|%s)", a->info->variables);
+    for (size_t i = 0; i < a->n_tunables; i++) {
+        const char *at = a->tunables[i];
+        bool is_joined = strncmp(at, glibc_tunables, strlen(glibc_tunables)) == 0;
+        at += is_joined ? strlen(glibc_tunables) : 0;
+        while (*at) {
+            snprintf(name, size, "%.*s", (int)strcspn(at, "="), at);
+            if (fnmatch(names, name, FNM_EXTMATCH) != 0)
+                return true;
+            at += strcspn(at, is_joined ? ":" : "");
+            at += *at == ':';
+        }
+    }
+    return false;
 }
 
 void allocator_release(struct allocator *a)

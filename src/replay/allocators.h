@@ -14,6 +14,9 @@ struct allocator_info {
     // '/' is a glob(7) pattern. NULL for libc.
     const char *files[4];
     const char *tunables; // environment variables that configure the allocator, for display
+    // Names of these variables and of tunables in GLIBC_TUNABLES: alternatives of an fnmatch(3)
+    // pattern, as in A|B*.
+    const char *variables;
 };
 
 // The last row has no name.
@@ -21,8 +24,9 @@ extern const struct allocator_info allocator_infos[];
 
 // An allocator to replay on. A zeroed struct is valid.
 struct allocator {
-    char *name;    // name in the table, or the library's file name
-    char *library; // absolute path, or NULL for libc
+    char *name;                        // name in the table, or the library's file name
+    const struct allocator_info *info; // the row of the table, or NULL for a library's path
+    char *library;                     // absolute path, or NULL for libc
     char **tunables;
     size_t n_tunables; // number of tunables, each VAR=value
 };
@@ -31,10 +35,15 @@ struct allocator {
 // In players other than heaptape-replay, LD_PRELOAD selects the allocator.
 const char *allocator_preloaded(void);
 
-// Parses NAME[,VAR=value…] or PATH[,VAR=value…]. Returns 0, -EINVAL if the syntax or name is
-// invalid, or -ENOENT if the library is not installed.
+// Parses NAME[,VAR=value…] or PATH[,VAR=value…]. A tunable of glibc, glibc.NAME=value, is appended to
+// GLIBC_TUNABLES. Returns 0, -EINVAL if the syntax or name is invalid, or -ENOENT if the library is
+// not installed.
 int allocator_parse(struct allocator *a, const char *spec, struct err *e);
 void allocator_release(struct allocator *a);
+
+// Returns true if an allocator of the table does not read one of its tunables, for example because
+// the name is misspelt, and stores the name of the first such tunable.
+bool allocator_find_unread(const struct allocator *a, char *name, size_t size);
 
 // Finds a library by file name as ld.so does: in LD_LIBRARY_PATH, in the directories of
 // /etc/ld.so.conf, and in the standard directories. Returns 0 and an absolute path that the caller

@@ -100,6 +100,29 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   has "${lines[4]}" "no difference"
 }
 
+@test "a sweep of a tunable of glibc sets GLIBC_TUNABLES" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw leave 1 300 >/dev/null
+  heaptape compare -q --json --no-latency -r 1 --sweep glibc.malloc.tcache_count=0,7 \
+    --sweep glibc.malloc.top_pad=0 -a glibc w.htw
+  echo "$output" >out.json
+  json 'assert [x["allocator"]["tunables"] for x in d["allocators"]] == [
+  ["GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.top_pad=0"],
+  ["GLIBC_TUNABLES=glibc.malloc.tcache_count=7:glibc.malloc.top_pad=0"]]'
+  heaptape compare --sweep GLIBC_TUNABLES=glibc.malloc.tcache_count=0,7 w.htw
+  fails_with 1 "glibc: the tunable '7' is not glibc.NAME=VALUE"
+}
+
+@test "tunables that an allocator does not read are reported once" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw leave 1 300 >/dev/null
+  heaptape compare --no-latency -r 1 -a glibc,LABEL=a --sweep MALLOC_ARENA_MAX_=1,2 --sweep glibc.malloc.check=0,1 w.htw
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "glibc does not read the tunable MALLOC_ARENA_MAX_: check its spelling" <<<"$stderr")" -eq 1 ]
+  heaptape compare --no-latency -r 1 -a glibc -a glibc,GLIBC_TUNABLES=glibc.malloc.arenas=1 w.htw
+  has "$stderr" "glibc does not read the tunable glibc.malloc.arenas"
+  heaptape record -a glibc,MALLOC_CHECK=3 -o a.ht -- true
+  has "$stderr" "glibc does not read the tunable MALLOC_CHECK:"
+}
+
 @test "a sweep without values is a usage error" {
   for sweep in NAME NAME= =1; do
     heaptape compare --sweep $sweep w.htw

@@ -32,6 +32,49 @@ static void test_tunables(void **state)
     allocator_release(&a);
 }
 
+static void test_tunables_of_glibc_are_joined(void **state)
+{
+    (void)state;
+    struct allocator a;
+    struct err e = {0};
+    assert_int_equal(
+        allocator_parse(
+            &a, "glibc,glibc.malloc.a=0,A=1,GLIBC_TUNABLES=glibc.b=1:glibc.c=,glibc.d=2", &e),
+        0);
+    assert_int_equal(a.n_tunables, 2);
+    assert_string_equal(a.tunables[0],
+                        "GLIBC_TUNABLES=glibc.malloc.a=0:glibc.b=1:glibc.c=:glibc.d=2");
+    assert_string_equal(a.tunables[1], "A=1");
+    allocator_release(&a);
+}
+
+// Checks which tunable is reported, or that all tunables are read if `name` is NULL.
+static void unread(const char *spec, const char *name)
+{
+    struct allocator a;
+    struct err e = {0};
+    char found[64];
+    assert_int_equal(allocator_parse(&a, spec, &e), 0);
+    assert_int_equal(allocator_find_unread(&a, found, sizeof found), name != NULL);
+    if (name)
+        assert_string_equal(found, name);
+    allocator_release(&a);
+}
+
+static void test_misspelt_tunables_are_found(void **state)
+{
+    (void)state;
+    unread("glibc", NULL);
+    unread("glibc,MALLOC_ARENA_MAX=1,MALLOC_TRIM_THRESHOLD_=1,LABEL=b,LD_BIND_NOW=1", NULL);
+    unread("glibc,glibc.malloc.tcache_count=0,glibc.cpu.hwcaps=-A", NULL);
+    unread("glibc,MALLOC_TRIM_THRESHOLD=1", "MALLOC_TRIM_THRESHOLD");
+    unread("glibc,MALLOC_ARENA_MAX_=1", "MALLOC_ARENA_MAX_");
+    unread("glibc,MALLOC_CONF=narenas:1", "MALLOC_CONF");
+    unread("glibc,glibc.malloc.tcache_count=0,glibc.malloc.tcache_counts=0",
+           "glibc.malloc.tcache_counts");
+    unread("glibc,GLIBC_TUNABLES=glibc.maloc.check=0:glibc.malloc.check=0", "glibc.maloc.check");
+}
+
 static void refused(const char *spec, int code, const char *text)
 {
     struct allocator a;
@@ -51,6 +94,10 @@ static void test_invalid_allocators(void **state)
     refused("/tmp", -EINVAL, "no shared library");
     refused("glibc,oops", -EINVAL, "'oops' is not VARIABLE=VALUE");
     refused("glibc,", -EINVAL, "is not VARIABLE=VALUE");
+    refused("glibc,malloc.arena_max=1", -EINVAL, "'malloc.arena_max=1' is not VARIABLE=VALUE");
+    refused("glibc,GLIBC_TUNABLES=7", -EINVAL, "the tunable '7' is not glibc.NAME=VALUE");
+    refused("glibc,glibc.malloc.check", -EINVAL, "'glibc.malloc.check' is not glibc.NAME=VALUE");
+    refused("glibc,GLIBC_TUNABLES=glibc.a=1:b=2", -EINVAL, "'b=2' is not glibc.NAME=VALUE");
     refused("glibc,LD_PRELOAD=x", -EINVAL, "LD_PRELOAD cannot be a tunable");
 }
 
@@ -91,6 +138,8 @@ static void test_libraries_are_found_as_the_loader_does(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_name_without_library_is_libc),
     cmocka_unit_test(test_tunables),
+    cmocka_unit_test(test_tunables_of_glibc_are_joined),
+    cmocka_unit_test(test_misspelt_tunables_are_found),
     cmocka_unit_test(test_invalid_allocators),
     cmocka_unit_test(test_a_path),
     cmocka_unit_test(test_libraries_are_found_as_the_loader_does),
