@@ -278,7 +278,7 @@ complete -c heaptape -n '__heaptape_in import' -s h -l help -d 'show this help a
 complete -c heaptape -n '__heaptape_in import' -s q -l quiet -d 'print only errors on standard error'
 complete -c heaptape -n '__heaptape_in import' -l color -x -a '(__heaptape_words auto always never)' -d 'use colour: auto, always or never'
 complete -c heaptape -n '__heaptape_operand import' -F -a '(__heaptape_words @files)'
-complete -c heaptape -n '__heaptape_in export' -s F -l format -x -a '(__heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json csv parquet)' -d 'write this format (see below)'
+complete -c heaptape -n '__heaptape_in export' -s F -l format -x -a '(__heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json csv parquet)' -d 'write this format (see below); for folded|pprof|speedscope|firefox, use \'heaptape stat --by site\''
 complete -c heaptape -n '__heaptape_in export' -s t -l table -x -a '(__heaptape_words events blocks sites processes samples)' -d 'write this table, with --format csv or parquet'
 complete -c heaptape -n '__heaptape_in export' -l partition -d 'with --table, write one file for each process below the directory FILE'
 complete -c heaptape -n '__heaptape_in export' -l csv-safe -d 'with --format csv, mark cells that a spreadsheet would evaluate'

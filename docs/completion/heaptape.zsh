@@ -339,7 +339,7 @@ _heaptape_import() {
 }
 _heaptape_export() {
   _arguments -s -S : \
-    '(-F --format)'{-F+,--format=}'[write this format (see below)]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|dhat|perfetto|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json csv parquet' \
+    '(-F --format)'{-F+,--format=}'[write this format (see below); for folded|pprof|speedscope|firefox, use '\''heaptape stat --by site'\'']:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|dhat|perfetto|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json csv parquet' \
     '(-t --table)'{-t+,--table=}'[write this table, with --format csv or parquet]:events|blocks|sites|processes|samples: _heaptape_words events blocks sites processes samples' \
     '--partition[with --table, write one file for each process below the directory FILE]' \
     '--csv-safe[with --format csv, mark cells that a spreadsheet would evaluate]' \

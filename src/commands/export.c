@@ -1,5 +1,6 @@
 #include "tables/export.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "formats/export_file.h"
 #include "report/text/watch.h"
 
@@ -9,10 +10,14 @@
 
 #define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv|parquet")[1])
 
-// A format for calls or for tables. One of the members is NULL.
+// The formats of 'stat --by site' that other tools read.
+#define PROFILES "folded|pprof|speedscope|firefox"
+
+// A format for calls, for tables or for profiles. The other members are NULL.
 struct export_cli_format {
     const struct format *calls;
     const struct tables_format *table;
+    const char *profile; // not written by this command
 };
 
 struct export_cli_options {
@@ -29,13 +34,15 @@ static int parse_format(const char *name, void *field)
     f->table = strcmp(name, tables_csv.name) == 0       ? &tables_csv
                : strcmp(name, tables_parquet.name) == 0 ? &tables_parquet
                                                         : NULL;
-    return f->table ? 0 : formats_parse_export(name, &f->calls);
+    f->profile = options_parse_choice(PROFILES, name) >= 0 ? name : NULL;
+    return f->table || f->profile ? 0 : formats_parse_export(name, &f->calls);
 }
 
 #define AT(member) offsetof(struct export_cli_options, member)
 
 static const struct option options[] = {
-    {'F', "format", OPTION_PARSED, CHOICES, NULL, "write this format (see below)", AT(format),
+    {'F', "format", OPTION_PARSED, CHOICES, NULL,
+     "write this format (see below); for " PROFILES ", use 'heaptape stat --by site'", AT(format),
      .shown = "FORMAT", .parse = parse_format},
     {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL,
      "write this table, with --format csv or parquet", AT(table)},
@@ -76,7 +83,7 @@ static const struct command_mode modes[] = {
 static int list_formats(void)
 {
     for (const struct format *const *f = formats; *f; f++) {
-        if ((*f)->export.put)
+        if (formats_is_written(*f))
             puts((*f)->name);
     }
     puts("csv\nparquet");
@@ -108,6 +115,10 @@ static int run_export(const void *fields, char **argv)
         return list_formats();
     if (!argv[0])
         return usage_error(&cmd_export, "FILE is missing");
+    if (o->format.profile)
+        return usage_error(&cmd_export,
+                           "%s is a profile: use 'heaptape stat --by site --format %s'",
+                           o->format.profile, o->format.profile);
     if (!o->format.calls && !o->format.table)
         return usage_error(&cmd_export, "--format is missing: %s", CHOICES);
     if (o->format.table && o->table < 0)

@@ -89,6 +89,9 @@ JSON
   heaptape export --list
   has " ${lines[*]} " " json "
   has " ${lines[*]} " " ctf "
+  listed=$(paste -sd '|' <<<"$output")
+  heaptape export -F nosuch a.ht
+  usage_fails "'nosuch' is not one of $listed"
   heaptape import -F json
   usage_fails "FILE is missing"
 }

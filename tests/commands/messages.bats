@@ -304,7 +304,7 @@ END
   refuses 1 "'': an allocator's name or path is missing" replay -a '' w.htw
   refuses 1 "./: is no shared library" replay -a ./ w.htw
   refuses 1 "glibc: LD_PRELOAD cannot be a tunable (use the library as the allocator)" replay -a glibc,LD_PRELOAD=x w.htw
-  refuses 1 "glibc: the tunable 'x' is not VARIABLE=VALUE" replay -a glibc,x w.htw
+  refuses 1 "glibc: the tunable 'x' is not VARIABLE=VALUE or glibc.NAME=VALUE" replay -a glibc,x w.htw
   refuses 1 "untimed.htw: has no times, which --speed needs" replay --speed recorded -a glibc -r 1 untimed.htw
   printf 'static char pool[1 << 20], *at = pool;\nvoid *malloc(unsigned long n) { return (at += n + 15 & ~15ul) - n; }\nvoid free(void *p) { (void)p; }\n' >m.c
   cc -w -fno-builtin -shared -fPIC -o m.so m.c

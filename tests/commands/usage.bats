@@ -112,6 +112,7 @@ refused() {
   refused 2 "--wrap requires NAME=FUNCTION[,...] without repeated names; FUNCTION is malloc, calloc" record --wrap x --pid 1
   refused 2 "--segment requires %n in FILE for the number of the segment" record --segment 1M -o a.ht true
   refused 2 "--spool names a directory: 'a%n' must not contain %n" record -o http://localhost/a/ --spool a%n true
+  refused 2 "pprof is a profile: use 'heaptape stat --by site --format pprof'" export -F pprof a.ht
   refused 2 "at least two allocators (-a) or a tunable (--sweep) are required" compare -a glibc a.htw
   refused 2 "--keep CONDITION or --keep-cmd COMMAND is required" reduce a.htw
   [ -z "$(ls | grep -v separate-stderr)" ]
