@@ -50,7 +50,7 @@ _heaptape_record() {
     '(-z --compress)'{-z+,--compress=}'[compress\: none, lz4, zstd\[\:LEVEL\]]:none|lz4|zstd\[\:LEVEL\]: _heaptape_words none lz4 zstd' \
     '--max-size=[stop when FILE reaches SIZE]:SIZE: _heaptape_words ' \
     '--start=[start now, or with '\''heaptape ctl'\'']:now|paused: _heaptape_words now paused' \
-    '--follow=[record these child processes]:all|none|PATTERN: _heaptape_words all none' \
+    '--follow=[record children\: all, none or PATTERN]:all|none|PATTERN: _heaptape_words all none' \
     '(-a --allocator)'{-a+,--allocator=}'[run PROGRAM on this allocator\: a name or path]:ALLOCATOR: _heaptape_words @allocators' \
     '--stacks=-[record call stacks, of all allocations or a sample]::DEPTH|sample\[\:BYTES\]: _heaptape_words sample' \
     '--usable[also record usable sizes (malloc_usable_size)]' \
@@ -61,7 +61,7 @@ _heaptape_record() {
     '--clock=[read the clock rarely or always]:sparse|exact: _heaptape_words sparse exact' \
     '--aggregate=-[write totals by call site, every SECONDS \[60\]]::SECONDS: _heaptape_words ' \
     '--period=[with --aggregate\: set the period]:SECONDS: _heaptape_words ' \
-    '--flight=[keep recent events in memory, dump on a trigger]:SIZE|DURATION\[,...\]: _heaptape_words ' \
+    '--flight=[keep SIZE or DURATION of events, dump on a trigger]:SIZE|DURATION\[,...\]: _heaptape_words ' \
     '--trigger=[with --flight\: set what triggers a dump \[exit\]]:TRIGGER\[,...\]: _heaptape_words ' \
     '--on-dump=[with --flight\: run CMD after each; $1 is its path]:CMD: _heaptape_words ' \
     '--segment=[write the trace as files of SIZE or DURATION]:SIZE|DURATION\[,...\]: _heaptape_words ' \
