@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -354,6 +355,9 @@ static int run_file(const void *fields, void *settings)
         .format = o->format, .output = o->output, .fd = (int)o->log_fd};
     if (export_live_complete(&target) < 0)
         die(EXIT_RECORD, "out of memory");
+    if (target.format && target.output &&
+        fnmatch("*.@(gz|lz4|xz|zst)", target.output, FNM_EXTMATCH) == 0)
+        note("%s: will not be compressed; compress the file after the recording", target.output);
     if (target.format && o->max_bytes)
         return usage_error(&cmd_record, "--max-size applies to traces, not to format %s",
                            target.format->name);

@@ -99,6 +99,9 @@ mallocs_of() {
   TCMALLOC_TRACE_OUTPUT=raw "$HEAPTAPE" record -q -- ls / >/dev/null
   cmp raw first
   [ -s raw.1 ]
+  TCMALLOC_TRACE_OUTPUT=raw.lz4 "$HEAPTAPE" record -- ls / 2>said >/dev/null
+  has "$(cat said)" "raw.lz4: will not be compressed"
+  "$HEAPTAPE" import -q -F tcmalloc -o raw.lz4.htw raw.lz4
   # Options take precedence over the variable.
   TCMALLOC_TRACE_OUTPUT=other "$HEAPTAPE" record -q -F logalloc -o log -- ls / >/dev/null
   TCMALLOC_TRACE_OUTPUT='' "$HEAPTAPE" record -q -o t.ht -- ls / >/dev/null
