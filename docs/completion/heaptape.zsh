@@ -90,7 +90,7 @@ _heaptape_stat() {
     '--brief[print only the totals]' \
     '(-v --verbose)'{-v,--verbose}'[print all tables\: requests, sizes, lifetimes, threads]' \
     '--by=[print a table by call site, of malloc (site) or of the program'\''s own pools (pool)]:site|pool: _heaptape_words site pool' \
-    '--format=[with --by\: print text, JSON, or a profile for another viewer]:text|json|folded|pprof|speedscope|firefox: _heaptape_words text json folded pprof speedscope firefox' \
+    '--format=[with --by\: print text, JSON, or a profile for another viewer]:text|json|folded|pprof|speedscope|firefox|jeprof: _heaptape_words text json folded pprof speedscope firefox jeprof' \
     '--weight=[with --by\: sort by this \[peak, or span with --from or --to\]]:peak|end|bytes|allocs|growth|span: _heaptape_words peak end bytes allocs growth span' \
     '--from=[with --by\: count only blocks allocated from POINT on (default\: the start)]:POINT: _heaptape_words ' \
     '--to=[with --by\: count only blocks live at POINT (default\: the end)]:POINT: _heaptape_words ' \
@@ -339,7 +339,7 @@ _heaptape_import() {
 }
 _heaptape_export() {
   _arguments -s -S : \
-    '(-F --format)'{-F+,--format=}'[write this format (see below); for folded|pprof|speedscope|firefox, use '\''heaptape stat --by site'\'']:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|dhat|perfetto|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json csv parquet' \
+    '(-F --format)'{-F+,--format=}'[write this format (see below); for folded|pprof|speedscope|firefox|jeprof, use '\''heaptape stat --by site'\'']:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|dhat|perfetto|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf dhat perfetto c json csv parquet' \
     '(-t --table)'{-t+,--table=}'[write this table, with --format csv or parquet]:events|blocks|sites|processes|samples: _heaptape_words events blocks sites processes samples' \
     '--partition[with --table, write one file for each process below the directory FILE]' \
     '--csv-safe[with --format csv, mark cells that a spreadsheet would evaluate]' \

@@ -11,7 +11,7 @@
 #define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv|parquet")[1])
 
 // The formats of 'stat --by site' that other tools read.
-#define PROFILES "folded|pprof|speedscope|firefox"
+#define PROFILES "folded|pprof|speedscope|firefox|jeprof"
 
 // A format for calls, for tables or for profiles. The other members are NULL.
 struct export_cli_format {

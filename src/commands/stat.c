@@ -22,7 +22,15 @@
 #include <string.h>
 
 enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE, STAT_BY_POOL };
-enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF, STAT_SPEEDSCOPE, STAT_FIREFOX };
+enum stat_format {
+    STAT_TEXT,
+    STAT_JSON,
+    STAT_FOLDED,
+    STAT_PPROF,
+    STAT_SPEEDSCOPE,
+    STAT_FIREFOX,
+    STAT_JEPROF
+};
 
 struct stat_options {
     bool json, brief, rss, verbose, wrappers;
@@ -43,7 +51,7 @@ static const struct option options[] = {
      "print all tables: requests, sizes, lifetimes, threads", AT(verbose)},
     {0, "by", OPTION_CHOICE, "site|pool", NULL,
      "print a table by call site, of malloc (site) or of the program's own pools (pool)", AT(by)},
-    {0, "format", OPTION_CHOICE, "text|json|folded|pprof|speedscope|firefox", "text",
+    {0, "format", OPTION_CHOICE, "text|json|folded|pprof|speedscope|firefox|jeprof", "text",
      "with --by: print text, JSON, or a profile for another viewer", AT(format)},
     {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs|growth|span", NULL,
      "with --by: sort by this [peak, or span with --from or --to]", AT(weight)},
@@ -324,11 +332,12 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
 static int print_profile(const struct file_stat *s, const struct stat_options *o)
 {
     struct buf b = {0};
-    if (o->format == STAT_SPEEDSCOPE || o->format == STAT_FIREFOX) {
-        const struct profile_json_of of = {s->name, &s->by_site, s->symbols, o->weight};
+    const struct profile_json_of of = {s->name, &s->by_site, s->symbols, o->weight};
+    if (o->format == STAT_JEPROF)
+        return profile_jeprof(stdout, &of);
+    if (o->format == STAT_SPEEDSCOPE || o->format == STAT_FIREFOX)
         return profile_json(&(struct json){.to = stdout},
                             o->format == STAT_FIREFOX ? PROFILE_FIREFOX : PROFILE_SPEEDSCOPE, &of);
-    }
     int rc = o->format == STAT_FOLDED ? profile_folded(&b, &s->by_site, s->symbols, o->weight)
                                       : profile_pprof(&b, &s->by_site, s->symbols, s->duration_ns);
     if (rc == 0 && b.size)

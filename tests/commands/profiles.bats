@@ -45,6 +45,22 @@ assert check('calls.json') == ('none', {k: v for k, v in zip(stacks, (7, 1, 1))}
 END
 }
 
+@test "profiles: a heap profile for jeprof" {
+  command -v jeprof >/dev/null || skip "jeprof is not installed"
+  workload
+  "$HEAPTAPE" stat -q --by site --format jeprof t.htw >t.heap
+  jeprof --text --cum --show_bytes t.heap 2>err | awk 'NF == 6 { print $1, $4, $6 }' | LC_ALL=C sort >shown
+  cat shown err
+  expect "own bytes and bytes with callees" diff shown - <<'END'
+0 700 app+0x20
+1000 1700 app+0x10
+50 50 unknown
+700 700 app+0x30
+END
+  "$HEAPTAPE" stat -q --by site --format jeprof --weight end t.htw >end.heap
+  expect "the same blocks at the end" cmp t.heap end.heap
+}
+
 @test "profiles: Firefox Profiler's processed profile" {
   workload
   "$HEAPTAPE" stat -q --by site --format firefox --weight end t.htw >f.json
