@@ -5,6 +5,8 @@
 #include <semaphore.h>
 #include <signal.h>
 
+enum { MIN_STACK_BYTES = 1 << 20 };
+
 struct start {
     void *(*run)(void *);
     void *arg;
@@ -29,6 +31,10 @@ int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), vo
     int rc = pthread_attr_init(&attributes);
     if (rc != 0)
         return -rc;
+    size_t default_bytes = 0;
+    pthread_attr_getstacksize(&attributes, &default_bytes);
+    if (!stack_bytes && default_bytes < MIN_STACK_BYTES)
+        stack_bytes = MIN_STACK_BYTES;
     if (stack_bytes)
         rc = pthread_attr_setstacksize(&attributes, stack_bytes);
     sem_init(&s.running, 0, 0);

@@ -9,8 +9,8 @@
 // Starts a thread that calls run(arg), and waits until the thread is running, so that the process
 // can then fork safely. While a thread starts, AddressSanitizer holds one of its allocator's locks,
 // and a child forked at that time could never acquire it. The thread blocks all signals except
-// SIGBUS. If stack_bytes is 0, the stack has the default size. Returns 0, or a negative errno if no
-// thread was started.
+// SIGBUS. If stack_bytes is 0, the stack has the default size, which is the limit of the main
+// thread's stack, but at least 1 MiB. Returns 0, or a negative errno if no thread was started.
 int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), void *arg);
 
 // Waits until the condition is signaled or `ns` nanoseconds have passed. Call with the mutex held.

@@ -11,7 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
+
+// Commands need up to 200 KiB of stack, and more in other libraries.
+#define STACK_BYTES (1ul << 20)
 
 static const struct command *find_command(const char *name)
 {
@@ -169,10 +175,46 @@ static void guard_standard_streams(void)
     }
 }
 
+static struct main_call {
+    int argc, code;
+    char **argv;
+    ucontext_t main, command;
+} call;
+
+static void run_call(void)
+{
+    call.code = dispatch_command(call.argc, call.argv);
+}
+
+// Returns a stack with a guard page if the main thread's stack may be too small (ulimit -s), or
+// NULL.
+static char *map_stack(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_BYTES)
+        return NULL;
+    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED)
+        return NULL;
+    mprotect(stack, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE);
+    return stack;
+}
+
 int main(int argc, char **argv)
 {
     guard_standard_streams();
-    int code = dispatch_command(argc, argv);
+    call.argc = argc, call.argv = argv;
+    char *stack = map_stack();
+    if (stack && getcontext(&call.command) == 0) {
+        call.command.uc_stack = (stack_t){.ss_sp = stack, .ss_size = STACK_BYTES};
+        call.command.uc_link = &call.main;
+        makecontext(&call.command, run_call, 0);
+        swapcontext(&call.main, &call.command);
+    } else {
+        run_call();
+    }
+    int code = call.code;
     if (code == EXIT_DONE)
         cli_flush();
     return code;

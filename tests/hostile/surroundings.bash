@@ -33,7 +33,7 @@ chmod 555 empty
 
 # Half of the choices change nothing.
 limits=(':' ':' ':' ':' 'ulimit -n 6' 'ulimit -n 16' 'ulimit -Sn 40' 'ulimit -v 400000' 'ulimit -v 800000'
-  'ulimit -f 0' 'ulimit -f 1000' 'ulimit -s 256' 'ulimit -l 0' 'ulimit -d 400000' 'ulimit -c 0')
+  'ulimit -f 0' 'ulimit -f 1000' 'ulimit -s 64' 'ulimit -l 0' 'ulimit -d 400000' 'ulimit -c 0')
 pick outer_limit "${limits[@]}"
 pick inner_limit "${limits[@]}"
 pick outer_files '' '' '' '<&-' '2>&-' '0<&- 2>&-' '4<&0 5<&0 6<&0 7<&0 8<&0'

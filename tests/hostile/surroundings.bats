@@ -94,3 +94,39 @@ judge() {
   expect "output" [ "$output" = "done" ]
   [ "$status" -eq 0 ]
 }
+
+@test "a stack limit of 64 KiB: all commands work" {
+  skip_under_sanitizer
+  unset NO_COLOR
+  local command
+  "$HEAPTAPE" record -q --stacks -o t.ht -- known threads 100 2
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+  while read -r command; do
+    echo "$command"
+    # shellcheck disable=SC2016,SC2086 # the inner shell's; words
+    timeout -k 1 120 bash -c 'ulimit -s 64; exec "$0" "$@"' "$HEAPTAPE" $command >out
+  done <<'END'
+record --stacks -f -o o.ht -- known threads 100 2
+record --aggregate -f -o o.ht -- known threads 100 2
+record --flight 1M -f -o o.ht -- known threads 100 2
+stat t.ht
+stat --by site t.ht
+stat --rss t.ht
+doctor t.ht
+doctor -- known threads 100 2
+check t.ht
+dump t.ht
+diff t.ht t.ht
+symbolize t.ht -f -o o.symbols
+report t.ht -f -o o.html
+convert t.ht -f -o o.htw
+export t.ht -F json -f -o o.json
+sql t.ht SELECT(1)
+replay t.htw
+compare -a glibc,MALLOC_ARENA_MAX=1 -a glibc t.htw
+slice t.htw --to 100 -f -o o.slice
+merge t.htw t.htw -f -o o.merged
+anonymize t.htw -f -o o.anonymous
+allocators
+END
+}

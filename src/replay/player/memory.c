@@ -8,7 +8,10 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+enum { STACK_BYTES = 256 << 10 };
 
 static uint64_t page_bytes;
 static uint64_t shared_at_reset; // in pages
@@ -177,7 +180,7 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *is_linked)
 // of the stack.
 static __attribute__((noinline)) void touch_stack(void)
 {
-    volatile char stack[256 << 10];
+    volatile char stack[STACK_BYTES];
     for (size_t i = 0; i < sizeof stack; i += 1024)
         stack[i] = 0;
     uintptr_t end = (getauxval(AT_EXECFN) | (page_bytes - 1)) + 1,
@@ -187,8 +190,10 @@ static __attribute__((noinline)) void touch_stack(void)
 
 void player_touch_own_pages(void)
 {
+    struct rlimit limit;
     bool is_linked = false;
-    touch_stack();
+    if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= 2ul * STACK_BYTES)
+        touch_stack();
     dl_iterate_phdr(touch_object, &is_linked);
     // The program has the allocator's memory at load on every allocator.
     if (is_linked)
