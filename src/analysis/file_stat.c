@@ -73,6 +73,7 @@ void file_stat_release(struct file_stat *s)
     coverage_release(&s->coverage);
     big_blocks_release(&s->big_blocks);
     rss_history_release(&s->history);
+    unexplained_release(&s->unexplained);
     *s = (struct file_stat){0};
 }
 
@@ -361,6 +362,12 @@ static int read_history(struct file_stat *s, struct trace_file *t)
     return rc == -ENOMEM ? rc : 0;
 }
 
+static int find_unexplained(struct file_stat *s, struct trace_file *t)
+{
+    struct err ignored; // the conversion has already reported errors in the file
+    return unexplained_find(&s->unexplained, t, NULL, &ignored) == -ENOMEM ? -ENOMEM : 0;
+}
+
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
@@ -395,6 +402,8 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;
     if (rc == 0 && reads_again)
         rc = read_history(s, t);
+    if (rc == 0 && s->sums)
+        rc = find_unexplained(s, t);
     return rc < 0 ? err_no_memory(e, s->name) : 0;
 }
 

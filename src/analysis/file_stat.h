@@ -6,6 +6,7 @@
 #include "analysis/by_site.h"
 #include "analysis/coverage.h"
 #include "analysis/memory/rss_history.h"
+#include "analysis/memory/unexplained.h"
 #include "analysis/symbols/symbols.h"
 #include "analysis/usage.h"
 #include "convert/process.h"
@@ -82,6 +83,9 @@ struct file_stat {
     // History of the kept process in a trace, if `sums` is set. history.n is 0 if the trace has no
     // page maps.
     struct rss_history history;
+    // Memory that no recorded block explains, in a trace, if `sums` is set. Its process numbers are
+    // facts.number.
+    struct unexplained unexplained;
     // State while reading.
     enum file_stat_part part;
     double ns_per_stamp;

@@ -5,6 +5,7 @@
 #include "analysis/symbols/stack.h"
 #include "cli/human.h"
 #include "report/json/sites_json.h"
+#include "report/text/balance.h"
 #include "report/verdict.h"
 
 #include <inttypes.h>
@@ -502,6 +503,24 @@ bool findings_bypassing_objects(const struct findings_input *in, struct findings
     return object;
 }
 
+// Copies the note on the process with the most memory that no recorded block explains. Returns false
+// if there is no such process.
+static bool copy_note(const struct findings_input *in, struct findings_item *f)
+{
+    const struct unexplained *u = in->file ? &in->file->unexplained : NULL;
+    char line[BALANCE_LINE_BYTES];
+    for (size_t i = 0; u && u->n && i < count_processes(in); i++) {
+        const struct trace_process *p = &in->file->processes[i].facts;
+        if (p->number != u->items[0].process)
+            continue;
+        balance_unexplained(line, p, &u->items[0]);
+        findings_say(f, "%s%s%s.", line, u->n > 1 ? "; too: " : "",
+                     u->n > 1 ? human_items(u->n - 1, "other process", "other processes") : "");
+        return true;
+    }
+    return false;
+}
+
 // Returns the bytes in use in malloc that do not belong to recorded blocks, or 0 if there are only
 // a few. In glibc's malloc, a block occupies up to 16 bytes more than its requested size.
 static double unexplained_bytes(const struct file_stat_process *p)
@@ -523,8 +542,11 @@ bool findings_unexplained_memory(const struct findings_input *in, struct finding
             most = p;
     }
     if (!most)
-        return false;
+        return copy_note(in, f);
     name_process(name, most, 0);
+    findings_advise(
+        f,
+        "These bytes are blocks of objects that bypass the library, or free blocks in thread caches.");
     findings_say(
         f, "Recorded blocks do not explain %s of the %s that malloc had in use at the end, in %s.",
         human_size((uint64_t)unexplained_bytes(most)), human_size(most->facts.malloc_in_use_bytes),

@@ -123,4 +123,10 @@ END
   grep -q '(./hidden): anonymous mappings without recorded blocks have 50.* MiB of .* MiB of resident memory: the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)$' mapped/err
   grep -q 'have 50.* of resident memory: the program called mmap (record its calls with --maps), or its allocator has no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free)$' stripped/err
   grep -q 'grew by [45][0-9].* of resident memory: blocks from before the recording or from a pause were written, the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)$' attached/err
+  # The finding of `stat` has the text of `record`, also for a trace without this note.
+  "$HEAPTAPE" stat --json mapped/t.ht >mapped/stat
+  grep -qF "$(jq -r '.findings[] | select(.name == "unexplained_memory") | .text | rtrimstr(".")' mapped/stat)" mapped/err
+  jq -e '.unexplained_memory | length == 1 and .[0].bytes >= 52428800 and .[0].rss_bytes >= .[0].bytes and (.[0].growth | not)' mapped/stat
+  "$HEAPTAPE" stat --json attached/t.ht | jq -e '.unexplained_memory[0].growth'
+  "$HEAPTAPE" stat --json blocks/t.ht | jq -e '.unexplained_memory == [] and ([.findings[].name] | index("unexplained_memory") | not)'
 }

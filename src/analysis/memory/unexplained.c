@@ -298,8 +298,8 @@ static int list_processes(struct unexplained *u, const struct unexplained_search
         uint64_t bytes = sum_unexplained(c, is_growth);
         if (p && !has_gaps(p) && !may_be_successor(&s->file->reader, p, c) &&
             reaches_limits(bytes, c->most.rss_bytes))
-            u->items[u->n++] =
-                (struct unexplained_process){c->process, bytes, c->most.rss_bytes, is_growth};
+            u->items[u->n++] = (struct unexplained_process){c->process, p->pid, bytes,
+                                                            c->most.rss_bytes, is_growth};
     }
     if (u->items)
         HT_SORT(u->items, u->n, SORT_DOWN(struct unexplained_process, bytes));

@@ -14,6 +14,7 @@ enum {
 // Memory of a process in the page map with the most resident anonymous memory.
 struct unexplained_process {
     uint32_t process; // number in the trace
+    uint32_t pid;
     uint64_t bytes, rss_bytes;
     // The process ran before the recording, or its recording was paused. In that case, earlier
     // blocks are not recorded, so `bytes` is the growth since the first page map.

@@ -100,6 +100,24 @@ static void put_balance(struct json *j, const struct trace_balance *b)
     json_end_object(j);
 }
 
+static void put_unexplained(struct json *j, const struct file_stat *s)
+{
+    const struct unexplained *u = &s->unexplained;
+    struct selection selected = select_items(j, u->n);
+    json_put_array(j, "unexplained_memory");
+    for (size_t i = 0; i < u->n; i++) {
+        if (!is_selected(&selected))
+            continue;
+        json_begin_object(j);
+        json_put_u64(j, "pid", u->items[i].pid);
+        json_put_u64(j, "bytes", u->items[i].bytes);
+        json_put_u64(j, "rss_bytes", u->items[i].rss_bytes);
+        json_put_bool(j, "growth", u->items[i].is_growth);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void put_allocator(struct json *j, const struct trace_process *p)
 {
     json_put_object(j, "allocator");
@@ -260,6 +278,8 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
     if (s->sums) {
         stat_figures_put(j, f, STAT_FIGURES_BIG);
         stat_json_usage(j, s, f);
+        if (s->kind == FILE_STAT_TRACE)
+            put_unexplained(j, s);
     }
     if ((is_aggregate || s->sums) && s->symbols)
         sites_json_top(j, &(struct sites_json){&s->by_site, s->symbols}, f);

@@ -3,6 +3,8 @@
 #include "base/err.h"
 #include "base/printable.h"
 #include "cli/human.h"
+#include "record/entries/plan.h"
+#include "record/processes/software.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -243,4 +245,35 @@ void balance_print(const struct trace_losses *l, const struct trace_unrecorded *
     print_facts(&p);
     print_clock(&p);
     print_end(&p);
+}
+
+const char *balance_program(const struct trace_process *p, char *text, size_t room)
+{
+    const char *program = p->argv_bytes ? p->argv : p->exe ? p->exe : "unknown program";
+    printable_copy(text, room, program, strnlen(program, room / 4 - 1));
+    return text;
+}
+
+void balance_unexplained(char line[BALANCE_LINE_BYTES], const struct trace_process *p,
+                         const struct unexplained_process *u)
+{
+    const struct software_runtime *runtime = software_runtime_of(p->exe);
+    char program[BALANCE_PROGRAM_BYTES];
+    balance_program(p, program, sizeof program);
+    int n = snprintf(
+        line, BALANCE_LINE_BYTES,
+        "process %u (%s): anonymous mappings without recorded blocks %s %s%s of %s of resident memory: ",
+        p->pid, program, u->is_growth ? "grew by" : "have", human_size(u->bytes),
+        u->is_growth ? "," : "", human_size(u->rss_bytes));
+    if (runtime)
+        snprintf(line + n, BALANCE_LINE_BYTES - (size_t)n, "they may be the heap of %s (%s)",
+                 runtime->name, runtime->remedy);
+    else
+        snprintf(
+            line + n, BALANCE_LINE_BYTES - (size_t)n,
+            "%sthe program called mmap (record its calls with --maps), or its allocator has %s)",
+            u->is_growth ? "blocks from before the recording or from a pause were written, " : "",
+            p->exe && !entries_have_symbols(p->exe)
+                ? "no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free"
+                : "unknown functions (name them with --wrap");
 }

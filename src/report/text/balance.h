@@ -7,6 +7,12 @@
 #include "analysis/file_stat.h"
 #include "trace/losses.h"
 
+enum {
+    // Maximum length of the name. Some programs overwrite their arguments with one long text.
+    BALANCE_PROGRAM_BYTES = 4 * 72,
+    BALANCE_LINE_BYTES = 1024,
+};
+
 // Collects the losses of all processes in a trace or aggregate.
 void balance_of_file(struct trace_losses *l, const struct file_stat *s);
 
@@ -37,5 +43,14 @@ struct balance_how {
 };
 void balance_print(const struct trace_losses *l, const struct trace_unrecorded *u,
                    const struct balance_how *how);
+
+// Writes the printable name of a process's program into `text` and returns `text`. The name is the
+// first argument or, if there is none, the executable.
+const char *balance_program(const struct trace_process *p, char *text, size_t room);
+
+// Writes the line about a process with memory that no recorded block explains. `record` and the
+// findings print this line.
+void balance_unexplained(char line[BALANCE_LINE_BYTES], const struct trace_process *p,
+                         const struct unexplained_process *u);
 
 #endif

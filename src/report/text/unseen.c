@@ -3,8 +3,7 @@
 #include "analysis/memory/unexplained.h"
 #include "cli/command.h"
 #include "convert/peaks.h"
-#include "record/entries/plan.h"
-#include "record/processes/software.h"
+#include "report/text/balance.h"
 #include "report/text/watch.h"
 
 #include <stdio.h>
@@ -12,8 +11,6 @@
 
 enum {
     MOST_PROCESSES = 3,
-    // Maximum length of the name. Some programs overwrite their arguments with one long text.
-    PROGRAM_BYTES = 4 * 72,
     // Assumed overhead of a block in glibc's malloc. The overhead is 8 to 24 bytes, and a block
     // with its overhead has at least 32 bytes.
     CHUNK_EXTRA_BYTES = 16,
@@ -62,9 +59,9 @@ static void insert_process(struct unseen *most, const struct unseen *u)
 
 static void note_process(const struct unseen *u)
 {
-    char program[PROGRAM_BYTES];
+    char program[BALANCE_PROGRAM_BYTES];
     unsigned permille = (unsigned)(missing_bytes(u) * 1000.0 / (double)u->had);
-    watch_program(u->process, program, sizeof program);
+    balance_program(u->process, program, sizeof program);
     const char *had = human_size(u->had);
     const char *recorded = human_size(u->recorded);
     if (u->process->bypassed_by)
@@ -95,38 +92,17 @@ static void note_most(const struct trace_reader *r, const struct peaks *peaks)
         note("%zu other processes have calls that were not recorded", n - MOST_PROCESSES);
 }
 
-static void note_unexplained(const struct trace_process *p, const struct unexplained_process *u)
-{
-    const struct software_runtime *runtime = software_runtime_of(p->exe);
-    char program[PROGRAM_BYTES], what[128];
-    watch_program(p, program, sizeof program);
-    snprintf(what, sizeof what,
-             u->is_growth
-                 ? "anonymous mappings without recorded blocks grew by %s, of %s of resident memory"
-                 : "anonymous mappings without recorded blocks have %s of %s of resident memory",
-             human_size(u->bytes), human_size(u->rss_bytes));
-    const char *before =
-        u->is_growth ? "blocks from before the recording or from a pause were written, " : "";
-    if (runtime)
-        note("process %u (%s): %s: they may be the heap of %s (%s)", p->pid, program, what,
-             runtime->name, runtime->remedy);
-    else
-        note(
-            "process %u (%s): %s: %sthe program called mmap (record its calls with --maps), or its allocator has %s)",
-            p->pid, program, what, before,
-            p->exe && !entries_have_symbols(p->exe)
-                ? "no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free"
-                : "unknown functions (name them with --wrap");
-}
-
 static int find_missing(struct trace_file *t, bool has_losses, struct err *e)
 {
     struct peaks peaks = {0};
     struct unexplained u;
+    char line[BALANCE_LINE_BYTES];
     struct progress *progress = watch_begin("memory")->progress;
     int rc = unexplained_find(&u, t, progress, e);
-    for (size_t i = 0; rc == 0 && i < u.n && i < MOST_PROCESSES; i++)
-        note_unexplained(t->reader.processes[u.items[i].process], &u.items[i]);
+    for (size_t i = 0; rc == 0 && i < u.n && i < MOST_PROCESSES; i++) {
+        balance_unexplained(line, t->reader.processes[u.items[i].process], &u.items[i]);
+        note_text(line);
+    }
     unexplained_release(&u);
     if (rc == 0 && has_losses) {
         rc = trace_file_rewind(t, e);

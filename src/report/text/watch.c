@@ -1,16 +1,7 @@
 #include "report/text/watch.h"
 
-#include "base/printable.h"
 #include "cli/command.h"
-
-#include <string.h>
-
-const char *watch_program(const struct trace_process *p, char *text, size_t room)
-{
-    const char *program = p->argv_bytes ? p->argv : p->exe ? p->exe : "unknown program";
-    printable_copy(text, room, program, strnlen(program, room / 4 - 1));
-    return text;
-}
+#include "report/text/balance.h"
 
 static void print_choice(const struct trace_reader *r, uint32_t process, size_t n,
                          const struct peaks *peaks)
@@ -20,10 +11,10 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
     const char *about = peaks->estimated ? "about " : "";
     if (!peaks->n)
         note("converted process %u of %zu: %s", r->processes[process]->pid, n,
-             watch_program(r->processes[process], program, sizeof program));
+             balance_program(r->processes[process], program, sizeof program));
     for (size_t i = 0; i < peaks->n && i <= NEXT; i++) {
         const struct peak *p = &peaks->items[i];
-        watch_program(r->processes[p->process], program, sizeof program);
+        balance_program(r->processes[p->process], program, sizeof program);
         const char *bytes = human_size(p->peak_bytes);
         if (i == 0)
             note("converted process %u of %zu: %s (peak live %s)", p->pid, n, program, bytes);
