@@ -65,11 +65,11 @@ static bool is_allowed(const struct receive_server *r, struct MHD_Connection *c)
            tokens_have(&tokens, given + sizeof scheme - 1);
 }
 
-// Header fields that determine the length of the body.
+// Header fields that determine the length of the body, or that the body is a part of the file.
 struct framing {
     unsigned lengths, codings;
     const char *length, *coding;
-    bool bad_name;
+    bool bad_name, is_part;
 };
 
 static enum MHD_Result note_field(void *context, enum MHD_ValueKind kind, const char *name,
@@ -84,6 +84,8 @@ static enum MHD_Result note_field(void *context, enum MHD_ValueKind kind, const 
     } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
         f->codings++;
         f->coding = value;
+    } else if (strcasecmp(name, "Content-Range") == 0) {
+        f->is_part = true;
     }
     return MHD_YES;
 }
@@ -135,6 +137,10 @@ static void begin_upload(struct receive_server *r, struct MHD_Connection *c, con
     } else if (!f->lengths && !f->codings) {
         refuse_framing(q, MHD_HTTP_LENGTH_REQUIRED,
                        "expected a Content-Length, or Transfer-Encoding: chunked");
+    } else if (f->is_part) {
+        refuse(q, MHD_HTTP_BAD_REQUEST, "a part of a file (Content-Range) is not accepted");
+    } else if (f->lengths && !bytes) {
+        refuse(q, MHD_HTTP_BAD_REQUEST, "the body is empty");
     } else if (bytes > r->settings->max_bytes) {
         refuse(q, MHD_HTTP_CONTENT_TOO_LARGE, "the file is larger than --max-size");
     } else if (connections_begin_upload(&r->connections, q->connection, clock_monotonic_ns()) < 0) {
@@ -171,6 +177,11 @@ static void finish_upload(struct receive_server *r, const char *path, struct rec
     if (q->status)
         return;
     connections_finish(&r->connections, q->connection);
+    if (!q->body_bytes) {
+        store_abort(&r->store, &q->file);
+        refuse(q, MHD_HTTP_BAD_REQUEST, "the body is empty");
+        return;
+    }
     int rc = store_commit(&r->store, &q->file, path + 1, &result);
     if (rc < 0)
         refuse_errno(q, rc);
