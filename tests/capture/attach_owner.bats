@@ -111,6 +111,29 @@ are_refused() {
   grep -q "ended the recording, as 'heaptape ctl PID detach' does" err
 }
 
+# has_child PID: the process has a child.
+has_child() {
+  [ -n "$(pgrep -P "$1")" ]
+}
+
+@test "a detach whose command is killed while it waits for the process: its PID" {
+  calls
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
+  local recorder=$! by
+  wait_until has_events "$started" 10
+  kill -STOP "$started"
+  wait_until is_stopped "$started"
+  "$HEAPTAPE" ctl "$started" detach &
+  by=$!
+  wait_until has_child "$by"
+  kill -9 "$by"
+  wait "$by" || true
+  kill -CONT "$started"
+  wait "$recorder"
+  cat err
+  grep -q "^heaptape: process $by ended the recording" err
+}
+
 @test "a recorder whose recording was ended does not end that of the next recorder" {
   calls
   "$HEAPTAPE" record -f -o first.ht --pid "$started" 2>first.err 3>&- &

@@ -55,6 +55,7 @@ static const uint64_t no_arguments[6];
 struct caller {
     struct tracees *tracees;
     pid_t tid;
+    pid_t ender;                        // process that ends a recording
     struct machine_registers registers; // the thread's registers before the first call
     struct machine_vectors vectors;
     uint64_t mask;
@@ -75,6 +76,7 @@ struct attach_shared {
     struct attach_result result;
     struct err error;
     int rc;
+    pid_t parent; // the parent may be killed while the child waits
     struct attach_call calls[ATTACH_CALLS];
     size_t n_calls;
 };
@@ -324,6 +326,7 @@ static int prepare_caller(struct caller *c, struct tracees *t, size_t who,
 {
     *c = (struct caller){.tracees = t,
                          .tid = t->all[who].tid,
+                         .ender = c->ender,
                          .taken_ns = clock_monotonic_ns(),
                          .call_ns = attach_call_ns,
                          .lets_run = c->lets_run};
@@ -662,7 +665,7 @@ static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
 static int end_recording(struct caller *c, bool *cleared, struct err *e)
 {
     uint64_t rc = 0;
-    int failed = call_by_name(c, "heaptape_end", (const uint64_t[6]){(uint64_t)getppid()}, &rc, e);
+    int failed = call_by_name(c, "heaptape_end", (const uint64_t[6]){(uint64_t)c->ender}, &rc, e);
     *cleared = false;
     if (!failed && (int)rc == ENOTSUP)
         return err_set(e, -ENOTSUP,
@@ -1023,7 +1026,7 @@ static int perform_task(const struct attach_task *task, struct remote *r, struct
     struct tracees t;
     bool memfd = false;
     // Let the other threads run, because the calls may take a long time.
-    struct caller caller = {.lets_run = task->calls}, *c = &caller;
+    struct caller caller = {.ender = s->parent, .lets_run = task->calls}, *c = &caller;
     find_functions(r);
     raise_priority();
     int rc = tracees_seize(&t, r, &s->entry, &s->error);
@@ -1112,6 +1115,7 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
     if (s == MAP_FAILED)
         return err_no_memory(e, NULL);
     s->result = *result;
+    s->parent = getpid();
     s->n_calls = task->n_calls < ATTACH_CALLS ? task->n_calls : ATTACH_CALLS;
     if (task->calls)
         memcpy(s->calls, task->calls, s->n_calls * sizeof *s->calls);
