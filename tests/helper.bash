@@ -170,6 +170,11 @@ usage_fails() {
   done
 }
 
+# is_stopped PID: all threads of the process are stopped.
+is_stopped() {
+  [ -z "$(grep -h '^State' /proc/"$1"/task/*/status | grep -v stopped)" ]
+}
+
 # expect WHAT COMMAND...: prints the last run if the command fails.
 expect() {
   local what=$1

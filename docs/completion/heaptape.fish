@@ -151,6 +151,7 @@ complete -c heaptape -n '__heaptape_in advise' -s q -l quiet -d 'print only erro
 complete -c heaptape -n '__heaptape_in advise' -l color -x -a '(__heaptape_words auto always never)' -d 'use colour: auto, always or never'
 complete -c heaptape -n '__heaptape_operand advise' -F -a '(__heaptape_words @files)'
 complete -c heaptape -n '__heaptape_in ctl' -l json -d 'print the status as a JSON object'
+complete -c heaptape -n '__heaptape_in ctl' -l timeout -x -a '(__heaptape_words )' -d 'stop waiting for the recorder after SECONDS'
 complete -c heaptape -n '__heaptape_in ctl' -s h -l help -d 'show this help and exit'
 complete -c heaptape -n '__heaptape_in ctl' -s q -l quiet -d 'print only errors on standard error'
 complete -c heaptape -n '__heaptape_in ctl' -l color -x -a '(__heaptape_words auto always never)' -d 'use colour: auto, always or never'

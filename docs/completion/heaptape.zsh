@@ -176,6 +176,7 @@ _heaptape_advise() {
 _heaptape_ctl() {
   _arguments -s -S : \
     '--json[print the status as a JSON object]' \
+    '--timeout=[stop waiting for the recorder after SECONDS]:SECONDS: _heaptape_words ' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
     '(-q --quiet)'{-q,--quiet}'[print only errors on standard error]' \
     '--color=[use colour\: auto, always or never]:auto|always|never: _heaptape_words auto always never' \

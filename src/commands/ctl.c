@@ -13,11 +13,14 @@
 
 struct ctl_options {
     bool json;
+    uint64_t timeout_ns;
 };
 
 static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print the status as a JSON object",
      offsetof(struct ctl_options, json)},
+    {0, "timeout", OPTION_SECONDS, "SECONDS", "60", "stop waiting for the recorder after SECONDS",
+     offsetof(struct ctl_options, timeout_ns), .min = 1, .max = OPTION_MAX_NS},
     {0},
 };
 
@@ -130,12 +133,17 @@ static int run_ctl(const void *fields, char **argv)
         return detach_recorder((pid_t)pid);
     die_on_error(target_open(&a, (pid_t)pid, &e), EXIT_FAILED, &e);
     int rc = 0;
+    a.control.timeout_ns = o->timeout_ns;
     if (verb == VERB_STATUS)
         print_status(a.control.header, pid, o->json);
     else if (verb == VERB_DUMP)
         rc = request_dump((pid_t)pid, &a);
     else
         rc = control_execute(&a.control, (enum control_verb)verb);
+    if (rc == -ETIMEDOUT)
+        die(EXIT_FAILED,
+            "%ld: its recorder (process %ld) did not answer within %.9g s (--timeout): is it stopped?",
+            pid, (long)a.control.session->recorder_pid, (double)o->timeout_ns / 1e9);
     target_close(&a);
     if (rc < 0)
         die(EXIT_FAILED, "%ld: %s", pid, explain_error(-rc));

@@ -261,3 +261,22 @@ END
     'BEGIN { ns = ticks * 16e9 / hz; print ns " of " least " to " most " ns"; exit !(ns >= least * 0.98 && ns <= most * 1.02) }'
   good
 }
+
+@test "a stopped recorder: the commands end after --timeout, and name the recorder" {
+  bats_require_minimum_version 1.5.0
+  skip_under_sanitizer
+  local verb
+  record_options=
+  trace_of "$HEAPTAPE_PROGRAMS/control" loop
+  kill -STOP "$recorder"
+  for verb in sync reset stop; do
+    run -1 timeout 60 "$HEAPTAPE" ctl --timeout 1 "$pid" $verb
+    [ "$output" = "heaptape: $pid: its recorder (process $recorder) did not answer within 1 s (--timeout): is it stopped?" ]
+  done
+  # The state needs no recorder.
+  run -0 "$HEAPTAPE" ctl --timeout 1 "$pid" pause
+  kill -CONT "$recorder"
+  run -0 "$HEAPTAPE" ctl "$pid" sync
+  kill "$pid"
+  wait "$recorder" || true
+}

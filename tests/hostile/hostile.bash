@@ -43,11 +43,6 @@ has_received() {
   [ $((16#$pending >> ($2 - 1) & 1)) -eq 0 ]
 }
 
-# is_stopped PID: all threads of the process are stopped.
-is_stopped() {
-  [ -z "$(grep -h '^State' /proc/"$1"/task/*/status | grep -v stopped)" ]
-}
-
 # Skips the test if these namespaces are not available.
 need_unshare() {
   unshare "$@" true 2>/dev/null || skip "unshare $* is not permitted here"

@@ -81,9 +81,12 @@ void control_wake_recorder(struct spool_header *h, const struct spool_session *f
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Returns 0, or a negative errno if the recorder will not answer.
-static int reason_to_stop(const struct control *c)
+// Returns 0, or a negative errno if the recorder will not answer, or has not answered in the time
+// since `start_ns`.
+static int reason_to_stop(const struct control *c, uint64_t start_ns)
 {
+    if (c->timeout_ns && clock_monotonic_ns() - start_ns >= c->timeout_ns)
+        return -ETIMEDOUT;
     if (!control_recorder_lives(c->futexes, c->session->owner) || atomic_load(&c->header->refused))
         return -EPIPE;
     return c->process && control_is_gone(c->process) ? -ESRCH : 0;
@@ -135,10 +138,11 @@ static bool try_set_state(const struct control *c, enum spool_recording to)
 // the ring in each batch.
 static int set_state(const struct control *c, enum spool_recording to)
 {
+    uint64_t start_ns = clock_monotonic_ns();
     while (!try_set_state(c, to)) {
         if (c->session->flags & SPOOL_NO_RECORDER)
             return -ENOSPC;
-        int rc = reason_to_stop(c);
+        int rc = reason_to_stop(c, start_ns);
         if (rc)
             return rc;
         control_wake_recorder(c->header, c->futexes);
@@ -152,6 +156,7 @@ static int send_request(const struct control *c, enum spool_request what)
 {
     struct spool_control *k = &c->header->control;
     const struct timespec timeout = {.tv_nsec = WAIT_NS};
+    uint64_t start_ns = clock_monotonic_ns();
     if (what == SPOOL_RESET)
         atomic_fetch_add(&k->reset_proof, SPOOL_RESET_STEP);
     uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
@@ -160,7 +165,7 @@ static int send_request(const struct control *c, enum spool_request what)
         uint32_t done = atomic_load(&k->done[what]);
         if ((int32_t)(done - number) >= 0)
             return 0;
-        int rc = reason_to_stop(c);
+        int rc = reason_to_stop(c, start_ns);
         if (rc)
             return rc;
         syscall(SYS_futex, &k->done[what], FUTEX_WAIT, done, &timeout, NULL, 0);

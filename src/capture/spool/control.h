@@ -24,6 +24,7 @@ struct control {
     const struct spool_session *futexes; // mapping of the session, for system calls only
     // pid of the traced process in the caller's pid namespace, or 0 for the caller
     uint32_t process;
+    uint64_t timeout_ns; // maximum time to wait for the recorder; 0: as long as the recorder lives
 };
 
 // Changes the state of the recording, or waits until the recorder has completed a sync or reset. A
@@ -37,6 +38,7 @@ struct control {
 //   -ENOTSUP  reset, but the trace is not a regular file, or no recorder runs
 //   -ENOSPC   no recorder runs, and the state changed more than SPOOL_STATE_CHANGES times
 //   -ENODATA  tracing turned itself off
+//   -ETIMEDOUT  the recorder did not answer in time; a sync or reset remains requested
 int control_execute(const struct control *c, enum control_verb verb);
 
 // Returns true if a live recorder will drain the session's spools. A result of false is final. If
