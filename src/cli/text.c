@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cli_common cli_common;
 
@@ -54,8 +55,12 @@ void note(const char *fmt, ...)
 void cli_flush(void)
 {
     errno = 0;
-    if (fflush(stdout) != 0 || ferror(stdout))
-        die(EXIT_FAILED, "(stdout): %s", errno ? strerror(errno) : "cannot write");
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    // If an earlier write failed, another write has the reason.
+    if (!errno && write(STDOUT_FILENO, "\n", 1) >= 0)
+        die(EXIT_FAILED, "(stdout): cannot write");
+    die(EXIT_FAILED, "(stdout): %s", strerror(errno));
 }
 
 static void print_text(const char *fmt, ...)

@@ -324,7 +324,8 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
     for (size_t i = 0; i < shown; i++)
         print_site(s, order[i], o->weight);
     if (shown < n)
-        printf("... %zu more call sites (--top 0 prints all)\n", n - shown);
+        printf("... %s (--top 0 prints all)\n",
+               human_items(n - shown, "more call site", "more call sites"));
     if (s->by_site.span.wanted)
         print_span(&s->by_site.span);
 }

@@ -76,9 +76,9 @@ bool findings_peak(const struct findings_input *in, struct findings_item *f)
     double last_event = t && t->n ? (double)t->bins[t->n - 1].end_event : 0;
     if (!(FIGURE(in, peak_bytes) > 0 && last_event > 0))
         return false;
-    findings_say(f, "Live bytes peak at %s in %s blocks, after %s of the events",
+    findings_say(f, "Live bytes peak at %s in %s, after %s of the events",
                  human_size((uint64_t)FIGURE(in, peak_bytes)),
-                 human_number((uint64_t)FIGURE(in, peak_live_blocks)),
+                 human_items((uint64_t)FIGURE(in, peak_live_blocks), "block", "blocks"),
                  findings_percent(FIGURE(in, peak_event) / last_event));
     if (!isnan(FIGURE(in, peak_ns)))
         findings_say(f, ", %s after the start", human_time(FIGURE(in, peak_ns)));
@@ -325,8 +325,8 @@ bool findings_lost_records(const struct findings_input *in, struct findings_item
 {
     if (!(FIGURE(in, lost_records) > 0))
         return false;
-    findings_say(f, "%s records were lost while recording: counts are too low.",
-                 human_number((uint64_t)FIGURE(in, lost_records)));
+    findings_say(f, "%s lost while recording: counts are too low.",
+                 human_items((uint64_t)FIGURE(in, lost_records), "record was", "records were"));
     return true;
 }
 

@@ -593,7 +593,8 @@ static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_live(struct verdict *v, const struct verdict_facts *f)
 {
-    double bytes = f->resident[VERDICT_LIVE];
+    // RSS was read shortly before or after the page map.
+    double bytes = fmin(f->resident[VERDICT_LIVE], f->rss_bytes);
     say_no_problem(v, f);
     say(v, " Live blocks have %s of %s resident, %s. Live bytes", bytes_text(bytes),
         bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes));

@@ -188,6 +188,9 @@ END
   workload 'a = malloc(1000); free(malloc(2000)); free(a)'
   said peak
   has "$output" "Live bytes peak at 2.9 KiB in 2 blocks, after 25 % of the events"
+  workload 'free(malloc(2000))'
+  said peak
+  has "$output" "Live bytes peak at 2.0 KiB in 1 block, after 0 % of the events"
 }
 
 @test "peak: no" {

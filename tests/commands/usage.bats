@@ -85,6 +85,7 @@ load ../helper
       run --separate-stderr bash -c "\"\$HEAPTAPE\" $command $to"
       expect "1 from $command $to" [ "$status" -eq 1 ]
       has "$stderr" "heaptape: (stdout): "
+      expect "the reason" [ "${stderr%cannot write}" = "$stderr" ]
     done
   done
 }

@@ -43,7 +43,7 @@ char *balance_missed_line(const struct trace_missed *m)
         fputs(" was not recorded: ", to);
     print_printable(to, m->why);
     if (m->calls != UINT64_MAX)
-        fprintf(to, " (%" PRIu64 " calls)", m->calls);
+        fprintf(to, " (%" PRIu64 " call%s)", m->calls, m->calls == 1 ? "" : "s");
     else if (m->ns != UINT64_MAX)
         fprintf(to, " (it ran for %s)", human_time((double)m->ns));
     return fclose(to) == 0 ? line : NULL;

@@ -58,7 +58,7 @@ void stat_print_coverage(const struct coverage *c)
                cli_text(o->path));
     }
     if (c->n_objects > TOP_OBJECTS)
-        printf("... %zu more objects\n", c->n_objects - TOP_OBJECTS);
+        printf("... %s\n", human_items(c->n_objects - TOP_OBJECTS, "more object", "more objects"));
 }
 
 // Appends a text such as "99.8 % of allocated bytes". Appends nothing if `all` is 0.

@@ -18,8 +18,8 @@ static void print_preexisting(const struct replay_session *s, const struct plan_
 {
     if (!f->preexisting)
         return;
-    printf("start        %s blocks (%s) are allocated before the clock starts\n",
-           human_number(f->preexisting), human_size(f->preexisting_bytes));
+    printf("start        %s (%s) allocated before the clock starts\n",
+           human_items(f->preexisting, "block", "blocks"), human_size(f->preexisting_bytes));
     if (s->forked_from)
         printf(
             "             inherited from process %u; in the recorded run, both shared a page until one wrote to it\n",
@@ -370,8 +370,9 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
 void replay_print_verified(const struct replay_result *r)
 {
     char refused[160];
-    printf("%s: no violation: %s blocks checked in %zu run%s\n", cli_text(r->allocator.name),
-           human_number(r->runs[0].report.checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
+    printf("%s: no violation: %s checked in %zu run%s\n", cli_text(r->allocator.name),
+           human_items(r->runs[0].report.checked_blocks, "block", "blocks"), r->n_runs,
+           r->n_runs == 1 ? "" : "s");
     if (refused_text(&r->runs[0], refused))
         printf("%s refused %s\n", cli_text(r->allocator.name), refused);
 }

@@ -89,7 +89,8 @@ static void note_most(const struct trace_reader *r, const struct peaks *peaks)
     for (unsigned i = 0; i < MOST_PROCESSES && most[i].process; i++)
         note_process(&most[i]);
     if (n > MOST_PROCESSES)
-        note("%zu other processes have calls that were not recorded", n - MOST_PROCESSES);
+        note("%s calls that were not recorded",
+             human_items(n - MOST_PROCESSES, "other process has", "other processes have"));
 }
 
 static int find_missing(struct trace_file *t, bool has_losses, struct err *e)

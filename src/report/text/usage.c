@@ -126,7 +126,7 @@ static void print_early(const struct workload_summary *s)
         return;
     printf("times of calls may be early by up to %s", human_time((double)s->early_usual_ns));
     if (s->early_events && s->early_max_ns > s->early_usual_ns)
-        printf(", of about %s calls by up to %s", human_number(s->early_events),
+        printf(", of about %s by up to %s", human_items(s->early_events, "call", "calls"),
                human_time((double)s->early_max_ns));
     printf(" ('record --clock=exact' avoids this)\n");
 }
@@ -201,7 +201,8 @@ static void print_threads(const struct usage *u)
                human_number(h->remotely_freed), *name ? " " : "", name);
     }
     if (n > TOP_THREADS)
-        printf("%8s %zu more threads (--json prints up to 64)\n", "...", n - TOP_THREADS);
+        printf("%8s %s (--json prints up to 64)\n", "...",
+               human_items(n - TOP_THREADS, "more thread", "more threads"));
 }
 
 // Prints the live bytes over the run as a row of bars. Each character represents one or more bins.
@@ -225,9 +226,10 @@ static void print_level(const struct usage *u)
 static void print_peak(const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
-    printf("\npeak of process %u: %s live in %s blocks after event %s (%.0f %% of the events)",
-           s->processes[s->of_usage].pid, human_size(u->peak.bytes), human_number(u->peak.blocks),
-           human_number(u->peak.event), 100 * share(u->peak.event, u->events));
+    printf("\npeak of process %u: %s live in %s after event %s (%.0f %% of the events)",
+           s->processes[s->of_usage].pid, human_size(u->peak.bytes),
+           human_items(u->peak.blocks, "block", "blocks"), human_number(u->peak.event),
+           100 * share(u->peak.event, u->events));
     if (u->ns_per_stamp > 0)
         printf(", %s after the start", human_time((double)u->peak.stamp * u->ns_per_stamp));
     print_level(u);
