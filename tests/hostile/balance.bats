@@ -368,6 +368,11 @@ END
   diff record stat
   [ "$(cat record)" = "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)" ]
   has_finding stopped_early
+  # The program ends after the trace.
+  # shellcheck disable=SC2016 # the inner shell's
+  HEAPTAPE=$HEAPTAPE "$HEAPTAPE" record -q -f -o t.ht --max-size 64K -- \
+    sh -c 'known _exit 100000; unset LD_PRELOAD; until "$HEAPTAPE" check -q t.ht 2>/dev/null; do sleep 0.05; done'
+  "$HEAPTAPE" stat --json --brief t.ht | jq -e '.balance | .lost_at_least == 1 and .size_limit == 1'
 }
 
 @test "balance: a signal" {
