@@ -278,6 +278,29 @@ static int run_stream(struct order *o, struct merge_stream *s, uint64_t bound)
     return rc;
 }
 
+// Handles all deadlines up to `now`.
+static int expire(struct order *o, uint64_t now)
+{
+    while (o->next_deadline <= now && o->next_deadline != UINT64_MAX) {
+        uint64_t deadline = o->next_deadline;
+        size_t i = 0, k = 0;
+        if (!order_afford(o, o->n_held))
+            order_unhold_all(o);
+        while (i < o->n_duplicates && o->duplicates[i].deadline != deadline)
+            i++;
+        while (k < o->n_held && o->held[k].deadline != deadline)
+            k++;
+        int rc = 0;
+        if (i < o->n_duplicates)
+            rc = order_duplicate_lost(o, i);
+        else if (k < o->n_held)
+            order_expire_held(o, k);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 int order_advance(struct order *o, uint64_t limit)
 {
     for (;;) {
@@ -289,7 +312,7 @@ int order_advance(struct order *o, uint64_t limit)
         // Handle one deadline at a time. Handle the streams that it releases before the next
         // deadline.
         if (o->next_deadline < now)
-            rc = order_expire(o, o->next_deadline);
+            rc = expire(o, o->next_deadline);
         else if (due)
             rc = run_stream(o, s, bound < o->next_deadline ? bound : o->next_deadline);
         else
@@ -299,6 +322,32 @@ int order_advance(struct order *o, uint64_t limit)
     }
     o->passed = limit > o->passed ? limit : o->passed;
     return order_flush(o);
+}
+
+// Finds a stream whose stamp is at most `stamp` and that is held because of its own next record,
+// not because of another stream of its thread. Returns the index in o->held, or n_held if no stream
+// is found.
+static size_t held_up_to(const struct order *o, uint64_t stamp)
+{
+    size_t i = 0;
+    while (i < o->n_held &&
+           (o->held[i].why == ORDER_HOLD_THREAD || o->held[i].stream->stamp > stamp))
+        i++;
+    return i;
+}
+
+int order_settle(struct order *o, uint64_t stamp)
+{
+    uint64_t limit = stamp + o->options.skid < stamp ? UINT64_MAX : stamp + o->options.skid;
+    int rc = order_advance(o, limit);
+    for (size_t i; rc == 0 && (i = held_up_to(o, stamp)) < o->n_held;) {
+        if (order_afford(o, o->n_held))
+            order_expire_held(o, i);
+        else
+            order_unhold_all(o);
+        rc = order_advance(o, limit);
+    }
+    return rc;
 }
 
 void order_cut_off(struct order *o)

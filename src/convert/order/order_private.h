@@ -264,8 +264,12 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
 // Releases the stream with the earliest stamp among the streams held for this reason and address.
 void order_wake(struct order *o, enum order_hold why, uint64_t address);
 
-// Handles all deadlines up to `now`.
-int order_expire(struct order *o, uint64_t now);
+// Releases held stream `i`, whose awaited record did not arrive. The stream's next record is then
+// processed without the awaited record.
+void order_expire_held(struct order *o, size_t i);
+
+// Releases all held streams in the same way.
+void order_unhold_all(struct order *o);
 
 // Recomputes next_deadline.
 void order_deadline(struct order *o);
