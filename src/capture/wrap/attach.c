@@ -45,7 +45,7 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names, int tables)
         error = patch_install(wrap_find_named);
     if (!error) {
         wrap_own_watch();
-        redirect_start();
+        redirect_start(wrap_own_loads);
         error = producer_attach(dir);
     }
     if (error) {

@@ -394,7 +394,7 @@ static bool check_deepbound(const struct object *o, void *context)
     object_each_slot(o, check_slot, s);
     if (s->found)
         producer_add_deepbound(o->path);
-    if (wrap_own_misses(o))
+    if (redirect_misses(o))
         producer_set_bypass(o->path);
     return false;
 }

@@ -14,7 +14,7 @@
 
 enum {
     REDIRECT_MAX = 2 * ENTRIES_MAX, // functions that can be redirected
-    // redirect_get also returns the functions of --wrap that are wrapped through the tables.
+    // including the functions of --wrap that are wrapped through the tables
     REDIRECT_THUNKS = REDIRECT_MAX + SPOOL_WRAPPED,
 };
 
@@ -31,8 +31,19 @@ struct redirect_function {
     char letters[sizeof((struct entries_entry *)0)->arguments + 1];
 };
 
-// Returns a redirected function, in the order of redirection. The index must be valid.
-const struct redirect_function *redirect_get(size_t index);
+// The redirected functions. An index is valid below redirect_count(); the functions of --wrap have
+// the indexes from REDIRECT_MAX.
+struct redirect_table {
+    struct redirect_function all[REDIRECT_THUNKS];
+    struct entries_redirected entries[REDIRECT_MAX]; // the same functions as in `all`
+    _Atomic size_t n;
+};
+extern struct redirect_table redirect_table __attribute__((visibility("hidden")));
+
+size_t redirect_count(void);
+
+// Returns the redirected function that begins at the address, or NULL.
+struct redirect_function *redirect_find(uintptr_t at);
 
 // Sets function `i` of --wrap (SPOOL_WRAP_*), whose wrapper is the thunk of index REDIRECT_MAX + i.
 // A thread may still be inside the wrapper of an earlier function.
@@ -52,15 +63,21 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 // an error, calls reach the real functions.
 int redirect_apply(struct entries_plan *plan, uintptr_t base);
 
-// Forgets the functions of objects for whose base `is_loaded` returns false.
-void redirect_forget(bool (*is_loaded)(uintptr_t base));
+// Forget one function, and the functions of all objects that are no longer loaded.
+void redirect_forget(size_t index);
+void redirect_forget_unloaded(void);
 
-// Returns true if a function of the object is redirected.
-bool redirect_has(const struct object *o);
+// Returns true if the object exports a malloc with a known prefix.
+bool redirect_has_prefixed(const struct object *o);
+
+// Returns true if the malloc in use is libc's, but the object exports functions with prefixes that
+// are not redirected.
+bool redirect_misses(const struct object *o);
 
 // redirect_start makes calls reach the wrappers, for the functions in plans that were added since
-// redirect_stop. redirect_stop makes calls of all redirected functions reach the real functions.
-void redirect_start(void);
+// redirect_stop. `examine` is the wrapper of ENTRIES_LOADS. redirect_stop makes calls of all
+// redirected functions reach the real functions.
+void redirect_start(void (*examine)(void));
 void redirect_stop(void);
 
 // Returns the address at which the real function can be called: the trampoline if the function is

@@ -81,15 +81,6 @@ void wrap_own_allocator(void);
 void wrap_own_watch_first(void);
 void wrap_own_watch(void);
 
-// Returns true if the malloc in use is libc's, but the object exports functions with prefixes that
-// are not redirected.
-struct object;
-bool wrap_own_misses(const struct object *o);
-
-// Finds the object at `base` in the namespaces of dlmopen. Returns false if there is no such
-// object.
-bool wrap_own_find(uintptr_t base, struct object *o);
-
 // Examines the objects that were opened. The loader calls this function before the objects' code
 // runs.
 void wrap_own_loads(void);

@@ -110,7 +110,8 @@ __attribute__((used, visibility("hidden"))) uintptr_t
 wrap_entry_call(size_t index, const uintptr_t *arguments, const uintptr_t *frame);
 uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintptr_t *frame)
 {
-    const struct entry_call c = {redirect_get(index), arguments, (const void *)frame[1], frame};
+    const struct entry_call c = {&redirect_table.all[index], arguments, (const void *)frame[1],
+                                 frame};
     struct event ev = {.kind = (enum event_kind)c.function->function};
     enum event_class class = event_infos[ev.kind].class;
     // The C library calls its own functions directly only to free the cache of an exiting thread.

@@ -7,6 +7,7 @@
 #include "capture/libc/libc.h"
 #include "capture/libc/objects.h"
 #include "capture/wrap/redirect.h"
+#include "capture/wrap/spaces.h"
 #include "capture/wrap/wrap.h"
 
 #include <elf.h>
@@ -51,19 +52,6 @@ static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s
     return id && bytes == WRAP_BUILD_ID_BYTES ? id : NULL;
 }
 
-static bool has_prefixed(const struct object *o)
-{
-    bool found = false;
-    for (size_t i = 1; i < ENTRIES_PREFIXES && !found; i++)
-        found = object_find_function(o, entries_malloc_names[i]);
-    return found;
-}
-
-bool wrap_own_misses(const struct object *o)
-{
-    return has_prefixed(o) && producer_is_allocator(libc_address()) && !redirect_has(o);
-}
-
 static bool has_named(const struct object *o, const struct spool_wrap *names)
 {
     bool found = false;
@@ -75,7 +63,7 @@ static bool has_named(const struct object *o, const struct spool_wrap *names)
 static void visit_executable(const struct object *o, struct own_search *s)
 {
     s->executable = *o;
-    s->has_prefixed = has_prefixed(o);
+    s->has_prefixed = redirect_has_prefixed(o);
     for (size_t i = 0; i < o->n_segments && !s->build_id; i++) {
         if (o->segments[i].p_type == PT_NOTE)
             s->build_id = find_build_id(o, &o->segments[i]);
@@ -98,7 +86,7 @@ static bool has_hidden(const char *path)
 static bool is_library_wanted(const struct own_search *s, const struct object *o)
 {
     return !producer_is_allocator((const void *)o->start) &&
-           ((s->in_libraries && (has_prefixed(o) || has_hidden(o->path))) ||
+           ((s->in_libraries && (redirect_has_prefixed(o) || has_hidden(o->path))) ||
             has_named(o, s->names));
 }
 
@@ -191,27 +179,15 @@ void wrap_own_allocator(void)
     redirect_object(&s.executable, OWN_EXECUTABLE, &s);
     for (size_t i = 0; i < s.n_libraries; i++)
         redirect_object(&s.libraries[i], OWN_LIBRARY, &s);
-    redirect_start();
+    redirect_start(wrap_own_loads);
     if (s.names)
         wrap_set_names(s.names, false);
     producer_leave(was);
 }
 
-// A namespace of objects. The first contains the program. glibc 2.35 and later versions also list
-// the namespaces that dlmopen creates.
-struct space {
-    struct r_debug list;
-    const struct space *next; // valid if the version of the first list is above 1
-};
-
 // Number of objects in each namespace that were examined, or existed when the watch began. Used by
 // the thread that holds the loader's lock.
 static size_t examined[ENTRIES_NAMESPACES];
-
-static const struct space *next_space(const struct space *at)
-{
-    return libc_objects()->r_version > 1 ? at->next : NULL;
-}
 
 static size_t count_objects(const struct r_debug *list)
 {
@@ -221,45 +197,6 @@ static size_t count_objects(const struct r_debug *list)
     return n;
 }
 
-// Reads a library. Returns false if no ELF header is mapped at its start.
-static bool read_library(struct object *o, const struct link_map *m)
-{
-    unsigned char resident;
-    bool is_mapped = m->l_addr && syscall(SYS_mincore, m->l_addr, 1l, &resident) == 0;
-    if (!is_mapped || memcmp((const void *)m->l_addr, ELFMAG, SELFMAG) != 0)
-        return false;
-    libc_read_object(o, m);
-    return true;
-}
-
-static const struct link_map *find_in_space(const struct space *at, uintptr_t base)
-{
-    const struct link_map *m = at->list.r_map;
-    while (m && m->l_addr != base)
-        m = m->l_next;
-    return m;
-}
-
-static bool is_loaded(uintptr_t base)
-{
-    const struct space *at = (const struct space *)libc_objects();
-    bool found = false;
-    for (size_t i = 0; i < ENTRIES_NAMESPACES && at && !found; i++, at = next_space(at))
-        found = find_in_space(at, base);
-    return found;
-}
-
-bool wrap_own_find(uintptr_t base, struct object *o)
-{
-    const struct space *at = (const struct space *)libc_objects();
-    const struct link_map *m = NULL;
-    for (size_t i = 1; i < ENTRIES_NAMESPACES && at && !m; i++) {
-        at = next_space(at);
-        m = at ? find_in_space(at, base) : NULL;
-    }
-    return m && base != libc_objects()->r_ldbase && read_library(o, m);
-}
-
 // Examines the objects that were appended to a namespace. Their constructors have not run.
 static void examine_space(const struct own_search *s, const struct r_debug *list, size_t *before)
 {
@@ -267,7 +204,7 @@ static void examine_space(const struct own_search *s, const struct r_debug *list
     size_t n = 0;
     for (const struct link_map *m = list->r_map; m; m = m->l_next) {
         struct object o;
-        if (n++ < *before || !m->l_name || !*m->l_name || !read_library(&o, m))
+        if (n++ < *before || !m->l_name || !*m->l_name || !spaces_read(&o, m))
             continue;
         if (!has_malloc && object_find_function(&o, "malloc")) {
             has_malloc = true;
@@ -277,7 +214,7 @@ static void examine_space(const struct own_search *s, const struct r_debug *list
         }
     }
     if (n < *before)
-        redirect_forget(is_loaded);
+        redirect_forget_unloaded();
     *before = n;
 }
 
@@ -289,11 +226,11 @@ void wrap_own_loads(void)
         return;
     uint32_t was = producer_enter(PRODUCER_MUTED);
     struct own_search s = begin_search();
-    for (size_t i = 0; at && i < ENTRIES_NAMESPACES; i++, at = next_space(at)) {
+    for (size_t i = 0; at && i < ENTRIES_NAMESPACES; i++, at = spaces_next(at)) {
         if (at->list.r_state == RT_CONSISTENT)
             examine_space(&s, &at->list, &examined[i]);
     }
-    redirect_start();
+    redirect_start(wrap_own_loads);
     producer_leave(was);
     errno = saved_errno;
 }
@@ -303,7 +240,7 @@ static bool begin_watch(const struct object *o, void *context)
 {
     const struct space *at = (const struct space *)libc_objects();
     (void)o, (void)context;
-    for (size_t i = 0; i < ENTRIES_NAMESPACES; i++, at = at ? next_space(at) : NULL)
+    for (size_t i = 0; i < ENTRIES_NAMESPACES; i++, at = at ? spaces_next(at) : NULL)
         examined[i] = at ? count_objects(&at->list) : 0;
     watched = true;
     return true;
@@ -334,7 +271,7 @@ void wrap_own_watch_first(void)
         wrap_own_watch();
         if (objects_visit(find_loader, &loader))
             redirect_object(&loader, OWN_LOADER, &s);
-        redirect_start();
+        redirect_start(wrap_own_loads);
         wrap_own_watch();
         producer_leave(was);
         errno = saved_errno;
