@@ -2,7 +2,6 @@
 #include "capture/producer/producer_private.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -229,13 +228,6 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
     if (waited_ns > SCARCE_WAIT_NS && threads_own_all(p))
         return "the sandbox of the program leaves no memory for more threads";
     return NULL;
-}
-
-void producer_chunk_end_waits(struct producer_process *p)
-{
-    atomic_fetch_add(&p->header->free_sequence, 1);
-    if (!producer_sandbox_chunks(p))
-        futex(&p->header->free_sequence, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns)

@@ -195,6 +195,9 @@ bool producer_format(char *to, size_t room, const char *format, ...)
 // Returns the value of an environment entry NAME=VALUE, or NULL if the entry has another name.
 const char *producer_env_value(const char *entry, const char *name);
 
+// Returns the environment, or NULL if it is not known yet (producer_set_environment).
+char **producer_environment(void);
+
 // producer_map.c
 
 // Returns true if the program's resource limits do not permit mapping `bytes` for an optional part
@@ -248,6 +251,9 @@ void producer_wake_recorder(struct producer_process *p);
 // Returns true if a live recorder will drain the words that are written after this call.
 bool producer_has_recorder(const struct producer_process *p);
 
+// Ends the waits of producer_chunk_acquire. Call after the process's state has become PRODUCER_OFF.
+void producer_end_waits(struct producer_process *p);
+
 // Turns tracing off for this process image. If there is a spool, stores `reason` in its header.
 void producer_process_off(struct producer_process *p, const char *reason);
 
@@ -271,9 +277,6 @@ void producer_cost_measure(struct spool_header *h, enum clock_kind clock);
 // the time waited to *waited_ns. Returns NULL if a lossy session has no free chunk, or if tracing
 // turned itself off.
 struct spool_chunk *producer_chunk_acquire(struct producer_process *p, uint64_t *waited_ns);
-
-// Ends the waits of producer_chunk_acquire. Call after the process's state has become PRODUCER_OFF.
-void producer_chunk_end_waits(struct producer_process *p);
 
 // If `end` is in a piece without pages, allocates the chunk's pages up to `end`. Returns false if
 // out of memory.
@@ -392,9 +395,6 @@ bool producer_count_refused(struct producer_process *p, struct spool_reserves *s
 bool producer_alone_start(struct producer_inherited *in);
 
 // producer_process.c
-
-// Returns the environment, or NULL if it is not known yet (producer_set_environment).
-char **producer_environment(void);
 
 // Returns the process in state RUNNING, or NULL if tracing is off. Starts the process if it was
 // NEW. Call with signals blocked.

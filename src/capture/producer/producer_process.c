@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-extern char **environ;
-
 enum {
     LEAST_CHUNKS = 8,
     RESERVE_WAIT_MS = 2000,
@@ -54,18 +52,6 @@ static void parse_variable(struct producer_inherited *in, const char *entry)
     // Ignore invalid values, so that the program still runs.
     if (stacks && !in->stacks.depth)
         spool_parse_stacks(stacks, &in->stacks);
-}
-
-static char **early_environment;
-
-void producer_set_environment(char **environment)
-{
-    early_environment = environment;
-}
-
-char **producer_environment(void)
-{
-    return environ ? environ : early_environment;
 }
 
 // Finds the session directory in the environment. Does so only once, because the program may change
@@ -731,7 +717,7 @@ bool producer_detach(void)
     // From now on, calls do not count as missing.
     p->unrecorded = NULL;
     if (atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF))
-        producer_chunk_end_waits(p);
+        producer_end_waits(p);
     retired = p;
     // Pairs with the acquire in producer_current. After this store, no thread starts to use `p`.
     atomic_store(&producer_inherited.process, &idle);

@@ -68,7 +68,7 @@ static void append_function(struct splice *s, uint64_t frame)
 }
 
 void producer_python_splice(const struct producer_writer *w, const struct unwind_cursor *c,
-                            struct unwind_stack *stack)
+                            struct unwind_stack *stack, uint32_t depth)
 {
     struct splice s = {w, stack};
     struct unwind_memory *m = c->memory;
@@ -77,15 +77,13 @@ void producer_python_splice(const struct producer_writer *w, const struct unwind
     bool found = unwind_python_first(&g, c);
     memcpy(m->codes, stack->codes, native * sizeof *m->codes);
     stack->n = 0;
-    for (uint32_t i = 0; i < native && stack->n < producer_depth; i++) {
+    for (uint32_t i = 0; i < native && stack->n < depth; i++) {
         // If the walk reached its limit, the extent of its outermost frame is unknown.
-        uint64_t end = i + 1 < native            ? m->sps[i + 1]
-                       : native < producer_depth ? c->high
-                                                 : m->sps[i];
+        uint64_t end = i + 1 < native ? m->sps[i + 1] : native < depth ? c->high : m->sps[i];
         uint32_t before = stack->n;
         for (; found && g.anchor >= m->sps[i] && g.anchor < end;
              found = unwind_python_outer(&g, c)) {
-            for (uint64_t frame = g.frame; frame != g.end && stack->n < producer_depth;
+            for (uint64_t frame = g.frame; frame != g.end && stack->n < depth;
                  frame = unwind_python_caller(frame))
                 append_function(&s, frame);
         }

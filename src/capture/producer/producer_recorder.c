@@ -1,6 +1,10 @@
 // Wakes and checks the session's recorder, and turns tracing off.
 #include "capture/producer/producer_private.h"
 
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
 void producer_wake_recorder(struct producer_process *p)
 {
     // In a sandbox, make no system call. The recorder wakes when its sleep times out.
@@ -40,6 +44,13 @@ void producer_set_ended_by(uint32_t pid)
         atomic_store(&p->header->ended_by, pid);
 }
 
+void producer_end_waits(struct producer_process *p)
+{
+    atomic_fetch_add(&p->header->free_sequence, 1);
+    if (!producer_sandbox_chunks(p))
+        syscall(SYS_futex, &p->header->free_sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 void producer_process_off(struct producer_process *p, const char *reason)
 {
     uint32_t running = PRODUCER_RUNNING;
@@ -47,6 +58,6 @@ void producer_process_off(struct producer_process *p, const char *reason)
         return;
     producer_format(p->header->reason, sizeof p->header->reason, "%s", reason);
     atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
-    producer_chunk_end_waits(p);
+    producer_end_waits(p);
     producer_wake_recorder(p);
 }

@@ -98,12 +98,12 @@ void producer_sites_stop(void);
 uint64_t producer_site_find(const struct producer_writer *w, const void *caller, const void *frame);
 
 // Replaces the frames of Python's evaluator with the Python functions that the thread executes, and
-// records the names of these functions. `stack` must be the result of unwind_walk for `c`, with a
-// cache and without a window.
+// records the names of these functions, `depth` frames at most. `stack` must be the result of
+// unwind_walk for `c`, with a cache and without a window.
 struct unwind_cursor;
 struct unwind_stack;
 void producer_python_splice(const struct producer_writer *w, const struct unwind_cursor *c,
-                            struct unwind_stack *stack);
+                            struct unwind_stack *stack, uint32_t depth);
 
 // Marks the site `id` as defined.
 void producer_site_add(struct producer_sites *sites, uint64_t id);

@@ -9,6 +9,9 @@ struct producer_inherited producer_inherited;
 
 const struct producer_thread producer_no_thread;
 
+extern char **environ;
+static char **early_environment;
+
 _Thread_local struct producer_tls producer_tls = {
     .thread = (struct producer_thread *)&producer_no_thread};
 
@@ -103,4 +106,14 @@ const char *producer_env_value(const char *entry, const char *name)
 {
     size_t n = strlen(name);
     return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : NULL;
+}
+
+void producer_set_environment(char **environment)
+{
+    early_environment = environment;
+}
+
+char **producer_environment(void)
+{
+    return environ ? environ : early_environment;
 }
