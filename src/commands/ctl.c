@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "record/attach/attach.h"
 #include "record/attach/status.h"
-#include "record/processes/target.h"
+#include "record/drain/target.h"
 
 #include <errno.h>
 #include <limits.h>

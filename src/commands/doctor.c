@@ -7,7 +7,7 @@
 #include "cli/wrap.h"
 #include "record/aggregate/stat.h"
 #include "record/attach/attach.h"
-#include "record/processes/facts.h"
+#include "record/drain/facts.h"
 #include "report/text/watch.h"
 
 #include <errno.h>

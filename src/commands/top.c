@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/wrap.h"
-#include "record/processes/target.h"
+#include "record/drain/target.h"
 #include "report/top/screen.h"
 #include "report/top/terminal.h"
 

@@ -3,11 +3,11 @@
 #include "base/thread.h"
 #include "record/attach/attach.h"
 #include "record/drain/encoder.h"
+#include "record/drain/facts.h"
 #include "record/launch.h"
-#include "record/processes/facts.h"
 #include "record/processes/limit.h"
-#include "record/processes/unrecorded.h"
 #include "record/processes/watch.h"
+#include "record/unrecorded/unrecorded.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 #include "convert/walk.h"
 #include "record/drain/drain.h"
 #include "record/drain/encoder.h"
-#include "record/processes/facts.h"
+#include "record/drain/facts.h"
 
 #include "fuzz.h"
 

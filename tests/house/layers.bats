@@ -73,6 +73,13 @@ plant() {
   has "$output" "replay may not include analysis"
 }
 
+@test "two parts that include each other are found" {
+  plant src/record/processes/limit.h '#include "record/drain/drain.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "record/processes may not include record/drain"
+  has "$output" "1 in both directions ('record/drain', 'record/processes')"
+}
+
 @test "a folder that the tables lack is found" {
   mkdir -p copy/src/report/video
   plant src/report/video/video.c '#include "base/buf.h"'

@@ -1,6 +1,6 @@
 // Tests which process has the next map of pages, and when memory is sampled, with simulated time.
 #include "base/clock.h"
-#include "record/processes/facts.h"
+#include "record/drain/facts.h"
 #include "record/processes/watch.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // Writes the trace of a session that was recorded without a recorder.
 #include "base/buf.h"
 #include "record/drain/drain_private.h"
-#include "record/processes/facts.h"
+#include "record/drain/facts.h"
 #include "record/record.h"
 #include "trace/writer.h"
 

@@ -6,10 +6,8 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -70,18 +68,6 @@ static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, 
     }
     l->over = false;
     return l;
-}
-
-void drain_wake(_Atomic uint32_t *futex, int most)
-{
-    syscall(SYS_futex, futex, FUTEX_WAKE, most, NULL, NULL, 0);
-}
-
-void drain_wake_waiters(struct spool_header *h, int most)
-{
-    atomic_fetch_add(&h->free_sequence, 1);
-    if (atomic_load(&h->waiters))
-        drain_wake(&h->free_sequence, most);
 }
 
 // Stops draining a corrupt spool and makes its program stop writing.

@@ -5,6 +5,10 @@
 #include "record/drain/drain.h"
 #include "record/processes/proc_file.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 struct drain_candidate {
     uint32_t index, thread, stream, tid;
     uint32_t used;
@@ -31,10 +35,19 @@ enum drain_resizing {
 // Reserves descriptors for drain_open_file. Returns false on failure.
 bool drain_keep_spares(struct drain *c);
 
-// drain_wake wakes at most `most` waiters of a futex. drain_wake_waiters wakes threads that are
-// waiting for a chunk.
-void drain_wake(_Atomic uint32_t *futex, int most);
-void drain_wake_waiters(struct spool_header *h, int most);
+// Wakes at most `most` waiters of a futex.
+static inline void drain_wake(_Atomic uint32_t *futex, int most)
+{
+    syscall(SYS_futex, futex, FUTEX_WAKE, most, NULL, NULL, 0);
+}
+
+// Wakes threads that are waiting for a chunk.
+static inline void drain_wake_waiters(struct spool_header *h, int most)
+{
+    atomic_fetch_add(&h->free_sequence, 1);
+    if (atomic_load(&h->waiters))
+        drain_wake(&h->free_sequence, most);
+}
 
 // Opens a file in the session directory, using a spare descriptor if necessary. Returns -1 with
 // errno set on failure.

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "record/attach/status.h"
+#include "record/drain/facts.h"
 #include "record/look/look_private.h"
 #include "record/processes/cgroup.h"
-#include "record/processes/facts.h"
 #include "record/processes/proc_file.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // Command lines, language runtimes and descendants of processes.
+#include "record/drain/facts.h"
 #include "record/look/look_private.h"
-#include "record/processes/facts.h"
 #include "record/processes/proc_file.h"
 
 #include <dirent.h>

@@ -1,8 +1,8 @@
-#include "record/processes/unrecorded.h"
+#include "record/unrecorded/unrecorded.h"
 
 #include "base/clock.h"
 #include "record/drain/drain_private.h"
-#include "record/processes/tree.h"
+#include "record/unrecorded/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

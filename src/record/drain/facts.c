@@ -1,4 +1,4 @@
-#include "record/processes/facts.h"
+#include "record/drain/facts.h"
 
 #include "base/buf.h"
 #include "base/build_id.h"

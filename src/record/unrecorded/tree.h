@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "record/drain/drain.h"
-#include "record/processes/unrecorded.h"
+#include "record/unrecorded/unrecorded.h"
 
 struct tree;
 

@@ -1,4 +1,4 @@
-#include "record/processes/tree.h"
+#include "record/unrecorded/tree.h"
 
 #include "base/thread.h"
 #include "capture/spool/control.h"

@@ -1,4 +1,4 @@
-#include "record/processes/target.h"
+#include "record/drain/target.h"
 
 #include "base/bytes.h"
 #include "base/frame.h"

@@ -1,6 +1,6 @@
 // Processes below the recorder that are not recorded, and the reasons.
 //
-// If permitted, the kernel reports all processes (record/processes/tree.h). Otherwise /proc is
+// If permitted, the kernel reports all processes (record/unrecorded/tree.h). Otherwise /proc is
 // searched periodically for descendants of the program and for processes with the session in their
 // environment. This method misses short-lived processes.
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H

@@ -1,7 +1,7 @@
 // Explains why a program records no events, by inspecting its file or a process that runs it.
 #include "record/processes/proc_file.h"
-#include "record/processes/unrecorded.h"
 #include "record/record.h"
+#include "record/unrecorded/unrecorded.h"
 
 #include <elf.h>
 #include <errno.h>
