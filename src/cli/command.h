@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Exit codes. `record` also returns the traced program's exit code.
 enum {
@@ -164,6 +165,10 @@ void cli_flush(void);
 // Callbacks that print a line like note(). error_text() also prints under --quiet.
 void note_text(const char *text);
 void error_text(const char *text);
+
+// Prints "usage: heaptape record [options] ..." as one line, or heaptape's own usage if `c` is
+// NULL.
+void cli_print_usage(FILE *to, const struct command *c);
 
 // Prints an error and the command's usage line. Returns EXIT_USAGE.
 int usage_error(const struct command *c, const char *fmt, ...)

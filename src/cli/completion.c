@@ -1,7 +1,6 @@
 #include "cli/generate.h"
 
 #include "cli/command.h"
-#include "cli/help.h"
 #include "cli/options.h"
 
 #include <ctype.h>
@@ -87,7 +86,7 @@ static unsigned put_operands(FILE *to, const struct command *c)
 static void bash_options(FILE *to, const struct option *options)
 {
     for (const struct option *o = options; o && o->name; o++) {
-        fprintf(to, " --%s%s%s", help_option_prefix(o), o->name, o->type == OPTION_FLAG ? "" : "=");
+        fprintf(to, " --%s%s%s", options_prefix(o), o->name, o->type == OPTION_FLAG ? "" : "=");
         if (o->letter)
             fprintf(to, " -%c", o->letter);
     }
@@ -152,7 +151,7 @@ static void fish_option(FILE *to, const struct command *c, const struct option *
     fprintf(to, "complete -c heaptape -n '__heaptape_in %s'", c->name);
     if (o->letter)
         fprintf(to, " -s %c", o->letter);
-    fprintf(to, " -l %s%s", help_option_prefix(o), o->name);
+    fprintf(to, " -l %s%s", options_prefix(o), o->name);
     if (o->type != OPTION_FLAG) {
         bool files = put_words(NULL, o->argument) & FILES;
         fprintf(to, "%s -a '(__heaptape_words ", o->bare ? "" : files ? " -r -F" : " -x");
@@ -200,7 +199,7 @@ static void zsh_text(FILE *to, const char *text)
 // Prints an option, such as '(-o --output)'{-o+,--output=}'[help]:FILE: _heaptape_words @files'.
 static void zsh_option(FILE *to, const struct option *o)
 {
-    const char *prefix = help_option_prefix(o), *equals = "", *short_equals = "";
+    const char *prefix = options_prefix(o), *equals = "", *short_equals = "";
     if (o->type != OPTION_FLAG) {
         equals = o->bare ? "=-" : "=";
         short_equals = o->bare ? "-" : "+";

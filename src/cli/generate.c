@@ -31,7 +31,7 @@ static void put_option(FILE *to, const struct option *o)
     char note[128];
     if (o->letter)
         fprintf(to, "*-%c*, ", o->letter);
-    fprintf(to, "*--%s%s*", help_option_prefix(o), o->name);
+    fprintf(to, "*--%s%s*", options_prefix(o), o->name);
     if (o->argument) {
         fputs(o->bare ? "[=_" : "=_", to);
         put_text(to, o->argument);

@@ -2,27 +2,10 @@
 
 #include "cli/options.h"
 #include "cli/words.h"
-#include "cli/wrap.h"
 
 #include <string.h>
 
 enum { HELP_COLUMN = 28, FORM_INDENT = 11 };
-
-void help_print_usage(FILE *to, const struct command *c)
-{
-    char text[512] =
-        "usage: heaptape COMMAND [options] [operands]   (heaptape help lists commands)";
-    if (c)
-        snprintf(text, sizeof text, "usage: heaptape %s [options]%s%s", c->name,
-                 c->operands ? " " : "", c->operands ? c->operands : "");
-    wrap_text(to, text, strlen(text), to == stderr ? wrap_error_columns() : 0);
-    putc('\n', to);
-}
-
-const char *help_option_prefix(const struct option *o)
-{
-    return o->type == OPTION_FLAG && o->fallback ? "no-" : "";
-}
 
 void help_option_note(char *text, size_t size, const struct option *o)
 {
@@ -49,7 +32,7 @@ int help_option_name(char *text, size_t size, const struct option *o)
     const char *argument = o->shown ? o->shown : o->argument;
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    return snprintf(text, size, "%s--%s%s%s%s%s%s", letter, help_option_prefix(o), o->name,
+    return snprintf(text, size, "%s--%s%s%s%s%s%s", letter, options_prefix(o), o->name,
                     o->bare ? "[" : "", argument ? "=" : "", argument ? argument : "",
                     o->bare ? "]" : "");
 }

@@ -6,10 +6,6 @@
 
 #include <stdio.h>
 
-// Prints "usage: heaptape record [options] ..." as one line, or heaptape's own usage if `c` is
-// NULL.
-void help_print_usage(FILE *to, const struct command *c);
-
 // Prints the text of `heaptape COMMAND --help`. tests/house limits it to 70 lines of 80 columns.
 void help_print_command(FILE *to, const struct command *c);
 
@@ -18,9 +14,6 @@ void help_print_commands(FILE *to);
 
 // Writes "-o, --output=FILE" into `text` and returns its length.
 int help_option_name(char *text, size_t size, const struct option *o);
-
-// Returns "no-" for a flag that is on by default, else "".
-const char *help_option_prefix(const struct option *o);
 
 // Writes " (1 to 19; default: 3)" into `text`, or "".
 void help_option_note(char *text, size_t size, const struct option *o);

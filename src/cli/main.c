@@ -141,7 +141,7 @@ static int run_help(int argc, char **argv)
 static int dispatch_command(int argc, char **argv)
 {
     if (argc < 2) {
-        help_print_usage(stderr, NULL);
+        cli_print_usage(stderr, NULL);
         return EXIT_USAGE;
     }
     const char *word = argv[1];

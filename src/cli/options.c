@@ -435,7 +435,7 @@ static void print_required(const struct command *c, const struct command_mode *m
                                   : left == 1 ? " or "
                                               : ", ");
     }
-    usage_error(c, "--%s%s requires %s", help_option_prefix(o), o->name, list);
+    usage_error(c, "--%s%s requires %s", options_prefix(o), o->name, list);
 }
 
 // Returns the first row of `modes` that the command line selects, or NULL after a usage error. Bit
@@ -462,7 +462,7 @@ static const struct command_mode *select_mode(const struct parse *p,
             print_required(c, modes, o);
         else
             usage_error(c, "%s cannot be combined with --%s%s", mode_name(mode, name),
-                        help_option_prefix(o), o->name);
+                        options_prefix(o), o->name);
         return NULL;
     }
     return mode;
@@ -521,4 +521,9 @@ void options_release(const struct command *c, void *fields)
         if (o->type == OPTION_LIST)
             free(((struct option_list *)((char *)fields + o->offset))->items);
     }
+}
+
+const char *options_prefix(const struct option *o)
+{
+    return o->type == OPTION_FLAG && o->fallback ? "no-" : "";
 }

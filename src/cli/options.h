@@ -40,4 +40,7 @@ int options_parse_choice(const char *choices, const char *word);
 // Parses "PID|all" into a struct option_pid, for OPTION_PARSED. Returns 0, -EINVAL or -ERANGE.
 int options_parse_pid(const char *text, void *field);
 
+// Returns "no-" for a flag that is on by default, else "".
+const char *options_prefix(const struct option *o);
+
 #endif

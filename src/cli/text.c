@@ -1,7 +1,6 @@
 // Messages on standard error, and printable text.
 #include "base/printable.h"
 #include "cli/command.h"
-#include "cli/help.h"
 #include "cli/wrap.h"
 
 #include <errno.h>
@@ -138,12 +137,23 @@ void cli_table_head(const char *fmt, ...)
     va_end(args);
 }
 
+void cli_print_usage(FILE *to, const struct command *c)
+{
+    char text[512] =
+        "usage: heaptape COMMAND [options] [operands]   (heaptape help lists commands)";
+    if (c)
+        snprintf(text, sizeof text, "usage: heaptape %s [options]%s%s", c->name,
+                 c->operands ? " " : "", c->operands ? c->operands : "");
+    wrap_text(to, text, strlen(text), to == stderr ? wrap_error_columns() : 0);
+    putc('\n', to);
+}
+
 int usage_error(const struct command *c, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
     print_line(fmt, args);
     va_end(args);
-    help_print_usage(stderr, c);
+    cli_print_usage(stderr, c);
     return EXIT_USAGE;
 }

@@ -231,15 +231,6 @@ bool replay_session_needs_input(const struct replay_session *s)
     return s->settings.fragmentation;
 }
 
-enum replay_threads replay_session_memory_threads(const struct replay_session *s)
-{
-    enum replay_threads threads = s->settings.threads;
-    if (threads != REPLAY_THREADS_AUTO)
-        return threads;
-    return plan_facts(s->plan)->threads > 1 && !s->settings.verify ? REPLAY_THREADS_COUPLED
-                                                                   : REPLAY_THREADS_REAL;
-}
-
 bool replay_session_memory_apart(const struct replay_session *s)
 {
     return s->settings.threads == REPLAY_THREADS_AUTO && !(s->settings.speed > 0) &&

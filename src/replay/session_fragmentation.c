@@ -102,3 +102,12 @@ int replay_session_find_fragmentation(struct replay_session *s, struct err *e)
     output_close(&file, false, NULL);
     return rc;
 }
+
+enum replay_threads replay_session_memory_threads(const struct replay_session *s)
+{
+    enum replay_threads threads = s->settings.threads;
+    if (threads != REPLAY_THREADS_AUTO)
+        return threads;
+    return plan_facts(s->plan)->threads > 1 && !s->settings.verify ? REPLAY_THREADS_COUPLED
+                                                                   : REPLAY_THREADS_REAL;
+}

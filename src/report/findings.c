@@ -38,14 +38,6 @@
 #define UNEXPLAINED_SHARE  0.1   // share of the bytes in use in malloc
 enum { REGROWN_BLOCKS = 10, LARGE_REQUESTS = 1000, LARGE_BYTES = 128 << 10, SMALL_BYTES = 16 };
 
-const char *findings_percent(double share)
-{
-    char *text = human_buffer();
-    snprintf(text, HUMAN_BYTES, share >= 0.0995 || !(share > 0) ? "%.0f %%" : "%.2g %%",
-             100 * share);
-    return text;
-}
-
 // Value of the figure of `stat` with this name, or NAN if unknown.
 #define FIGURE(in, name) stat_figures_value((in)->stat, STAT_FIGURE_##name)
 

@@ -324,3 +324,11 @@ bool findings_calls_hardly_matter(const struct findings_input *in, struct findin
                  findings_percent(part), human_time(figure(r, "fidelity.program.cpu_ns")));
     return true;
 }
+
+const char *findings_percent(double share)
+{
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, share >= 0.0995 || !(share > 0) ? "%.0f %%" : "%.2g %%",
+             100 * share);
+    return text;
+}

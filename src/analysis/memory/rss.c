@@ -47,14 +47,6 @@ void rss_release(struct rss *r)
     *r = (struct rss){0};
 }
 
-uint64_t rss_sum(const struct rss *r)
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0; i < RSS_PARTS; i++)
-        sum += r->all.bytes[i];
-    return sum;
-}
-
 static int add_moment(struct rss_reading *r, struct moment m)
 {
     return HT_APPEND(&r->moments, &r->n, &r->capacity, m);

@@ -298,6 +298,14 @@ static int make_map(struct finder *f)
     return 0;
 }
 
+uint64_t rss_sum(const struct rss *r)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < RSS_PARTS; i++)
+        sum += r->all.bytes[i];
+    return sum;
+}
+
 static void add_rest(struct rss *r)
 {
     uint64_t sum = rss_sum(r), rest = r->pages.rss_bytes > sum ? r->pages.rss_bytes - sum : 0;

@@ -233,9 +233,6 @@ int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late
 int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late,
                         uint64_t to, struct err *e);
 
-// streaming.c: implements plan_op_at() for a streamed plan.
-uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position);
-
 // Reads bytes of one of the plan's files. Returns 0, or a negative errno.
 int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at,
                  struct err *e);

@@ -104,15 +104,6 @@ uint64_t plan_ring_at(const struct plan *p)
     return round_up(p->memory.used * 8) / 8;
 }
 
-uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
-{
-    if (thread >= p->n_streams || !p->streams[thread])
-        return 0;
-    if (p->facts.streamed)
-        return plan_op_in_window(p, thread, position);
-    return plan_stream_op_at(p->streams[thread], position);
-}
-
 // Keeps about PLAN_SAMPLES_WANTED of the samples, evenly spaced. If the plan is streamed, the
 // decoder converts the kept samples to SAMPLE ops.
 static void thin_samples(struct plan *p)

@@ -204,7 +204,7 @@ static const struct plan_window_segment *find_segment(const struct streaming *s,
     return NULL;
 }
 
-uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position)
+static uint64_t op_in_window(const struct plan *p, uint32_t thread, uint64_t position)
 {
     struct streaming s = {.plan = p};
     struct plan_memory m = {.words = calloc(p->facts.window_bytes, 1)};
@@ -220,6 +220,15 @@ uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t posit
     free(m.words);
     free(s.segments);
     return op;
+}
+
+uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
+{
+    if (thread >= p->n_streams || !p->streams[thread])
+        return 0;
+    if (p->facts.streamed)
+        return op_in_window(p, thread, position);
+    return plan_stream_op_at(p->streams[thread], position);
 }
 
 int streaming_start(struct streaming **out, const struct plan *p, struct err *e)
