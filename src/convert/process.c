@@ -49,7 +49,7 @@ int convert_process_simple(void *context, uint32_t thread, const struct workload
     return workload_output_simple(&c->to, thread, ops, n, c->e);
 }
 
-int convert_process_samples(void *context, const struct trace_sample *samples, size_t n)
+static int keep_samples(void *context, const struct trace_sample *samples, size_t n)
 {
     struct convert_process *c = context;
     int rc = 0;
@@ -177,7 +177,7 @@ static int put_simple(void *context, uint32_t thread, const struct workload_simp
 static int put_samples(void *context, const struct trace_sample *samples, size_t n)
 {
     struct conversion_target *t = context;
-    return t->path || t->job->out ? convert_process_samples(&t->of, samples, n) : 0;
+    return t->path || t->job->out ? keep_samples(&t->of, samples, n) : 0;
 }
 
 static int read_target(struct conversion_target *t)

@@ -79,7 +79,6 @@ void convert_process_release(struct convert_process *c);
 int convert_process_ops(void *context, const struct workload_thread_op *ops, size_t n);
 int convert_process_simple(void *context, uint32_t thread, const struct workload_simple *ops,
                            size_t n);
-int convert_process_samples(void *context, const struct trace_sample *samples, size_t n);
 // Finishes the workload. With settings->strict, fails if the order is ambiguous or events are
 // missing.
 int convert_process_done(void *context, const struct order_counts *counts,

@@ -33,7 +33,8 @@ static int slot_new(struct order *o, uint32_t *slot)
     return 0;
 }
 
-int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
+// Allocates a slot for the thread. This may add a dependency to the current op.
+static int slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
 {
     if (__builtin_expect(!t->pool.n, 0)) {
         uint32_t thread;
@@ -224,7 +225,7 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
     bool duplicated = false;
     int rc = order_thread_name(o, t);
     if (rc == 0)
-        rc = order_slot_allocate(o, t, &slot);
+        rc = slot_allocate(o, t, &slot);
     if (rc == 0)
         rc = bind_address(o, t, address, slot, &duplicated);
     op->slot = slot;

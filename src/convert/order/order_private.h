@@ -204,10 +204,6 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
 // Passes all emitted ops to the sink.
 int order_flush(struct order *o);
 
-// Allocates a slot for the thread. This may add a dependency to the current op. Returns 0, or a
-// negative errno.
-int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot);
-
 // Handle ops on blocks. Each function emits `op`. The caller must have set all members of `op`
 // except the slot. Returns 0, a negative errno, or ORDER_HELD if the stream was set aside and
 // nothing else was done.

@@ -128,7 +128,9 @@ static int spool_identify(struct drain *c, struct drain_spool *s, int fd, uint64
     return rc;
 }
 
-int drain_open_file(struct drain *c, const char *name, int flags)
+// Opens a file in the session directory, using a spare descriptor if necessary. Returns -1 with
+// errno set on failure.
+static int open_file(struct drain *c, const char *name, int flags)
 {
     int fd = openat(c->dir_fd, name, flags | O_CLOEXEC);
     for (unsigned i = 0; fd < 0 && (errno == EMFILE || errno == ENFILE) && i < DRAIN_SPARE_FDS;
@@ -232,7 +234,7 @@ bool drain_has_refused(const struct drain *c, uint32_t pid)
 // Opens a spool. Returns NULL if the spool is not ready or was refused.
 static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
 {
-    int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR ||
                      errno == EWOULDBLOCK; // another recorder checks whether the session is stale
@@ -322,7 +324,7 @@ static bool is_new_reserves(const struct drain *c, const char *name)
 // any file here.
 static int open_reserves(struct drain *c, const char *name, struct err *e)
 {
-    int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
     uint64_t magic = 0;
     bool whole = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
@@ -442,7 +444,7 @@ static bool has_changed(struct drain *c)
 // Opens the new spools in the directory. Returns the number of new spools, or a negative errno.
 static int scan_directory(struct drain *c, struct err *e)
 {
-    int fd = drain_open_file(c, ".", O_RDONLY | O_DIRECTORY), found = 0;
+    int fd = open_file(c, ".", O_RDONLY | O_DIRECTORY), found = 0;
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *item;
     c->pending = !d;
@@ -522,7 +524,7 @@ int drain_check_ends(struct drain *c)
 static void clear_reserve(struct drain *c, const char *name, unsigned slot)
 {
     struct drain_reserves *r = find_reserves(c, name);
-    int fd = r ? drain_open_file(c, name, O_RDWR | O_NOFOLLOW) : -1;
+    int fd = r ? open_file(c, name, O_RDWR | O_NOFOLLOW) : -1;
     if (fd < 0)
         return;
     if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)spool_reserve_offset(slot),
@@ -624,7 +626,7 @@ static uint64_t count_chunks(struct drain *c, int fd, uint64_t offset, uint32_t 
 
 void drain_count_unmapped(struct drain *c, struct drain_spool *s)
 {
-    int fd = s->unmapped ? drain_open_file(c, s->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) : -1;
+    int fd = s->unmapped ? open_file(c, s->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd < 0)
         return;
     s->unmapped = false;
@@ -636,7 +638,7 @@ void drain_count_unmapped(struct drain *c, struct drain_spool *s)
 // process must be checked again.
 static bool count_refused(struct drain *c, const struct drain_refused *r, bool at_end)
 {
-    int fd = drain_open_file(c, r->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open_file(c, r->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     uint64_t offset = spool_offset(r->reserve);
     struct spool_count dropped[SPOOL_COUNTS];
     if (fd < 0) {

@@ -32,7 +32,7 @@ enum drain_resizing {
     DRAIN_RESIZING_DROPPED = 2
 };
 
-// Reserves descriptors for drain_open_file. Returns false on failure.
+// Reserves descriptors for the files of the session directory. Returns false on failure.
 bool drain_keep_spares(struct drain *c);
 
 // Wakes at most `most` waiters of a futex.
@@ -48,10 +48,6 @@ static inline void drain_wake_waiters(struct spool_header *h, int most)
     if (atomic_load(&h->waiters))
         drain_wake(&h->free_sequence, most);
 }
-
-// Opens a file in the session directory, using a spare descriptor if necessary. Returns -1 with
-// errno set on failure.
-int drain_open_file(struct drain *c, const char *name, int flags);
 
 // Maps chunks [0, n). Requires n <= max_chunks. Returns 0, or a negative errno.
 int drain_map_more(struct drain_spool *s, uint32_t n);
