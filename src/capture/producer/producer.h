@@ -201,6 +201,9 @@ enum {
     PRODUCER_REGIONS_SHIFT = 10,
     PRODUCER_REGIONS = 1 << PRODUCER_REGIONS_SHIFT,
     PRODUCER_NUMBERED = 127, // number of threads that have numbers
+    // A block of this size or more does not use a unit that is 0. Each page of units covers 128 KiB,
+    // so a page that is allocated for such blocks would be a large part of their memory.
+    PRODUCER_BIG_BYTES = 1 << 14,
     // Value of producer_tls.owner in a thread without a number. No unit has this value.
     PRODUCER_UNNUMBERED = 256,
 };
@@ -256,8 +259,8 @@ uint64_t producer_read_counter(struct producer_stream *stream)
     __attribute__((visibility("hidden")));
 
 // Reads the counter for an event at the address, and makes the thread the owner of the address.
-// Preserves errno.
-uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
+// `size` is as in producer_ticks. Preserves errno.
+uint64_t producer_read_for(struct producer_stream *stream, uint64_t address, uint64_t size)
     __attribute__((visibility("hidden")));
 
 // Returns a nonzero value if the thread was switched out, or a reading was requested, since the
@@ -284,8 +287,12 @@ producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint
     return stream->ticks;
 }
 
-// Returns the ticks of the stream's next event, and reads the counter if necessary.
-uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
+// Value of `size` below for an event that frees a block.
+#define PRODUCER_FREES UINT64_MAX
+
+// Returns the ticks of the stream's next event, and reads the counter if necessary. `size` is the
+// number of bytes that the event allocates at the address, or PRODUCER_FREES.
+uint64_t producer_ticks(struct producer_stream *stream, uint64_t address, uint64_t size)
     __attribute__((visibility("hidden")));
 
 // Returns true if `pos` is NULL or at the end of a piece. The alignment of `pos` shows the end, so

@@ -30,7 +30,7 @@ void producer_freed_stop(void)
 {
     void *table = atomic_exchange(&producer_inherited.freed, NULL);
     if (table)
-        producer_munmap(table, TABLE_BYTES);
+        producer_unmap_private(table, TABLE_BYTES);
 }
 
 // Returns the number of state changes and resets. After each state change or reset, any address may
@@ -112,7 +112,8 @@ bool producer_retry_plain(unsigned kind, uint64_t address)
         return false;
     // The thread is busy, so detaching does not unmap the table or the spool.
     if (!producer_residency_hint(address) || is_freed(producer_inherited.spool, address))
-        return producer_end_plain(stream, producer_ticks(stream, address), 0, kind, address);
+        return producer_end_plain(stream, producer_ticks(stream, address, PRODUCER_FREES), 0, kind,
+                                  address);
     producer_compiler_fence();
     producer_tls.busy = 0;
     return false;

@@ -23,8 +23,8 @@ bool producer_memory_is_scarce(size_t bytes)
     return is_below(RLIMIT_DATA, LIMIT_TIMES * bytes) || is_below(RLIMIT_AS, LIMIT_TIMES * bytes);
 }
 
-// Private mappings, for producer_private_bytes. If the table is full, additional mappings are not
-// counted.
+// Private mappings except units, for producer_private_bytes. If the table is full, additional
+// mappings are not counted.
 static struct {
     _Atomic uintptr_t start; // 0 if unused
     _Atomic size_t bytes;
@@ -32,13 +32,18 @@ static struct {
 
 enum { MAPPINGS = sizeof mappings / sizeof *mappings };
 
-void *producer_map_private(size_t bytes)
+// Maps zeroed memory that producer_private_bytes does not count. Returns NULL if out of memory.
+static void *map_zeroed(size_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *made = producer_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (made == MAP_FAILED)
-        return NULL;
-    for (unsigned i = 0; i < MAPPINGS; i++) {
+    return made == MAP_FAILED ? NULL : made;
+}
+
+void *producer_map_private(size_t bytes)
+{
+    void *made = map_zeroed(bytes);
+    for (unsigned i = 0; made && i < MAPPINGS; i++) {
         uintptr_t unused = 0;
         if (!atomic_compare_exchange_strong(&mappings[i].start, &unused, (uintptr_t)made))
             continue;
@@ -59,7 +64,7 @@ void producer_unmap_private(void *at, size_t bytes)
     producer_munmap(at, bytes);
 }
 
-// Returns the number of resident pages. See pagemap.rst in the kernel's documentation.
+// Returns the number of resident pages in [first, end), in pages. See pagemap.rst in the kernel's documentation.
 static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page
@@ -91,8 +96,25 @@ uint64_t producer_private_bytes(void)
         uint64_t start = atomic_load(&mappings[i].start), bytes = atomic_load(&mappings[i].bytes);
         pages += count_resident(fd, start / page, (start + bytes + page - 1) / page);
     }
+    for (unsigned i = 0; i < PRODUCER_REGIONS; i++) {
+        uint64_t start = producer_region_start(&producer_regions[i]);
+        if (start)
+            pages += count_resident(fd, start / page, (start + PRODUCER_REGION_UNITS) / page);
+    }
     syscall(SYS_close, fd);
     return pages * page;
+}
+
+void *producer_map_units(size_t bytes)
+{
+    void *made = map_zeroed(bytes);
+    if (made && madvise(made, bytes, MADV_WIPEONFORK)) {
+        producer_munmap(made, bytes);
+        return NULL;
+    }
+    if (made)
+        madvise(made, bytes, MADV_DONTDUMP);
+    return made;
 }
 
 void *producer_map_wiped(void *_Atomic *to, size_t bytes)

@@ -19,14 +19,15 @@ static _Atomic uint32_t spares_used;
 
 void producer_owners_sandbox(void)
 {
-    if (!producer_memory_is_scarce((size_t)SPARES * PRODUCER_REGION_UNITS))
-        producer_map_wiped(&spares, (size_t)SPARES * PRODUCER_REGION_UNITS);
+    const size_t bytes = (size_t)SPARES * PRODUCER_REGION_UNITS;
+    void *none = NULL, *made = producer_memory_is_scarce(bytes) ? NULL : producer_map_units(bytes);
+    if (made && !atomic_compare_exchange_strong(&spares, &none, made))
+        producer_munmap(made, bytes);
 }
 
 // Returns zeroed memory for the units of a region, or NULL.
 static void *allocate_units(void)
 {
-    void *_Atomic made = NULL;
     if (producer_inherited.sandbox) {
         char *first = atomic_load_explicit(&spares, memory_order_acquire);
         uint32_t i =
@@ -36,13 +37,7 @@ static void *allocate_units(void)
     uint32_t n = atomic_load_explicit(&mapped, memory_order_relaxed) + 1;
     return producer_memory_is_scarce((size_t)n * PRODUCER_REGION_UNITS)
                ? NULL
-               : producer_map_wiped(&made, PRODUCER_REGION_UNITS);
-}
-
-// Returns the distance from the unit of address 0 to the region's units.
-static uintptr_t units_before(uint64_t region)
-{
-    return region << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT);
+               : producer_map_units(PRODUCER_REGION_UNITS);
 }
 
 // Maps the units of the address's region. Returns NULL if the mapping fails or another thread is
@@ -61,7 +56,7 @@ static _Atomic uint8_t *map_units(uint64_t address)
         return NULL;
     }
     _Atomic uint8_t *none = NULL,
-                    *units = (_Atomic uint8_t *)((uintptr_t)made - units_before(region));
+                    *units = (_Atomic uint8_t *)((uintptr_t)made - producer_units_before(region));
     if (!atomic_compare_exchange_strong(&r->units, &none, units)) {
         if (!producer_inherited.sandbox)
             producer_munmap(made, PRODUCER_REGION_UNITS);
@@ -72,21 +67,25 @@ static _Atomic uint8_t *map_units(uint64_t address)
     return producer_unit_at(address);
 }
 
-void producer_own(uint64_t address)
+void producer_own(uint64_t address, uint64_t size)
 {
     uint32_t owner = producer_tls.owner;
     if (!owner || !address || address & (PRODUCER_BLOCK_BYTES - 1) ||
         address >> CODEC_ADDRESS_SHIFT >> CODEC_PTR_BITS)
         return;
+    // A unit of 0 may stay 0, because the next event at the address then reads the counter. Frees
+    // and big blocks leave such units unchanged, so that pages without other units stay unallocated.
+    bool sets_zero = size < PRODUCER_BIG_BYTES && owner != PRODUCER_UNNUMBERED;
     _Atomic uint8_t *unit = producer_unit_at(address);
-    if (producer_unlikely(!unit)) {
+    if (producer_unlikely(!unit) && sets_zero) {
         int saved_errno = errno;
         unit = map_units(address);
         errno = saved_errno;
     }
+    if (!unit || (!sets_zero && !atomic_load_explicit(unit, memory_order_relaxed)))
+        return;
     uint8_t value = (uint8_t)(owner | (address & PRODUCER_BLOCK_BYTES));
-    if (unit)
-        atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : value, memory_order_relaxed);
+    atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : value, memory_order_relaxed);
 }
 
 // A new thread may get the number of an ended thread. This does not misorder events, because all of
@@ -105,11 +104,11 @@ void producer_owners_stop(void)
 {
     for (uint32_t i = 0; i < PRODUCER_REGIONS; i++) {
         struct producer_region *r = &producer_regions[i];
-        uint64_t number = atomic_exchange(&r->number, 0);
-        _Atomic uint8_t *units = atomic_exchange(&r->units, NULL);
-        if (number)
-            producer_munmap((void *)((uintptr_t)units + units_before(number - 1)),
-                            PRODUCER_REGION_UNITS);
+        uintptr_t start = producer_region_start(r);
+        if (start)
+            producer_munmap((void *)start, PRODUCER_REGION_UNITS);
+        atomic_store(&r->number, 0);
+        atomic_store(&r->units, NULL);
     }
     char *first = atomic_exchange(&spares, NULL);
     uint32_t used = atomic_exchange(&spares_used, 0);

@@ -101,6 +101,6 @@ void producer_thread_drop_all(struct producer_process *p)
     for (uint32_t step = 0; step < PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP; step++) {
         void *pool = atomic_exchange(&in->pool[step], NULL);
         if (pool && step > 0)
-            producer_munmap(pool, PRODUCER_POOL_STEP * sizeof(struct producer_thread));
+            producer_unmap_private(pool, PRODUCER_POOL_STEP * sizeof(struct producer_thread));
     }
 }

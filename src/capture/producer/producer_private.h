@@ -175,14 +175,30 @@ static inline void producer_request_readings(struct spool_header *h)
 // producer_owners.c
 
 // Makes the calling thread the owner of an address, after it has read the counter for an event at
-// that address. Does nothing for address 0, or if the process has a single thread. Preserves errno.
-void producer_own(uint64_t address);
+// that address. `size` is as in producer_ticks. Does nothing for address 0, or if the process has a
+// single thread. Preserves errno.
+void producer_own(uint64_t address, uint64_t size);
 
 // Sets producer_tls.owner. `sequence` is the value of readings->sequence.
 void producer_set_owner(const struct producer_thread *t, uint32_t sequence);
 
 // Maps memory for units that are needed after the program has filtered its system calls.
 void producer_owners_sandbox(void);
+
+// Returns the distance from the unit of address 0 to the region's units.
+static inline uintptr_t producer_units_before(uint64_t region)
+{
+    return region << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT);
+}
+
+// Returns the address of the region's first unit, or 0 if the region has no units.
+static inline uintptr_t producer_region_start(const struct producer_region *r)
+{
+    uint64_t number = atomic_load_explicit(&r->number, memory_order_acquire);
+    return number ? (uintptr_t)atomic_load_explicit(&r->units, memory_order_relaxed) +
+                        producer_units_before(number - 1)
+                  : 0;
+}
 
 // Frees the units. No other thread may be inside the library.
 void producer_owners_stop(void);
@@ -215,6 +231,9 @@ uint64_t producer_private_bytes(void);
 // Maps zeroed memory and stores its address in *to, unless *to is already set. The memory is zero
 // again in a fork child. Returns NULL if out of memory, or before Linux 4.14.
 void *producer_map_wiped(void *_Atomic *to, size_t bytes);
+
+// Maps memory for units, like producer_map_wiped. Unmap the memory with producer_munmap.
+void *producer_map_units(size_t bytes);
 
 // Maps the header and the first chunks of the file, and makes `open_chunks` chunks accessible. The
 // file must have space for the chunks. Returns NULL on failure.

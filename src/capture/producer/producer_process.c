@@ -749,7 +749,7 @@ int heaptape_clear(void)
     if (in->reserves)
         producer_munmap(in->reserves, sizeof *in->reserves);
     if (p != &without_memory)
-        producer_munmap(p, sizeof(struct image));
+        producer_unmap_private(p, sizeof(struct image));
     in->futexes = NULL;
     in->reserves = NULL;
     in->n_reserves = in->pid = in->recording = 0;

@@ -292,7 +292,7 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
         producer_tls.busy = 0;
         return false;
     }
-    uint64_t *w = stream->pos, ticks = producer_read_for(stream, address),
+    uint64_t *w = stream->pos, ticks = producer_read_for(stream, address, count * size),
              stamp = ticks >> CODEC_STAMP_SHIFT;
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;

@@ -112,20 +112,20 @@ uint64_t producer_read_counter(struct producer_stream *stream)
     return ticks;
 }
 
-uint64_t producer_read_for(struct producer_stream *stream, uint64_t address)
+uint64_t producer_read_for(struct producer_stream *stream, uint64_t address, uint64_t size)
 {
     uint64_t ticks = producer_read_counter(stream);
-    producer_own(address);
+    producer_own(address, size);
     return ticks;
 }
 
-uint64_t producer_ticks(struct producer_stream *stream, uint64_t address)
+uint64_t producer_ticks(struct producer_stream *stream, uint64_t address, uint64_t size)
 {
     uint32_t owner = producer_tls.owner;
     bool due = !stream->readings || !((uintptr_t)stream->pos & stream->mask) ||
                producer_is_disturbed(stream) ||
                (owner && address && producer_is_foreign(address, owner));
-    return due ? producer_read_for(stream, address) : stream->ticks;
+    return due ? producer_read_for(stream, address, size) : stream->ticks;
 }
 
 static uint64_t stamp_now(const struct producer_process *p)
@@ -133,14 +133,15 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// If the event must be ordered against other threads' events at an address, returns the address,
-// else 0.
-static uint64_t ordered_address(const struct event *ev)
+// If the event must be ordered against other threads' events at an address, makes the thread the
+// owner of the address.
+static void own_address(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
     if (class == HT_CLASS_FREE || class == HT_CLASS_HALF)
-        return ev->ptr;
-    return class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE ? ev->result : 0;
+        producer_own(ev->ptr, PRODUCER_FREES);
+    else if (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE)
+        producer_own(ev->result, event_requested(ev->kind, ev->size, ev->count));
 }
 
 static uint64_t event_stamp(struct producer_process *p, struct producer_stream *stream,
@@ -148,7 +149,7 @@ static uint64_t event_stamp(struct producer_process *p, struct producer_stream *
 {
     uint64_t ticks =
         p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : producer_read_counter(stream);
-    producer_own(ordered_address(ev));
+    own_address(ev);
     // Later events of other threads must have later stamps than a mark. If another thread frees the
     // block of a residency record, the stamp of the free must be later, too.
     bool is_edge = event_has_residency(ev->kind) || event_infos[ev->kind].class == HT_CLASS_MARK;
@@ -240,7 +241,7 @@ bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t
     struct producer_stream *stream = producer_begin(0, false);
     if (!stream)
         return false;
-    uint64_t *w = stream->pos, ticks = producer_ticks(stream, address);
+    uint64_t *w = stream->pos, ticks = producer_ticks(stream, address, count * size);
     uint64_t odd =
         (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = !odd && producer_has_room(w, 3) && codec_put_base(&stream->state, &w, address);
