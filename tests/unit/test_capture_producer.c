@@ -2,6 +2,7 @@
 // recorded events. The producer runs in a child process.
 #include "base/clock.h"
 #include "capture/producer/producer_private.h"
+#include "capture/spool/attach.h"
 #include "record/drain/drain.h"
 #include "unit.h"
 
@@ -474,16 +475,22 @@ static void readings_at_each_event(void **state)
     drain_close(&c);
 }
 
-// Returns the number of the thread whose event was the last at the address. 0 if unknown.
-static uint32_t owner_of(uint64_t address)
+// Returns the unit of the address, or 0 if the address has no unit.
+static uint32_t unit_of(uint64_t address)
 {
     const _Atomic uint8_t *unit = producer_unit_at(address);
     return unit ? atomic_load(unit) : 0;
 }
 
-static void set_owner(uint64_t address, uint32_t owner)
+static void set_unit(uint64_t address, uint32_t value)
 {
-    atomic_store(producer_unit_at(address), (uint8_t)owner);
+    atomic_store(producer_unit_at(address), (uint8_t)value);
+}
+
+static void allocate(uint64_t address, uint64_t size)
+{
+    const struct event ev = {.kind = HT_MALLOC, .size = size, .result = address};
+    producer_record(&ev, NULL);
 }
 
 // Returns true if the next event, a free at the address, reads the counter.
@@ -508,6 +515,53 @@ static bool free_is_unread(uint64_t address)
     return false;
 }
 
+// Checks the rules for the two addresses of a unit. Returns 0 if all rules hold, or the number of
+// the first rule that does not hold.
+static int check_shared_unit(uint64_t address)
+{
+    const uint64_t other = address + PRODUCER_BLOCK_BYTES;
+    const uint32_t own = producer_tls.owner;
+    set_unit(address, 0);
+    allocate(address, 16);
+    if (producer_unit_at(other) != producer_unit_at(address) ||
+        unit_of(address) != (own | PRODUCER_NOT_SECOND) || !free_reads(other))
+        return 30;
+    // The thread recorded the last event at both addresses.
+    if (unit_of(address) != own || !free_is_unread(address) || !free_is_unread(other))
+        return 31;
+    set_unit(address, (own + 1) | PRODUCER_NOT_SECOND);
+    if (!free_reads(other) || unit_of(other) != (own | PRODUCER_NOT_FIRST) ||
+        !free_is_unread(other) || !free_reads(address) || unit_of(address) != own)
+        return 32;
+    set_unit(address, own + 1);
+    return !free_reads(other) || unit_of(other) != (own | PRODUCER_NOT_FIRST) ||
+                   !free_reads(address) || unit_of(address) != own
+               ? 33
+               : 0;
+}
+
+// Frees and big blocks do not set a unit of 0. Returns 0, or the number of the first rule that does
+// not hold.
+static int check_units_of_zero(uint64_t address)
+{
+    const uint64_t new_region = address + (2ull << PRODUCER_REGION_SHIFT);
+    const uint32_t own = producer_tls.owner | PRODUCER_NOT_SECOND;
+    set_unit(address, 0);
+    allocate(address, PRODUCER_BIG_BYTES);
+    if (unit_of(address) || !free_reads(address) || unit_of(address))
+        return 40;
+    allocate(address, PRODUCER_BIG_BYTES - 1);
+    if (unit_of(address) != own)
+        return 41;
+    // Events of other threads precede the event.
+    set_unit(address, producer_tls.owner + 1);
+    allocate(address, PRODUCER_BIG_BYTES);
+    if (unit_of(address) != own || !free_is_unread(address))
+        return 42;
+    allocate(new_region, PRODUCER_BIG_BYTES);
+    return !free_reads(new_region) || producer_unit_at(new_region) ? 43 : 0;
+}
+
 // Checks the rules for events at an address that other threads use. Returns 0 if all rules hold, or
 // the number of the first rule that does not hold.
 static int check_owners(void)
@@ -516,33 +570,36 @@ static int check_owners(void)
                    // An address with the same place in the table as `address`.
         conflicting = address ^ ((1ull << PRODUCER_REGIONS_SHIFT | 1) << PRODUCER_REGION_SHIFT);
     put_block(1);
-    if (!free_is_unread(address) || producer_tls.owner || owner_of(address))
+    if (!free_is_unread(address) || producer_tls.owner || unit_of(address))
         return 10;
     producer_thread_cancel(producer_thread_create(NULL, NULL));
     put_block(1);
-    uint32_t own = producer_tls.owner;
-    if (!own || !free_reads(address) || owner_of(address) != own || !free_is_unread(address))
+    const uint32_t number = producer_tls.owner, own = number | PRODUCER_NOT_SECOND;
+    if (!number || !free_reads(address) || !free_reads(address))
         return 11;
+    allocate(address, 1);
+    if (unit_of(address) != own || !free_is_unread(address))
+        return 22;
     // The last event at the address is from another thread, or from a thread without a number.
-    set_owner(address, own + 1);
-    if (!free_reads(address) || owner_of(address) != own)
+    set_unit(address, number + 1);
+    if (!free_reads(address) || unit_of(address) != own)
         return 12;
-    set_owner(address, 0);
-    if (!free_reads(address) || !free_is_unread(address))
+    set_unit(address, 0);
+    if (!free_reads(address) || !free_reads(address) || unit_of(address))
         return 13;
-    // The other address of the unit, where another block may start.
-    const uint64_t other = address + PRODUCER_BLOCK_BYTES;
-    if (producer_unit_at(other) != producer_unit_at(address) || !free_reads(other) ||
-        owner_of(other) != (own | PRODUCER_BLOCK_BYTES) || !free_is_unread(other) ||
-        !free_reads(address) || owner_of(address) != own || !free_is_unread(address))
-        return 20;
+    int rule = check_shared_unit(address);
+    rule = rule ? rule : check_units_of_zero(address);
+    if (rule)
+        return rule;
     // Addresses without a unit, and frees of NULL.
-    if (!free_reads(address + 8) || !free_reads(address + 8) || owner_of(other_region) ||
+    allocate(address + 8, 8);
+    allocate(conflicting, 8);
+    if (!free_reads(address + 8) || !free_reads(address + 8) || unit_of(other_region) ||
         producer_region_at(conflicting) != producer_region_at(address) ||
-        !free_reads(conflicting) || !free_reads(conflicting) || producer_unit_at(conflicting) ||
-        !free_is_unread(0))
+        !free_reads(conflicting) || producer_unit_at(conflicting) || !free_is_unread(0))
         return 14;
-    if (!free_reads(other_region) || !free_is_unread(other_region) || owner_of(address) != own)
+    allocate(other_region, 8);
+    if (!free_is_unread(other_region) || unit_of(address) != own)
         return 15;
     // A mark requests readings in all threads.
     struct producer_thread *t = producer_tls.thread;
@@ -557,28 +614,28 @@ static int check_owners(void)
     t->index = PRODUCER_NUMBERED;
     producer_request_reading(&t->streams[0]);
     put_block(1);
-    bool reads = free_reads(address) && free_reads(address) && !owner_of(address);
+    bool reads = free_reads(address) && free_reads(address) && !unit_of(address);
     if (producer_tls.owner != PRODUCER_UNNUMBERED || !reads)
         return 16;
-    // The number of the last thread that has a number leaves the bit of the address free.
+    // The number of the last thread that has a number leaves the bits of the addresses free.
     t->index = PRODUCER_NUMBERED - 1;
     producer_request_reading(&t->streams[0]);
     put_block(1);
     uint32_t last = producer_tls.owner;
     t->index = index;
-    if (last > UINT8_MAX || last & PRODUCER_BLOCK_BYTES)
+    if (last > UINT8_MAX || last & PRODUCER_NOT_ONE)
         return 21;
     // A child with a single thread, whose second thread gets the same number as a thread of the
     // parent.
     producer_request_reading(&t->streams[0]);
     put_block(1);
-    release(address);
-    if (owner_of(address) != own)
+    allocate(address, 1);
+    if (unit_of(address) != own)
         return 17;
     pid_t child = fork();
     if (child == 0) {
         put_block(1);
-        _exit(producer_tls.owner || owner_of(address) || !producer_unit_at(address));
+        _exit(producer_tls.owner || unit_of(address) || !producer_unit_at(address));
     }
     int status = 0;
     return waitpid(child, &status, 0) == child && status == 0 ? 0 : 18;
@@ -594,6 +651,46 @@ static void owners_of_addresses(void **state)
     pid_t child = begin(&c);
     if (child == 0)
         _exit(check_owners());
+    drain_all(&c, &seen, child);
+    drain_close(&c);
+}
+
+// producer_private_bytes counts the units of all regions, and no memory that was mapped after the
+// end of a recording. Returns 0, or the number of the first rule that does not hold.
+static int check_private_bytes(void)
+{
+    enum { USED = 300 };
+    producer_thread_cancel(producer_thread_create(NULL, NULL));
+    put_block(1);
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = producer_private_bytes();
+    for (uint64_t i = 0; i < USED; i++)
+        allocate((5ull << 40) + (i << PRODUCER_REGION_SHIFT), 1);
+    if (producer_private_bytes() < before + USED * page)
+        return 50;
+    producer_freed_start();
+    void *freed = producer_inherited.freed, *process = producer_current();
+    if (!freed || !producer_detach() || heaptape_clear())
+        return 51;
+    const uint64_t after = producer_private_bytes();
+    void *const at[] = {freed, process};
+    for (unsigned i = 0; i < sizeof at / sizeof *at; i++) {
+        char *own = mmap(at[i], page, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        if (own == MAP_FAILED)
+            return 52;
+        *own = 1;
+    }
+    return producer_private_bytes() > after ? 53 : 0;
+}
+
+static void private_memory(void **state)
+{
+    (void)state;
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0)
+        _exit(check_private_bytes());
     drain_all(&c, &seen, child);
     drain_close(&c);
 }
@@ -807,6 +904,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(chunks_are_used_again),
     cmocka_unit_test(several_threads),
     cmocka_unit_test(owners_of_addresses),
+    cmocka_unit_test(private_memory),
     cmocka_unit_test(a_signal_handler),
     cmocka_unit_test(lossy),
     cmocka_unit_test(paused),

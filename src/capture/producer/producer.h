@@ -125,8 +125,8 @@ struct producer_tls {
     uint64_t random;  // state of the random generator for stack_left; 0 before it is seeded
     uint32_t decided; // enum producer_decided, for an event on the slow path
     // The number that identifies the thread in the units (see producer_regions),
-    // PRODUCER_UNNUMBERED, or 0 while the process is known to have one thread. The bit
-    // PRODUCER_BLOCK_BYTES is never set.
+    // PRODUCER_UNNUMBERED, or 0 while the process is known to have one thread. The bits
+    // PRODUCER_NOT_ONE are never set.
     uint32_t owner;
     int32_t untimed;  // number of calls to real functions until the next timed call
     uint64_t section; // replaces rseq_cs in a thread without rseq
@@ -182,10 +182,10 @@ static inline volatile uint64_t *producer_section_word(void)
 
 // Each unit records which thread recorded the last event at an address. A unit is one byte. It
 // covers PRODUCER_UNIT_BYTES of address space. Blocks may start at two addresses in that space, the
-// multiples of PRODUCER_BLOCK_BYTES. The unit contains the number of the thread that recorded the
-// last event at either address. If that event was at the second address, the bit
-// PRODUCER_BLOCK_BYTES is also set. A unit of 0 means that the thread is unknown. The units of a
-// region are mapped together, at the first event in the region after the second thread has started.
+// multiples of PRODUCER_BLOCK_BYTES. The unit contains the number of a thread that recorded the
+// last event at one address or at both. If the last event at the other address may be from another
+// thread, the bit producer_other_bit is also set. A unit of 0 means that the thread is unknown. The
+// units of a region are mapped together, at the first event in the region that sets a unit.
 //
 // If the same thread recorded the last event at the address, its stream orders the two events, and
 // the new event needs no reading of the counter. Otherwise the thread first reads the unit and then
@@ -200,15 +200,21 @@ enum {
     PRODUCER_REGION_UNITS = 1 << (PRODUCER_REGION_SHIFT - PRODUCER_UNIT_SHIFT),
     PRODUCER_REGIONS_SHIFT = 10,
     PRODUCER_REGIONS = 1 << PRODUCER_REGIONS_SHIFT,
-    PRODUCER_NUMBERED = 127, // number of threads that have numbers
+    PRODUCER_NUMBERED = 63, // number of threads that have numbers
+    // Bits of a unit: the unit does not apply to its first address, or to its second address.
+    PRODUCER_NOT_SECOND = 16,
+    PRODUCER_NOT_FIRST = 32,
+    PRODUCER_NOT_ONE = PRODUCER_NOT_FIRST | PRODUCER_NOT_SECOND,
     // A block of this size or more does not use a unit that is 0. Each page of units covers 128 KiB,
     // so a page that is allocated for such blocks would be a large part of their memory.
     PRODUCER_BIG_BYTES = 1 << 14,
     // Value of producer_tls.owner in a thread without a number. No unit has this value.
     PRODUCER_UNNUMBERED = 256,
 };
-_Static_assert(PRODUCER_UNIT_BYTES == 2 * PRODUCER_BLOCK_BYTES,
-               "a bit of the unit distinguishes its addresses");
+_Static_assert(PRODUCER_UNIT_BYTES == 2 * PRODUCER_BLOCK_BYTES &&
+                   (int)PRODUCER_NOT_SECOND == (int)PRODUCER_BLOCK_BYTES &&
+                   (int)PRODUCER_NOT_FIRST == 2 * PRODUCER_BLOCK_BYTES,
+               "producer_other_bit returns one of the bits");
 
 // Units of a region. If another region occupies its entry in the table, a region has no units.
 struct producer_region {
@@ -235,17 +241,23 @@ static inline _Atomic uint8_t *producer_unit_at(uint64_t address)
     return atomic_load_explicit(&r->units, memory_order_relaxed) + (address >> PRODUCER_UNIT_SHIFT);
 }
 
-// Returns 0 if the last event in the address's unit was at this address and was recorded by the
-// thread `owner`. Otherwise, or if the address is not a multiple of PRODUCER_BLOCK_BYTES, returns a
-// nonzero value.
+// Returns the bit of the address's unit that is set if the unit does not apply to its other address.
+static inline uint64_t producer_other_bit(uint64_t address)
+{
+    return PRODUCER_NOT_SECOND + (address & PRODUCER_BLOCK_BYTES);
+}
+
+// Returns 0 if the address's unit shows that the thread `owner` recorded the last event at the
+// address. Otherwise, or if the address is not a multiple of PRODUCER_BLOCK_BYTES, returns a nonzero
+// value.
 static inline __attribute__((always_inline)) uint64_t producer_is_foreign(uint64_t address,
                                                                           uint32_t owner)
 {
     const _Atomic uint8_t *unit = producer_unit_at(address);
     if (producer_unlikely(!unit))
         return 1;
-    return (atomic_load_explicit(unit, memory_order_relaxed) ^ owner ^
-            (address & PRODUCER_BLOCK_BYTES)) |
+    return ((atomic_load_explicit(unit, memory_order_relaxed) ^ owner) &
+            ~producer_other_bit(address)) |
            (address & (PRODUCER_BLOCK_BYTES - 1));
 }
 

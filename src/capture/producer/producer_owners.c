@@ -67,6 +67,25 @@ static _Atomic uint8_t *map_units(uint64_t address)
     return producer_unit_at(address);
 }
 
+// Stores the thread `owner` in the unit of the address. If `sets_zero` is false, does not change a
+// unit of 0.
+static void set_unit(_Atomic uint8_t *unit, uint32_t owner, uint64_t address, bool sets_zero)
+{
+    uint8_t old = atomic_load_explicit(unit, memory_order_relaxed), other,
+            value =
+                owner == PRODUCER_UNNUMBERED ? 0 : (uint8_t)(owner | producer_other_bit(address));
+    if (!old && !sets_zero)
+        return;
+    // If the unit already applies to the thread's event at the other address, the unit applies to
+    // both. The exchange fails if another thread has recorded an event at the other address.
+    other = old & (uint8_t)(value | ~PRODUCER_NOT_ONE);
+    if (((old ^ owner) & ~(uint32_t)PRODUCER_NOT_ONE) == 0 &&
+        atomic_compare_exchange_strong_explicit(unit, &old, other, memory_order_relaxed,
+                                                memory_order_relaxed))
+        return;
+    atomic_store_explicit(unit, value, memory_order_relaxed);
+}
+
 void producer_own(uint64_t address, uint64_t size)
 {
     uint32_t owner = producer_tls.owner;
@@ -82,19 +101,17 @@ void producer_own(uint64_t address, uint64_t size)
         unit = map_units(address);
         errno = saved_errno;
     }
-    if (!unit || (!sets_zero && !atomic_load_explicit(unit, memory_order_relaxed)))
-        return;
-    uint8_t value = (uint8_t)(owner | (address & PRODUCER_BLOCK_BYTES));
-    atomic_store_explicit(unit, owner == PRODUCER_UNNUMBERED ? 0 : value, memory_order_relaxed);
+    if (unit)
+        set_unit(unit, owner, address, sets_zero);
 }
 
 // A new thread may get the number of an ended thread. This does not misorder events, because all of
 // the new thread's readings are later than the ended thread's events.
 void producer_set_owner(const struct producer_thread *t, uint32_t sequence)
 {
-    uint32_t number = t->index + 1,
-             // Leaves the bit PRODUCER_BLOCK_BYTES free.
-        owner = number + (number & ~(uint32_t)(PRODUCER_BLOCK_BYTES - 1));
+    const uint32_t low = PRODUCER_NOT_SECOND - 1;
+    // Leaves the bits PRODUCER_NOT_ONE free.
+    uint32_t number = t->index + 1, owner = (number & low) | (number & ~low) << 2;
     if (number > PRODUCER_NUMBERED)
         owner = PRODUCER_UNNUMBERED;
     producer_tls.owner = sequence & SPOOL_THREADS ? owner : 0;
