@@ -81,6 +81,7 @@ static const struct tlv_row end_rows[] = {
     {TRACE_F_RECORDED_TO, TLV_NUMBER, PROCESS(recorded_to), PROCESS(recorded_to)},
     {TRACE_F_EXIT_STATUS, TLV_NUMBER, PROCESS(exit_status), PROCESS(has_exit_status)},
     {TRACE_F_ATTACHED, TLV_FLAG, PROCESS(attached), PROCESS(attached)},
+    {TRACE_F_WITHOUT_UNITS, TLV_FLAG, PROCESS(without_units), PROCESS(without_units)},
     {TRACE_F_THREAD_NAMES, TLV_BYTES, PROCESS(thread_names), PROCESS(thread_names_bytes),
      PROCESS(thread_names_bytes)},
     {TRACE_F_WHOLE, TLV_BYTES, PROCESS(whole), PROCESS(whole_bytes), PROCESS(whole_bytes)},

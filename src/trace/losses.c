@@ -30,6 +30,7 @@ void trace_losses_add(struct trace_losses *l, const struct trace_process *p)
     l->lost_records += p->lost_records;
     keep_fact(&l->off, p, p->off_reason);
     keep_fact(&l->bypassed, p, p->bypassed_by);
+    keep_fact(&l->without_units, p, p->without_units ? "" : NULL);
     for (uint32_t at = 0; at < p->deepbound_bytes; at += (uint32_t)strlen(p->deepbound + at) + 1)
         keep_deepbound(l, p->deepbound + at);
 }

@@ -20,6 +20,8 @@ struct trace_losses {
     // Processes whose calls reach another malloc instead of libheaptape.so's. The text names the
     // object that defines this malloc.
     struct trace_fact bypassed;
+    // Processes with TRACE_F_WITHOUT_UNITS. The text is empty.
+    struct trace_fact without_units;
     // Objects whose calls of malloc bypass the library. Collected from all processes without
     // duplicates, each terminated by NUL. Objects that do not fit are dropped.
     char deepbound[2048];

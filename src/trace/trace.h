@@ -159,6 +159,9 @@ enum trace_field {
     TRACE_F_RECORDING_GROWTH_BYTES = 102,
     // Bits of libraries.h: mapped libraries (PAGES), also before the first page map (PROCESS_END).
     TRACE_F_LIBRARIES = 103,
+    // 1: in a part of the heap, the clock was read at every event, because the process's limits or
+    // its sandbox left no memory to avoid that (PROCESS_END).
+    TRACE_F_WITHOUT_UNITS = 104,
 // Fields of UNRECORDED frames, before the first MISSED_PID.
 #define HT_X(name, tag, meaning) TRACE_F_##name = tag,
     TRACE_BALANCE(HT_X)
@@ -227,7 +230,8 @@ struct trace_process {
     uint64_t recorded_from, recorded_to;
     uint64_t exit_status, lost_records, waits, wait_ns, threads;
     int has_exit_status;
-    int attached; // the process ran before the recording
+    int attached;      // the process ran before the recording
+    int without_units; // as in TRACE_F_WITHOUT_UNITS
     char *off_reason;
     char *bypassed_by; // NULL if unknown
     char *deepbound;   // as in TRACE_F_DEEPBOUND; NULL if there is no such object

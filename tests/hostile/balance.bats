@@ -23,6 +23,30 @@ int main(int n, char **a)
 }
 END
   gcc -w -o opens opens.c -ldl
+  cat >limited.c <<'END'
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+static void *none(void *a) { return a; }
+int main(int n, char **a)
+{
+    const struct rlimit low = {1 << 20, 1 << 20};
+    pthread_t t;
+    // The heap is large enough for all blocks, so they need no memory from the system.
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    free(malloc(32 << 20));
+    pthread_create(&t, NULL, none, NULL);
+    pthread_join(t, NULL);
+    if (n > 1)
+        setrlimit(RLIMIT_AS, &low);
+    for (int i = 0; i < 1500; i++)
+        malloc(10000);
+    return 0;
+}
+END
+  gcc -w -fno-builtin -o limited limited.c -pthread
   cat >own.c <<'END'
 #include <stddef.h>
 static char a[1 << 20];
@@ -40,7 +64,7 @@ setup() {
   cd "$BATS_TEST_TMPDIR" || return
   unset NO_COLOR HEAPTAPE_CLOCK
   skip_under_sanitizer
-  ln -s "$BATS_FILE_TMPDIR"/{plain,static,forks,deep.so,opens,own} .
+  ln -s "$BATS_FILE_TMPDIR"/{plain,static,forks,deep.so,opens,limited,own} .
   PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
@@ -95,6 +119,13 @@ number='[0-9][0-9 ]*'
     expect "no section" [ "$(grep -c '^missing from the recording' text)" -eq 0 ]
     "$HEAPTAPE" stat --json --brief t.ht | jq -e '.balance | del(.clock_pid) | all(.[]; . == 0)'
   done
+}
+
+@test "balance: a limit on memory, because of which the clock is read at more events" {
+  records ./limited
+  same
+  records ./limited 1
+  same "the clock was read at each event in a part of the heap of process $number \(limited\), because its limits or its sandbox left no memory to avoid that: no event is missing, but recording took more CPU time \(try a higher ulimit -v, -d or -l\)"
 }
 
 @test "balance: events that --lossy dropped" {

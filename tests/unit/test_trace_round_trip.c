@@ -406,6 +406,7 @@ static void test_fields(void **state)
                                 .exit_status = 256,
                                 .has_exit_status = 1,
                                 .attached = 1,
+                                .without_units = 1,
                                 .lost_records = 5,
                                 .waits = 6,
                                 .wait_ns = 7,
@@ -443,6 +444,7 @@ static void test_fields(void **state)
     assert_int_equal(item.process->early_usual_ticks, 16384);
     assert_int_equal(item.process->peak_rss_bytes, 1 << 20);
     assert_int_equal(item.process->recording_growth_bytes, 4096);
+    assert_int_equal(item.process->without_units, 1);
     // An attached process may have had this peak before the recording.
     assert_int_equal(trace_process_peak_rss(item.process), 0);
     assert_string_equal(item.process->off_reason, "because");

@@ -53,6 +53,7 @@ static _Atomic uint8_t *map_units(uint64_t address)
     void *made = allocate_units();
     if (!made) {
         atomic_store_explicit(&is_full, true, memory_order_relaxed);
+        atomic_store_explicit(&producer_inherited.spool->without_units, 1, memory_order_relaxed);
         return NULL;
     }
     _Atomic uint8_t *none = NULL,

@@ -261,7 +261,8 @@ struct spool_header {
     _Atomic uint32_t threads_live;
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been used
     _Atomic uint64_t end_stamp;
-    _Atomic uint64_t end_cpu_ns; // CPU time at exit; 0 if the process has not exited normally
+    _Atomic uint64_t end_cpu_ns;    // CPU time at exit; 0 if the process has not exited normally
+    _Atomic uint32_t without_units; // 1 if there was no memory for the units of a region
     _Atomic uint64_t end_private_bytes; // resident private memory of heaptape at exit, or 0
     // glibc's mallinfo2 at exit, if calls bypass the library: bytes in use, and bytes that malloc
     // has obtained from the system. 0 if not measured.

@@ -230,6 +230,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     add_early_times(p, s);
     add_peak_rss(p, s);
     p->libraries = s->libraries;
+    p->without_units = !s->broken && atomic_load(&h->without_units);
     p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
     p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
     if (h->bypassed_by[0])

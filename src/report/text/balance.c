@@ -187,6 +187,14 @@ static void print_facts(const struct balance *p)
 static void print_clock(const struct balance *p)
 {
     const struct trace_balance *b = p->b;
+    if (p->l->without_units.processes) {
+        const struct balance_texts *t = balance_texts(&p->l->without_units);
+        err_note(
+            p->how->print,
+            "the clock was read at each event in a part of the heap of %s%s, because its limits or its sandbox left no memory to "
+            "avoid that: no event is missing, but recording took more CPU time (try a higher ulimit -v, -d or -l)",
+            t->process, t->others);
+    }
     bool ahead = b->clock_ahead_ns >= b->clock_behind_ns;
     if (b->clock_ahead_ns || b->clock_behind_ns)
         err_note(
