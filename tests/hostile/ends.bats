@@ -154,6 +154,8 @@ has_run() {
   [ "$(id -u)" -eq 0 ] || skip "the program sets its limit as root"
   records lockall
   expect "output" [ "$output" = "mlockall ok" ]
+  records lockall future
+  expect "output" [ "$output" = "mlockall ok, 0 KiB more" ]
 }
 
 @test "a program with AddressSanitizer: the reason for its end, and recording when requested" {

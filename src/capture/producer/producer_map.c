@@ -37,7 +37,14 @@ static void *map_zeroed(size_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *made = producer_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    return made == MAP_FAILED ? NULL : made;
+    if (made == MAP_FAILED)
+        return NULL;
+    // After mlockall(MCL_FUTURE), the memory would count towards the program's RLIMIT_MEMLOCK.
+    // MADV_DONTNEED fails only if the memory is locked. A filter of system calls may forbid munlock.
+    const struct producer_inherited *in = &producer_inherited;
+    if (!in->filtered && !in->attached && madvise(made, bytes, MADV_DONTNEED))
+        syscall(SYS_munlock, made, bytes);
+    return made;
 }
 
 void *producer_map_private(size_t bytes)
