@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     free(malloc(10));
     if (argc > 1)
         return lock_future();
-    struct rlimit l = {12 << 20, 12 << 20};
+    struct rlimit l = {6 << 20, 6 << 20};
     setrlimit(RLIMIT_MEMLOCK, &l);
     setgid(65534);
     setuid(65534);

@@ -201,6 +201,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
     if (remap(in->reserves, bytes, from) == MAP_FAILED)
         return NULL; // do not unmap the address range (see map_next)
     producer_munmap(from, before);
+    producer_munmap(at + FIRST_BYTES, SPOOL_RESERVE_BYTES - FIRST_BYTES);
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)PRODUCER_OPEN_CHUNKS * SPOOL_CHUNK_BYTES;
     // Allocate the pages now, because a full file system would raise SIGBUS later.
     if (mprotect(at + open_bytes, FIRST_BYTES - open_bytes, PROT_NONE) ||

@@ -19,9 +19,9 @@ enum {
     PRODUCER_MAX_THREADS = 65536, // threads live at once; any others are counted as lost
     PRODUCER_POOL_STEP = 256,     // thread states mapped at once
     PRODUCER_MAX_PATH = 4096,
-    // Chunks mapped at once, enough for about 20 threads.
-    PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS,
     PRODUCER_OPEN_CHUNKS = 16, // number of chunks made accessible at once
+    // Chunks mapped at once. mlockall(2) counts the whole mapping towards the program's limit.
+    PRODUCER_STEP_CHUNKS = PRODUCER_OPEN_CHUNKS,
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
