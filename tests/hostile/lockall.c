@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-static void *none(void *a) { return a; }
+static void *none(void *a)
+{
+    return a;
+}
 static long locked_kib(void)
 {
     static char text[8192];
