@@ -43,9 +43,6 @@ struct compression {
     int level;
 };
 
-#define WRAP_FUNCTIONS                                                                             \
-    "malloc, calloc, realloc, free, memalign, aligned_alloc, posix_memalign or malloc_usable_size"
-
 struct record_options {
     const char *output;
     const struct format *format;
@@ -621,7 +618,8 @@ static int set_up_wrap(const struct record_options *o, struct record_settings *s
     if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
         return usage_error(
             &cmd_record,
-            "--wrap requires NAME=FUNCTION[,...] without repeated names; FUNCTION is " WRAP_FUNCTIONS);
+            "--wrap requires up to %d NAME=FUNCTION[,...] without repeated names; FUNCTION is malloc, free, another allocator function of libc or C++ such as _Znwm, or malloc_usable_size (once)",
+            SPOOL_WRAPPED);
     s->wrap = o->wrap ? &names : NULL;
     return 0;
 }

@@ -39,17 +39,18 @@ static void print_entries(const struct entries_report *r)
 {
     if (r->refused[0])
         note("an allocator is not recorded: a function cannot be redirected: %s", r->refused);
-    for (unsigned i = 0; r->wrap && i < SPOOL_WRAPPED; i++) {
-        if (!r->wrap->names[i][0] || i == SPOOL_WRAP_USABLE_SIZE || r->named & 1u << i)
+    for (unsigned i = 0; r->wrap && i < r->wrap->n; i++) {
+        const struct spool_wrapped *item = &r->wrap->items[i];
+        if (!item->function || r->named & 1u << i)
             continue;
-        if (spool_wrap_address(r->wrap->names[i]))
+        if (spool_wrap_address(item->name))
             note(
                 "--wrap: the program has no function at %s, or it is a script (start the executable itself)",
-                r->wrap->names[i]);
+                item->name);
         else
             note(
                 "--wrap: no symbol of a recorded executable and no dynamic symbol of its libraries is %s (build it with symbols, or link its allocator as a shared library)",
-                r->wrap->names[i]);
+                item->name);
     }
 }
 

@@ -132,7 +132,19 @@ END
   has 1000 realloc 303
   has 1000 malloc 401
   has 1000 malloc 501
+  has 0 malloc 502
   expect "frees" [ "$(awk '$5 == "free"' lines | wc -l)" -ge 5000 ]
+  end_own
+  rm -f end go out
+
+  begin_own
+  record_while_it_calls --wrap "own_malloc=malloc,second_malloc=malloc,second_free=free,own_free=free,own_new_aligned=new(align),own_delete_sized=_ZdlPvm"
+  ! grep -E "loader's tables|own malloc" err || false
+  has 1000 malloc 501
+  has 1000 malloc 502
+  has 1000 "new(align)" 503
+  has 1000 "delete(size)" 503
+  expect "frees" [ "$(awk '$5 == "free"' lines | wc -l)" -ge 6000 ]
   end_own
 }
 

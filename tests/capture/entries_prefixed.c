@@ -91,6 +91,26 @@ FUNCTION void own_free(void *p)
     *(char *)p = 1;
 }
 
+FUNCTION void *second_malloc(size_t size)
+{
+    return allocate(32, size);
+}
+
+FUNCTION void second_free(void *p)
+{
+    *(char *)p = 2;
+}
+
+FUNCTION void *own_new_aligned(size_t size, size_t align)
+{
+    return allocate(align, size);
+}
+
+FUNCTION void own_delete_sized(void *p, size_t size)
+{
+    *(char *)p = (char)size;
+}
+
 static void call_all(void)
 {
     static int heap;
@@ -107,6 +127,8 @@ static void call_all(void)
         mi_free(p);
         free(malloc(401));
         own_free(own_malloc(501));
+        second_free(second_malloc(502));
+        own_delete_sized(own_new_aligned(503, 64), 503);
     }
 }
 

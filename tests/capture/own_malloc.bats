@@ -135,6 +135,16 @@ realloc 202 0 1000
 realloc 303 0 1000" ]
   [ "$(awk '$5 == "free"' lines | wc -l)" -ge 5000 ]
 
+  record_named -s --wrap "own_malloc=malloc,own_free=free,second_malloc=malloc,second_free=free,own_new_aligned=new(align),own_delete_sized=_ZdlPvm"
+  expect "one message" [ "$(wc -l <err)" -eq 1 ]
+  awk '$7 > 500 && $7 < 504 { n[$5 " " $7 " " $8]++ } END { for (i in n) if (n[i] >= 100) print i, n[i] }' lines | sort >counts
+  cat counts
+  [ "$(cut -d' ' -f1,2,4 counts)" = "delete(size) 503 1000
+malloc 501 1000
+malloc 502 1000
+new(align) 503 1000" ]
+  [ "$(awk '$5 == "free"' lines | wc -l)" -ge 6000 ]
+
   record_named -s --wrap own_mallok=malloc,own_free=free
   expect "a missing name" [ "$(grep -c -- "--wrap" err)" -eq 1 ]
   grep -qx "heaptape: --wrap: no symbol of a recorded executable and no dynamic symbol of its libraries is own_mallok (build it with symbols, or link its allocator as a shared library)" err

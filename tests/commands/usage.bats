@@ -110,7 +110,12 @@ refused() {
   refused 2 "--engine-option is for --engine=parallel and --engine=slurm" matrix --engine-option=x d
   refused 2 "--offset: 'x' is not a time such as 1.5s or 20ms" merge --offset x a.htw b.htw
   refused 2 "only one allocator is allowed; use 'heaptape compare' for several" replay -a glibc -a glibc a.htw
-  refused 2 "--wrap requires NAME=FUNCTION[,...] without repeated names; FUNCTION is malloc, calloc" record --wrap x --pid 1
+  refused 2 "--wrap requires up to 32 NAME=FUNCTION[,...] without repeated names; FUNCTION is malloc" record --wrap x --pid 1
+  local item
+  for item in x=mallok x=operator_new x=malloc,x=free x=malloc, =malloc x=malloc_usable_size,y=malloc_usable_size; do
+    refused 2 "--wrap requires" record --wrap "$item" --pid 1
+  done
+  refused 2 "--wrap requires" record --wrap "$(printf 'x%d=malloc,' {1..32})y=free" --pid 1
   refused 2 "--segment requires %n in FILE for the number of the segment" record --segment 1M -o a.ht true
   refused 2 "--spool names a directory: 'a%n' must not contain %n" record -o http://localhost/a/ --spool a%n true
   refused 2 "pprof is a profile: use 'heaptape stat --by site --format pprof'" export -F pprof a.ht

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const struct spool_wrap user = {.names = {[SPOOL_WRAP_MALLOC] = "entries_my_malloc"}};
+static const struct spool_wrap user = {.items = {{"entries_my_malloc", HT_MALLOC}}, .n = 1};
 static const struct entries_names all_names = {
     .wrap = &user, .families = UINT32_MAX, .reordered = true};
 
@@ -236,10 +236,11 @@ static void test_return_addresses_are_kept_with_shadow_stacks(void **state)
 
 static void test_names_of_the_user_stay_in_their_families(void **state)
 {
-    static const struct spool_wrap wrap = {.names = {[SPOOL_WRAP_MALLOC] = "sn_malloc",
-                                                     [SPOOL_WRAP_FREE] = "je_valloc",
-                                                     [SPOOL_WRAP_USABLE_SIZE] = "tc_free",
-                                                     [SPOOL_WRAP_CALLOC] = "moz_arena_malloc"}};
+    static const struct spool_wrap wrap = {.items = {{"sn_malloc", HT_MALLOC},
+                                                     {"je_valloc", HT_FREE},
+                                                     {"tc_free", 0},
+                                                     {"moz_arena_malloc", HT_CALLOC}},
+                                           .n = 4};
     const struct entries_names names = {
         .wrap = &wrap, .families = UINT32_MAX & ~(1u << ENTRIES_FAMILY_MOZJEMALLOC)};
     (void)state;

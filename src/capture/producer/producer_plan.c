@@ -45,11 +45,7 @@ static long await_plan(const struct producer_process *p, int fd, const char *pat
 const struct spool_wrap *producer_wrap(void)
 {
     const struct producer_inherited *in = &producer_inherited;
-    for (unsigned i = 0; in->session.magic && i < SPOOL_WRAPPED; i++) {
-        if (in->session.wrap.names[i][0])
-            return &in->session.wrap;
-    }
-    return NULL;
+    return in->session.magic && in->session.wrap.n ? &in->session.wrap : NULL;
 }
 
 enum producer_plan producer_read_plan(int fd, struct entries_plan *to)

@@ -101,8 +101,9 @@ static bool read_session(struct producer_inherited *in)
         return false;
     }
     copy.follow[SPOOL_MAX_FOLLOW - 1] = 0;
+    copy.wrap.n = copy.wrap.n < SPOOL_WRAPPED ? copy.wrap.n : SPOOL_WRAPPED;
     for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
-        copy.wrap.names[i][SPOOL_WRAP_BYTES - 1] = 0;
+        copy.wrap.items[i].name[SPOOL_WRAP_BYTES - 1] = 0;
     in->futexes = futexes;
     in->session = copy;
     return true;

@@ -17,32 +17,26 @@ struct entries_redirected;
 #define SPOOL_ATTACHED_FD   "/proc/self/fd/"
 #define SPOOL_ATTACHED_FILE "libheaptape-attached.so"
 
-// Allocator functions that can be wrapped under another name: X(symbol in the event table or
-// USABLE_SIZE, name).
-#define SPOOL_WRAP_TABLE(X)                                                                        \
-    X(MALLOC, malloc)                                                                              \
-    X(CALLOC, calloc)                                                                              \
-    X(REALLOC, realloc)                                                                            \
-    X(FREE, free)                                                                                  \
-    X(MEMALIGN, memalign)                                                                          \
-    X(ALIGNED_ALLOC, aligned_alloc)                                                                \
-    X(POSIX_MEMALIGN, posix_memalign)                                                              \
-    X(USABLE_SIZE, malloc_usable_size)
 enum {
-#define SPOOL_WRAP_ROW(SYMBOL, name) SPOOL_WRAP_##SYMBOL,
-    SPOOL_WRAP_TABLE(SPOOL_WRAP_ROW)
-#undef SPOOL_WRAP_ROW
-        SPOOL_WRAPPED,
+    SPOOL_WRAPPED = 32, // functions that --wrap can name
     SPOOL_WRAP_BYTES = 64,
 };
 
-// The name of each function in --wrap, or "".
-struct spool_wrap {
-    char names[SPOOL_WRAPPED][SPOOL_WRAP_BYTES];
+// A function of --wrap: an allocator function with another name.
+struct spool_wrapped {
+    char name[SPOOL_WRAP_BYTES];
+    uint16_t function; // event kind, or 0 for malloc_usable_size
 };
 
-// Parses "je_malloc=malloc,0x401130=free". Returns 0, -EINVAL, or -EEXIST if a function or a name
-// occurs twice.
+struct spool_wrap {
+    struct spool_wrapped items[SPOOL_WRAPPED];
+    uint32_t n;
+};
+
+// Parses "je_malloc=malloc,0x401130=free". A function is named as in the event table or as the
+// linker names it, for example "new" or "_Znwm". Several names can have the same function, except
+// malloc_usable_size. Returns 0, -EINVAL, -E2BIG if there are more than SPOOL_WRAPPED names, or
+// -EEXIST if a name or malloc_usable_size occurs twice.
 int spool_parse_wrap(const char *text, struct spool_wrap *to);
 
 // Returns the virtual address that a name such as "0x401130" contains, or 0 for other names. Names

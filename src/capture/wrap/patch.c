@@ -187,8 +187,8 @@ static void count_slot(const struct object *o, const char *name, uintptr_t *slot
 {
     struct name_count *c = context;
     (void)o, (void)slot;
-    for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
-        c->places[i] += *name && strcmp(c->names->names[i], name) == 0;
+    for (unsigned i = 0; i < c->names->n; i++)
+        c->places[i] += strcmp(c->names->items[i].name, name) == 0;
 }
 
 bool patch_names_are_called(const struct spool_wrap *names)
@@ -196,8 +196,8 @@ bool patch_names_are_called(const struct spool_wrap *names)
     struct name_count count = {.names = names};
     bool called = true;
     objects_visit(visit_object, &(struct slot_visit){count_slot, &count});
-    for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
-        called = called && (i == SPOOL_WRAP_USABLE_SIZE || !names->names[i][0] || count.places[i]);
+    for (unsigned i = 0; i < names->n; i++)
+        called = called && (!names->items[i].function || count.places[i]);
     return called;
 }
 

@@ -45,7 +45,7 @@ size_t redirect_count(void);
 // Returns the redirected function that begins at the address, or NULL.
 struct redirect_function *redirect_find(uintptr_t at);
 
-// Sets function `i` of --wrap (SPOOL_WRAP_*), whose wrapper is the thunk of index REDIRECT_MAX + i.
+// Sets function `i` of --wrap, whose wrapper is the thunk of index REDIRECT_MAX + i.
 // A thread may still be inside the wrapper of an earlier function.
 void redirect_set_named(unsigned i, uint16_t kind, void *real);
 

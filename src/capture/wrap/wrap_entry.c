@@ -135,7 +135,7 @@ uintptr_t wrap_entry_call(size_t index, const uintptr_t *arguments, const uintpt
 // all registers except the result register. If a compiler sees a function's code, it may rely on
 // the registers that the function leaves unchanged, and keep values in them during a call.
 enum { THUNK_BYTES = 16 };
-_Static_assert(REDIRECT_THUNKS == 200, "the number of thunks below");
+_Static_assert(REDIRECT_THUNKS == 224, "the number of thunks below");
 extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
@@ -159,7 +159,7 @@ extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
 __asm__(
     ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
     ".type wrap_entry_thunks, @function\nwrap_entry_thunks:\n.cfi_startproc\n"
-    ".set wrap_entry_index, 0\n.rept 200\n.p2align 4\n.cfi_def_cfa %rsp, 8\n"
+    ".set wrap_entry_index, 0\n.rept 224\n.p2align 4\n.cfi_def_cfa %rsp, 8\n"
     "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
     "mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
     "pushq $wrap_entry_index\njmp wrap_entry_common\n"
@@ -187,7 +187,7 @@ __asm__(
 __asm__(
     ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
     ".type wrap_entry_thunks, %function\nwrap_entry_thunks:\n.cfi_startproc\n"
-    ".set wrap_entry_index, 0\n.rept 200\n"
+    ".set wrap_entry_index, 0\n.rept 224\n"
     ".cfi_def_cfa sp, 0\n.cfi_restore x29\n.cfi_restore x30\n"
     "stp x29, x30, [sp, -16]!\n.cfi_def_cfa_offset 16\n.cfi_offset x29, -16\n"
     ".cfi_offset x30, -8\nmov x29, sp\n.cfi_def_cfa_register x29\n"

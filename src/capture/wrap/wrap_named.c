@@ -10,27 +10,22 @@ static struct spool_wrap wrapped; // functions that are wrapped through the tabl
 
 void wrap_set_names(const struct spool_wrap *names, bool wraps)
 {
-    enum { HT_USABLE_SIZE = HT_FREE }; // heaptape only calls this function
-    static const uint16_t kinds[SPOOL_WRAPPED] = {
-#define ROW(SYMBOL, name) HT_##SYMBOL,
-        SPOOL_WRAP_TABLE(ROW)
-#undef ROW
-    };
     wrapped = names && wraps ? *names : (struct spool_wrap){0};
     producer_named_usable = NULL;
-    for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
-        void *real = names->names[i][0] ? next_find_definition(names->names[i], &wrapped) : NULL;
-        if (real && i == SPOOL_WRAP_USABLE_SIZE)
+    for (unsigned i = 0; names && i < names->n; i++) {
+        const struct spool_wrapped *item = &names->items[i];
+        void *real = next_find_definition(item->name, &wrapped);
+        if (real && !item->function) // heaptape only calls malloc_usable_size
             producer_named_usable = (size_t(*)(void *))real;
         else if (real)
-            redirect_set_named(i, kinds[i], real);
+            redirect_set_named(i, item->function, real);
     }
 }
 
 void *wrap_find_named(const char *name)
 {
-    for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
-        if (strcmp(wrapped.names[i], name) == 0 && *name && i != SPOOL_WRAP_USABLE_SIZE)
+    for (unsigned i = 0; i < wrapped.n; i++) {
+        if (strcmp(wrapped.items[i].name, name) == 0 && wrapped.items[i].function)
             return (void *)wrap_entry_thunk(REDIRECT_MAX + i);
     }
     return NULL;

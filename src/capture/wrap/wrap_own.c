@@ -55,8 +55,8 @@ static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s
 static bool has_named(const struct object *o, const struct spool_wrap *names)
 {
     bool found = false;
-    for (size_t i = 0; names && i < SPOOL_WRAPPED && !found; i++)
-        found = names->names[i][0] && object_find_function(o, names->names[i]);
+    for (size_t i = 0; names && i < names->n && !found; i++)
+        found = object_find_function(o, names->items[i].name);
     return found;
 }
 

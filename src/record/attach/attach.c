@@ -893,13 +893,13 @@ static void find_functions(struct remote *r)
 // functions are not redirected.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
-    for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
-        if (names->names[i][0] && !remote_last_function(r, names->names[i]))
+    for (unsigned i = 0; names && i < names->n; i++) {
+        if (!remote_last_function(r, names->items[i].name))
             return err_set(
                 e, -ENOTSUP,
                 "%ld: no symbol of the executable or dynamic symbol of a library is %s; build it "
                 "with symbols, or link its allocator as a shared library",
-                (long)r->pid, names->names[i]);
+                (long)r->pid, names->items[i].name);
     }
     return 0;
 }

@@ -189,8 +189,8 @@ static bool has_other_names(const struct remote *r, const struct remote_object *
         if (remote_defines(r, o, entries_malloc_names[i]))
             return true;
     }
-    for (unsigned i = 0; wrap && i < SPOOL_WRAPPED; i++) {
-        if (wrap->names[i][0] && remote_defines(r, o, wrap->names[i]))
+    for (unsigned i = 0; wrap && i < wrap->n; i++) {
+        if (remote_defines(r, o, wrap->items[i].name))
             return true;
     }
     return false;
@@ -220,11 +220,12 @@ static void find_wanted(const struct remote *r, struct plans_wanted *wanted, uns
 
 bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap)
 {
-    uint32_t named = 1u << SPOOL_WRAP_USABLE_SIZE; // heaptape only calls this function
+    uint32_t named = 0;
     for (size_t i = 0; i < p->n; i++)
         named |= p->objects[i].named;
-    for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
-        if (wrap->names[i][0] && !(named & 1u << i))
+    for (unsigned i = 0; i < wrap->n; i++) {
+        // heaptape only calls malloc_usable_size.
+        if (wrap->items[i].function && !(named & 1u << i))
             return false;
     }
     return true;

@@ -39,8 +39,8 @@ static uint32_t drop_partial_families(struct entries_result *r)
 static uint32_t find_named(const struct spool_wrap *wrap, const char *name)
 {
     uint32_t found = 0;
-    for (unsigned i = 0; wrap && i < SPOOL_WRAPPED; i++)
-        found |= (uint32_t)(strcmp(wrap->names[i], name) == 0) << i;
+    for (unsigned i = 0; wrap && i < wrap->n; i++)
+        found |= (uint32_t)(strcmp(wrap->items[i].name, name) == 0) << i;
     return found;
 }
 

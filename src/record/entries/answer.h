@@ -19,7 +19,7 @@ struct entries_request {
 // Report on the functions that the plans redirect.
 struct entries_report {
     const struct spool_wrap *wrap; // functions of --wrap to find, or NULL
-    uint32_t named;                // bits 1 << SPOOL_WRAP_* of the --wrap functions that were found
+    uint32_t named;                // bits 1 << index of the --wrap functions that were found
     char refused[400]; // "NAME in FILE: REASON" of a function that cannot be redirected, or ""
 };
 

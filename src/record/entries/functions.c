@@ -226,17 +226,9 @@ static int add_libc_names(struct functions *f, const struct family *to,
 // that the functions of the family share one heap.
 static int add_user_names(struct functions *f, const struct spool_wrap *wrap, bool addresses)
 {
-    enum { HT_USABLE_SIZE = USABLE_SIZE };
     static const struct family user = {.family = ENTRIES_FAMILY_USER, .prefix = ""};
-    static const uint16_t functions[SPOOL_WRAPPED] = {
-#define ROW(SYMBOL, name) HT_##SYMBOL,
-        SPOOL_WRAP_TABLE(ROW)
-#undef ROW
-    };
-    for (unsigned i = 0; i < SPOOL_WRAPPED; i++) {
-        const struct own_row own = {wrap->names[i], functions[i], ""};
-        if (!*own.name)
-            continue;
+    for (unsigned i = 0; i < wrap->n; i++) {
+        const struct own_row own = {wrap->items[i].name, wrap->items[i].function, ""};
         if (add_row(f, &user, &own) < 0)
             return -ENOMEM;
         uint64_t index = map_get(&f->by_name, hash_name(own.name));

@@ -11,7 +11,7 @@ struct functions_row {
     enum entries_family family;
     uint16_t function; // as in struct entries_entry, or 0 for malloc_usable_size
     char arguments[7]; // as in struct entries_entry
-    uint32_t named;    // bits 1 << SPOOL_WRAP_*; set if the user named the function
+    uint32_t named;    // bits 1 << index in struct spool_wrap; set if the user named the function
     uint64_t at;       // virtual address, if the user named the function by its address
 };
 

@@ -112,7 +112,7 @@ struct entries_result {
     uint64_t usable_size[ENTRIES_FAMILIES];
     struct entries_refusal *refused;
     size_t n_refused;
-    // Bits 1 << SPOOL_WRAP_* of the functions in `wrap` that the plan redirects.
+    // Bits 1 << index of the functions in `wrap` that the plan redirects.
     uint32_t named;
 };
 
