@@ -130,6 +130,8 @@ END
   has 1000 free_sized 202
   has 1000 aligned_alloc 301
   has 1000 realloc 303
+  has 1000 realloc 103
+  has 1000 realloc 203
   has 1000 malloc 401
   has 1000 malloc 501
   has 0 malloc 502

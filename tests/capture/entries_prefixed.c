@@ -48,6 +48,11 @@ FUNCTION void *_rjem_rallocx(void *old, size_t size, int flags)
     return p ? memcpy(p, old, 16) : NULL;
 }
 
+FUNCTION size_t _rjem_xallocx(void *p, size_t size, size_t extra, int flags)
+{
+    return size > 1000 ? 1000 : size + extra + (p && flags);
+}
+
 FUNCTION void _rjem_free(void *p)
 {
     *(char *)p = 1;
@@ -73,6 +78,11 @@ FUNCTION void *mi_heap_realloc(void *heap, void *old, size_t size)
 {
     void *p = allocate(16, size);
     return heap && p ? memcpy(p, old, 16) : NULL;
+}
+
+FUNCTION void *mi_expand(void *p, size_t size)
+{
+    return size > 1000 ? NULL : p;
 }
 
 FUNCTION void mi_free(void *p)
@@ -119,11 +129,15 @@ static void call_all(void)
         _rjem_free(p);
         p = _rjem_mallocx(201, 6);
         p = _rjem_rallocx(p, 202, 4);
+        _rjem_xallocx(p, 103, 0, 0);
+        _rjem_xallocx(p, 1103, 0, 0);
         _rjem_sdallocx(p, 202, 0);
         p = mi_malloc_aligned(301, 64);
         mi_free(p);
         p = mi_malloc(302);
         p = mi_heap_realloc(&heap, p, 303);
+        mi_expand(p, 203);
+        mi_expand(p, 1203);
         mi_free(p);
         free(malloc(401));
         own_free(own_malloc(501));

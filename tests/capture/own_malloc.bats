@@ -131,8 +131,13 @@ free_sized 202 0 1000
 malloc 302 0 1000
 malloc 401 0 1000
 malloc 501 0 1000
+realloc 103 0 1000
 realloc 202 0 1000
+realloc 203 0 1000
 realloc 303 0 1000" ]
+  # Fields 6, 10 and 11 are the block, the result and the error.
+  expect "blocks that stay" [ "$(awk '$5 == "realloc" && ($7 == 103 || $7 == 203) && $6 != $10' lines | wc -l)" -eq 0 ]
+  expect "blocks that cannot grow" [ "$(awk '$5 == "realloc" && ($7 == 1103 || $7 == 1203)' lines | awk '$10 == "0x0" || $10 == 0' | wc -l)" -eq 2000 ]
   [ "$(awk '$5 == "free"' lines | wc -l)" -ge 5000 ]
 
   record_named -s --wrap "own_malloc=malloc,own_free=free,second_malloc=malloc,second_free=free,own_new_aligned=new(align),own_delete_sized=_ZdlPvm"

@@ -280,7 +280,11 @@ static void test_names_have_versions_and_mangling(void **state)
     check_name(&f, "_ZdlPvmSt11align_val_t", HT_DELETE_SIZED_ALIGNED, "");
     check_name(&f, "mallocx", HT_MALLOC, "sf");
     check_name(&f, "_rjem_sdallocx", HT_FREE_SIZED, "psf");
+    check_name(&f, "xallocx", HT_REALLOC, "bsxx");
+    check_name(&f, "mi_expand", HT_REALLOC, "");
     check_name(&f, "mi_heap_calloc", HT_CALLOC, "xcs");
+    check_name(&f, "mi_heap_recalloc_aligned_at", HT_REALLOCARRAY, "xpcsxx");
+    check_name(&f, "rpmalloc_heap_aligned_realloc", HT_REALLOC, "xpxsx");
     check_name(&f, "tc_deletearray_sized", HT_DELETE_ARRAY_SIZED, "");
     check_name(&f, "rpaligned_alloc", HT_ALIGNED_ALLOC, "");
     check_name(&f, "__rdl_dealloc", HT_FREE_ALIGNED_SIZED, "psa");

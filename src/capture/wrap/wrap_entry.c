@@ -22,7 +22,7 @@ static void read_arguments(const struct entry_call *c, struct event *ev)
     ev->count = event_infos[ev->kind].class == HT_CLASS_ALLOC;
     for (size_t i = 0; i < ARGUMENTS && letters[i]; i++) {
         uintptr_t value = c->arguments[i];
-        if (letters[i] == 'p')
+        if (letters[i] == 'p' || letters[i] == 'b')
             ev->ptr = value;
         else if (letters[i] == 's')
             ev->size = value;
@@ -101,6 +101,8 @@ static void set_result(const struct entry_call *c, struct event *ev, uintptr_t r
     // The result is stored through the first argument.
     bool is_stored = ev->kind == HT_POSIX_MEMALIGN;
     bool is_empty = !event_requested(ev->kind, ev->size, ev->count);
+    if (c->function->arguments[0] == 'b')
+        result = result < ev->size ? 0 : ev->ptr;
     ev->result = !is_stored ? result : result ? 0 : *(const uintptr_t *)c->arguments[0];
     ev->error = is_stored ? (uint8_t)result : wrap_error((const void *)result, !is_empty);
 }

@@ -31,11 +31,9 @@ struct own_row {
 
 // https://jemalloc.net/jemalloc.3.html
 static const struct own_row jemalloc_rows[] = {
-    {"mallocx", HT_MALLOC, "sf"},
-    {"rallocx", HT_REALLOC, "psf"},
-    {"dallocx", HT_FREE, "pf"},
-    {"sdallocx", HT_FREE_SIZED, "psf"},
-    {NULL, 0, NULL},
+    {"mallocx", HT_MALLOC, "sf"},       {"rallocx", HT_REALLOC, "psf"},
+    {"xallocx", HT_REALLOC, "bsxx"},    {"dallocx", HT_FREE, "pf"},
+    {"sdallocx", HT_FREE_SIZED, "psf"}, {NULL, 0, NULL},
 };
 
 // mimalloc.h
@@ -48,13 +46,22 @@ static const struct own_row mimalloc_rows[] = {
     {"reallocf", HT_REALLOC, ""},
     {"rezalloc", HT_REALLOC, ""},
     {"recalloc", HT_REALLOCARRAY, ""},
+    {"expand", HT_REALLOC, ""},
     {"usable_size", USABLE_SIZE, ""},
     {"malloc_aligned", HT_ALIGNED_ALLOC, "sa"},
     {"zalloc_aligned", HT_ALIGNED_ALLOC, "sa"},
     {"calloc_aligned", HT_ALIGNED_ALLOC, "csa"},
     {"malloc_aligned_at", HT_ALIGNED_ALLOC, "sax"},
     {"zalloc_aligned_at", HT_ALIGNED_ALLOC, "sax"},
+    {"calloc_aligned_at", HT_ALIGNED_ALLOC, "csax"},
     {"realloc_aligned", HT_REALLOC, "psx"},
+    {"realloc_aligned_at", HT_REALLOC, "psxx"},
+    {"rezalloc_aligned", HT_REALLOC, "psx"},
+    {"rezalloc_aligned_at", HT_REALLOC, "psxx"},
+    {"recalloc_aligned", HT_REALLOCARRAY, "pcsx"},
+    {"recalloc_aligned_at", HT_REALLOCARRAY, "pcsxx"},
+    {"aligned_recalloc", HT_REALLOCARRAY, "pcsx"},
+    {"aligned_offset_recalloc", HT_REALLOCARRAY, "pcsxx"},
     {"free_size", HT_FREE_SIZED, ""},
     {"free_aligned", HT_FREE, "px"},
     {"free_size_aligned", HT_FREE_ALIGNED_SIZED, "psa"},
@@ -72,9 +79,21 @@ static const struct own_row mimalloc_rows[] = {
     {"heap_mallocn", HT_CALLOC, "xcs"},
     {"heap_realloc", HT_REALLOC, "xps"},
     {"heap_reallocn", HT_REALLOCARRAY, "xpcs"},
+    {"heap_reallocf", HT_REALLOC, "xps"},
+    {"heap_rezalloc", HT_REALLOC, "xps"},
+    {"heap_recalloc", HT_REALLOCARRAY, "xpcs"},
     {"heap_malloc_aligned", HT_ALIGNED_ALLOC, "xsa"},
+    {"heap_malloc_aligned_at", HT_ALIGNED_ALLOC, "xsax"},
     {"heap_zalloc_aligned", HT_ALIGNED_ALLOC, "xsa"},
+    {"heap_zalloc_aligned_at", HT_ALIGNED_ALLOC, "xsax"},
+    {"heap_calloc_aligned", HT_ALIGNED_ALLOC, "xcsa"},
+    {"heap_calloc_aligned_at", HT_ALIGNED_ALLOC, "xcsax"},
     {"heap_realloc_aligned", HT_REALLOC, "xpsx"},
+    {"heap_realloc_aligned_at", HT_REALLOC, "xpsxx"},
+    {"heap_rezalloc_aligned", HT_REALLOC, "xpsx"},
+    {"heap_rezalloc_aligned_at", HT_REALLOC, "xpsxx"},
+    {"heap_recalloc_aligned", HT_REALLOCARRAY, "xpcsx"},
+    {"heap_recalloc_aligned_at", HT_REALLOCARRAY, "xpcsxx"},
     {NULL, 0, NULL},
 };
 
@@ -112,6 +131,13 @@ static const struct own_row rpmalloc_rows[] = {
     {"aligned_zalloc", HT_ALIGNED_ALLOC, ""},
     {"aligned_calloc", HT_ALIGNED_ALLOC, "acs"},
     {"aligned_realloc", HT_REALLOC, "pxsxx"},
+    {"malloc_heap_alloc", HT_MALLOC, "xs"},
+    {"malloc_heap_aligned_alloc", HT_ALIGNED_ALLOC, "xas"},
+    {"malloc_heap_calloc", HT_CALLOC, "xcs"},
+    {"malloc_heap_aligned_calloc", HT_ALIGNED_ALLOC, "xacs"},
+    {"malloc_heap_realloc", HT_REALLOC, "xpsx"},
+    {"malloc_heap_aligned_realloc", HT_REALLOC, "xpxsx"},
+    {"malloc_heap_free", HT_FREE, "xp"},
     {NULL, 0, NULL},
 };
 
