@@ -232,6 +232,30 @@ malloc 604 1000" ]
   record_options="--allocator ./libother.so" record ./own
   [ "$status" -eq 0 ]
   [ "$(awk '$5 == "malloc" && $7 == 604' lines | wc -l)" -eq 1000 ]
+
+  # The malloc in use is not libc's, and calls no functions with prefixes of other libraries.
+  cat >self.c <<'END'
+#include "library.c"
+CALLED void *mi_malloc(size_t size) { return allocate(size); }
+CALLED void mi_free(void *p) { RELEASE(p); }
+END
+  "${shared[@]}" -DLIBC_NAMES -o libself.so self.c
+  record_options="--allocator ./libself.so" record ./own
+  [ "$status" -eq 0 ]
+  awk '$7 > 600 && $7 < 700 { n[$5 " " $7]++ } END { for (i in n) print i, n[i] }' lines | sort >counts
+  cat counts
+  [ "$(cat counts)" = "calloc 602 1000
+malloc 601 1000
+malloc 604 1000" ]
+
+  # A program that calls mi_malloc of the malloc in use.
+  echo 'void *mi_malloc(unsigned long);
+void mi_free(void *);
+int main(void) { for (int i = 0; i < 1000; i++) mi_free(mi_malloc(605)); }' >other.c
+  gcc -w -O1 -fno-builtin -o other other.c -L. -lself -Wl,-rpath,"$PWD"
+  timeout 120 "$HEAPTAPE" record -f -o t.ht -- ./other 2>err || true
+  cat err
+  grep -q "calls its own malloc (in $PWD/libself.so)" err
 }
 
 @test "C++ operators in the executable that throw" {

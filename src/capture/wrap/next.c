@@ -372,6 +372,43 @@ static bool is_malloc_function(const char *name)
     return false;
 }
 
+// Looks for a slot that leads to a function with another name.
+struct slot_search {
+    bool in_allocator; // consider functions that the malloc in use defines, or only others
+    const void *found; // the function
+};
+
+static void check_prefixed(const struct object *o, const char *name, uintptr_t *slot, void *context)
+{
+    struct slot_search *s = context;
+    bool is_other = strcmp(name, "mallocx") == 0;
+    (void)o, (void)slot;
+    for (size_t i = 1; i < ENTRIES_PREFIXES && !is_other; i++)
+        is_other = strcmp(name, entries_malloc_names[i]) == 0;
+    if (!is_other || s->found)
+        return;
+    const void *function = next_find_definition(name, s);
+    s->found = producer_is_allocator(function) == s->in_allocator ? function : NULL;
+}
+
+const void *next_find_prefixed_call(const struct object *o, bool in_allocator)
+{
+    struct slot_search s = {.in_allocator = in_allocator};
+    object_each_slot(o, check_prefixed, &s);
+    return s.found;
+}
+
+static bool forwards_malloc(const struct object *o, void *context)
+{
+    (void)context;
+    return producer_is_allocator((const void *)o->start) && next_find_prefixed_call(o, false);
+}
+
+bool next_records_libraries(void)
+{
+    return producer_is_allocator(libc_address()) || !objects_visit(forwards_malloc, NULL);
+}
+
 // Sets `found` if the slot leads directly to libc or the allocator. The slot of a function that has
 // not been called yet may still lead to the object's own stub, and calls of a redirected function
 // are recorded. Neither is a direct call.
@@ -394,7 +431,7 @@ static bool check_deepbound(const struct object *o, void *context)
     object_each_slot(o, check_slot, s);
     if (s->found)
         producer_add_deepbound(o->path);
-    if (redirect_misses(o))
+    if (redirect_misses(o) && next_records_libraries())
         producer_set_bypass(o->path);
     return false;
 }

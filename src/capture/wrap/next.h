@@ -92,6 +92,15 @@ bool next_find(const char *symbol, void **to);
 // dlsym(RTLD_DEFAULT) may return a stub in an executable that is not position-independent.
 void *next_find_definition(const char *name, const void *except);
 
+// Returns a malloc function with a prefix, or mallocx, that the object calls, or NULL. With
+// `in_allocator`, considers only functions that the malloc in use defines, else only others.
+struct object;
+const void *next_find_prefixed_call(const struct object *o, bool in_allocator);
+
+// Returns true if functions with prefixes in libraries are recorded. If the malloc in use calls such
+// functions of another library, these calls are not events.
+bool next_records_libraries(void);
+
 // malloc_usable_size of the allocator in use, or NULL if the allocator does not define it, even if
 // another object does.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));

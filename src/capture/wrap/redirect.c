@@ -56,7 +56,8 @@ bool redirect_has_prefixed(const struct object *o)
 
 bool redirect_misses(const struct object *o)
 {
-    return redirect_has_prefixed(o) && producer_is_allocator(libc_address()) && !is_redirected(o);
+    return redirect_has_prefixed(o) && !producer_is_allocator((const void *)o->start) &&
+           !is_redirected(o);
 }
 
 void redirect_forget(size_t i)

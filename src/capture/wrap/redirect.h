@@ -70,8 +70,8 @@ void redirect_forget_unloaded(void);
 // Returns true if the object exports a malloc with a known prefix.
 bool redirect_has_prefixed(const struct object *o);
 
-// Returns true if the malloc in use is libc's, but the object exports functions with prefixes that
-// are not redirected.
+// Returns true if the object is not the malloc in use, and exports functions with prefixes that are
+// not redirected.
 bool redirect_misses(const struct object *o);
 
 // redirect_start makes calls reach the wrappers, for the functions in plans that were added since

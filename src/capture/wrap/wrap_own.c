@@ -26,7 +26,7 @@ static _Atomic bool watched; // objects are examined when the program opens them
 // Objects with functions to redirect.
 enum own_role {
     OWN_EXECUTABLE,
-    OWN_LIBRARY, // the symbols of the program decide which functions with libc's names are called
+    OWN_LIBRARY, // not the malloc in use; operators are called through the program's symbols
     OWN_LIBC,    // defines malloc for the objects of another namespace
     OWN_LOADER,
 };
@@ -50,6 +50,19 @@ static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s
     const uint8_t *id =
         object_contains(o, notes, s->p_memsz) ? elf_note_build_id(notes, s->p_memsz, &bytes) : NULL;
     return id && bytes == WRAP_BUILD_ID_BYTES ? id : NULL;
+}
+
+// If an object calls functions with other names of the malloc in use, which is not libc's, reports
+// that these calls are not recorded.
+static bool note_calls(const struct object *o, void *context)
+{
+    const void *found =
+        producer_is_allocator((const void *)o->start) ? NULL : next_find_prefixed_call(o, true);
+    struct next_object by;
+    (void)context;
+    if (found && next_object_of(found, &by))
+        producer_set_bypass(by.path);
+    return found;
 }
 
 static bool has_named(const struct object *o, const struct spool_wrap *names)
@@ -119,14 +132,21 @@ static bool redirects_malloc(const struct entries_plan *plan)
     return i < plan->n_entries;
 }
 
+static bool is_chosen(const struct entries_entry *e, enum own_role role)
+{
+    if (role == OWN_LOADER || e->function == ENTRIES_LOADS)
+        return role == OWN_LOADER && e->function == ENTRIES_LOADS;
+    return role != OWN_LIBRARY || e->family || e->arguments[0] ||
+           (entries_class(e->function) != HT_CLASS_NONE &&
+            strncmp(entries_symbol(e->function), "_Z", 2) != 0);
+}
+
 static void choose_entries(struct entries_plan *plan, enum own_role role)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_entries && i < ENTRIES_MAX; i++) {
-        const struct entries_entry *e = &plan->entries[i];
-        bool of_loader = e->function == ENTRIES_LOADS;
-        if (role == OWN_LOADER ? of_loader : !of_loader && (role != OWN_LIBRARY || e->family))
-            plan->entries[n++] = *e;
+        if (is_chosen(&plan->entries[i], role))
+            plan->entries[n++] = plan->entries[i];
     }
     plan->n_entries = n;
 }
@@ -165,10 +185,7 @@ static void redirect_object(const struct object *o, enum own_role role, const st
 
 static struct own_search begin_search(void)
 {
-    // If the malloc in use is not libc's, it may call functions with prefixes. These calls are not
-    // events.
-    return (struct own_search){.names = producer_wrap(),
-                               .in_libraries = producer_is_allocator(libc_address())};
+    return (struct own_search){.names = producer_wrap(), .in_libraries = next_records_libraries()};
 }
 
 void wrap_own_allocator(void)
@@ -180,6 +197,8 @@ void wrap_own_allocator(void)
     for (size_t i = 0; i < s.n_libraries; i++)
         redirect_object(&s.libraries[i], OWN_LIBRARY, &s);
     redirect_start(wrap_own_loads);
+    if (!producer_is_allocator(libc_address()))
+        objects_visit(note_calls, NULL);
     if (s.names)
         wrap_set_names(s.names, false);
     producer_leave(was);
@@ -212,6 +231,8 @@ static void examine_space(const struct own_search *s, const struct r_debug *list
         } else if (is_library_wanted(s, &o)) {
             redirect_object(&o, OWN_LIBRARY, s);
         }
+        if (!producer_is_allocator(libc_address()))
+            note_calls(&o, NULL);
     }
     if (n < *before)
         redirect_forget_unloaded();

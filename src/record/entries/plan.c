@@ -93,6 +93,10 @@ static enum entries_reason add_entry(struct draft *d, const struct find_function
                                 .family = (uint16_t)f->family,
                                 .named = f->row->named != 0};
     memcpy(e->arguments, f->row->arguments, sizeof e->arguments);
+    // The letters also show that the program does not call the function by libc's name.
+    const char *letters = entries_letters(e->function);
+    if (f->row->family != f->family && !f->is_target && !e->arguments[0])
+        memcpy(e->arguments, letters, strlen(letters));
     d->moves[k] = (struct move){.entry = e,
                                 .trampoline = (uint64_t)p->place + e->trampoline,
                                 .keeps_returns = d->shadow_stack};
