@@ -121,7 +121,7 @@ END
   cat ./*/err
   ! grep "without recorded blocks" blocks/err || false
   grep -q '(./hidden): anonymous mappings without recorded blocks have 50.* MiB of .* MiB of resident memory: the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)$' mapped/err
-  grep -q 'have 50.* of resident memory: the program called mmap (record its calls with --maps), or its allocator has no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free)$' stripped/err
+  grep -q 'have 50.* of resident memory: the program called mmap (record its calls with --maps), or its allocator has no symbols (install the debug file of the executable, download it with debuginfod-find debuginfo FILE, or use --wrap ADDRESS=malloc,ADDRESS=free)$' stripped/err
   grep -q 'grew by [45][0-9].* of resident memory: blocks from before the recording or from a pause were written, the program called mmap (record its calls with --maps), or its allocator has unknown functions (name them with --wrap)$' attached/err
   # The finding of `stat` has the text of `record`, also for a trace without this note.
   "$HEAPTAPE" stat --json mapped/t.ht >mapped/stat

@@ -709,6 +709,18 @@ static void test_cut_files(void **state)
 }
 
 // `objcopy` splits the debug information from the library, as packages do.
+// Copies the debug file to DIRECTORY/BUILDID/debuginfo.
+static void cache_debug_file(const char *directory, const char *object)
+{
+    char command[1024];
+    snprintf(command, sizeof command,
+             "cd %s && id=$(readelf -n %s | sed -n 's/.*Build ID: //p') && mkdir $id && "
+             "cp .debug/own.debug $id/debuginfo",
+             directory, object);
+    if (system(command) != 0)
+        fail_msg("readelf failed");
+}
+
 static void test_debug_files_are_found(void **state)
 {
     (void)state;
@@ -723,9 +735,13 @@ static void test_debug_files_are_found(void **state)
     if (system(command) != 0)
         fail_msg("objcopy failed");
     static const struct entries_names ned = {.families = 1u << ENTRIES_FAMILY_NEDMALLOC};
-    for (unsigned linked = 0; linked < 2; linked++) {
+    setenv("DEBUGINFOD_CACHE_PATH", directory, 1);
+    // The second file has a link, the third has its debug file in the cache of debuginfod.
+    for (unsigned linked = 0; linked < 3; linked++) {
         char path[64];
-        snprintf(path, sizeof path, "%s/%s", directory, linked ? "stripped.so" : "other.so");
+        snprintf(path, sizeof path, "%s/%s", directory, linked == 1 ? "stripped.so" : "other.so");
+        if (linked == 2)
+            cache_debug_file(directory, path);
         struct entries_result r = {0};
         const struct entries_object o = {
             .path = path, .file = open(path, O_RDONLY | O_CLOEXEC), .memory = -1};

@@ -354,6 +354,19 @@ static int open_linked(const struct entries_image *i, const char *id)
     return fd;
 }
 
+// Opens a debug file in the cache of debuginfod's client, without asking a server.
+static int open_cached(const char *id)
+{
+    const char *cache = getenv("DEBUGINFOD_CACHE_PATH"), *user = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    char path[PATH_MAX];
+    int n = cache  ? snprintf(path, sizeof path, "%s/%s/debuginfo", cache, id)
+            : user ? snprintf(path, sizeof path, "%s/debuginfod_client/%s/debuginfo", user, id)
+                   : snprintf(path, sizeof path, "%s/.cache/debuginfod_client/%s/debuginfo",
+                              home ? home : "", id);
+    return n > 0 && (size_t)n < sizeof path ? open_with_id(path, id) : -1;
+}
+
 int image_open_debug(const struct entries_image *i)
 {
     char path[PATH_MAX];
@@ -368,6 +381,8 @@ int image_open_debug(const struct entries_image *i)
     int fd = open_with_id(path, id);
     if (fd < 0)
         fd = open_linked(i, id);
+    if (fd < 0)
+        fd = open_cached(id);
     free(id);
     return fd;
 }

@@ -47,9 +47,9 @@ int image_read_dynamic(const struct entries_image *i, struct image_symbols *to);
 // its debug file. Returns 0, or -ENOMEM. If the table is invalid, reads no symbols and returns 0.
 int image_read_static(int file, struct image_symbols *to);
 
-// Opens the object's separate debug file: by build ID in /usr/lib/debug, or by the name in
-// .gnu_debuglink next to the object. The debug file must have the object's build ID. Returns a
-// descriptor, or -1.
+// Opens the object's separate debug file: by build ID in /usr/lib/debug, by the name in
+// .gnu_debuglink next to the object, or by build ID in the cache of debuginfod's client. The debug
+// file must have the object's build ID. Returns a descriptor, or -1.
 int image_open_debug(const struct entries_image *i);
 
 // Returns the name of a symbol, or NULL if its offset is outside `names`.

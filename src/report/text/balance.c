@@ -282,6 +282,6 @@ void balance_unexplained(char line[BALANCE_LINE_BYTES], const struct trace_proce
             "%sthe program called mmap (record its calls with --maps), or its allocator has %s)",
             u->is_growth ? "blocks from before the recording or from a pause were written, " : "",
             p->exe && !entries_have_symbols(p->exe)
-                ? "no symbols (install the debug file of the executable, or use --wrap ADDRESS=malloc,ADDRESS=free"
+                ? "no symbols (install the debug file of the executable, download it with debuginfod-find debuginfo FILE, or use --wrap ADDRESS=malloc,ADDRESS=free"
                 : "unknown functions (name them with --wrap");
 }
