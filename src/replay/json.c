@@ -492,6 +492,12 @@ void replay_json_real(struct json *j, const struct replay_session *s, const stru
         json_put_u64(j, infos[i].key, (uint64_t)replay_real_median(r, i));
         replay_json_ratio(j, infos[i].ratio_key, &ratio);
     }
+    int within = replay_real_cpu_is_within(s, r);
+    json_key(j, "cpu_ratio_is_within");
+    if (within < 0)
+        json_null(j);
+    else
+        json_bool(j, within);
     json_put_array(j, "runs");
     for (size_t n = 0; n < r->n_real; n++) {
         json_begin_object(j);

@@ -55,7 +55,7 @@ static const struct replay_result *recorded_result(const struct replay_session *
 {
     for (size_t i = 0; i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
-        if (fidelity_is_recorded(s, r->runs[r->typical].library))
+        if (r->n_runs && fidelity_is_recorded(s, r->runs[r->typical].library))
             return r;
     }
     return NULL;

@@ -1,9 +1,11 @@
 #include "replay/real.h"
 #include "base/clock.h"
 #include "replay/launch.h"
+#include "replay/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@ const struct replay_real_info replay_real_infos[REAL_FIGURES] = {
     [REAL_WALL] = {"wall time", "wall_ns", "wall_ratio"},
     [REAL_CPU] = {"CPU time", "cpu_ns", "cpu_ratio"},
     [REAL_PEAK_RSS] = {"peak RSS", "peak_rss_bytes", "rss_ratio"},
+    [REAL_PROCESS_RSS] = {"process RSS", "process_peak_rss_bytes", "process_rss_ratio"},
 };
 
 enum { LOOK_MS = 2 };
@@ -42,17 +45,19 @@ static uint64_t status_bytes(const char *status, const char *name)
     return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-// Returns the highest private memory so far. The high-water mark includes peaks between samples,
-// but it counts all resident memory. Therefore file pages and shared pages are subtracted.
-static double highest_private(int fd, double so_far)
+// Raises the peaks to the memory so far. The high-water mark includes peaks between samples, but it
+// counts all resident memory. Therefore file pages and shared pages are subtracted for private
+// memory. ru_maxrss cannot be used, because it also counts the memory of heaptape before exec.
+static void raise_peaks(int fd, struct replay_real *run)
 {
     char text[4096];
     ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = 0;
     uint64_t high = status_bytes(text, "VmHWM:"),
              shared = status_bytes(text, "RssFile:") + status_bytes(text, "RssShmem:");
-    double bytes = high > shared ? (double)(high - shared) : 0;
-    return bytes > so_far ? bytes : so_far;
+    double own = high > shared ? (double)(high - shared) : 0;
+    run->values[REAL_PEAK_RSS] = fmax(run->values[REAL_PEAK_RSS], own);
+    run->values[REAL_PROCESS_RSS] = fmax(run->values[REAL_PROCESS_RSS], (double)high);
 }
 
 static double time_ns(const struct timeval *t)
@@ -94,7 +99,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     pid_t ended;
     while ((ended = wait4(pid, status, WNOHANG, &usage)) == 0 || (ended < 0 && errno == EINTR)) {
-        run->values[REAL_PEAK_RSS] = highest_private(memory, run->values[REAL_PEAK_RSS]);
+        raise_peaks(memory, run);
         poll(&end, pidfd >= 0, LOOK_MS);
     }
     run->values[REAL_WALL] = (double)(clock_monotonic_ns() - began);
@@ -161,4 +166,14 @@ struct measure_ratio replay_real_ratio(const struct replay_session *s,
     size_t n_a = replay_real_values(r, figure, a),
            n_b = replay_real_values(&s->results[0], figure, b);
     return measure_ratio(a, n_a, b, n_b);
+}
+
+int replay_real_cpu_is_within(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct program_time t = program_time(s);
+    const struct measure_ratio predicted = program_interval(s, &t, r),
+                               real = replay_real_ratio(s, r, REAL_CPU);
+    if (r == s->results || !measure_has_interval(&predicted))
+        return -1;
+    return real.ratio >= predicted.low && real.ratio <= predicted.high;
 }

@@ -32,4 +32,8 @@ struct measure_ratio replay_real_ratio(const struct replay_session *s,
                                        const struct replay_result *r,
                                        enum replay_real_figure figure);
 
+// Returns 1 if the ratio of the program's CPU time lies in the predicted 95 % interval, or 0 if it
+// does not. Returns -1 for the first allocator, and if there is no interval.
+int replay_real_cpu_is_within(const struct replay_session *s, const struct replay_result *r);
+
 #endif

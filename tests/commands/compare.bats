@@ -231,6 +231,9 @@ END
 for r, own in (a, 0), (b, 8 << 20):
   assert (24 << 20) + own < r["real"]["peak_rss_bytes"] < (26 << 20) + own, r["real"]
   assert len(r["real"]["runs"]) == 2 and r["real"]["wall_ns"] > 0 and r["real"]["cpu_ns"] > 0
+  assert r["real"]["process_peak_rss_bytes"] > r["real"]["peak_rss_bytes"] + (1 << 20), r["real"]
+  assert abs(r["real"]["process_peak_rss_bytes"] - r["process_peak_rss_bytes"]) < 1 << 20, r["process_peak_rss_bytes"]
+  assert r["real"]["cpu_ratio_is_within"] is None # two runs have no interval
 assert abs((b["real"]["peak_rss_bytes"] - a["real"]["peak_rss_bytes"]) - (b["peak_rss_bytes"] - a["peak_rss_bytes"])) < 1 << 20
 assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a["real"]["rss_ratio_ci95"] is None'
   "$HEAPTAPE" compare -q --no-latency --json -r 1 -a glibc -a ./loaded.so uses.htw >out.json
@@ -239,7 +242,7 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   [ "$status" -eq 0 ]
   has "$output" "the program"
   has "$output" "2 runs each. Differences from glibc:"
-  [[ "$output" == *"loaded.so "*"peak RSS +8."*" MiB, replayed +"*" MiB: predicted"* ]]
+  [[ "$output" == *"loaded.so "*"peak RSS +8."*" MiB, replayed +"*" MiB: predicted; process RSS +8."*" MiB, predicted +"*" MiB: predicted"* ]]
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so uses.htw -- ./uses loaded
   fails_with 1 "./uses ended with exit status 3 on loaded.so, with exit status 0 on glibc"
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so uses.htw -- ./missing
@@ -249,6 +252,31 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so w.htw
   fails_with 1 "w.htw: the command line was not recorded; pass it after --"
+}
+
+@test "--real checks the predicted interval of the program's CPU time" {
+  skip_under_sanitizer
+  cat >busy.c <<'END'
+#include <stdlib.h>
+#include <time.h>
+int main(void)
+{
+    for (struct timespec t = {0}; !t.tv_sec && t.tv_nsec < 50000000;) {
+        free(malloc(100));
+        for (int i = 0; i < 10; i++)
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    }
+}
+END
+  cc -O0 -o busy busy.c
+  "$HEAPTAPE" record -q -o busy.ht -- ./busy
+  "$HEAPTAPE" convert -q -o busy.htw busy.ht
+  "$HEAPTAPE" compare -q --no-latency --real -r 5 -a glibc -a jemalloc busy.htw >out
+  cat out
+  grep -Eq '^jemalloc +CPU time [0-9.]+ ×, predicted [0-9.]+ \[[0-9.]+, [0-9.]+\]: (NOT )?within the interval; peak RSS' out
+  "$HEAPTAPE" compare -q --no-latency --real -r 1 -a glibc -a jemalloc busy.htw >out
+  cat out
+  grep -Eq '^jemalloc +CPU time [0-9.]+ ×, predicted [0-9.]+: (no difference|(NOT )?predicted); peak RSS' out
 }
 
 @test "the time to load an allocator is part of the program's CPU time" {

@@ -1,5 +1,6 @@
 // Tests the share of malloc in a program's CPU time and the prediction for another allocator.
 #include "replay/program.h"
+#include "replay/real.h"
 #include "unit.h"
 
 #include <math.h>
@@ -242,6 +243,39 @@ static void missing_predictions(void **state)
         "the recording did not time the calls, and the recorded allocator is not among those replayed");
 }
 
+// The program's own ratio is compared with the interval, whose half-width is at least 12 % of the
+// rest.
+static void the_real_ratio_and_the_interval(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, 500, 100);
+    struct replay_real real[2][5] = {0};
+    struct replay_run runs[3][5] = {0};
+    for (unsigned k = 0; k < 3; k++) {
+        for (unsigned i = 0; i < 5; i++)
+            runs[k][i] = k < 2 ? f.runs[k][i % 3] : f.null_runs[i % 3];
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        f.results[k] =
+            (struct replay_result){.runs = runs[k], .n_runs = 5, .real = real[k], .n_real = 5};
+        for (unsigned i = 0; i < 5; i++)
+            real[k][i].values[REAL_CPU] = k ? 0.9 : 1;
+    }
+    s->null.runs = runs[2];
+    s->null.n_runs = 5;
+    assert_int_equal(replay_real_cpu_is_within(s, &f.results[0]), -1);
+    assert_int_equal(replay_real_cpu_is_within(s, &f.results[1]), 1);
+    for (unsigned i = 0; i < 5; i++)
+        real[1][i].values[REAL_CPU] = 0.7;
+    assert_int_equal(replay_real_cpu_is_within(s, &f.results[1]), 0);
+    for (unsigned i = 0; i < 5; i++)
+        real[1][i].values[REAL_CPU] = 1.1;
+    assert_int_equal(replay_real_cpu_is_within(s, &f.results[1]), 0);
+    f.results[1].n_runs = 2;
+    assert_int_equal(replay_real_cpu_is_within(s, &f.results[1]), -1);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(share_and_ratio),
     cmocka_unit_test(mostly_page_faults_on_another_allocator),
@@ -251,6 +285,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(timed_calls),
     cmocka_unit_test(interval_of_the_ratio),
     cmocka_unit_test(missing_predictions),
+    cmocka_unit_test(the_real_ratio_and_the_interval),
 };
 
 UNIT_MAIN(tests)

@@ -103,7 +103,7 @@ static void print_program(const struct advise *a, const struct advise_row *r)
         return;
     }
     for (unsigned i = 0; i < REAL_FIGURES; i++) {
-        enum advise_figure unit = i == REAL_PEAK_RSS ? ADVISE_PEAK : ADVISE_CPU;
+        enum advise_figure unit = i >= REAL_PEAK_RSS ? ADVISE_PEAK : ADVISE_CPU;
         struct measure_ratio ratio = replay_real_ratio(s, &s->results[r->result], i);
         if (!advise_program_verdict(a, r, i))
             printf("  %s of the program: no measurable difference\n", replay_real_infos[i].label);

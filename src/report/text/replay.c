@@ -691,6 +691,7 @@ static const struct {
     [REAL_WALL] = {FIGURE_NS, FIGURES},
     [REAL_CPU] = {FIGURE_NS, FIGURE_cpu_ns},
     [REAL_PEAK_RSS] = {FIGURE_BYTES, FIGURE_peak_rss_bytes},
+    [REAL_PROCESS_RSS] = {FIGURE_BYTES, FIGURE_process_peak_rss_bytes},
 };
 
 static void print_real_row(const struct replay_session *s, const struct replay_result *r,
@@ -722,6 +723,25 @@ static const char *verdict_of(const struct measure_ratio *ratio, double real, do
     return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
 }
 
+// Compares the ratio of the program's CPU time with its prediction. Returns false if there is no
+// prediction.
+static bool print_cpu_prediction(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct program_time t = program_time(s);
+    const struct measure_ratio predicted = program_interval(s, &t, r),
+                               real = replay_real_ratio(s, r, REAL_CPU);
+    int within = replay_real_cpu_is_within(s, r);
+    if (isnan(predicted.ratio))
+        return false;
+    printf(" CPU time %.2f ×, predicted %.2f", real.ratio, predicted.ratio);
+    if (within < 0)
+        printf(": %s", verdict_of(&real, real.ratio - 1, predicted.ratio - 1));
+    else
+        printf(" [%.2f, %.2f]: %swithin the interval", predicted.low, predicted.high,
+               within ? "" : "NOT ");
+    return true;
+}
+
 // Compares two differences from the first allocator: in the program's runs, and in the replay.
 static void print_prediction(const struct replay_session *s, const struct replay_result *r)
 {
@@ -729,19 +749,24 @@ static void print_prediction(const struct replay_session *s, const struct replay
     char name[NAME_BYTES];
     row_name(&r->allocator, name);
     printf("%-*s", name_width(s), name);
+    const char *before = "";
     for (unsigned i = 0; i < REAL_FIGURES; i++) {
         size_t figure = real_figures[i].replayed;
-        if (figure == FIGURES)
+        if (figure == FIGURES || isnan(r->figures.values[figure]))
+            continue;
+        fputs(before, stdout);
+        before = ";";
+        if (i == REAL_CPU && print_cpu_prediction(s, r))
             continue;
         double real = replay_real_median(r, i) - replay_real_median(first, i);
         double replayed = r->figures.values[figure] - first->figures.values[figure];
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
-        const char *verdict = verdict_of(&ratio, real, replayed);
-        printf(" %s %s, replayed %s: %s%s", replay_real_infos[i].label,
+        printf(" %s %s, %s %s: %s", replay_real_infos[i].label,
                difference_text(real_figures[i].unit, real),
-               difference_text(real_figures[i].unit, replayed), verdict,
-               i + 1 < REAL_FIGURES ? ";" : "\n");
+               i == REAL_PROCESS_RSS ? "predicted" : "replayed",
+               difference_text(real_figures[i].unit, replayed), verdict_of(&ratio, real, replayed));
     }
+    putchar('\n');
 }
 
 void replay_print_real(const struct replay_session *s)
