@@ -117,6 +117,7 @@ static int run_compare(const void *fields, char **argv)
     static const uint64_t placement_events[] = {PLACEMENT_EVENTS, UINT64_MAX, 0};
     with.placement_events = placement_events[o->placement];
     with.program = argv + 1;
+    with.add_recorded = true;
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");

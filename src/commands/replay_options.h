@@ -33,7 +33,7 @@ struct replay_options {
     struct option_list sweeps; // compare only
     const char *page;          // compare only
     bool force;                // compare only
-    bool real;                 // compare only
+    bool real, add_recorded;   // compare only
     int placement;             // compare only: index of the choice auto, always or never
     // Compare only: maximum number of events for which placements are searched.
     uint64_t placement_events;

@@ -182,19 +182,20 @@ static void put_process_timeline(struct json *j, const struct replay_session *s,
     json_end_array(j);
 }
 
-// If the memory outside the heap was computed from this result, writes that memory at the recorded
-// samples. Otherwise, writes an empty array.
+// If the memory outside the heap was computed from this result, or from a result that is not
+// written and this result is the first one, writes that memory at the recorded samples. Otherwise,
+// writes an empty array.
 static void put_outside_samples(struct json *j, const struct replay_session *s,
                                 const struct replay_result *r)
 {
     const struct process_rss_outside *o = &s->outside;
+    const struct replay_result *of = s->added.n_runs ? s->results : process_rss_recorded(s);
     json_put_array(j, "outside_samples");
-    for (size_t i = 0; r == process_rss_recorded(s) && i < o->n; i++) {
+    for (size_t i = 0; r == of && i < o->n; i++) {
         put_numbers(j, (const uint64_t[]){o->points[i].event, (uint64_t)o->points[i].bytes}, 2);
     }
     json_end_array(j);
-    json_put_double(j, "outside_hidden_bytes",
-                    r == process_rss_recorded(s) && o->n ? o->hidden_bytes : NAN);
+    json_put_double(j, "outside_hidden_bytes", r == of && o->n ? o->hidden_bytes : NAN);
 }
 
 static void put_internal_fragmentation(struct json *j, const struct replay_session *s,
@@ -526,6 +527,7 @@ void replay_json_compare(struct json *j, const struct replay_session *s)
 {
     json_begin_object(j);
     replay_json_head(j, s);
+    json_put_string(j, "added_allocator", s->added.n_runs ? s->added.runs[0].library : NULL);
     json_put_array(j, "allocators");
     for (size_t i = 0; i < s->n_results; i++) {
         json_begin_object(j);

@@ -15,15 +15,19 @@ enum { JOINED_BYTES = 256 << 10 };
 
 // Ignores results with tunables, because the allocator's settings in the recorded program are
 // unknown.
+static bool is_recorded(const struct replay_session *s, const struct replay_result *r)
+{
+    return !r->allocator.n_tunables && r->n_runs &&
+           fidelity_is_recorded(s, r->runs[r->typical].library);
+}
+
 const struct replay_result *process_rss_recorded(const struct replay_session *s)
 {
     for (size_t i = 0; i < s->n_results; i++) {
-        const struct replay_result *r = &s->results[i];
-        if (!r->allocator.n_tunables && r->n_runs &&
-            fidelity_is_recorded(s, r->runs[r->typical].library))
-            return r;
+        if (is_recorded(s, &s->results[i]))
+            return &s->results[i];
     }
-    return NULL;
+    return is_recorded(s, &s->added) ? &s->added : NULL;
 }
 
 const char *process_rss_missing_reason(const struct replay_session *s)

@@ -1,7 +1,6 @@
 // Predicts the resident memory of the whole process on each allocator. The prediction is the heap
 // in the replay plus the memory outside the heap at the recorded samples. The memory outside the
-// heap is the sampled RSS minus the heap of the recorded allocator. The recorded allocator must be
-// among the allocators replayed.
+// heap is the sampled RSS minus the heap of the recorded allocator, which must be replayed.
 #ifndef HEAPTAPE_REPLAY_PROCESS_RSS_H
 #define HEAPTAPE_REPLAY_PROCESS_RSS_H
 
@@ -37,8 +36,8 @@ void process_rss_release(struct process_rss_outside *o);
 // include o->hidden_bytes. o->n must not be 0.
 void process_rss_predict_run(const struct process_rss_outside *o, struct replay_run *run);
 
-// Returns the result on the recorded allocator with its default settings, or NULL. The memory
-// outside the heap is computed from this result.
+// Returns the result on the recorded allocator with its default settings, which may be
+// s->added, or NULL. The memory outside the heap is computed from this result.
 const struct replay_result *process_rss_recorded(const struct replay_session *s);
 
 // Returns the reason why the memory of the process is unknown, or NULL. The string is static.

@@ -51,14 +51,16 @@ double program_calls_ns(const struct replay_session *s, const struct replay_resu
     return more_than_null(s, r, FIGURE_cpu_ns, run) - program_use_ns(s, r, run);
 }
 
+// Prefers the result without tunables.
 static const struct replay_result *recorded_result(const struct replay_session *s)
 {
-    for (size_t i = 0; i < s->n_results; i++) {
+    const struct replay_result *found = process_rss_recorded(s);
+    for (size_t i = 0; !found && i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
         if (r->n_runs && fidelity_is_recorded(s, r->runs[r->typical].library))
-            return r;
+            found = r;
     }
-    return NULL;
+    return found;
 }
 
 static const char *missing_reason(const struct replay_session *s, const struct program_time *t)

@@ -46,6 +46,7 @@ void replay_session_release(struct replay_session *s)
     progress_clear(&s->progress);
     for (size_t i = 0; i < s->n_results; i++)
         result_release(&s->results[i]);
+    result_release(&s->added);
     result_release(&s->null);
     free(s->results);
     symbols_free(s->symbols);
@@ -310,6 +311,34 @@ static int run_batch(struct replay_session *s, enum run_purpose purpose, struct 
     return rc < 0 || !needs_null ? rc : run_once(s, &s->null, purpose, e);
 }
 
+// Finds the recorded allocator, if the first round shows that the predictions lack it.
+static int add_recorded(struct replay_session *s, struct err *e)
+{
+    const char *file = s->recorded_allocator ? basename(s->recorded_allocator) : "";
+    bool has_use = s->settings.add_recorded && (s->summary.cpu_ns || s->has_samples);
+    // Without a library, the allocator is part of the program.
+    if (s->settings.verify || !has_use || !strstr(file, ".so") || process_rss_recorded(s))
+        return 0;
+    s->added.trim_step = 1;
+    s->progress.total += s->settings.runs;
+    return allocator_parse(&s->added.allocator,
+                           strncmp(file, "libc.so", 7) ? s->recorded_allocator : "glibc", e);
+}
+
+// Replays the recorded allocator in a round, if it was added. If the replay fails, or the installed
+// allocator is not the recorded one, the predictions stay unknown.
+static void run_recorded(struct replay_session *s, uint64_t round)
+{
+    struct err e = {0};
+    int rc = round ? 0 : add_recorded(s, &e);
+    if (rc == 0 && s->added.allocator.name)
+        rc = run_once(s, &s->added, RUN_MEASURED, &e);
+    if (rc == 0 && process_rss_recorded(s))
+        return;
+    result_release(&s->added);
+    s->added = (struct replay_result){0};
+}
+
 static size_t values_of(const struct replay_result *r, size_t figure, double *out)
 {
     for (size_t i = 0; i < r->n_runs; i++)
@@ -368,8 +397,11 @@ int replay_session_run(struct replay_session *s, struct err *e)
     machine_read(&s->machine);
     int rc = prepare_null(s, e);
     progress_init(&s->progress, "replaying", "runs", n, set->quiet);
-    for (uint64_t i = 0; rc == 0 && i < s->settings.runs; i++)
+    for (uint64_t i = 0; rc == 0 && i < s->settings.runs; i++) {
         rc = run_batch(s, RUN_MEASURED, e);
+        if (rc == 0)
+            run_recorded(s, i);
+    }
     if (rc == 0 && s->settings.latency)
         rc = run_batch(s, RUN_TIMED, e);
     if (rc == 0 && s->settings.internal_fragmentation)
@@ -383,6 +415,8 @@ int replay_session_run(struct replay_session *s, struct err *e)
         return rc;
     for (size_t i = 0; i < s->n_results; i++)
         find_typical(&s->results[i], &s->null);
+    if (s->added.n_runs)
+        find_typical(&s->added, &s->null);
     rc = process_rss_predict(s);
     for (size_t i = 0; i < s->n_results; i++) {
         struct replay_result *r = &s->results[i];

@@ -40,6 +40,9 @@ struct replay_settings {
     uint64_t memory_bytes;            // larger plans are streamed; 0 for plan_default_memory()
     uint64_t stats_every, trim_every; // intervals in calls; 0 for never
     bool verify;                      // check the allocator instead of measuring it
+    // If the recorded allocator, without tunables, is not among the allocators, replay it as well
+    // for the predictions of the program.
+    bool add_recorded;
     // Each of the next three members adds a run on each allocator.
     bool latency;                // in this run, each call is timed
     bool internal_fragmentation; // in this run, usable sizes are read
@@ -103,6 +106,8 @@ struct replay_session {
     struct symbols *symbols;       // only with settings.fragmentation
     struct replay_result *results; // in the order of the replay_session_add() calls
     size_t n_results, results_capacity;
+    // Runs on the recorded allocator; without runs if settings.add_recorded did not add it.
+    struct replay_result added;
     struct replay_result null; // runs that measure the replay overhead
     struct machine machine;    // read at the start of replay_session_run()
     struct progress progress;

@@ -308,14 +308,45 @@ p = a["fidelity"]["program"]
 assert p is None or b["fidelity"]["program"]["cpu_ratio"] > 1 + more / p["cpu_ns"] / 2, b["fidelity"]'
 }
 
-@test "an allocator whose CPU time cannot be predicted is named with the reason" {
+@test "the recorded allocator is also replayed, to predict the program" {
   command -v python3 >where || skip "no python3"
   "$HEAPTAPE" record -q -o t.ht -- python3 -c 'x = [str(i) * 9 for i in range(200000)]'
   "$HEAPTAPE" convert -q -o t.htw t.ht
-  "$HEAPTAPE" compare -r 1 --no-latency -a jemalloc -a mimalloc t.htw >out
+  "$HEAPTAPE" compare -q -r 2 --no-latency --json -a jemalloc -a mimalloc t.htw >out.json
+  json 'import os
+assert os.path.basename(d["added_allocator"]).startswith("libc.so"), d["added_allocator"]
+assert [a["allocator"]["name"] for a in d["allocators"]] == ["jemalloc", "mimalloc"]
+for a in d["allocators"]:
+  assert a["process_rss_missing_reason"] is None and a["fidelity"]["program"]["cpu_ratio"] > 0
+  assert 0 < a["outside_rss_bytes"] < a["process_peak_rss_bytes"] and len(a["runs"]) == 2
+samples = [len(a["outside_samples"]) for a in d["allocators"]]
+assert samples[0] and not samples[1], samples'
+  cp out.json added.json
+  # The predictions are those of a comparison with the recorded allocator.
+  "$HEAPTAPE" compare -q -r 2 --no-latency --json -a jemalloc -a mimalloc -a glibc t.htw >out.json
+  json 'assert d["added_allocator"] is None
+for a, b in zip(d["allocators"], json.load(open("added.json"))["allocators"]):
+  assert abs(a["process_peak_rss_bytes"] - b["process_peak_rss_bytes"]) < 1 << 20, (a["process_peak_rss_bytes"], b["process_peak_rss_bytes"])'
+  # Settings of the recorded allocator are not its defaults.
+  "$HEAPTAPE" compare -r 1 --no-latency --sweep MALLOC_ARENA_MAX=1,2 t.htw >out
+  cat out
+  grep -qx 'glibc, the recorded allocator, was also replayed, to predict the program' out
+  grep -q '^process .*its peak RSS is predicted' out
+}
+
+@test "an allocator whose CPU time cannot be predicted is named with the reason" {
+  command -v python3 >where || skip "no python3"
+  cc -shared -fPIC -o gone.so "$HEAPTAPE_SOURCE/tests/commands/loaded.c"
+  LD_PRELOAD=$PWD/gone.so "$HEAPTAPE" record -q -o t.ht -- python3 -c 'x = [str(i) * 9 for i in range(200000)]'
+  "$HEAPTAPE" convert -q -o gone.htw t.ht
+  rm gone.so
+  "$HEAPTAPE" compare -r 1 --no-latency -a jemalloc -a mimalloc gone.htw >out
   cat out
   grep -q 'mimalloc: the CPU time of the program is unknown: the recorded allocator is not among those replayed' out
   [ "$(grep -c 'not predicted: the other' out)" -eq 0 ]
+  [ "$(grep -c 'was also replayed' out)" -eq 0 ]
+  "$HEAPTAPE" record -q -f -o t.ht -- python3 -c 'x = [str(i) * 9 for i in range(200000)]'
+  "$HEAPTAPE" convert -q -o t.htw t.ht
   "$HEAPTAPE" compare -r 1 --no-latency -a glibc -a mimalloc t.htw >out
   [ "$(grep -c 'mimalloc: the CPU time of the program is unknown' out)" -eq 0 ]
   grep -q 'mimalloc: .* × the CPU time of the program' out

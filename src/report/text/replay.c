@@ -213,15 +213,16 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
 
 // Returns the fidelity of the allocator on which the workload was recorded. If there is no such
 // allocator, returns the fidelity of the first allocator.
-static struct fidelity recorded_fidelity(const struct replay_session *s, size_t *row)
+static struct fidelity recorded_fidelity(const struct replay_session *s,
+                                         const struct replay_result **of)
 {
-    for (*row = 0; *row < s->n_results; (*row)++) {
-        struct fidelity f = fidelity_of(s, &s->results[*row]);
+    for (size_t i = 0; i < s->n_results; i++) {
+        struct fidelity f = fidelity_of(s, *of = &s->results[i]);
         if (f.same_allocator)
             return f;
     }
-    *row = 0;
-    return fidelity_of(s, &s->results[0]);
+    *of = s->added.n_runs ? &s->added : s->results;
+    return fidelity_of(s, *of);
 }
 
 static void print_fidelity_line(const struct fidelity *f, const char *allocator)
@@ -660,7 +661,7 @@ static void print_placement(const struct replay_session *s)
 
 void replay_print_table(const struct replay_session *s)
 {
-    size_t recorded;
+    const struct replay_result *recorded;
     const struct fidelity f = recorded_fidelity(s, &recorded);
     struct band b;
     band_init(&b, s, f.peak_is_far);
@@ -673,7 +674,10 @@ void replay_print_table(const struct replay_session *s)
     }
     print_refused(s);
     print_stalls(s);
-    print_fidelity_line(&f, s->results[recorded].allocator.name);
+    print_fidelity_line(&f, recorded->allocator.name);
+    if (s->added.n_runs)
+        printf("%s, the recorded allocator, was also replayed, to predict the program\n",
+               cli_text(s->added.allocator.name));
     printf("%llu run%s each; replay overhead %.1f ns per event\n",
            (unsigned long long)s->settings.runs, s->settings.runs == 1 ? "" : "s",
            s->results[0].figures.overhead_ns_per_event);
