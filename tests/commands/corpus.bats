@@ -89,6 +89,33 @@ small() {
   [ ! -e fails.htw ]
 }
 
+@test "corpus record: a recipe changes only its directory and reaches only this machine" {
+  skip_under_sanitizer
+  [ "$(id -u)" -eq 0 ] && unshare -mn true || skip "needs namespaces"
+  mkdir data
+  cp "$HEAPTAPE_SOURCE"/corpus/{driver,recipe} data
+  cat >data/tries.sh <<'END'
+programs="true"; packages="coreutils"; licence=MIT
+run() {
+  echo home >"$HOME/made"
+  touch "$outside/made" || true
+  touch /made && return 1
+  [ -z "${DISPLAY-}$(cat /proc/net/route | sed 1d)" ] || return 1
+  perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die;
+    IO::Socket::INET->new("127.0.0.1:" . $s->sockport) or die' || return 1
+  echo tried >"$result/tried"
+  record sort /etc/passwd
+}
+END
+  mkdir outside result
+  export outside=$PWD/outside result=$PWD/result DISPLAY=:0 HOME=$PWD/outside
+  run data/driver "$HEAPTAPE" tries "$PWD/result" 100 0
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ -e result/tried ] && [ -e result/tries.htw ]
+  [ -z "$(ls outside)" ]
+}
+
 @test "corpus run: a table and a page, and finished runs are not repeated" {
   small libreoffice # 11 letters, the longest name of the index
   local words=(corpus run -d c -r 5 -a glibc -a "glibc,MALLOC_ARENA_MAX=1")
