@@ -24,7 +24,7 @@ WORKLOAD_HEADER, WORKLOAD_OPS, WORKLOAD_INDEX = 1, 2, 5
 TAG_EPOCH, TAG_BASE, TAG_LONG = 1, 2, 3
 CALLOC = 6
 NOTE_SITE = 30
-NOTES = {28: "count", 29: "path", NOTE_SITE: "site", 31: "usable"}
+NOTES = {27: "allocator", 28: "count", 29: "path", NOTE_SITE: "site", 31: "usable"}
 FAILED, FROM_NULL, FREED, HAS_SITE, HAS_WAITS, NO_SLOT = 1, 2, 4, 0x20, 0x40, 0x80
 
 
@@ -198,8 +198,8 @@ def print_event(kind, pid, tid, ns, event):
         out.append(f'"error":{event["error"]}')
     if "thread" in event:
         out.append(f'"thread":{event["thread"]}')
-    for _, note in sorted(NOTES.items())[1:]:  # the count is a field
-        if event.get(note):
+    for _, note in sorted(NOTES.items()):
+        if note != "count" and event.get(note):  # the count is a field
             out.append(f'"{note}":{event[note]}')
     if event.get("text"):
         out.append(f'"text":{json_text(event["text"])}')
@@ -336,7 +336,7 @@ class SparseColumns(ShortColumns):
     def tag(self):
         tag = super().tag()
         self.changed = tag >= 32
-        need(tag < 64 and (not self.changed or tag - 32 == TAG_LONG or 4 <= tag - 32 < 28), "only timestamps change")
+        need(tag < 64 and (not self.changed or tag - 32 == TAG_LONG or 4 <= tag - 32 < 27), "only timestamps change")
         return tag % 32
 
     def change(self):

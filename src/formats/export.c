@@ -183,7 +183,7 @@ static void report_kinds(const struct export *x, unsigned as, void (*note)(const
 static const struct {
     const char *what, *done;
 } losses[EXPORT_LOSSES] = {
-    [EXPORT_NOTES] = {"usable sizes, call sites and paths", "dropped"},
+    [EXPORT_NOTES] = {"usable sizes, call sites, allocators and paths", "dropped"},
     [EXPORT_FAILED] = {"failed calls", "dropped"},
     [EXPORT_NULL_FREES] = {"frees of NULL", "dropped"},
     [EXPORT_EARLIER_FREES] = {"frees of blocks from before the recording", "dropped"},

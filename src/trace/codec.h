@@ -24,7 +24,7 @@ enum codec_tag {
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,
-    // Tags 4 to 27 are one-word records: the tag is the wire number of the event kind. Tags from
+    // Tags 4 to 26 are one-word records: the tag is the wire number of the event kind. Tags from
     // HT_FIRST_NOTE are notes.
 };
 

@@ -148,8 +148,8 @@ static void the_sum_has_the_losses_of_each_output(void **unused)
     n_notes = 0;
     export_report_losses(&sum, take_note);
     assert_int_equal(n_notes, EXPORT_LOSSES);
-    assert_string_equal(notes[0],
-                        "android cannot store usable sizes, call sites and paths: 2 dropped");
+    assert_string_equal(
+        notes[0], "android cannot store usable sizes, call sites, allocators and paths: 2 dropped");
 }
 
 static void existing_outputs_stay(void **unused)

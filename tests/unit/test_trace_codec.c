@@ -251,9 +251,9 @@ static void notes_belong_to_the_record_after_them(void **state)
     assert_int_equal(decode(&st, words, 3, &ev), 0);
     for (unsigned i = 0; i < 8; i++)
         words[i] = codec_note(HT_NOTE_USABLE, i);
-    words[5] = codec_plain(HT_FREE, STAMP, BASE);
-    assert_int_equal(decode(&st, words + 1, 7, &ev), 5);
-    assert_int_equal(ev.notes[HT_NOTE_USABLE], 4);
+    words[HT_NOTES + 1] = codec_plain(HT_FREE, STAMP, BASE);
+    assert_int_equal(decode(&st, words + 1, 7, &ev), HT_NOTES + 1);
+    assert_int_equal(ev.notes[HT_NOTE_USABLE], HT_NOTES);
     assert_int_equal(decode(&st, words, 8, &ev), 0);
     (void)state;
 }

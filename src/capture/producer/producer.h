@@ -307,6 +307,11 @@ producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint
 uint64_t producer_ticks(struct producer_stream *stream, uint64_t address, uint64_t size)
     __attribute__((visibility("hidden")));
 
+// Like producer_ticks, for a record with one note. Reads the counter if the note's or the record's
+// position requires it, because such records need not start at the position where it is due.
+uint64_t producer_noted_ticks(struct producer_stream *stream, uint64_t address, uint64_t size)
+    __attribute__((visibility("hidden")));
+
 // Returns true if `pos` is NULL or at the end of a piece. The alignment of `pos` shows the end, so
 // the fast path needs no end pointer.
 static inline bool producer_no_room(const uint64_t *pos)
@@ -396,9 +401,14 @@ producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 }
 
 // Like producer_put_sized, but also moves the base to the block. If HT_CALLOC has a count other
-// than 1, also adds a note. Returns false if the caller must use producer_record; in that case
-// nothing has changed.
-bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
+// than 1, or `allocator` is above 0, also adds a note. Returns false if the caller must use
+// producer_record; in that case nothing has changed.
+bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                          unsigned allocator) __attribute__((visibility("hidden")));
+
+// Like producer_put_allocated, but adds the note `allocator`. Returns false if the caller must use
+// producer_record.
+bool producer_put_noted(unsigned kind, uint64_t size, uint64_t address, unsigned allocator)
     __attribute__((visibility("hidden")));
 
 // Returns 0 if the size and the count fit in a one-word record.
@@ -414,7 +424,7 @@ static inline bool producer_put_retry(unsigned kind, uint64_t size, uint64_t add
 {
     if (producer_tls.stack_left < 0)
         return producer_put_with_stack(kind, 1, size, address, caller, frame);
-    bool done = producer_put_rebased(kind, 1, size, address);
+    bool done = producer_put_rebased(kind, 1, size, address, 0);
     producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
     return done;
 }
@@ -448,6 +458,10 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 // allocated after the attach. Returns false if the caller must use producer_record; in that case
 // nothing has changed.
 bool producer_retry_plain(unsigned kind, uint64_t address) __attribute__((visibility("hidden")));
+
+// Like producer_put_plain and producer_retry_plain, but adds the note `allocator`.
+bool producer_put_noted_plain(unsigned kind, uint64_t address, unsigned allocator)
+    __attribute__((visibility("hidden")));
 
 // Stamps any event (ev->stamp is ignored) and records it in the shortest form that can represent
 // it. `caller` is the wrapper's return address. Inside a real function (producer_enter), `caller`

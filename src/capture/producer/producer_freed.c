@@ -105,13 +105,40 @@ bool producer_freed_has(const struct spool_header *h, uint64_t address)
     return is_freed(h, address);
 }
 
+// Returns true if the free of the address needs no usable size. The thread must be busy, so that
+// detaching does not unmap the table or the spool.
+static bool is_known(uint64_t address)
+{
+    return !producer_residency_hint(address) || is_freed(producer_inherited.spool, address);
+}
+
+bool producer_put_noted_plain(unsigned kind, uint64_t address, unsigned allocator)
+{
+    struct producer_stream *stream = producer_begin(producer_residency_big_hint(address), false);
+    if (!stream)
+        return false;
+    bool done = is_known(address);
+    if (done) {
+        uint64_t *w = stream->pos, ticks = producer_noted_ticks(stream, address, PRODUCER_FREES);
+        done = codec_epoch_of_ticks(ticks) == stream->fast_epoch && producer_has_room(w, 2) &&
+               codec_relative(address, 0) >> CODEC_PTR_BITS == 0;
+        if (done) {
+            *w++ = codec_note(HT_NOTE_ALLOCATOR, allocator);
+            *w++ = codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address);
+            producer_publish(stream, w);
+        }
+    }
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return done;
+}
+
 bool producer_retry_plain(unsigned kind, uint64_t address)
 {
     struct producer_stream *stream = producer_begin(producer_residency_big_hint(address), false);
     if (!stream)
         return false;
-    // The thread is busy, so detaching does not unmap the table or the spool.
-    if (!producer_residency_hint(address) || is_freed(producer_inherited.spool, address))
+    if (is_known(address))
         return producer_end_plain(stream, producer_ticks(stream, address, PRODUCER_FREES), 0, kind,
                                   address);
     producer_compiler_fence();

@@ -257,8 +257,21 @@ bool producer_put_calloc(uint64_t count, uint64_t size, uint64_t address, const 
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - count * size);
     if (producer_tls.stack_left < 0)
         return producer_put_with_stack(HT_CALLOC, count, size, address, caller, frame);
-    bool done = producer_put_rebased(HT_CALLOC, count, size, address);
+    bool done = producer_put_rebased(HT_CALLOC, count, size, address, 0);
     producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+    return done;
+}
+
+bool producer_put_noted(unsigned kind, uint64_t size, uint64_t address, unsigned allocator)
+{
+    producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
+    if (producer_tls.stack_left < 0 &&
+        ((producer_depth && !producer_sample_bytes) || producer_site_choose(size))) {
+        producer_tls.decided = PRODUCER_WITH_STACK;
+        return false;
+    }
+    bool done = producer_put_rebased(kind, 1, size, address, allocator);
+    producer_tls.decided = done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
     return done;
 }
 
@@ -275,7 +288,7 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) &&
         !producer_site_choose(count * size)) {
-        bool done = producer_put_rebased(kind, count, size, address);
+        bool done = producer_put_rebased(kind, count, size, address, 0);
         // The process joins the session at its first event. Until then, producer_depth is unknown.
         producer_tls.decided =
             done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;

@@ -236,16 +236,27 @@ void producer_stream_force_slow(struct producer_process *p, struct producer_stre
     stream->last_stamp = stamp_now(p);
 }
 
-bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
+uint64_t producer_noted_ticks(struct producer_stream *stream, uint64_t address, uint64_t size)
+{
+    bool due = !((uintptr_t)(stream->pos + 1) & stream->mask);
+    return due ? producer_read_for(stream, address, size) : producer_ticks(stream, address, size);
+}
+
+bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t address,
+                          unsigned allocator)
 {
     struct producer_stream *stream = producer_begin(0, false);
     if (!stream)
         return false;
-    uint64_t *w = stream->pos, ticks = producer_ticks(stream, address, count * size);
+    uint64_t *w = stream->pos,
+             ticks = allocator ? producer_noted_ticks(stream, address, count * size)
+                               : producer_ticks(stream, address, count * size);
     uint64_t odd =
         (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
-    bool done = !odd && producer_has_room(w, 3) && codec_put_base(&stream->state, &w, address);
+    bool done = !odd && producer_has_room(w, 4) && codec_put_base(&stream->state, &w, address);
     if (done) {
+        if (allocator)
+            *w++ = codec_note(HT_NOTE_ALLOCATOR, allocator);
         if (count != 1)
             *w++ = codec_note(HT_NOTE_COUNT, count);
         *w++ = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size,

@@ -79,6 +79,8 @@ enum {
 // Names of malloc with each prefix. The first name has no prefix.
 extern const char *const entries_malloc_names[ENTRIES_PREFIXES];
 
+enum { ENTRIES_WRAP_FAMILY = 1 }; // family of the functions of --wrap without a known prefix
+
 struct entries_entry {
     uint64_t at;         // address of the function, relative to the object's base
     uint32_t trampoline; // offsets in the area
@@ -86,9 +88,11 @@ struct entries_entry {
     uint32_t slot; // a multiple of 8, not below code_bytes
     // event kind (event_table.h) or enum entries_control, which selects the wrapper
     uint16_t function;
-    uint16_t family; // 0 for the names of libc and C++; for other values, see src/record/entries/
-    uint8_t bytes;   // number of replaced bytes: complete instructions, including `keep`
-    uint8_t keep;    // bytes that stay before the jump: 0 or ENTRIES_KEEP_BYTES
+    // 0 for the names of libc and C++; for other values, see src/record/entries/plan.h. Recorded as
+    // the note `allocator`.
+    uint16_t family;
+    uint8_t bytes; // number of replaced bytes: complete instructions, including `keep`
+    uint8_t keep;  // bytes that stay before the jump: 0 or ENTRIES_KEEP_BYTES
     // The function's arguments if they differ from the arguments of the event's function, else all
     // 0. Each letter is an argument: p (block), b (block that is resized in place; the function
     // returns its new size, which is less than the argument s if it could not grow), s (size), c (count), a (alignment), f (flags of

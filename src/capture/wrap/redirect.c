@@ -14,6 +14,7 @@ void redirect_set_named(unsigned i, uint16_t kind, void *real)
     f->function = kind;
     f->arguments = entries_letters(kind);
     f->mark = PRODUCER_NAMED;
+    f->family = ENTRIES_WRAP_FAMILY;
     __atomic_store_n(&f->trampoline, (uintptr_t)real, __ATOMIC_RELEASE);
 }
 

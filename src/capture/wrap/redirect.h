@@ -23,6 +23,7 @@ struct redirect_function {
     uintptr_t at, base, trampoline, wrapper, area; // `at` is 0 if the object was unloaded
     _Atomic uintptr_t *slot;
     uint16_t function;     // as in struct entries_entry
+    uint16_t family;       // as in struct entries_entry
     const char *arguments; // letters as in struct entries_entry, but never ""
     bool wanted;           // a plan of the recording contains the function
     bool throws;           // the function may throw an exception

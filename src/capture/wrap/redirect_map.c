@@ -148,6 +148,7 @@ static void add_functions(const struct redirect_objects *objects, size_t first, 
         f->trampoline = area + e->trampoline;
         f->area = area;
         f->function = e->function;
+        f->family = e->family;
         memcpy(f->letters, e->arguments, sizeof e->arguments);
         f->arguments = f->letters[0] ? f->letters : entries_letters(e->function);
         f->throws = may_throw(e);

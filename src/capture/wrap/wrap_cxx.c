@@ -289,7 +289,7 @@ NEW_ALIGNED(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOTHROW, SI
 void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller)
 {
     bool done = event_infos[kind].form == HT_FORM_SIZED
-                    ? producer_put_rebased(kind, 1, size, (uintptr_t)p)
+                    ? producer_put_rebased(kind, 1, size, (uintptr_t)p, 0)
                     : producer_retry_plain(kind, (uintptr_t)p);
     if (!done)
         record_delete(kind, p, size, 0, caller);

@@ -74,25 +74,34 @@ static uintptr_t call_muted(const struct entry_call *c)
 static void record(const struct entry_call *c, const struct event *ev)
 {
     uint32_t was = producer_enter(c->function->mark);
-    producer_record(ev, c->caller);
+    struct event noted = *ev;
+    noted.notes[HT_NOTE_ALLOCATOR] = c->function->family;
+    producer_record(&noted, c->caller);
     producer_leave(was);
 }
 
 static void record_release(const struct entry_call *c, const struct event *ev)
 {
     bool plain = event_infos[ev->kind].form == HT_FORM_PLAIN;
+    unsigned family = c->function->family;
     if (c->function->mark == PRODUCER_NAMED)
         patch_check_objects();
-    if (!plain ||
-        (!producer_put_plain(ev->kind, ev->ptr) && !producer_retry_plain(ev->kind, ev->ptr)))
+    bool done = plain && (family ? producer_put_noted_plain(ev->kind, ev->ptr, family)
+                                 : producer_put_plain(ev->kind, ev->ptr) ||
+                                       producer_retry_plain(ev->kind, ev->ptr));
+    if (!done)
         record(c, ev);
 }
 
 static void record_allocation(const struct entry_call *c, const struct event *ev)
 {
     bool sized = event_infos[ev->kind].form == HT_FORM_SIZED && ev->count < 2;
-    if (!sized || (!producer_put_allocated(ev->kind, ev->size, ev->result) &&
-                   !producer_put_retry(ev->kind, ev->size, ev->result, c->caller, c->frame)))
+    unsigned family = c->function->family;
+    bool done = sized && (family ? producer_put_noted(ev->kind, ev->size, ev->result, family)
+                                 : producer_put_allocated(ev->kind, ev->size, ev->result) ||
+                                       producer_put_retry(ev->kind, ev->size, ev->result, c->caller,
+                                                          c->frame));
+    if (!done)
         record(c, ev);
 }
 

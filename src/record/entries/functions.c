@@ -14,6 +14,25 @@ const char *const entries_family_names[ENTRIES_FAMILIES] = {
 #undef ROW
 };
 
+_Static_assert((int)ENTRIES_FAMILY_USER == (int)ENTRIES_WRAP_FAMILY &&
+                   (int)ENTRIES_FAMILIES <= (int)HT_ALLOCATORS,
+               "the numbers in traces");
+
+const char *entries_allocator_name(unsigned allocator)
+{
+    return !allocator                     ? "malloc"
+           : allocator < ENTRIES_FAMILIES ? entries_family_names[allocator]
+                                          : "unknown";
+}
+
+int entries_allocator_by_name(const char *name)
+{
+    int i = ENTRIES_FAMILIES - 1;
+    while (i >= 0 && strcmp(entries_allocator_name((unsigned)i), name) != 0)
+        i--;
+    return i;
+}
+
 const char *const entries_reason_texts[ENTRIES_REASONS] = {
 #define ROW(SYMBOL, text) text,
     ENTRIES_REASON_TABLE(ROW)

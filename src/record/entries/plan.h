@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan. If an
+// Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan and the note
+// `allocator` in traces, so a row is never moved or removed. If an
 // allocator defines functions with libc's names as well as functions with a prefix, all belong to
 // ENTRIES_FAMILY_LIBC, because their blocks come from the same heap.
 #define ENTRIES_FAMILY_TABLE(X)                                                                    \
@@ -37,6 +38,12 @@ enum entries_family {
 
 // Names of the families; "" for ENTRIES_FAMILY_LIBC.
 extern const char *const entries_family_names[ENTRIES_FAMILIES];
+
+// Returns the name of an allocator that an event notes: "malloc" for 0, else the family's name.
+const char *entries_allocator_name(unsigned allocator);
+
+// Returns the allocator with this name, or -1.
+int entries_allocator_by_name(const char *name);
 
 // The families that are recorded. Rust's functions usually forward to another allocator, whose
 // calls are recorded.

@@ -61,7 +61,10 @@ struct event_info {
 // most of their pages with other blocks.
 enum { HT_BIG_SIZE_BITS = 14, HT_BIG_BYTES = 1 << HT_BIG_SIZE_BITS };
 
-enum { HT_FIRST_NOTE = 28, HT_NOTES = 4 }; // first tag of a note; number of notes
+// Limit on the note `allocator`. Higher numbers occur only in corrupt files.
+enum { HT_ALLOCATORS = 32 };
+
+enum { HT_FIRST_NOTE = 27, HT_NOTES = 5 }; // first tag of a note; number of notes
 
 // Indices of event.notes.
 #define HT_X(tag, SYMBOL, name) HT_NOTE_##SYMBOL = (tag)-HT_FIRST_NOTE,
@@ -156,6 +159,13 @@ struct event {
     uint8_t kind;  // enum event_kind
     uint8_t error; // errno, or the result of posix_memalign; 0 on success
 };
+
+// Returns the allocator of the function that was called, or 0 for the process's malloc.
+static inline uint8_t event_allocator(const uint64_t notes[HT_NOTES])
+{
+    uint64_t allocator = notes[HT_NOTE_ALLOCATOR];
+    return allocator < HT_ALLOCATORS ? (uint8_t)allocator : 0;
+}
 
 // Returns the requested bytes: `size` or, if the kind has a count, `size` times `count`, limited to
 // UINT64_MAX.

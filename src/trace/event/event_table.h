@@ -3,8 +3,8 @@
 // table.
 //
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
-//   wire    number in files, never reused. 4 to 27 can have a one-word form with this tag;
-//           0 to 3 are tags of the codec (src/trace/codec.h), 28 to 31 tags of the notes below.
+//   wire    number in files, never reused. 4 to 26 can have a one-word form with this tag;
+//           0 to 3 are tags of the codec (src/trace/codec.h), 27 to 31 tags of the notes below.
 //           Kinds of calls that the player makes are below 64, other ops of the player above
 //           (src/replay/plan/ops.h)
 //   SYMBOL  name in enum event_kind after HT_
@@ -109,14 +109,17 @@
 // clang-format on
 
 // Notes: optional numbers of a record, each in a word before the record. HT_NOTE_TABLE(X) calls
-// X(tag, SYMBOL, name): tag of the word, 28 to 31 and never reused, symbol after HT_NOTE_, name in
+// X(tag, SYMBOL, name): tag of the word, 27 to 31 and never reused, symbol after HT_NOTE_, name in
 // dump and JSON.
+//   allocator  allocator of the called function, or 0 for the process's malloc: enum
+//           entries_family (src/record/entries/plan.h)
 //   count   elements of a SIZED calloc if not 1; decoded into event.count, so it has no name
 //   site    call site of an allocation or pool allocation: a number defined by a heaptape.frames,
 //           heaptape.frame or heaptape.stack
 //   usable  malloc_usable_size of the block: after an allocation, before a free
 //   path    how glibc's malloc served the call, one bit per event_path; only from mtrace
 #define HT_NOTE_TABLE(X)                                                                           \
+    X(27, ALLOCATOR, "allocator")                                                                  \
     X(28, COUNT, "")                                                                               \
     X(29, PATH, "path")                                                                            \
     X(30, SITE, "site")                                                                            \
