@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+_Static_assert(HT_ALLOCATORS <= 1 << 5, "live_blocks_entry.allocator");
+
 struct live_blocks_entry {
     uint64_t size; // requested bytes
     // When the block was allocated, in units that the table's owner chooses.
@@ -16,6 +18,7 @@ struct live_blocks_entry {
     bool is_live : 1;
     bool is_preexisting : 1;
     bool is_marked : 1; // for use by the table's owner
+    uint32_t allocator : 5;
 };
 
 // An all-zero struct is empty.

@@ -65,10 +65,9 @@ static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t byte
     return 0;
 }
 
-// If necessary, saves the figures that the class had at the peak. Call before a class changes.
-static inline struct usage_count *change_class(struct usage *u, uint64_t size)
+// If necessary, saves the figures that the class had at the peak. Call before the class changes.
+static inline struct usage_count *change_class(const struct usage *u, struct usage_class *c)
 {
-    struct usage_class *c = &u->classes[usage_size_class(size)];
     if (c->saved_at != u->peak.number) {
         c->peak = c->live;
         c->saved_at = u->peak.number;
@@ -76,26 +75,66 @@ static inline struct usage_count *change_class(struct usage *u, uint64_t size)
     return &c->live;
 }
 
+static struct usage_count at_peak(const struct usage *u, const struct usage_class *c)
+{
+    return c->saved_at == u->peak.number ? c->peak : c->live;
+}
+
 struct usage_count usage_at_peak(const struct usage *u, unsigned class)
 {
-    const struct usage_class *c = &u->classes[class];
-    return c->saved_at == u->peak.number ? c->peak : c->live;
+    return at_peak(u, &u->classes[class]);
+}
+
+static struct usage_count subtract(struct usage_count from, struct usage_count c)
+{
+    return (struct usage_count){from.blocks - c.blocks, from.bytes - c.bytes};
+}
+
+struct usage_allocator_figures usage_of_allocator(const struct usage *u, unsigned allocator)
+{
+    const struct usage_allocator *a = &u->allocators[allocator];
+    struct usage_allocator_figures f = {a->calls, a->blocks.live, at_peak(u, &a->blocks)};
+    if (allocator)
+        return f;
+    f.live = u->live;
+    f.peak = (struct usage_count){u->peak.blocks, u->peak.bytes};
+    for (unsigned i = 1; i < HT_ALLOCATORS; i++) {
+        a = &u->allocators[i];
+        f.live = subtract(f.live, a->blocks.live);
+        f.peak = subtract(f.peak, at_peak(u, &a->blocks));
+    }
+    return f;
+}
+
+bool usage_has_allocators(const struct usage *u)
+{
+    uint64_t any = 0;
+    for (unsigned i = 1; i < HT_ALLOCATORS; i++)
+        any |= u->allocators[i].calls | at_peak(u, &u->allocators[i].blocks).blocks;
+    return any;
 }
 
 static inline void add_live(struct usage *u, const struct live_blocks_entry *b)
 {
-    usage_count_block(change_class(u, b->size), b->size);
+    usage_count_block(change_class(u, &u->classes[usage_size_class(b->size)]), b->size);
+    if (__builtin_expect(b->allocator, 0))
+        usage_count_block(change_class(u, &u->allocators[b->allocator].blocks), b->size);
     usage_count_block(&u->live, b->size);
     u->threads[b->thread].live_bytes += b->size;
 }
 
+static inline void uncount_block(struct usage_count *c, uint64_t bytes)
+{
+    c->blocks--;
+    c->bytes -= bytes;
+}
+
 static inline void remove_live(struct usage *u, const struct live_blocks_entry *b)
 {
-    struct usage_count *c = change_class(u, b->size);
-    c->blocks--;
-    c->bytes -= b->size;
-    u->live.blocks--;
-    u->live.bytes -= b->size;
+    uncount_block(change_class(u, &u->classes[usage_size_class(b->size)]), b->size);
+    if (__builtin_expect(b->allocator, 0))
+        uncount_block(change_class(u, &u->allocators[b->allocator].blocks), b->size);
+    uncount_block(&u->live, b->size);
     u->threads[b->thread].live_bytes -= b->size;
 }
 
@@ -167,16 +206,22 @@ static int add_block(struct usage *u, uint32_t thread, const struct workload_op 
                                     .stamp = u->last_stamp,
                                     .thread = thread,
                                     .is_live = true,
-                                    .is_preexisting = preexisting};
-    if (!preexisting)
+                                    .is_preexisting = preexisting,
+                                    .allocator = op->allocator};
+    if (!preexisting) {
+        u->allocators[op->allocator].calls++;
         count_request(u, thread, op, size);
+    }
     add_live(u, b);
     note_peak(u, event);
     return 0;
 }
 
-static inline int count_use(struct usage *u, uint32_t thread, const struct live_blocks_entry *b)
+static inline int count_use(struct usage *u, uint32_t thread, const struct workload_op *op,
+                            const struct live_blocks_entry *b)
 {
+    u->allocators[op->allocator].calls++;
+    u->mismatched_frees += b->allocator != op->allocator;
     if (__builtin_expect(b->thread == thread, 1)) {
         u->threads[thread].local_frees++;
         return 0;
@@ -198,12 +243,13 @@ static inline void count_life(struct usage *u, const struct live_blocks_entry *b
     usage_count_block(&s->times[time], b->size);
 }
 
-static int release_block(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
+static int release_block(struct usage *u, uint32_t thread, const struct workload_op *op,
+                         uint64_t event)
 {
-    struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, slot);
+    struct live_blocks_entry *b = live_blocks_find(&u->live_blocks, op->slot);
     if (!b) // the workload is corrupt
         return 0;
-    int rc = count_use(u, thread, b);
+    int rc = count_use(u, thread, op, b);
     u->counts.frees++;
     count_life(u, b, event);
     remove_live(u, b);
@@ -234,7 +280,7 @@ static int resize_block(struct usage *u, uint32_t thread, const struct workload_
     uint64_t size = event_requested(op->kind, op->size, op->count);
     if (!b)
         return add_block(u, thread, op, event);
-    int rc = count_use(u, thread, b);
+    int rc = count_use(u, thread, op, b);
     count_resize(&u->sums->resizes, b->size, size, op->flags & WORKLOAD_MOVED);
     count_request(u, thread, op, size);
     remove_live(u, b);
@@ -265,7 +311,7 @@ static int apply_resize(struct usage *u, uint32_t thread, const struct workload_
         return 0;
     }
     if (op->flags & WORKLOAD_FREED)
-        return release_block(u, thread, op->slot, event);
+        return release_block(u, thread, op, event);
     return op->flags & WORKLOAD_FROM_NULL ? add_block(u, thread, op, event)
                                           : resize_block(u, thread, op, event);
 }
@@ -281,7 +327,7 @@ static inline int apply_op(struct usage *u, uint32_t thread, const struct worklo
         return 0;
     case HT_CLASS_FREE:
         if (op->slot != WORKLOAD_NO_SLOT)
-            return release_block(u, thread, op->slot, event);
+            return release_block(u, thread, op, event);
         u->sums->null_frees++;
         return 0;
     case HT_CLASS_RESIZE:

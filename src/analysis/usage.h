@@ -90,6 +90,12 @@ struct usage_class {
     uint64_t saved_at;
 };
 
+// Calls that allocated, freed or resized a block of an allocator, and the allocator's live blocks.
+struct usage_allocator {
+    uint64_t calls;
+    struct usage_class blocks;
+};
+
 struct usage_peak {
     uint64_t number; // incremented whenever the maximum increases
     uint64_t event, stamp, bytes, blocks;
@@ -111,6 +117,10 @@ struct usage {
     struct usage_count live;
     uint64_t max_blocks;
     struct usage_class classes[USAGE_CLASSES];
+    // Indexed by allocator (event_allocator). The blocks of allocator 0 are not counted;
+    // usage_of_allocator computes them.
+    struct usage_allocator allocators[HT_ALLOCATORS];
+    uint64_t mismatched_frees; // calls that free or resize a block of another allocator
     struct usage_peak peak;
     struct timeline by_event, by_time;
     struct timeline_counts counts;   // counts since the last bin end in either timeline
@@ -147,6 +157,19 @@ uint64_t usage_freed_after(const struct usage_sums *s, unsigned span);
 
 // Returns the class's live blocks at the peak.
 struct usage_count usage_at_peak(const struct usage *u, unsigned class);
+
+// Figures of an allocator. `live` and `peak` describe the end of the pass and the peak of the total
+// live bytes.
+struct usage_allocator_figures {
+    uint64_t calls;
+    struct usage_count live, peak;
+};
+
+// Returns the figures of an allocator. They are all 0 if the allocator was not used.
+struct usage_allocator_figures usage_of_allocator(const struct usage *u, unsigned allocator);
+
+// Returns true if calls of an allocator other than the process's malloc were recorded.
+bool usage_has_allocators(const struct usage *u);
 
 // The largest size class of each group in timelines.
 extern const unsigned usage_group_last[TIMELINE_GROUPS];

@@ -29,6 +29,7 @@ static void note_block(struct heap_note *n, const struct workload_op *op)
                             .site = (uint32_t)format_op_site(op),
                             .kind = before ? (uint8_t)op->value : op->kind,
                             .align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0,
+                            .allocator = op->allocator,
                             .size_unknown = op->flags & WORKLOAD_SIZE_UNKNOWN};
 }
 
@@ -124,6 +125,7 @@ static struct heap_block make_block(const struct order *o, const uint64_t *ids,
                                .site = n->site <= o->sites.numbers.n ? ids[n->site] : 0,
                                .kind = n->kind,
                                .align_log2 = n->align_log2,
+                               .allocator = n->allocator,
                                .size_unknown = n->size_unknown};
 }
 
@@ -196,7 +198,8 @@ static int emit_block(const struct heap *h, struct order *o, struct order_thread
                              .stamp = h->stamp,
                              .size = b->size,
                              .align = b->align_log2 ? 1ull << b->align_log2 : 0,
-                             .value = b->kind | (uint64_t)site << 8};
+                             .value = b->kind | (uint64_t)site << 8,
+                             .allocator = b->allocator};
     return b->site && !site ? -ENOMEM : order_inherit(o, t, &op, b->address);
 }
 

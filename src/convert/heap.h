@@ -9,7 +9,7 @@
 struct heap_note {
     uint64_t size, stamp;
     uint32_t site; // number of the site within the order, or 0 if unknown
-    uint8_t kind, align_log2;
+    uint8_t kind, align_log2, allocator;
     bool size_unknown;
 };
 
@@ -43,7 +43,7 @@ struct heap_block {
     uint64_t address, size;
     uint64_t stamp; // stamp at which the block was allocated
     uint64_t site;  // trace id of the call site, or 0 if unknown
-    uint8_t kind, align_log2;
+    uint8_t kind, align_log2, allocator;
     bool size_unknown;
 };
 

@@ -91,6 +91,7 @@ void export_call_from_op(const struct workload_header *h, uint32_t thread,
     };
     if (format_has_site(op->kind))
         c->ev.notes[HT_NOTE_SITE] = op->value;
+    c->ev.notes[HT_NOTE_ALLOCATOR] = op->allocator;
     if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))
         c->ev.ptr = block;
     if (class == HT_CLASS_ALLOC ||

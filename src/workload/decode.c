@@ -54,7 +54,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
 {
     for (uint32_t i = 0; i < d->n_shapes; i++, p += FORMAT_SHAPE_BYTES) {
         unsigned kind = p[0], flags = p[1] & FORMAT_OP_FLAGS;
-        bool site = p[1] & FORMAT_SHAPE_SITE;
+        bool site = p[1] & FORMAT_SHAPE_SITE, allocator = format_has_allocator(kind, flags);
         if (event_is_unknown(kind)) {
             d->unknown_kind = kind;
             return -EPROTO;
@@ -67,7 +67,8 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
         d->shapes[i] = (struct decode_shape){
             .kind = p[0],
             .flags = (uint8_t)flags,
-            .error = p[2],
+            .error = allocator ? 0 : p[2],
+            .allocator = allocator ? p[2] % HT_ALLOCATORS : 0,
             .fields = format_op_fields(kind) | (site ? HT_F_VALUE : 0),
             .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE
                                                : (uint8_t)format_slot_use(kind, flags),
@@ -266,8 +267,11 @@ static inline const char *decode_op(struct decode *d, struct decode_run *r,
                                     const struct decode_shape *s, struct workload_op *op,
                                     uint32_t thread)
 {
-    *op = (struct workload_op){
-        .slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
+    *op = (struct workload_op){.slot = WORKLOAD_NO_SLOT,
+                               .kind = s->kind,
+                               .flags = s->flags,
+                               .error = s->error,
+                               .allocator = s->allocator};
     if (s->use != FORMAT_SLOT_NONE && !get_slot(d, r, s->use, &op->slot))
         return "invalid slot";
     if (s->fields & HT_F_SIZE && !planes_get(&d->columns[FORMAT_COLUMN_SIZE], &op->size))

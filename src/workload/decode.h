@@ -13,9 +13,9 @@ struct decode_thread {
     uint32_t run;           // index of this thread's last run in its frame
 };
 
-// The shape of an op (kind, flags, error), and properties derived from the shape.
+// The shape of an op (kind, flags, error or allocator), and properties derived from the shape.
 struct decode_shape {
-    uint8_t kind, flags, error, fields, use;
+    uint8_t kind, flags, error, allocator, fields, use;
     bool dependencies;
 };
 

@@ -81,10 +81,10 @@ static inline __attribute__((always_inline)) void column_put(struct encode_colum
     planes_put(&c->first_at, &c->rest_at, v);
 }
 
-// Packs a shape's kind, flags and error into one number.
-static inline uint32_t make_key(unsigned kind, uint32_t flags, unsigned error)
+// Packs a shape's kind, flags, and error or allocator into one number.
+static inline uint32_t make_key(unsigned kind, uint32_t flags, unsigned last)
 {
-    return kind | flags << 8 | error << 16;
+    return kind | flags << 8 | last << 16;
 }
 
 // Returns the key's index in the shape cache.
@@ -100,7 +100,8 @@ static inline uint32_t shape_key(const struct workload_op *op)
     uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) |
                      (op->n_dependencies ? FORMAT_SHAPE_DEPENDENCIES : 0) |
                      (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
-    return make_key(op->kind, flags, op->error);
+    return make_key(op->kind, flags,
+                    format_has_allocator(op->kind, op->flags) ? op->allocator : op->error);
 }
 
 // Adds the shape of a valid op. Returns the shape's index, -EAGAIN or -EINVAL.

@@ -96,9 +96,9 @@ struct encode_thread {
     uint32_t block;         // index of the thread's block in the frame, or ENCODE_NO_BLOCK
 };
 
-// The shape of an op (kind, flags, error), and properties derived from the shape.
+// The shape of an op (kind, flags, error or allocator), and properties derived from the shape.
 struct encode_shape {
-    uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
+    uint32_t key;   // kind | flags << 8 | (error or allocator) << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
     bool simple;    // the shape has a slot, but no dependencies, and no field except the size

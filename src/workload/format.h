@@ -123,7 +123,7 @@ enum {
     FORMAT_AT_FLAGS = 44,        // u32: FORMAT_FLAG_*
     FORMAT_AT_COLUMNS = 48,      // per column: u32 number of values, u32 bytes in the second plane
     FORMAT_HEAD_BYTES = FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMNS,
-    FORMAT_SHAPE_BYTES = 3, // kind, flags, error
+    FORMAT_SHAPE_BYTES = 3, // kind, flags, error or allocator (format_has_allocator)
 };
 
 enum {
@@ -184,6 +184,14 @@ static inline bool format_has_site(unsigned kind)
     unsigned class = event_infos[kind].class;
     return (class == HT_CLASS_ALLOC && kind != HT_PREEXISTING) || class == HT_CLASS_RESIZE ||
            kind == HT_POOL_ALLOC || kind == HT_POOL_FREE;
+}
+
+// Returns true if the shape of an op contains the op's allocator instead of its error. Calls that
+// succeed have no error.
+static inline bool format_has_allocator(unsigned kind, unsigned flags)
+{
+    unsigned class = event_infos[kind].class;
+    return class >= HT_CLASS_ALLOC && class <= HT_CLASS_RESIZE && !(flags & WORKLOAD_FAILED);
 }
 
 // Returns true if ops of this kind may have these WORKLOAD_* flags. If `no_slot` is set, such ops

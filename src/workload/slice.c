@@ -117,6 +117,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
         .size = slot->size,
         .align = slot->align_log2 ? 1ull << slot->align_log2 : 0,
         .value = slot->allocated_by | (uint64_t)slot->site << 8,
+        .allocator = slot->allocator,
     };
     s->counts.preexisting++;
     int rc = slice_emit(s, thread, &op, true);
@@ -134,6 +135,7 @@ static void note_block(const struct slice *s, uint32_t thread, struct slice_slot
     bool before = op->kind == HT_PREEXISTING;
     slot->allocated_by = before ? (uint8_t)op->value : op->kind;
     slot->site = (uint32_t)format_op_site(op);
+    slot->allocator = op->allocator;
     uint64_t align =
         op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;

@@ -45,6 +45,7 @@ struct slice_slot {
     uint8_t state;                   // enum slice_state
     uint8_t allocated_by;            // kind of call, or 0 if unknown
     uint8_t align_log2;              // 0 if no alignment was requested
+    uint8_t allocator;               // as in struct workload_op
     bool unknown_size;
     bool own;     // a thread of the part allocated the block before the part began
     bool dropped; // slice_options.choice excludes the block

@@ -50,6 +50,9 @@ struct workload_op {
     uint8_t kind; // enum event_kind
     uint8_t flags;
     uint8_t error;
+    // Allocator of the called function (event_allocator), for classes ALLOC, FREE and RESIZE. 0 for
+    // the process's malloc, and for calls that failed.
+    uint8_t allocator;
 };
 
 // An op and its thread, for arrays in total order.

@@ -124,6 +124,58 @@ static void peak_keeps_its_composition(void **state)
     free(sums);
 }
 
+static struct workload_op of(uint8_t allocator, struct workload_op op)
+{
+    op.allocator = allocator;
+    return op;
+}
+
+static void assert_allocator(const struct usage *u, unsigned allocator, uint64_t calls,
+                             uint64_t peak, uint64_t live)
+{
+    struct usage_allocator_figures f = usage_of_allocator(u, allocator);
+    assert_int_equal(f.calls, calls);
+    assert_int_equal(f.peak.bytes, peak);
+    assert_int_equal(f.live.bytes, live);
+}
+
+static void allocators_are_counted_apart(void **state)
+{
+    struct usage_sums *sums = calloc(1, sizeof *sums);
+    struct usage u;
+    struct workload_op grown = of(2, op(HT_REALLOC, 1, 300, 50)),
+                       failed = {.kind = HT_MALLOC, .slot = WORKLOAD_NO_SLOT, .flags = 1};
+    const struct workload_op ops[] = {
+        of(7, op(HT_PREEXISTING, 5, 64, 10)),
+        op(HT_MALLOC, 0, 100, 10),
+        of(2, op(HT_MALLOC, 1, 200, 20)),
+        of(2, op(HT_MALLOC, 2, 30, 30)),
+        of(2, op(HT_FREE, 2, 0, 40)),
+        grown,
+        of(1, failed),
+        of(2, op(HT_FREE, 0, 0, 60)),
+        op(HT_MALLOC, 3, 10, 70),
+    };
+    (void)state;
+    usage_init(&u, sums, 10, 1);
+    assert_int_equal(usage_run(&u, 0, ops, 2), 0);
+    assert_true(usage_has_allocators(&u));
+    assert_int_equal(usage_run(&u, 0, ops + 2, sizeof ops / sizeof *ops - 2), 0);
+    assert_int_equal(usage_finish(&u), 0);
+    assert_int_equal(u.peak.bytes, 464);
+    assert_allocator(&u, 0, 2, 100, 10);
+    assert_allocator(&u, 1, 0, 0, 0);
+    assert_allocator(&u, 2, 5, 300, 300);
+    assert_allocator(&u, 7, 0, 64, 64);
+    assert_int_equal(u.mismatched_frees, 1);
+    usage_release(&u);
+    usage_init(&u, sums, 10, 1);
+    assert_int_equal(usage_run(&u, 0, ops + 1, 1), 0);
+    assert_false(usage_has_allocators(&u));
+    usage_release(&u);
+    free(sums);
+}
+
 // Ops that heaptape never writes must not cause harm.
 static void broken_ops_are_harmless(void **state)
 {
@@ -145,9 +197,10 @@ static void broken_ops_are_harmless(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(frequent_is_exact_for_few),  cmocka_unit_test(frequent_finds_the_frequent),
-    cmocka_unit_test(timeline_joins_bins),        cmocka_unit_test(timeline_reaches_far),
-    cmocka_unit_test(peak_keeps_its_composition), cmocka_unit_test(broken_ops_are_harmless),
+    cmocka_unit_test(frequent_is_exact_for_few),    cmocka_unit_test(frequent_finds_the_frequent),
+    cmocka_unit_test(timeline_joins_bins),          cmocka_unit_test(timeline_reaches_far),
+    cmocka_unit_test(peak_keeps_its_composition),   cmocka_unit_test(broken_ops_are_harmless),
+    cmocka_unit_test(allocators_are_counted_apart),
 };
 
 UNIT_MAIN(tests)

@@ -67,6 +67,7 @@ static void random_take(struct history *h, struct workload_op *op)
         op->error = ENOMEM;
     } else {
         op->slot = take_slot(h);
+        op->allocator = random_next() % 3;
     }
 }
 
@@ -85,6 +86,7 @@ static void random_use(struct history *h, struct workload_op *op)
     } else {
         op->kind = what == 2 ? HT_DELETE_SIZED : HT_FREE;
         op->slot = what == 3 ? WORKLOAD_NO_SLOT : give_slot(h);
+        op->allocator = random_next() % 3;
         op->size = what == 2 ? 48 : 0;
     }
 }
@@ -192,6 +194,7 @@ static void same_op(const struct workload_op *a, const struct workload_op *b, bo
     unit_assert_kind(a->kind, b->kind);
     assert_int_equal(a->flags, b->flags);
     assert_int_equal(a->error, b->error);
+    assert_int_equal(a->allocator, b->allocator);
     assert_int_equal(a->slot, b->slot);
     assert_int_equal(a->size, b->size);
     assert_int_equal(a->count, b->count);

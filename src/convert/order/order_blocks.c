@@ -252,7 +252,8 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
                              .flags = o->usable ? 0 : WORKLOAD_SIZE_UNKNOWN,
                              .size = o->usable,
                              .slot = *slot,
-                             .stamp = stamp};
+                             .stamp = stamp,
+                             .allocator = event_allocator(o->call.notes)};
     return order_emit_apart(o, t, &op, address);
 }
 

@@ -208,6 +208,7 @@ static int apply_long(struct order *o, struct merge_stream *s, unsigned *words)
         .text_bytes = ev.text_bytes,
         .kind = ev.kind,
         .error = ev.error,
+        .allocator = event_allocator(ev.notes),
     };
     if (ev.notes[HT_NOTE_SITE]) {
         op.value = site_table_number(&o->sites, ev.notes[HT_NOTE_SITE]);

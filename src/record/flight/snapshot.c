@@ -176,6 +176,7 @@ static int put_block(void *context, const struct heap_block *b)
     struct lane *l = context;
     struct event ev = {.kind = HT_PREEXISTING, .result = b->address, .size = b->size};
     ev.notes[HT_NOTE_SITE] = b->site;
+    ev.notes[HT_NOTE_ALLOCATOR] = b->allocator;
     l->blocks += !b->size_unknown;
     return b->size_unknown ? 0 : put_event(l, &ev);
 }

@@ -2,6 +2,7 @@
 
 #include "analysis/size_classes.h"
 #include "base/sort.h"
+#include "record/entries/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -297,6 +298,28 @@ static void put_threads(struct json *j, const struct usage *u)
     json_end_array(j);
 }
 
+static void put_allocators(struct json *j, const struct usage *u)
+{
+    if (!usage_has_allocators(u))
+        return;
+    json_put_array(j, "allocators");
+    for (unsigned i = 0; i < HT_ALLOCATORS; i++) {
+        struct usage_allocator_figures f = usage_of_allocator(u, i);
+        if (!f.calls && !f.peak.blocks)
+            continue;
+        json_begin_object(j);
+        json_put_string(j, "name", entries_allocator_name(i));
+        json_put_u64(j, "calls", f.calls);
+        json_put_u64(j, "live_at_peak_blocks", f.peak.blocks);
+        json_put_u64(j, "live_at_peak_bytes", f.peak.bytes);
+        json_put_u64(j, "live_at_end_blocks", f.live.blocks);
+        json_put_u64(j, "live_at_end_bytes", f.live.bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_put_u64(j, "mismatched_frees", u->mismatched_frees);
+}
+
 static void put_pairs(struct json *j, const struct usage *u)
 {
     struct usage_pair *pairs = malloc((u->n_pairs + 1) * sizeof *pairs);
@@ -486,6 +509,7 @@ void stat_json_usage(struct json *j, const struct file_stat *s, const union stat
     put_alignment(j, s->sums, f);
     put_figures(j, "peak", f, STAT_FIGURES_PEAK);
     put_threads(j, &s->usage);
+    put_allocators(j, &s->usage);
     put_pairs(j, &s->usage);
     put_timeline(j, s, (uint32_t)f->peak_pid);
 }

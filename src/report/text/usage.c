@@ -3,6 +3,7 @@
 #include "base/printable.h"
 #include "cli/bar.h"
 #include "cli/command.h"
+#include "record/entries/plan.h"
 #include "report/text/stat.h"
 
 #include <inttypes.h>
@@ -205,6 +206,25 @@ static void print_threads(const struct usage *u)
                human_items(n - TOP_THREADS, "more thread", "more threads"));
 }
 
+// If functions of several allocators were called, prints the allocators.
+static void print_allocators(const struct usage *u)
+{
+    if (!usage_has_allocators(u))
+        return;
+    cli_table_head("\n%-20s %15s %12s %8s %12s", "allocator", "calls", "live at peak", "share",
+                   "live at end");
+    for (unsigned i = 0; i < HT_ALLOCATORS; i++) {
+        struct usage_allocator_figures f = usage_of_allocator(u, i);
+        if (f.calls || f.peak.blocks)
+            printf("%-20s %15s %12s %6.1f %% %12s\n", entries_allocator_name(i),
+                   human_number(f.calls), human_size(f.peak.bytes),
+                   100 * share(f.peak.bytes, u->peak.bytes), human_size(f.live.bytes));
+    }
+    if (u->mismatched_frees)
+        printf("%s calls freed or resized a block of another allocator\n",
+               human_number(u->mismatched_frees));
+}
+
 // Prints the live bytes over the run as a row of bars. Each character represents one or more bins.
 static void print_level(const struct usage *u)
 {
@@ -268,6 +288,7 @@ void stat_print_usage(const struct file_stat *s)
     print_lifetimes(s);
     print_resizes(&s->sums->resizes);
     print_threads(&s->usage);
+    print_allocators(&s->usage);
     print_peak(s);
     print_rates(&s->usage);
 }
