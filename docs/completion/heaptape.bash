@@ -23,7 +23,7 @@ declare -gA _heaptape_options=(
   [trace_run]=' --allocator= -a --touch= --timeout= --help -h --quiet -q --color='
   [upload]=' --token-file= --s3= --timeout= --wait= --verbose -v --help -h --quiet -q --color='
   [receive]=' --listen= --dir= --token-file= --certificate= --key= --max-size= --verbose -v --help -h --quiet -q --color='
-  [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --no-timestamps --help -h --quiet -q --color='
+  [convert]=' --output= -o --force -f --pid= -p --strict --window= --heap= --level= -l --no-timestamps --help -h --quiet -q --color='
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
   [merge]=' --output= -o --force -f --offset= --level= -l --help -h --quiet -q --color='
 )
@@ -241,6 +241,7 @@ declare -gA _heaptape_values=(
   ['convert --pid']='@processes all'
   ['convert -p']='@processes all'
   ['convert --window']=''
+  ['convert --heap']='@allocators'
   ['convert --level']=''
   ['convert -l']=''
   ['convert --color']='auto always never'

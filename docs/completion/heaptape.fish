@@ -334,6 +334,7 @@ complete -c heaptape -n '__heaptape_in convert' -s f -l force -d 'replace FILE i
 complete -c heaptape -n '__heaptape_in convert' -s p -l pid -x -a '(__heaptape_words @processes all)' -d 'convert this process, or each into its own file (default: the one with the highest peak of live bytes)'
 complete -c heaptape -n '__heaptape_in convert' -l strict -d 'fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost'
 complete -c heaptape -n '__heaptape_in convert' -l window -x -a '(__heaptape_words )' -d 'search this far ahead (ns) for an event that resolves contradictory timestamps'
+complete -c heaptape -n '__heaptape_in convert' -l heap -r -F -a '(__heaptape_words @allocators)' -d 'convert only the calls of one allocator in the table of \'heaptape stat -v\' (default: all)'
 complete -c heaptape -n '__heaptape_in convert' -s l -l level -x -a '(__heaptape_words )' -d 'set the zstd compression level'
 complete -c heaptape -n '__heaptape_in convert' -l no-timestamps -d 'store only the order of events, not their times'
 complete -c heaptape -n '__heaptape_in convert' -s h -l help -d 'show this help and exit'

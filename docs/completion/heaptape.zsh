@@ -410,6 +410,7 @@ _heaptape_convert() {
     '(-p --pid)'{-p+,--pid=}'[convert this process, or each into its own file (default\: the one with the highest peak of live bytes)]:PID|all: _heaptape_words @processes all' \
     '--strict[fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost]' \
     '--window=[search this far ahead (ns) for an event that resolves contradictory timestamps]:NS: _heaptape_words ' \
+    '--heap=[convert only the calls of one allocator in the table of '\''heaptape stat -v'\'' (default\: all)]:ALLOCATOR: _heaptape_words @allocators' \
     '(-l --level)'{-l+,--level=}'[set the zstd compression level]:N: _heaptape_words ' \
     '--no-timestamps[store only the order of events, not their times]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \

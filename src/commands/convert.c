@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "convert/process.h"
+#include "record/entries/plan.h"
 #include "report/text/watch.h"
 #include "workload/file.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 struct convert_cli_options {
-    const char *output;
+    const char *output, *heap;
     struct option_pid pid;
     uint64_t window_ns;
     uint64_t level;
@@ -32,6 +33,9 @@ static const struct option options[] = {
     {0, "window", OPTION_NUMBER, "NS", "1000000",
      "search this far ahead (ns) for an event that resolves contradictory timestamps",
      AT(window_ns)},
+    {0, "heap", OPTION_STRING, "ALLOCATOR", NULL,
+     "convert only the calls of one allocator in the table of 'heaptape stat -v' (default: all)",
+     AT(heap)},
     OPTION_LEVEL(struct convert_cli_options),
     {0, "timestamps", OPTION_FLAG, NULL, "on", "store only the order of events, not their times",
      AT(timestamps)},
@@ -91,11 +95,18 @@ static int convert_process(struct trace_file *t, const struct convert_files *f,
 static int run_convert(const void *fields, char **argv)
 {
     const struct convert_cli_options *o = fields;
+    int heap = o->heap ? entries_allocator_by_name(o->heap) : -1;
+    if (o->heap && heap < 0)
+        return usage_error(
+            &cmd_convert,
+            "--heap: unknown allocator '%s': 'heaptape stat -v' lists the allocators of a recording",
+            o->heap);
     struct convert_settings how = {.pid = o->pid.pid,
                                    .window_ns = o->window_ns,
                                    .level = (int)o->level,
                                    .strict = o->strict,
                                    .no_stamps = !o->timestamps,
+                                   .only_allocator = (unsigned)(heap + 1),
                                    .watch = watch_conversion()};
     struct file f;
     struct err e = {0};

@@ -498,6 +498,7 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
                         : trace_stamps(&r->session, CONVERT_SKID_NS);
     c->order.no_early_frees = options->no_early_frees;
     c->order.keep_words = options->keep_words;
+    c->order.only_allocator = options->only_allocator;
     c->fork_stamps = trace_stamps(&r->session, options->fork_ns);
     if (copy_forks(c, options->forks) == 0)
         return c;

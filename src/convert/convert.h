@@ -40,7 +40,8 @@ struct convert_options {
     // appears later, it lacks the blocks that its parent has freed since the fork. If the parent
     // has ended by then, the child lacks all inherited blocks.
     uint64_t fork_ns;
-    bool keep_words; // keep the words of emitted events (see merge_stream.kept)
+    bool keep_words;         // keep the words of emitted events (see merge_stream.kept)
+    unsigned only_allocator; // see struct merge
     // If not NULL, the conversion advances in steps whenever a batch is complete, and calls `limit`
     // before each step. Returns the stamp at which the step ends, which must be above the previous
     // result and at most `until`. The step that ends at `until` is the last.

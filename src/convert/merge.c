@@ -126,6 +126,31 @@ static int make_room(struct merge_stream *s, size_t n)
     return HT_GROW(&s->words, &s->capacity, s->tail + n + 2);
 }
 
+// Returns true if the event is a call of an allocator other than number `allocator`.
+static bool is_of_other(const struct event *ev, unsigned allocator)
+{
+    unsigned class = event_infos[ev->kind].class;
+    return class >= HT_CLASS_ALLOC && class <= HT_CLASS_HALF &&
+           event_allocator(ev->notes) != allocator;
+}
+
+// Appends the segment's records to the queue, except the calls of other allocators.
+static void append_records(struct merge_stream *s, const struct trace_segment *segment,
+                           unsigned allocator)
+{
+    struct codec_state state = {segment->epoch0, segment->base0};
+    for (uint32_t i = 0, words; i < segment->n_words; i += words) {
+        struct event ev;
+        words = codec_get(&state, segment->words + i, segment->n_words - i, &ev);
+        if (!words) // the record is corrupt
+            words = segment->n_words - i;
+        else if (is_of_other(&ev, allocator))
+            continue;
+        memcpy(s->words + s->tail, segment->words + i, words * sizeof *s->words);
+        s->tail += words;
+    }
+}
+
 int merge_feed(struct merge *m, const struct trace_segment *segment, struct merge_stream **stream)
 {
     struct merge_stream *s = stream_of(m, segment);
@@ -141,9 +166,12 @@ int merge_feed(struct merge *m, const struct trace_segment *segment, struct merg
         s->words[s->tail++] = codec_epoch_record(segment->epoch0);
     if (segment->base0 != s->fed.base)
         s->words[s->tail++] = codec_base_record(segment->base0);
-    if (segment->n_words)
+    if (m->only_allocator) {
+        append_records(s, segment, m->only_allocator - 1);
+    } else if (segment->n_words) {
         memcpy(s->words + s->tail, segment->words, segment->n_words * sizeof *s->words);
-    s->tail += segment->n_words;
+        s->tail += segment->n_words;
+    }
     s->fed = (struct codec_state){segment->epoch_end, segment->base_end};
     return 0;
 }

@@ -42,6 +42,8 @@ struct merge {
     struct map by_place; // maps process, thread and stream to the index in `streams` plus 1
     uint64_t lost_words; // number of words missing between segments
     bool keeps;          // keep consumed words, from merge_stream.kept on
+    // If above 0, the calls of all allocators except number `only_allocator` - 1 are dropped.
+    unsigned only_allocator;
 };
 
 void merge_release(struct merge *m);

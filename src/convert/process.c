@@ -288,6 +288,7 @@ static int run_conversion(struct conversion *j)
     struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
     struct convert_options how = {.window_ns = j->settings->window_ns,
                                   .no_early_frees = j->settings->no_early_frees,
+                                  .only_allocator = j->settings->only_allocator,
                                   .choose = choose_target,
                                   .forks = &j->forks,
                                   .context = j};

@@ -29,6 +29,7 @@ struct convert_settings {
     int level;           // zstd level
     bool strict;         // fail if the order of events is ambiguous or events are missing
     bool no_stamps;
+    unsigned only_allocator;           // see struct merge
     const struct convert_watch *watch; // may be NULL
 };
 

@@ -150,6 +150,16 @@ END
   end_own
 }
 
+@test "an allocator beside libc's malloc: figures for each" {
+  gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_heaps.c"
+  begin_own
+  record_while_it_calls
+  expect "figures" [ "$(heaps t.ht)" = "malloc 99 50 750000 0
+mimalloc 111 100 1000000 900000
+1" ]
+  end_own
+}
+
 @test "an allocator without dynamic symbols that cannot be redirected: a line with the reason" {
   short_function free '.hidden free'
   gcc -w -fno-builtin -Os -fvisibility=hidden -Dfree=own_free -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c" short.s

@@ -165,6 +165,50 @@ new(align) 503 1000" ]
   [ "$(awk '$5 == "malloc" && $7 == 401' lines | wc -l)" -eq 1000 ]
 }
 
+@test "allocators beside libc's malloc: figures and a workload for each" {
+  local child
+  gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_heaps.c"
+  record_named -s
+  expect "figures" [ "$(heaps t.ht)" = "malloc 99 50 750000 0
+mimalloc 111 100 1000000 900000
+1" ]
+  run -0 "$HEAPTAPE" stat -v t.ht
+  grep -qE '^mimalloc +111 +976.6 KiB +57.1 % +878.9 KiB$' <<<"$output"
+  grep -qx '1 calls freed or resized a block of another allocator' <<<"$output"
+
+  "$HEAPTAPE" convert -f t.ht
+  expect "the workload" [ "$(heaps t.htw)" = "$(heaps t.ht)" ]
+  "$HEAPTAPE" slice --from 160 -o part.htw t.htw
+  expect "a part" [ "$(heaps part.htw)" = "malloc 49 0 0 0
+mimalloc 1 90 900000 900000
+1" ]
+  "$HEAPTAPE" export -F json -o t.json t.htw
+  "$HEAPTAPE" import -F json -o again.htw t.json
+  expect "through JSON" [ "$(heaps again.htw)" = "$(heaps t.ht)" ]
+
+  "$HEAPTAPE" convert --heap mimalloc -o mi.htw t.ht
+  "$HEAPTAPE" convert --heap malloc -o libc.htw t.ht
+  [ "$("$HEAPTAPE" stat --json mi.htw | jq -c '.by_kind')" = '{"malloc":100,"free":11}' ]
+  [ "$("$HEAPTAPE" stat --json libc.htw | jq -c '.by_kind')" = '{"malloc":50,"free":49}' ]
+  [ "$("$HEAPTAPE" replay --json libc.htw | jq .events)" -eq 99 ]
+
+  child=$("$HEAPTAPE" stat --json t.ht | jq '.processes[] | select(.forked_from and .events == 4).pid')
+  "$HEAPTAPE" convert --pid "$child" -o child.htw t.ht
+  expect "the child" [ "$(heaps child.htw)" = "malloc 2 0 0 0
+mimalloc 2 91 900402 890402
+0" ]
+}
+
+@test "a program with one allocator: no allocator is noted" {
+  gcc -w -O2 -fno-builtin -o own "$HEAPTAPE_SOURCE/tests/capture/entries_own.c"
+  record_planned ./own once
+  [ "$status" -eq 0 ]
+  [ -z "$(heaps t.ht)" ]
+  run -1 grep -c allocator= <("$HEAPTAPE" dump t.ht)
+  run -0 "$HEAPTAPE" stat -v t.ht
+  run -1 grep '^allocator ' <<<"$output"
+}
+
 # A library with allocators on a pool, or with a malloc (-DLIBC_NAMES) that calls mi_malloc.
 library_source() {
   cat <<'END'

@@ -12,6 +12,13 @@ record() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
 }
 
+# heaps FILE: prints the allocators of the process with the highest peak: name, calls, blocks and bytes
+# live at the peak, bytes live at the end. Then prints the number of mismatched frees.
+heaps() {
+  "$HEAPTAPE" stat --json "$1" | jq -r '(.allocators // [] | .[] | [.name, .calls, .live_at_peak_blocks,
+    .live_at_peak_bytes, .live_at_end_bytes]), [.mismatched_frees] | join(" ")'
+}
+
 # Succeeds if the threads made exactly the reported calls between two marks, in order.
 as_told() {
   awk '$5 == "mark" { on[$2, $3] = $13 == "begin"; next }

@@ -13,6 +13,7 @@ struct order *order_new(const struct order_options *options, const struct order_
     o->options = *options;
     o->sink = *sink;
     o->merge.keeps = options->keep_words;
+    o->merge.only_allocator = options->only_allocator;
     o->next_deadline = UINT64_MAX;
     o->steps = ORDER_FIRST_STEPS;
     o->run.limit = 8;

@@ -45,7 +45,8 @@ struct order_options {
     // Every free follows the allocation of its block, so the free of an unknown address does not
     // wait.
     bool no_early_frees;
-    bool keep_words; // keep consumed words (see merge_stream.kept)
+    bool keep_words;         // keep consumed words (see merge_stream.kept)
+    unsigned only_allocator; // see struct merge
 };
 
 struct order_counts {
