@@ -622,10 +622,12 @@ class Window:
         waited = {}
         out = []
         for _ in range(ops):
-            kind_number, flags, error = self.shapes[self.of_ops[self.op_at]]
+            kind_number, flags, third = self.shapes[self.of_ops[self.op_at]]
             self.op_at += 1
             kind = self.workload.kinds[kind_number]
-            event = {"error": error}
+            # Calls that succeed have no error: the byte is their allocator.
+            noted = kind.cls in ("ALLOC", "FREE", "RESIZE") and not flags & FAILED
+            event = {"error": 0, "allocator": third} if noted else {"error": third}
             self.slot(kind, flags, slots, event)
             self.values(kind, event)
             if flags & HAS_SITE:

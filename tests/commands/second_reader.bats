@@ -110,3 +110,11 @@ json.loads(json.dumps([{str(i): [i] * 3} for i in range(3000)]))'
   agree_on_workloads
   [ "$(grep -c '"site":' want)" -ge 12 ]
 }
+
+@test "second reader: calls of a second allocator" {
+  needs_tools
+  printf '%s\n' '{"kind":"malloc","pid":1,"tid":1,"size":10,"result":1,"allocator":4}' '{"kind":"malloc","pid":1,"tid":1,"size":20,"result":2}' \
+    '{"kind":"free","pid":1,"tid":1,"ptr":1,"allocator":4}' | "$HEAPTAPE" import -q -F json -o a.htw -
+  agree a.htw
+  [ "$(grep -c '"allocator":4' want)" -eq 2 ]
+}
