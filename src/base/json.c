@@ -45,6 +45,12 @@ void json_begin_object(struct json *j)
     begin_container(j, '{');
 }
 
+void json_begin_document(struct json *j)
+{
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", JSON_SCHEMA_VERSION);
+}
+
 void json_end_object(struct json *j)
 {
     end_container(j, '}');

@@ -17,6 +17,10 @@ struct json {
     size_t max_items;      // for callers that truncate long arrays; 0 means no limit
 };
 
+// Begins a document: an object whose first key is schema_version.
+enum { JSON_SCHEMA_VERSION = 2 };
+void json_begin_document(struct json *j);
+
 void json_begin_object(struct json *j);
 void json_end_object(struct json *j);
 void json_begin_array(struct json *j);

@@ -67,8 +67,7 @@ static int run_allocators(const void *o, char **argv)
     (void)argv;
     replay_find_own("heaptape-replay", player);
     if (opts->json) {
-        json_begin_object(&j);
-        json_put_u64(&j, "schema_version", 2);
+        json_begin_document(&j);
         json_put_array(&j, "allocators");
     }
     for (const struct allocator_info *i = allocator_infos; i->name; i++) {

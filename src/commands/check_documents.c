@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SCHEMA_VERSION = 2, MAX_KEYS = 4 };
+enum { MAX_KEYS = 4 };
 
 // A document is of the first kind in the table whose keys all occur in the document. Kinds with few
 // keys are therefore last.
@@ -76,11 +76,11 @@ static int check_document(const char *name, const struct json_value *v, const ch
                           struct check_documents_found *found, struct err *e)
 {
     const struct document_kind *kind = find_kind(v);
-    if (!kind)
+    int rc = document_check_version(v, name, e);
+    if (rc < 0)
+        return rc;
+    if (!kind || !json_value_get(v, "schema_version"))
         return err_set(e, -EPROTO, "%s: is JSON, but not a document of heaptape", name);
-    if (json_value_u64(json_value_get(v, "schema_version")) != SCHEMA_VERSION)
-        return err_set(e, -EPROTO, "%s: unsupported schema_version; expected %d", name,
-                       SCHEMA_VERSION);
     *found = (struct check_documents_found){.kind = kind->kind};
     return kind->reported ? check_reported(name, text, n, e) : check_rows(name, v, e);
 }

@@ -40,8 +40,7 @@ static const char *state_name(const struct spool_header *h)
 static void print_json(const struct spool_header *h, long pid, const char *reason)
 {
     struct json j = {.to = stdout, .pretty = true};
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 2);
+    json_begin_document(&j);
     json_put_u64(&j, "pid", (uint64_t)pid);
     json_put_string(&j, "state", state_name(h));
     if (*reason)

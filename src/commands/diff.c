@@ -134,8 +134,7 @@ static void print_text(const struct diff_result *r, uint64_t top)
 static void print_json(const struct diff_result *r)
 {
     struct json j = {.to = stdout};
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 2);
+    json_begin_document(&j);
     json_put_string(&j, "a", r->names[0]);
     json_put_string(&j, "b", r->names[1]);
     json_put_array(&j, "totals");

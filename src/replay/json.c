@@ -439,14 +439,13 @@ static void put_verified(struct json *j, const struct replay_result *r)
 
 void replay_json_head(struct json *j, const struct replay_session *s)
 {
-    json_put_u64(j, "schema_version", 2);
+    json_begin_document(j);
     json_put_string(j, "workload", s->workload);
     put_machine(j, &s->machine);
 }
 
 void replay_json(struct json *j, const struct replay_session *s)
 {
-    json_begin_object(j);
     replay_json_head(j, s);
     if (s->settings.verify)
         put_verified(j, &s->results[0]);
@@ -525,7 +524,6 @@ static void put_placement(struct json *j, const struct replay_session *s)
 
 void replay_json_compare(struct json *j, const struct replay_session *s)
 {
-    json_begin_object(j);
     replay_json_head(j, s);
     json_put_string(j, "added_allocator", s->added.n_runs ? s->added.runs[0].library : NULL);
     json_put_array(j, "allocators");

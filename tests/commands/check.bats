@@ -197,7 +197,10 @@ END
   # Tests JSON of another version, JSON of another program, and JSON that `report` does not read.
   sed 's/"schema_version": *2/"schema_version":3/' brief.json >bad
   heaptape check bad
-  fails_with 1 "bad: unsupported schema_version; expected 2"
+  fails_with 1 "bad: schema_version is 3, expected 2: written by a newer heaptape?"
+  sed 's/"schema_version": *2,//' diff.json >bad
+  heaptape check bad
+  fails_with 1 "bad: is JSON, but not a document of heaptape"
   echo '{"a": 1}' >bad
   heaptape check bad
   fails_with 1 "bad: is JSON, but not a document of heaptape"

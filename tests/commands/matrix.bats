@@ -241,6 +241,9 @@ END
   printf 'heaptape matrix 1\njob\ta\n' >m/jobs
   heaptape matrix m
   fails_with 1 "m/jobs: is not a list of jobs, at byte 18"
+  printf 'heaptape matrix 2\njob\ta\tb\n' >m/jobs
+  heaptape matrix m
+  fails_with 1 "m/jobs: expected 'heaptape matrix 1': written by a newer heaptape?"
   head -c 100 /dev/urandom >m/jobs
   heaptape matrix m
   fails_with 1 "m/jobs: is not a list of jobs, at byte 0"

@@ -93,3 +93,26 @@ refused_trace() {
     has "$stderr" "(99.0.0)?"
   done
 }
+
+@test "newer: JSON documents" {
+  local text version command
+  "$HEAPTAPE" stat --json words.ht >a.json
+  "$HEAPTAPE" convert -q -o a.htw words.ht
+  "$HEAPTAPE" replay -r 1 --json a.htw >r.json
+  "$HEAPTAPE" report -f -o page.html words.ht
+  mkdir c m
+  printf '{"schema_version": 2, "entries": []}\n' >c/index.json
+  "$HEAPTAPE" matrix -q -r 1 -w a.htw m
+  for version in '3:a newer' '1:an older'; do
+    text="schema_version is ${version%%:*}, expected 2: written by ${version#*:} heaptape?"
+    cp a.json n.json
+    sed -i "s/\"schema_version\": *[0-9]/\"schema_version\":${version%%:*}/" n.json r.json page.html c/index.json m/1.json
+    for command in 'check n.json' 'check page.html' 'check r.json' 'report -f -o n.html n.json' \
+      'report -f -o n.html r.json' 'report --diff n.json a.json' 'report --diff a.json n.json' \
+      'corpus list --dir c' 'check c/index.json' 'matrix m'; do
+      # shellcheck disable=SC2086
+      heaptape $command
+      fails_with 1 "$text"
+    done
+  done
+}

@@ -87,8 +87,7 @@ static void put_sampled(struct json *j, const struct trace_pages *p, bool maps)
 
 void rss_json(struct json *j, const struct rss *r)
 {
-    json_begin_object(j);
-    json_put_u64(j, "schema_version", 2);
+    json_begin_document(j);
     json_put_u64(j, "pid", r->pid);
     json_put_u64(j, "processes", r->n_processes);
     json_put_u64(j, "time_ns", r->time_ns);

@@ -77,7 +77,6 @@ void advise_json(struct json *j, const struct advise *a, enum advise_figure rank
 {
     const struct advise_row **order = calloc(a->n_rows, sizeof *order);
     size_t n = order ? advise_rank(a, rank, order) : 0;
-    json_begin_object(j);
     replay_json_head(j, a->session);
     json_put_double(j, "budget_ns", (double)a->budget_ns);
     json_put_double(j, "spent_ns", (double)a->spent_ns);

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/fio.h"
 #include "base/json.h"
-#include "report/json/json_value.h"
+#include "report/json/document.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -118,7 +118,8 @@ int corpus_index_read(struct corpus_index *x, const char *path, struct err *e)
     struct json_value *root = NULL;
     int rc = input_read_file(path, &text, MAX_BYTES, "an index of a corpus", e);
     if (rc == 0)
-        rc = json_value_parse(&root, path, (const char *)text.data, text.size, e);
+        rc = json_value_parse(&root, path, (const char *)text.data, text.size, e)
+                 ?: document_check_version(root, path, e);
     if (rc == 0)
         rc = read_entries(x, path, root, e);
     json_value_free(root);
@@ -175,8 +176,7 @@ bool corpus_index_wants(const char *const *names, size_t n, const char *name)
 void corpus_index_print(const struct corpus_index *x, const char *const *names, size_t n, FILE *to)
 {
     struct json j = {.to = to, .pretty = true};
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 2);
+    json_begin_document(&j);
     json_put_array(&j, "entries");
     for (size_t i = 0; i < x->n; i++) {
         if (!corpus_index_wants(names, n, x->entries[i].name))

@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_LINE "heaptape matrix 1"
+#define MATRIX     "heaptape matrix "
+#define FIRST_LINE MATRIX "1"
 #define LIST       "a list of jobs"
 
 enum { MAX_LIST_BYTES = 64 << 20 };
@@ -146,10 +147,12 @@ static int read_line(struct matrix *m, char *line, struct err *e)
 
 static int read_list(struct matrix *m, const char *path, char *text, size_t n, struct err *e)
 {
-    int rc = n && text[n - 1] == '\n' && !memchr(text, 0, n) &&
-                     strncmp(text, FIRST_LINE "\n", strlen(FIRST_LINE) + 1) == 0
-                 ? 0
-                 : -EBADMSG;
+    bool is_list = n && text[n - 1] == '\n' && !memchr(text, 0, n) &&
+                   strncmp(text, MATRIX, strlen(MATRIX)) == 0;
+    int rc = is_list ? 0 : -EBADMSG;
+    if (is_list && strncmp(text, FIRST_LINE "\n", strlen(FIRST_LINE) + 1) != 0)
+        return err_set(e, -EPROTO, "%s: expected '" FIRST_LINE "': written by a newer heaptape?",
+                       path);
     char *line = text;
     for (char *next = text, *end; rc == 0 && next < text + n; next = end + 1) {
         line = next;

@@ -113,8 +113,7 @@ static void put_try(struct json *j, const struct doctor_try *t)
 
 static void put_file(struct json *j, const struct doctor *d)
 {
-    json_begin_object(j);
-    json_put_u64(j, "schema_version", 2);
+    json_begin_document(j);
     if (d->file)
         json_put_string(j, "file", d->file);
     verdict_json(j, &d->verdict, &d->facts);
@@ -129,8 +128,7 @@ void doctor_json(struct json *j, const struct doctor *d)
         put_file(j, d);
         return;
     }
-    json_begin_object(j);
-    json_put_u64(j, "schema_version", 2);
+    json_begin_document(j);
     json_put_u64(j, "pid", (uint64_t)l->pid);
     json_put_string(j, "command", l->command);
     json_put_u64(j, "threads", l->threads);

@@ -102,11 +102,22 @@ static int add_file(struct document *d, const char *name, int side, const struct
     return add_json_workload(d, name, side, file);
 }
 
+int document_check_version(const struct json_value *root, const char *name, struct err *e)
+{
+    const struct json_value *v = json_value_get(root, "schema_version");
+    uint64_t version = json_value_u64(v);
+    if (!v || version == JSON_SCHEMA_VERSION)
+        return 0;
+    return err_set(e, -EPROTO, "%s: schema_version is %llu, expected %d: written by %s heaptape?",
+                   name, (unsigned long long)version, JSON_SCHEMA_VERSION,
+                   version > JSON_SCHEMA_VERSION ? "a newer" : "an older");
+}
+
 int document_add(struct document *d, const char *name, int side, const char *text, size_t n,
                  struct err *e)
 {
     struct json_value *file;
-    int rc = json_value_parse(&file, name, text, n, e);
+    int rc = json_value_parse(&file, name, text, n, e) ?: document_check_version(file, name, e);
     if (rc == 0 && HT_GROW(&d->files, &d->files_capacity, d->n_files + 1) < 0)
         rc = -ENOMEM;
     if (rc < 0) {
@@ -486,8 +497,7 @@ char *document_text(const struct document *d)
     struct json j = {.to = open_memstream(&text, &n), .max_text_bytes = DOCUMENT_TEXT_BYTES};
     if (!j.to)
         return NULL;
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 2);
+    json_begin_document(&j);
     json_put_string(&j, "heaptape", HEAPTAPE_VERSION);
     json_put_string(&j, "mode", d->mode);
     write_items(&j, d, false);

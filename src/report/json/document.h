@@ -54,6 +54,10 @@ struct document {
 
 void document_release(struct document *d);
 
+// Checks that this heaptape reads the document: its `schema_version` must be JSON_SCHEMA_VERSION or
+// absent. Returns 0, or -EPROTO with a message that begins with `name`.
+int document_check_version(const struct json_value *root, const char *name, struct err *e);
+
 // Adds JSON text, which must be an object of `stat --json`, `replay --json` or `compare --json`.
 // `name` is its name in the report. Returns 0, -EPROTO for other JSON, -ENODATA if the text is
 // truncated, -EBADMSG if it is not JSON, or -ENOMEM.

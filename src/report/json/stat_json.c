@@ -248,8 +248,7 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
                const struct findings *found)
 {
     bool is_aggregate = s->kind == FILE_STAT_AGGREGATE;
-    json_begin_object(j);
-    json_put_u64(j, "schema_version", 2);
+    json_begin_document(j);
     json_put_string(j, "kind", file_stat_kind_name(s));
     stat_figures_put(j, f, STAT_FIGURES_EVENTS);
     put_by_kind(j, &s->total);
@@ -293,8 +292,7 @@ void stat_json(struct json *j, const struct file_stat *s, const union stat_figur
 void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *order, size_t n)
 {
     struct sites_json named = {&s->by_site, s->symbols};
-    json_begin_object(j);
-    json_put_u64(j, "schema_version", 2);
+    json_begin_document(j);
     json_put_bool(j, "cut_off", s->cut.text[0]);
     json_put_u64(j, "peak_live_bytes", s->by_site.peak_bytes);
     if (s->stack_sample_bytes)

@@ -42,8 +42,7 @@ static int print_json(sqlite3_stmt *s, FILE *to)
 {
     struct json j = {.to = to};
     int rc, columns = sqlite3_column_count(s);
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 2);
+    json_begin_document(&j);
     json_put_array(&j, "columns");
     for (int i = 0; i < columns; i++)
         json_string(&j, sqlite3_column_name(s, i));
