@@ -21,6 +21,7 @@ static const struct tlv_row header_rows[] = {
     {FORMAT_F_STACK_SAMPLE_BYTES, TLV_NUMBER, HEADER(stack_sample_bytes),
      HEADER(stack_sample_bytes)},
     {FORMAT_F_FORKED_FROM, TLV_NUMBER, HEADER(forked_from), HEADER(forked_from)},
+    {FORMAT_F_HEAPTAPE, TLV_STRING, HEADER(heaptape)},
     {FORMAT_F_ARGV, TLV_BYTES, HEADER(argv), HEADER(argv_bytes), HEADER(argv_bytes)},
     {0},
 };
@@ -68,7 +69,10 @@ bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot)
 
 int format_put_header(struct buf *b, const struct workload_header *h)
 {
-    return tlv_put_rows(b, header_rows, h);
+    static char version[] = HEAPTAPE_VERSION;
+    struct workload_header written = *h;
+    written.heaptape = version;
+    return tlv_put_rows(b, header_rows, &written);
 }
 
 static int get_header_field(void *to, const struct tlv *f)

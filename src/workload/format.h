@@ -91,7 +91,8 @@ enum format_field {
     FORMAT_F_ARGV = 8,
     FORMAT_F_STACK_SAMPLE_BYTES = 9,
     FORMAT_F_FORKED_FROM = 10,
-    FORMAT_F_ALLOCATOR_BUILD_ID = 12,
+    FORMAT_F_ALLOCATOR_BUILD_ID = 11,
+    FORMAT_F_HEAPTAPE = 12,
     FORMAT_F_BY_KIND = 21, // pairs of varints: kind, count
 };
 

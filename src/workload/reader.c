@@ -62,7 +62,7 @@ static int unknown_kind(struct workload_reader *r, const struct frame *f, unsign
 {
     char what[64];
     snprintf(what, sizeof what, "event kind %u is not known", kind);
-    return frame_newer(r->in->name, f->offset, NULL, what, e);
+    return frame_newer(r->in->name, f->offset, r->header.heaptape, what, e);
 }
 
 static int get_summary(struct workload_reader *r, const struct frame *f, struct workload_summary *s,
@@ -449,7 +449,7 @@ static int decode_ops(struct workload_reader *r, const struct frame *f, struct e
     if (rc == -EPROTO && r->decode.unknown_kind)
         return unknown_kind(r, f, r->decode.unknown_kind, e);
     if (rc == -EPROTO)
-        return frame_newer(r->in->name, f->offset, NULL, what, e);
+        return frame_newer(r->in->name, f->offset, r->header.heaptape, what, e);
     rc = report_error(r, f, rc, what, e);
     return rc < 0 ? rc : note_ops(r, f, e);
 }

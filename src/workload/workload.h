@@ -99,7 +99,8 @@ struct workload_header {
     uint32_t pid;
     uint32_t forked_from; // pid of the process from which this process inherited blocks, or 0
     char *exe, *allocator, *allocator_build_id;
-    char *argv; // each argument is terminated by NUL
+    char *heaptape; // version of heaptape that wrote the file, or NULL; writers ignore this member
+    char *argv;     // each argument is terminated by NUL
     uint32_t argv_bytes;
     // Call sites are sampled once per this many allocated bytes. 0 if they are not sampled.
     uint64_t stack_sample_bytes;

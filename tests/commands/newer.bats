@@ -76,11 +76,24 @@ refused_trace() {
 
 @test "newer: workloads" {
   "$HEAPTAPE" convert -q -o a.htw words.ht
-  for command in check stat 'report -f -o n.html' 'export -F json -f -o n.json' replay dump; do
+  "$HEAPTAPE_PROGRAMS/newer" none a.htw none.htw || true
+  heaptape check none.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  for command in check stat 'report -f -o n.html' 'export -F json -f -o n.json' replay dump \
+    'slice --from 0 -f -o n2.htw' 'anonymize -f -o n2.htw'; do
     # shellcheck disable=SC2086
     newer_than_this kind a.htw n.htw "event kind 25 is not known" $command n.htw
+    has "$stderr" "newer heaptape (99.0.0)?"
   done
+  "$HEAPTAPE" convert -q -o s.htw "$golden/stacks-3.ht"
+  # symbolize copies the ops without decoding them. The copy is still a file by the newer version.
+  "$HEAPTAPE_PROGRAMS/newer" kind s.htw n.htw
+  heaptape symbolize -f -o n2.htw n.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  heaptape check n2.htw
+  fails_with 1 "n2.htw: frame at byte " "event kind 25 is not known: written by a newer heaptape (99.0.0)?"
   newer_than_this flag a.htw n.htw "a flag of the ops is not known" check n.htw
+  has "$stderr" "newer heaptape (99.0.0)?"
   "$HEAPTAPE_PROGRAMS/newer" nonsense a.htw n.htw
   heaptape check n.htw
   fails_with 1 "n.htw: invalid frame: invalid slot limit, at byte "

@@ -95,8 +95,61 @@ static bool change_trace(const struct frame *f, const char *part)
     return f->type == TRACE_EVENTS && change_events(part);
 }
 
+// New offsets of the frames by their old offsets, for the summary and the index of a workload.
+static struct moved_frame {
+    uint64_t from, to;
+} moved[1000];
+static size_t n_moved;
+
+static uint64_t moved_to(uint64_t from)
+{
+    for (size_t i = 0; i < n_moved; i++) {
+        if (moved[i].from == from)
+            return moved[i].to;
+    }
+    return 0;
+}
+
+static void move_summary(void)
+{
+    struct workload_summary s = {0};
+    need(format_get_summary(payload.data, payload.size, &s));
+    s.samples_at = moved_to(s.samples_at);
+    s.sites_at = moved_to(s.sites_at);
+    s.residency_at = moved_to(s.residency_at);
+    s.residency_steps_at = moved_to(s.residency_steps_at);
+    payload.size = 0;
+    need(format_put_summary(&payload, &s));
+}
+
+static void move_index(void)
+{
+    struct format_index x = {0};
+    need(format_get_index(payload.data, payload.size, &x));
+    x.summary_offset = moved_to(x.summary_offset);
+    for (size_t i = 0; i < x.n; i++)
+        x.entries[i].offset = moved_to(x.entries[i].offset);
+    payload.size = 0;
+    need(format_put_index(&payload, &x));
+    free(x.entries);
+}
+
+static void write_trailer(struct output *out)
+{
+    uint8_t trailer[FORMAT_TRAILER_BYTES];
+    put_u64(trailer, moved[n_moved - 1].to);
+    put_u64(trailer + 8, FORMAT_TRAILER_MAGIC);
+    need(output_write(out, trailer, sizeof trailer, &e));
+}
+
 static bool change_workload(const struct frame *f, const char *part)
 {
+    if (f->type == FORMAT_HEADER)
+        need(tlv_put_string(&payload, FORMAT_F_HEAPTAPE, "99.0.0"));
+    if (f->type == FORMAT_SUMMARY)
+        move_summary();
+    if (f->type == FORMAT_INDEX)
+        move_index();
     if (f->type != FORMAT_OPS)
         return false;
     if (strcmp(part, "kind") == 0)
@@ -147,11 +200,15 @@ int main(int argc, char **argv)
     while (frame_next(&reader, &f, &e) > 0) {
         payload.size = 0;
         need(buf_put(&payload, f.data, f.size));
+        need(n_moved < sizeof moved / sizeof *moved ? 0 : -1);
+        moved[n_moved++] = (struct moved_frame){f.offset, out.offset};
         changed = change(magic, &f, changed ? "" : argv[1]) || changed;
         need(frame_write(&writer, f.type, payload.data, payload.size, &e));
         if (f.sequence == 0 && strcmp(argv[1], "frame") == 0)
             need(frame_write(&writer, NEW_FRAME, "new", 3, &e));
     }
+    if (magic == FRAME_MAGIC_WORKLOAD)
+        write_trailer(&out);
     need(output_close(&out, true, &e));
     frame_writer_release(&writer);
     frame_reader_release(&reader);

@@ -240,6 +240,7 @@ static void read_back(const struct history *h, bool has_stamps, const struct wor
     assert_int_equal(header->has_stamps, has_stamps);
     assert_string_equal(header->exe, "/bin/true");
     assert_null(header->allocator);
+    assert_string_equal(header->heaptape, HEAPTAPE_VERSION);
     assert_int_equal(header->argv_bytes, 8);
     assert_memory_equal(header->argv, "true\0-x", 8);
     assert_int_equal(workload_read_summary(r, &early, &e), 0);
