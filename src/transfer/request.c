@@ -220,7 +220,7 @@ static int add_headers(const struct request *r, struct curl_slist **headers, str
         rc = add_header(headers, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
     if (rc == 0 && s->s3_region && session)
         rc = add_header(headers, "x-amz-security-token", session);
-    return rc < 0 ? err_set(e, rc, "out of memory") : 0;
+    return rc < 0 ? err_no_memory(e, NULL) : 0;
 }
 
 // Prepares a PUT of the file, or a HEAD.

@@ -102,6 +102,23 @@ sources() {
   has "$output" "pvalloc"
 }
 
+# blames_memory SOURCE: the files with a message about memory that does not come from err_no_memory, and so may hide another
+# error.
+blames_memory() {
+  (cd "$1" && grep -rlPzo --include='*.c' 'err_set(_errno)?\([^;]*out of memory"' src) | grep -v '^src/base/err\.c$' || true
+}
+
+@test "messages that blame memory come from err_no_memory" {
+  run blames_memory "$HEAPTAPE_SOURCE"
+  echo "$output"
+  [ -z "$output" ]
+  mkdir -p copy/src/base
+  cp "$HEAPTAPE_SOURCE/src/base/err.c" copy/src/base/
+  printf 'return err_set(e, rc,\n    "%%s: out of memory", name);\n' >copy/src/bad.c
+  run blames_memory copy
+  [ "$output" = src/bad.c ]
+}
+
 # unmeasured SOURCE: the figures of origin PLAYER that neither the player nor run.c sets.
 unmeasured() {
   local name

@@ -53,9 +53,8 @@ int reduce_blocks_read(struct reduce_blocks *b, struct workload_reader *r, struc
     while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
         rc = b->n < UINT32_MAX ? add_op(b, &slots, thread, op) : -E2BIG;
         if (rc < 0) {
-            err_set(e, rc,
-                    rc == -E2BIG ? "the workload has more than 4,294,967,294 blocks"
-                                 : "out of memory");
+            rc = rc == -ENOMEM ? err_no_memory(e, NULL)
+                               : err_set(e, rc, "the workload has more than 4,294,967,294 blocks");
             break;
         }
     }

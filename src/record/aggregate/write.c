@@ -202,7 +202,7 @@ static int end_frames(struct job *j, const struct aggregate_end *end, struct err
 {
     int rc = j->n_others ? put_others(j) : 0;
     rc = rc ?: aggregate_put_end(&j->frames, end);
-    rc = rc < 0 ? err_set(e, rc, "%s: out of memory", j->settings->path) : write_file(j, e);
+    rc = rc < 0 ? err_no_memory(e, j->settings->path) : write_file(j, e);
     // Release the buffer, because it may be as large as the counts.
     buf_release(&j->frames);
     return rc;
@@ -242,7 +242,7 @@ static int write_last(struct job *j, const struct trace_reader *r,
     int rc = begin_frames(j);
     if (rc == 0 && r->saw_unrecorded)
         rc = put_unrecorded(j, &r->unrecorded);
-    return rc < 0 ? err_set(e, rc, "%s: out of memory", j->settings->path) : end_frames(j, &end, e);
+    return rc < 0 ? err_no_memory(e, j->settings->path) : end_frames(j, &end, e);
 }
 
 static int count_trace(struct job *j, struct trace_file *t, struct err *e)

@@ -366,7 +366,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
                        (long)r->pid);
     rc = read_objects(r);
     if (rc == -ENOMEM)
-        return err_set(e, rc, "out of memory");
+        return err_no_memory(e, NULL);
     r->libc = find_libc(r);
     bool over = !r->libc && remote_is_over(r);
     *wait = over || rc != 0 || !r->n_objects;

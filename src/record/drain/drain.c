@@ -291,7 +291,7 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
     if (rc == -EBADMSG)
         spool_break(c, s, OVERWRITTEN);
     else if (rc < 0)
-        return err_set(e, rc, "out of memory");
+        return err_no_memory(e, NULL);
     rc = 0;
     for (int64_t i = 0; i < n && rc == 0 && !s->broken; i++) {
         const struct drain_candidate *k = &c->candidates[i];

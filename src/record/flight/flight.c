@@ -305,7 +305,10 @@ static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
     if (rc > 0 && !announced)
         check_samples(f, &item);
     int fed = rc > 0 && announced ? convert_feed(f->converter, &item) : 0;
-    return rc < 0 ? rc : fed < 0 ? err_set(e, fed, "%s: out of memory", f->reader.in->name) : 0;
+    if (fed < 0)
+        return err_set(e, fed, "%s: cannot track live blocks: %s", f->reader.in->name,
+                       strerror(-fed));
+    return rc < 0 ? rc : 0;
 }
 
 static void check_surroundings(struct flight *f, uint64_t now_ns)

@@ -62,8 +62,7 @@ int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct 
 {
     struct names names = {0};
     int rc = names_copy(&names, &o->names, o->inherited_modules);
-    rc = rc < 0 ? err_set(e, rc, "%s: out of memory", w->frames.out->name)
-                : trace_write_names(w, process, &names, e);
+    rc = rc < 0 ? err_no_memory(e, w->frames.out->name) : trace_write_names(w, process, &names, e);
     names_release(&names);
     return rc;
 }

@@ -76,7 +76,7 @@ static int next_row(heaptape_trace *t, const struct tables_row **row)
             return 1;
         rc = library_facts_row(&t->coming, *row);
         if (rc < 0)
-            return keep_failure(t, err_set(&t->e, rc, "%s: out of memory", t->path));
+            return keep_failure(t, err_no_memory(&t->e, t->path));
     }
     if (rc < 0)
         return keep_failure(t, rc);
