@@ -120,9 +120,10 @@ void generate_bash(FILE *to)
         bash_options(to, options_common);
         fputs("'\n", to);
     }
-    fputs(
-        ")\n# Values of options: words, or @ and a kind of value.\ndeclare -gA _heaptape_values=(\n",
-        to);
+    fputs(")\n"
+          "# Values of options: words, or @ and a kind of value.\n"
+          "declare -gA _heaptape_values=(\n",
+          to);
     for (const struct command *const *c = cli_commands; *c; c++) {
         bash_values(to, (*c)->name, (*c)->options);
         bash_values(to, (*c)->name, options_common);

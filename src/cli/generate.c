@@ -104,10 +104,11 @@ void generate_man(FILE *to, const struct command *c)
         command_man(to, c);
         return;
     }
-    fputs(
-        "heaptape(1)\n\n# NAME\n\nheaptape - record the heap of a program and replay it on any allocator\n\n"
-        "# SYNOPSIS\n\n*heaptape* _COMMAND_ [options] [operands]\n\n# COMMANDS\n\n",
-        to);
+    fputs("heaptape(1)\n\n"
+          "# NAME\n\n"
+          "heaptape - record the heap of a program and replay it on any allocator\n\n"
+          "# SYNOPSIS\n\n*heaptape* _COMMAND_ [options] [operands]\n\n# COMMANDS\n\n",
+          to);
     for (const struct command_row *row = cli_command_rows; row->heading || row->command; row++) {
         if (row->heading) {
             fprintf(to, "## %s\n\n", row->heading);
@@ -136,9 +137,9 @@ void generate_kinds(FILE *to)
     // Names in the order of the HT_F_* bits.
     static const char *const fields[] = {"ptr",    "size",  "count", "align",
                                          "result", "value", "text"};
-    fputs(
-        "| number | kind | function | class | stamped | form | fields |\n|---|---|---|---|---|---|---|\n",
-        to);
+    fputs("| number | kind | function | class | stamped | form | fields |\n"
+          "|---|---|---|---|---|---|---|\n",
+          to);
     for (size_t i = 0; i < sizeof kind_rows / sizeof *kind_rows; i++) {
         const struct kind_row *k = &kind_rows[i];
         const char *quote = k->symbol[0] ? "`" : "";

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-// Returns the length of `unit` in ns, or `bare_ns` if `unit` is empty. Returns 0 if there is no such
-// unit.
+// Returns the length of `unit` in ns, or `bare_ns` if `unit` is empty. Returns 0 if there is no
+// such unit.
 static uint64_t unit_ns(const char *unit, uint64_t bare_ns)
 {
     static const struct {

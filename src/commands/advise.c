@@ -58,9 +58,9 @@ static const char *recorded_name(const struct replay_session *s)
     }
     const char *file = s->recorded_allocator ? strrchr(s->recorded_allocator, '/') : NULL;
     if (file && strncmp(file, "/libc", 5) != 0)
-        note(
-            "%s: the recorded allocator %s is not installed here: comparing with glibc (use -a for another one)",
-            s->workload, s->recorded_allocator);
+        note("%s: the recorded allocator %s is not installed here: comparing with glibc (use -a "
+             "for another one)",
+             s->workload, s->recorded_allocator);
     return "glibc";
 }
 

@@ -18,7 +18,8 @@ enum { PLACEMENT_EVENTS = 4000000 };
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "compare this allocator: a name or a path, then tunables after commas; ratios are to the first one",
+     "compare this allocator: a name or a path, then tunables after commas; ratios are to the "
+     "first one",
      AT(allocators)},
     {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
      "repeat each allocator with each value of a tunable; several --sweep give all combinations",
@@ -134,7 +135,8 @@ const struct command cmd_compare = {
     .examples =
         {
             {"Compare three allocators and write a report",
-             "heaptape compare -a glibc -a jemalloc -a mimalloc --runs 9 \\\n    -o program.html program.htw"},
+             "heaptape compare -a glibc -a jemalloc -a mimalloc --runs 9 \\\n"
+             "    -o program.html program.htw"},
             {"Compare three values of a setting",
              "heaptape compare --sweep MALLOC_ARENA_MAX=1,2,4 -a glibc program.htw"},
             {"Compare the predictions with the program itself",

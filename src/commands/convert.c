@@ -25,10 +25,12 @@ static const struct option options[] = {
      AT(output)},
     OPTION_FORCE(struct convert_cli_options),
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
-     "convert this process, or each into its own file (default: the one with the highest peak of live bytes)",
+     "convert this process, or each into its own file (default: the one with the highest peak of "
+     "live bytes)",
      AT(pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "strict", OPTION_FLAG, NULL, NULL,
-     "fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost",
+     "fail if the order is ambiguous, a freed block has no recorded allocation, or records are "
+     "lost",
      AT(strict)},
     {0, "window", OPTION_NUMBER, "NS", "1000000",
      "search this far ahead (ns) for an event that resolves contradictory timestamps",
@@ -59,20 +61,20 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
          human_items(s->threads, "thread", "threads"),
          s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->dependencies_needed || s->order_repaired)
-        note(
-            "%s: %llu of %llu uses across threads needed a dependency, the order of %llu events was repaired",
-            to, (unsigned long long)s->dependencies, (unsigned long long)s->dependencies_needed,
-            (unsigned long long)s->order_repaired);
+        note("%s: %llu of %llu uses across threads needed a dependency, the order of %llu events "
+             "was repaired",
+             to, (unsigned long long)s->dependencies, (unsigned long long)s->dependencies_needed,
+             (unsigned long long)s->order_repaired);
     if (s->preexisting_blocks)
-        note(
-            "%s: begins with %llu blocks (%s) that were live before: at the start of a dump of 'record --flight', found by "
-            "'record --walk', or in the parent at the fork, which shares their pages until one of the two writes there",
-            to, (unsigned long long)s->preexisting_blocks, human_size(s->preexisting_bytes));
+        note("%s: begins with %llu blocks (%s) that were live before: at the start of a dump of "
+             "'record --flight', found by 'record --walk', or in the parent at the fork, which "
+             "shares their pages until one of the two writes there",
+             to, (unsigned long long)s->preexisting_blocks, human_size(s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
-        note(
-            "%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",
-            to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
-            (unsigned long long)s->lost_records);
+        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, "
+             "%llu words are lost",
+             to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
+             (unsigned long long)s->lost_records);
 }
 
 // Like convert_each, but converts one process to the file f->pattern.

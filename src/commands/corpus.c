@@ -42,7 +42,8 @@ static const struct option options[] = {
      AT(size), .min = 1, .max = 10000},
     {0, "json", OPTION_FLAG, NULL, NULL, "with list: print one JSON object", AT(json)},
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "with run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' finds]",
+     "with run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' "
+     "finds]",
      AT(allocators)},
     {'r', "runs", OPTION_NUMBER, "N", "8",
      "with run: replay each workload N times on each allocator", AT(runs), .min = 1,
@@ -608,7 +609,8 @@ const struct command cmd_corpus = {
             {"Compare again after an update, and print what has changed",
              "heaptape corpus run --dir corpus -a mimalloc --results new \\\n    --against corpus/results"},
             {"Compare two allocators by Slurm jobs, with the results in another directory",
-             "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n    --results /shared/results"},
+             "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n"
+             "    --results /shared/results"},
         },
     .prints_text = true,
     .options = options,

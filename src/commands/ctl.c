@@ -172,7 +172,10 @@ const struct command cmd_ctl = {
     .examples =
         {
             {"Record five seconds of a server under load",
-             "heaptape record --start=paused -o server.ht -- redis-server &\nheaptape ctl $(pidof redis-server) start\nsleep 5\nheaptape ctl $(pidof redis-server) stop"},
+             "heaptape record --start=paused -o server.ht -- redis-server &\n"
+             "heaptape ctl $(pidof redis-server) start\n"
+             "sleep 5\n"
+             "heaptape ctl $(pidof redis-server) stop"},
             {"Print the state of a recording as JSON",
              "heaptape ctl --json $(pidof redis-server) status"},
             {"Detach from a process that 'heaptape record --pid' records",

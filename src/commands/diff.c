@@ -191,10 +191,10 @@ static void put_markdown(FILE *to, const char *text)
 
 static void write_junit(FILE *to, const struct diff_result *r)
 {
-    fprintf(
-        to,
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"heaptape diff\" tests=\"%zu\" failures=\"%zu\">\n",
-        r->n_gates, r->n_failed);
+    fprintf(to,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<testsuite name=\"heaptape diff\" tests=\"%zu\" failures=\"%zu\">\n",
+            r->n_gates, r->n_failed);
     for (size_t i = 0; i < r->n_gates; i++) {
         const struct gate *g = &r->gates[i];
         fputs("  <testcase classname=\"heaptape\" name=\"", to);
@@ -321,9 +321,11 @@ const struct command cmd_diff = {
         {
             {"Print the differences", "heaptape diff before.ht after.ht"},
             {"Fail if a change allocates 2 % more often, or keeps 5 % more at its peak",
-             "heaptape diff before.ht after.ht --fail-on 'calls>+2%' \\\n    --fail-on 'peak_live>+5%'"},
+             "heaptape diff before.ht after.ht --fail-on 'calls>+2%' \\\n"
+             "    --fail-on 'peak_live>+5%'"},
             {"Limit one parser and write the result for a CI service",
-             "heaptape diff before.ht after.ht --junit memory.xml \\\n    --fail-on 'site:parse.*:bytes>+1MiB'"},
+             "heaptape diff before.ht after.ht --junit memory.xml \\\n"
+             "    --fail-on 'site:parse.*:bytes>+1MiB'"},
         },
     .prints_text = true,
     .options = options,

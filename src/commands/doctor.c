@@ -59,7 +59,8 @@ static const struct option options[] = {
      "read the statistics of jemalloc or tcmalloc by calls in the process, which stop a thread",
      AT(asks)},
     {0, "try", OPTION_FLAG, NULL, NULL,
-     "if malloc holds free memory, ask, call its function that returns the memory, and print the effect",
+     "if malloc holds free memory, ask, call its function that returns the memory, and print the "
+     "effect",
      AT(tries)},
     {0, "yes", OPTION_FLAG, NULL, NULL, "with --try: do not ask", AT(yes)},
     {'o', "output", OPTION_STRING, "FILE", NULL, "with -- PROGRAM: keep the recording in FILE",

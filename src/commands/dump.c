@@ -327,7 +327,8 @@ const struct command cmd_dump = {
             {"Print the calls of realloc of one process",
              "heaptape dump --pid 4711 --kind realloc gcc.ht"},
             {"Find blocks larger than one megabyte from calloc",
-             "heaptape dump --format json --kind calloc gcc.ht |\n    jq 'select(.size * .count > 1048576)'"},
+             "heaptape dump --format json --kind calloc gcc.ht |\n"
+             "    jq 'select(.size * .count > 1048576)'"},
         },
     .options = options,
     .options_bytes = sizeof(struct dump_options),

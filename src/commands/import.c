@@ -26,7 +26,8 @@ static const struct option options[] = {
      AT(output)},
     OPTION_FORCE(struct import_cli_options),
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
-     "import only this process, or each into its own workload (default: the one with the highest peak of live bytes)",
+     "import only this process, or each into its own workload (default: the one with the highest "
+     "peak of live bytes)",
      AT(pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "trace", OPTION_FLAG, NULL, NULL,
      "write a raw trace of all processes instead of a workload", AT(trace)},

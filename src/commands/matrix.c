@@ -234,7 +234,8 @@ const struct command cmd_matrix = {
             {"Continue an interrupted matrix, and run failed jobs again",
              "heaptape matrix --retry results"},
             {"Run the jobs on two hosts that share the directories",
-             "heaptape matrix -w a.htw -a glibc -a jemalloc --engine parallel \\\n    --engine-option=--sshlogin=host1,host2 /shared/results"},
+             "heaptape matrix -w a.htw -a glibc -a jemalloc --engine parallel \\\n"
+             "    --engine-option=--sshlogin=host1,host2 /shared/results"},
         },
     .prints_text = true,
     .options = options,

@@ -120,7 +120,8 @@ const struct command cmd_merge = {
             {"Run two programs side by side on one heap",
              "heaptape merge -o both.htw redis.htw python.htw"},
             {"Replay three copies, the second 10 ms and the third 20 ms after the first",
-             "heaptape merge --offset 10ms --offset 20ms a.htw a.htw a.htw |\n    heaptape replay -a mimalloc -"},
+             "heaptape merge --offset 10ms --offset 20ms a.htw a.htw a.htw |\n"
+             "    heaptape replay -a mimalloc -"},
         },
     .options = options,
     .options_bytes = sizeof(struct merge_cli_options),

@@ -60,7 +60,8 @@ const struct command cmd_receive = {
         {
             {"Receive recordings of the same machine", "heaptape receive --dir recordings"},
             {"Receive them from other hosts, over TLS and with tokens",
-             "heaptape receive --dir recordings --listen :8470 --token-file tokens \\\n    --certificate server.pem --key server.key"},
+             "heaptape receive --dir recordings --listen :8470 --token-file tokens \\\n"
+             "    --certificate server.pem --key server.key"},
             {"Read the segments of one of them as one trace",
              "heaptape stat recordings/HOST/PROCESS"},
         },

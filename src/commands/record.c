@@ -606,8 +606,8 @@ static void find_library(struct record_settings *s)
 {
     static char library[PATH_MAX];
     if (paths_find("libheaptape.so", library, sizeof library) < 0)
-        die(EXIT_RECORD,
-            "libheaptape.so: not found next to the heaptape executable; install it or set HEAPTAPE_LIBEXEC");
+        die(EXIT_RECORD, "libheaptape.so: not found next to the heaptape executable; install it or "
+                         "set HEAPTAPE_LIBEXEC");
     s->library = library;
 }
 
@@ -800,7 +800,8 @@ const struct command cmd_record = {
             {"Record call stacks, to find the code that allocates",
              "heaptape record --stacks=16 -o program.ht -- ./program"},
             {"Watch a service for days in a file of a few MiB, and see what grows",
-             "heaptape record --aggregate -o service.hta --pid 4711\nheaptape stat --by site --weight growth service.hta"},
+             "heaptape record --aggregate -o service.hta --pid 4711\n"
+             "heaptape stat --by site --weight growth service.hta"},
         },
     .options = options,
     .options_bytes = sizeof(struct record_options),

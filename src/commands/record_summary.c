@@ -19,13 +19,14 @@ static void print_attached(const struct record_result *r)
              human_items(r->visit.listed_blocks, "preexisting block", "preexisting blocks"),
              human_size(r->visit.listed_bytes));
     if (r->visit.not_listed[0])
-        note(
-            "preexisting blocks are not recorded: %s (to record all blocks, start the program with 'heaptape record')",
-            r->visit.not_listed);
+        note("preexisting blocks are not recorded: %s (to record all blocks, start the program "
+             "with 'heaptape record')",
+             r->visit.not_listed);
     if (r->visit.not_redirected[0])
-        note(
-            "some functions are recorded through the loader's tables, so calls through stored pointers are not recorded: %s (to record all calls, start the program with 'heaptape record')",
-            r->visit.not_redirected);
+        note("some functions are recorded through the loader's tables, so calls through stored "
+             "pointers are not recorded: %s (to record all calls, start the program with 'heaptape "
+             "record')",
+             r->visit.not_redirected);
     if (r->visit.not_recorded[0])
         note("the program's own malloc is not recorded: its functions cannot be redirected: %s",
              r->visit.not_recorded);
@@ -57,12 +58,12 @@ static void print_entries(const struct entries_report *r)
 static void print_cut(const struct record_result *r, const struct output *out)
 {
     if (r->cut_off && out)
-        note(
-            "%s accepted no more data: the trace is cut off (recover the intact part with 'heaptape check --salvage')",
-            out->name);
+        note("%s accepted no more data: the trace is cut off (recover the intact part with "
+             "'heaptape check --salvage')",
+             out->name);
     else if (r->cut_off)
-        note(
-            "the output accepted no more data: it was cut off (check its reader, and record again)");
+        note("the output accepted no more data: it was cut off (check its reader, and record "
+             "again)");
 }
 
 static void print_cost(const struct record_result *r, double events)

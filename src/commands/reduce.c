@@ -28,7 +28,8 @@ static const struct option options[] = {
     {0, "keep-cmd", OPTION_STRING, "COMMAND", NULL,
      "require that this shell command exits with 0; %f is the path of the workload", AT(command)},
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
-     "use this allocator for conditions that name no allocator [the allocator in LD_PRELOAD, or glibc]",
+     "use this allocator for conditions that name no allocator [the allocator in LD_PRELOAD, or "
+     "glibc]",
      AT(allocator)},
     {'b', "budget", OPTION_SECONDS, "SECONDS", "600",
      "stop after SECONDS with the smallest workload found so far", AT(budget_ns), .min = 1,
@@ -179,11 +180,13 @@ const struct command cmd_reduce = {
     .examples =
         {
             {"Find a small workload whose RSS on glibc is more than twice its live bytes",
-             "heaptape reduce --keep 'glibc: peak_rss/peak_live > 2' \\\n    -o small.htw service.htw"},
+             "heaptape reduce --keep 'glibc: peak_rss/peak_live > 2' \\\n"
+             "    -o small.htw service.htw"},
             {"Find the calls that make an allocator violate the malloc contract",
              "heaptape reduce --keep './libnew.so: verify' -o small.htw service.htw"},
             {"Reduce by a script, for at most two minutes",
-             "heaptape reduce --budget 120 --keep-cmd './is_slow %f' -o small.htw \\\n    service.htw"},
+             "heaptape reduce --budget 120 --keep-cmd './is_slow %f' -o small.htw \\\n"
+             "    service.htw"},
         },
     .prints_text = true,
     .options = options,

@@ -8,7 +8,8 @@
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",
+     "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or "
+     "glibc]",
      AT(allocators)},
     {0, "verify", OPTION_FLAG, NULL, NULL,
      "check every result of the allocator instead of measuring", AT(verify)},

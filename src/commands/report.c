@@ -96,7 +96,8 @@ static void compare_sides(struct document *d, char **names, bool print)
     int rc = diff_rows(d);
     if (rc == -ENOENT)
         die(EXIT_FAILED,
-            "%s and %s cannot be compared: both must be workloads or traces, or both results of the same allocators",
+            "%s and %s cannot be compared: both must be workloads or traces, or both results of "
+            "the same allocators",
             names[0], names[1]);
     if (rc < 0)
         die(EXIT_FAILED, "out of memory");
@@ -184,7 +185,9 @@ const struct command cmd_report = {
         {
             {"Show how a program uses its heap", "heaptape report --open program.ht"},
             {"Show how a program uses its heap, and compare four allocators on it",
-             "heaptape compare --json -a glibc -a jemalloc -a tcmalloc -a mimalloc \\\n    program.htw >program.json\nheaptape report -o program.html program.htw program.json"},
+             "heaptape compare --json -a glibc -a jemalloc -a tcmalloc -a mimalloc \\\n"
+             "    program.htw >program.json\n"
+             "heaptape report -o program.html program.htw program.json"},
             {"Compare two versions of a program",
              "heaptape report --diff -o change.html before.htw after.htw"},
         },

@@ -394,10 +394,9 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
         die(EXIT_FAILED, "%s: out of memory", s->name);
     uint64_t unresolved = symbols_missing(s->symbols, &missing);
     if (missing)
-        note(
-            "%" PRIu64
-            " addresses could not be resolved: %s (and possibly other files) is missing or differs from the recorded file (try --debug-dir)",
-            unresolved, missing);
+        note("%" PRIu64 " addresses could not be resolved: %s (and possibly other files) is "
+             "missing or differs from the recorded file (try --debug-dir)",
+             unresolved, missing);
 }
 
 static void print_file(const struct file_stat *s, const struct stat_options *o)
@@ -522,7 +521,8 @@ const struct command cmd_stat = {
             {"List the call sites that own the most memory at the peak",
              "heaptape stat --by site program.ht"},
             {"Draw a flame graph of the memory that was never freed",
-             "heaptape stat --by site --format folded --weight end program.ht |\n    flamegraph.pl >end.svg"},
+             "heaptape stat --by site --format folded --weight end program.ht |\n"
+             "    flamegraph.pl >end.svg"},
         },
     .options = options,
     .options_bytes = sizeof(struct stat_options),

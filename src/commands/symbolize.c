@@ -39,9 +39,9 @@ static int run_symbolize(const void *fields, char **argv)
     note("%s: named %" PRIu64 " of %" PRIu64 " addresses", o->output ? o->output : argv[0], r.named,
          r.addresses);
     if (r.missing[0])
-        note(
-            "%s (and possibly other files) is missing or differs from the recorded file (try --debug-dir)",
-            r.missing);
+        note("%s (and possibly other files) is missing or differs from the recorded file (try "
+             "--debug-dir)",
+             r.missing);
     symbols_note_refused(note_text);
     return EXIT_DONE;
 }

@@ -279,7 +279,8 @@ const struct command cmd_top = {
             {"Watch the call sites of a server that is being recorded",
              "heaptape record --stacks -o server.ht -- ./server &\nheaptape top server.ht"},
             {"Watch a process that is running already",
-             "heaptape record --pid $(pidof server) --stacks -o server.ht &\nheaptape top $(pidof server)"},
+             "heaptape record --pid $(pidof server) --stacks -o server.ht &\n"
+             "heaptape top $(pidof server)"},
             {"Print a table of growing call sites every minute",
              "heaptape top --batch --interval=60000 --sort=growth server.ht"},
         },

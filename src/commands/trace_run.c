@@ -15,10 +15,12 @@ struct trace_run_options {
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",
+     "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or "
+     "glibc]",
      AT(allocators)},
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
-     "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
+     "write to each block: its first byte and each of its pages, nothing, or every byte as "
+     "trace_run does",
      AT(touch)},
     {0, "timeout", OPTION_SECONDS, "SECONDS", "60",
      "stop when no thread has made progress for SECONDS; 0: never", AT(timeout_ns),

@@ -65,9 +65,10 @@ const struct command cmd_upload = {
             {"Upload the segments that 'heaptape record -o URL' left",
              "heaptape upload ~/.local/state/heaptape/upload https://traces.example.com"},
             {"Send a token, and stop after five minutes without success",
-             "heaptape upload --token-file token --wait 300 spool \\\n    https://traces.example.com"},
-            {"Upload to a bucket of S3",
-             "heaptape upload --s3=eu-central-1 spool \\\n    https://bucket.s3.eu-central-1.amazonaws.com"},
+             "heaptape upload --token-file token --wait 300 spool \\\n"
+             "    https://traces.example.com"},
+            {"Upload to a bucket of S3", "heaptape upload --s3=eu-central-1 spool \\\n"
+                                         "    https://bucket.s3.eu-central-1.amazonaws.com"},
         },
     .options = options,
     .options_bytes = sizeof(struct upload_command),

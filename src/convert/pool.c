@@ -25,8 +25,8 @@ void pool_release(struct pool *p)
     *p = (struct pool){0};
 }
 
-// Radix sort in descending order; `spare` has room for `n` slots. Skips the high bytes that are 0 in
-// all slots.
+// Radix sort in descending order; `spare` has room for `n` slots. Skips the high bytes that are 0
+// in all slots.
 static void sort_slots(uint32_t *slots, uint32_t *spare, size_t n)
 {
     uint32_t bits = 0;

@@ -67,10 +67,10 @@ static int check_strict(const struct convert_process *c, const struct workload_s
                        lost = s->lost_records;
     if (!c->settings->strict || !(ambiguous || unmatched || lost))
         return 0;
-    return err_set(
-        c->e, -EBADMSG,
-        "%s: --strict: the order of %llu events is ambiguous, %llu frees have no recorded allocation, %llu words are lost",
-        c->source, ambiguous, unmatched, lost);
+    return err_set(c->e, -EBADMSG,
+                   "%s: --strict: the order of %llu events is ambiguous, %llu frees have no "
+                   "recorded allocation, %llu words are lost",
+                   c->source, ambiguous, unmatched, lost);
 }
 
 int convert_process_done(void *context, const struct order_counts *counts,
@@ -276,11 +276,10 @@ static void note_unseen_forks(const struct conversion *j)
     for (size_t i = 0; i < j->forks.n; i++)
         unseen += !j->forks.items[i].seen;
     if (unseen)
-        send_note(
-            j,
-            "the time of %zu of %zu forks was not recorded: their children are assumed to inherit the "
-            "blocks that were live in the parent at the child's first call",
-            unseen, j->forks.n);
+        send_note(j,
+                  "the time of %zu of %zu forks was not recorded: their children are assumed to "
+                  "inherit the blocks that were live in the parent at the child's first call",
+                  unseen, j->forks.n);
 }
 
 static int run_conversion(struct conversion *j)

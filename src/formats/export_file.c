@@ -331,11 +331,11 @@ static void note_counts(const struct export_job *j)
                  "%llu addresses were allocated twice without a free; frees were added",
                  (unsigned long long)j->added);
     if (j->left_out)
-        err_note(
-            watch->note,
-            "%s holds one process: other processes were not written (%swrite one file per process%s)",
-            j->settings->format->name, j->settings->live ? "" : "choose one with --pid, or ",
-            j->settings->live ? ": name it with -o" : " with %p in the name of the output");
+        err_note(watch->note,
+                 "%s holds one process: other processes were not written (%swrite one file per "
+                 "process%s)",
+                 j->settings->format->name, j->settings->live ? "" : "choose one with --pid, or ",
+                 j->settings->live ? ": name it with -o" : " with %p in the name of the output");
 }
 
 static int export_trace(struct export_job *j, struct trace_file *t)
@@ -409,8 +409,8 @@ static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t p
         return 0;
     int rc = workload_read_sites(r, &sites, &none);
     if (rc == -ESPIPE && j->settings->watch && j->settings->watch->note)
-        j->settings->watch->note(
-            "call stacks are not written: they are at the end of the workload, and a pipe cannot seek");
+        j->settings->watch->note("call stacks are not written: they are at the end of the "
+                                 "workload, and a pipe cannot seek");
     // Ignore the error: truncated and damaged files are reported when the ops are read.
     rc = rc < 0 ? 0 : put_modules(j, &c, process, &sites);
     rc = rc < 0 ? rc : put_stacks(j, &c, process, &sites);

@@ -66,26 +66,26 @@ static const char head[] =
     "\tdescription = \"nanoseconds since the recording began\";\n"
     "\tfreq = 1000000000;\n";
 
-static const char declarations[] =
-    "};\n"
-    "\n"
-    "typealias integer { size = 64; align = 8; signed = false; map = clock.recording.value; } := stamp_t;\n"
-    "\n"
-    "stream {\n"
-    "\tid = 0;\n"
-    "\tpacket.context := struct {\n"
-    "\t\tstamp_t timestamp_begin;\n"
-    "\t\tstamp_t timestamp_end;\n"
-    "\t\tuint64_t content_size;\n"
-    "\t\tuint64_t packet_size;\n"
-    "\t\tuint32_t pid;\n"
-    "\t\tuint32_t tid;\n"
-    "\t};\n"
-    "\tevent.header := struct {\n"
-    "\t\tuint8_t id;\n"
-    "\t\tstamp_t timestamp;\n"
-    "\t};\n"
-    "};\n";
+static const char declarations[] = "};\n"
+                                   "\n"
+                                   "typealias integer { size = 64; align = 8; signed = false; map "
+                                   "= clock.recording.value; } := stamp_t;\n"
+                                   "\n"
+                                   "stream {\n"
+                                   "\tid = 0;\n"
+                                   "\tpacket.context := struct {\n"
+                                   "\t\tstamp_t timestamp_begin;\n"
+                                   "\t\tstamp_t timestamp_end;\n"
+                                   "\t\tuint64_t content_size;\n"
+                                   "\t\tuint64_t packet_size;\n"
+                                   "\t\tuint32_t pid;\n"
+                                   "\t\tuint32_t tid;\n"
+                                   "\t};\n"
+                                   "\tevent.header := struct {\n"
+                                   "\t\tuint8_t id;\n"
+                                   "\t\tstamp_t timestamp;\n"
+                                   "\t};\n"
+                                   "};\n";
 
 static bool has_error(unsigned kind)
 {

@@ -298,8 +298,12 @@ static int read_item(struct tcmalloc_import *t)
     struct import_source *s = &t->im->source;
     uint64_t v[3] = {0};
     ssize_t n = import_source_want(s, ITEM_BYTES, t->im->e);
-    if (n <= 0)
-        return n < 0 ? (int)n : import_bad(t->im, import_source_offset(s), "expected an end record, found the end of the file") ?: 1;
+    if (n < 0)
+        return (int)n;
+    if (n == 0)
+        return import_bad(t->im, import_source_offset(s),
+                          "expected an end record, found the end of the file")
+                   ?: 1;
     const uint8_t *at = s->data + s->at;
     size_t used = get_number(at, (size_t)n, &v[0]);
     unsigned type = (v[0] & 7) == TCMALLOC_LONG ? v[0] & 0xff : v[0] & 7;

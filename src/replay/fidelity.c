@@ -206,7 +206,8 @@ static const char *missing_reason(const struct replay_session *s, const struct f
     if (f->memory.first_live_bytes > plan_facts(s->plan)->peak_live_bytes / EARLY_PART)
         return "many blocks were live at the first sample, so the memory outside them is not known";
     if (f->memory.overmapped > f->memory.samples / OVERMAPPED_PART)
-        return "the program has not used all of its own mappings, so their share of its memory is not known";
+        return "the program has not used all of its own mappings, so their share of its memory is "
+               "not known";
     return f->memory.recorded_peak_bytes > 0 ? NULL : "the program's private memory did not grow";
 }
 

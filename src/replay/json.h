@@ -13,8 +13,8 @@ void replay_json(struct json *j, const struct replay_session *s);
 void replay_json_compare(struct json *j, const struct replay_session *s);
 
 // Write parts of other documents. replay_json_head begins the document and writes workload and
-// machine. The other three write a result's allocator and its runs; the member "real" (the program's runs, or
-// null); and a ratio with its confidence interval, `key`_ci95.
+// machine. The other three write a result's allocator and its runs; the member "real" (the
+// program's runs, or null); and a ratio with its confidence interval, `key`_ci95.
 void replay_json_head(struct json *j, const struct replay_session *s);
 void replay_json_allocator(struct json *j, const struct replay_result *r);
 void replay_json_real(struct json *j, const struct replay_session *s,

@@ -38,8 +38,8 @@ int launch_player(const char *player, const struct allocator *a, const struct la
                   struct launch_outcome *s, struct err *e);
 
 // launch_explain.c: launch_explain_failure explains a failure that the player reported.
-// launch_explain_death explains that the player died, exited without a report, or was killed because
-// it was stuck. Both return a negative errno.
+// launch_explain_death explains that the player died, exited without a report, or was killed
+// because it was stuck. Both return a negative errno.
 int launch_explain_failure(const struct watchdog *w, const struct allocator *a, struct err *e);
 int launch_explain_death(const struct watchdog *w, const struct allocator *a,
                          const struct launch_outcome *s, struct err *e);

@@ -133,12 +133,12 @@ int launch_explain_failure(const struct watchdog *w, const struct allocator *a, 
         return err_set(e, -ENOMEM, "%s: out of memory: %s of %llu bytes failed%s", a->name, kind,
                        (unsigned long long)r->failed_size, at);
     case RESULTS_NO_THREAD:
-        return err_set(
-            e, -EAGAIN,
-            "%s: thread %llu cannot be started in addition to %llu others: %s (raise ulimit -u and -v, kernel.pid_max, "
-            "kernel.threads-max, vm.max_map_count or the cgroup's pids.max, or replay with --threads one)",
-            a->name, (unsigned long long)r->failed_size, (unsigned long long)r->live_threads,
-            strerror((int)r->failed_errno));
+        return err_set(e, -EAGAIN,
+                       "%s: thread %llu cannot be started in addition to %llu others: %s (raise "
+                       "ulimit -u and -v, kernel.pid_max, kernel.threads-max, vm.max_map_count or "
+                       "the cgroup's pids.max, or replay with --threads one)",
+                       a->name, (unsigned long long)r->failed_size,
+                       (unsigned long long)r->live_threads, strerror((int)r->failed_errno));
     case RESULTS_STREAM_ENDED:
         return err_set(e, -EIO, "%s: the workload ended early", a->name);
     case RESULTS_VIOLATION:

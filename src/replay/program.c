@@ -68,7 +68,8 @@ static const char *missing_reason(const struct replay_session *s, const struct p
     if (!s->summary.cpu_ns)
         return "the workload lacks the CPU time of a whole process";
     if (isnan(t->calls_ns))
-        return "the recording did not time the calls, and the recorded allocator is not among those replayed";
+        return "the recording did not time the calls, and the recorded allocator is not among "
+               "those replayed";
     if (t->recording_ns > RECORDING_PART * t->cpu_ns)
         return "recording took too much of the CPU time";
     return t->calls_ns > t->cpu_ns ? "the calls took more CPU time than the program" : NULL;

@@ -53,8 +53,8 @@ struct replay_run {
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
 
-// Returns the clock frequency, which the first call measures in 20 ms. Call before forking processes
-// that replay.
+// Returns the clock frequency, which the first call measures in 20 ms. Call before forking
+// processes that replay.
 uint64_t replay_run_ticks_per_second(void);
 
 // Copies the memory figures of `memory` to `run`, and swaps the samples of both runs. Both runs

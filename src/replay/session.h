@@ -90,8 +90,8 @@ struct replay_session {
     size_t recorded_argv_bytes;
     double ns_per_stamp; // 0 if there are no timestamps
     bool has_samples;    // there are samples of the recorded program's memory
-    // Summary of the workload, or zero if it cannot be read. `recording_ns` is at most `cpu_ns`, and
-    // `libraries` excludes the recorded allocator.
+    // Summary of the workload, or zero if it cannot be read. `recording_ns` is at most `cpu_ns`,
+    // and `libraries` excludes the recorded allocator.
     struct workload_summary summary;
     struct process_rss_outside outside; // set after the runs
     // Bounds on the memory of the workload. If the bounds are known, placement_missing_reason is

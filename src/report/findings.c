@@ -141,11 +141,11 @@ bool findings_copied_growth(const struct findings_input *in, struct findings_ite
         (double)site.use->regrown.blocks < REGROWN_SHARE * (double)site.use->replaced ||
         is_rare(in, (double)site.use->regrown.bytes, COPIED_PER_S))
         return false;
-    findings_say(
-        f,
-        "%s blocks, %s in all, are replaced at once by a larger one of the same call site, as a std::vector or "
-        "std::string does when it grows: %s.",
-        human_number(site.use->regrown.blocks), human_size(site.use->regrown.bytes), site.frame);
+    findings_say(f,
+                 "%s blocks, %s in all, are replaced at once by a larger one of the same call "
+                 "site, as a std::vector or std::string does when it grows: %s.",
+                 human_number(site.use->regrown.blocks), human_size(site.use->regrown.bytes),
+                 site.frame);
     return true;
 }
 
@@ -160,12 +160,11 @@ bool findings_realloc_moves(const struct findings_input *in, struct findings_ite
     // The first two classes are the reallocs that grow a block by up to a quarter.
     const uint64_t *growths = in->file->sums->resizes.growths;
     double quarter = (double)(growths[0] + growths[1]);
-    findings_say(
-        f,
-        "%s of the growing reallocs moved the block and copied %s; %s of the growing reallocs grew it by a quarter "
-        "or less.",
-        findings_percent(moved / all), human_size((uint64_t)bytes),
-        findings_percent(quarter / all));
+    findings_say(f,
+                 "%s of the growing reallocs moved the block and copied %s; %s of the growing "
+                 "reallocs grew it by a quarter or less.",
+                 findings_percent(moved / all), human_size((uint64_t)bytes),
+                 findings_percent(quarter / all));
     return true;
 }
 
@@ -261,12 +260,11 @@ bool findings_above_class(const struct findings_input *in, struct findings_item 
         (double)site.use->above.blocks < ABOVE_CALLS_SHARE * (double)site.totals->calls ||
         (double)site.totals->peak_bytes < ABOVE_PEAK_SHARE * FIGURE(in, peak_bytes))
         return false;
-    findings_say(
-        f,
-        "%s just above one of jemalloc's four size classes per doubling, which costs %s of internal "
-        "fragmentation, in %s.",
-        human_items(site.use->above.blocks, "request is", "requests are"),
-        human_size(site.use->above.bytes), site.frame);
+    findings_say(f,
+                 "%s just above one of jemalloc's four size classes per doubling, which costs %s "
+                 "of internal fragmentation, in %s.",
+                 human_items(site.use->above.blocks, "request is", "requests are"),
+                 human_size(site.use->above.bytes), site.frame);
     return true;
 }
 
@@ -277,11 +275,10 @@ bool findings_hardly_used(const struct findings_input *in, struct findings_item 
     if (!(measured > 0 && measured >= BIG_SHARE * FIGURE(in, request_bytes) &&
           part >= UNUSED_SHARE))
         return false;
-    findings_say(
-        f,
-        "%s of %s in blocks of 16 KiB and more was not used: its pages were never written, or held only zeros "
-        "in blocks of calloc.",
-        findings_percent(part), human_size((uint64_t)measured));
+    findings_say(f,
+                 "%s of %s in blocks of 16 KiB and more was not used: its pages were never "
+                 "written, or held only zeros in blocks of calloc.",
+                 findings_percent(part), human_size((uint64_t)measured));
     return true;
 }
 
@@ -437,9 +434,8 @@ bool findings_clock(const struct findings_input *in, struct findings_item *f)
                  b->clock_pid,
                  human_time((double)(is_ahead ? b->clock_ahead_ns : b->clock_behind_ns)),
                  is_ahead ? "ahead of" : "behind");
-    findings_advise(
-        f,
-        "Record without a time namespace; if the CPUs' counters differ, with HEAPTAPE_CLOCK=monotonic.");
+    findings_advise(f, "Record without a time namespace; if the CPUs' counters differ, with "
+                       "HEAPTAPE_CLOCK=monotonic.");
     return true;
 }
 
@@ -557,10 +553,10 @@ bool findings_short_stacks(const struct findings_input *in, struct findings_item
     double part = (double)bytes / (double)c->all.allocated;
     if (!(part >= SHORT_STACKS_SHARE))
         return false;
-    findings_say(
-        f,
-        "The stacks of %s of the allocated bytes end before the program's own code, most of them in %s.",
-        findings_percent(part), c->objects[0].path);
+    findings_say(f,
+                 "The stacks of %s of the allocated bytes end before the program's own code, most "
+                 "of them in %s.",
+                 findings_percent(part), c->objects[0].path);
     return true;
 }
 

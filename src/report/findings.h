@@ -10,8 +10,9 @@
 #include "report/verdict.h"
 
 // X(name, act, condition, advice) is called for each finding. `act` is true if a change may help.
-// `advice` is NULL if there is no advice, or if the rule writes it. tools/generate copies the table into docs/reference/report.md. tests/commands/findings.bats has a
-// positive and a negative case for each row.
+// `advice` is NULL if there is no advice, or if the rule writes it. tools/generate copies the table
+// into docs/reference/report.md. tests/commands/findings.bats has a positive and a negative case
+// for each row.
 // clang-format off
 #define HT_FINDINGS(X) \
     X(verdict, true, "always first, for a recording: why the memory of the process is resident, see below; marked by its kind", NULL) \
@@ -122,8 +123,8 @@ struct findings_input {
     size_t n_results;
 };
 
-// Private. The rule of each finding, findings_NAME. If its condition is true, appends the text to *f
-// and returns true. The rules about results are in findings_results.c.
+// Private. The rule of each finding, findings_NAME. If its condition is true, appends the text to
+// *f and returns true. The rules about results are in findings_results.c.
 typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
 #define HT_X(name, act, when, advice) findings_rule findings_##name;
 HT_FINDINGS(HT_X)

@@ -78,12 +78,12 @@ bool findings_faster_allocator(const struct findings_input *in, struct findings_
     char name[2][NAME_BYTES];
     if (!best)
         return false;
-    findings_say(
-        f,
-        "%s replays the workload in %.2f × the time of %s (95 %% interval %.2f to %.2f) with %.2f × its peak RSS.",
-        name_of(name[0], best), figure(best, "wall_ratio"), name_of(name[1], in->results[0]),
-        json_value_number(json_value_at(ci, 0)), json_value_number(json_value_at(ci, 1)),
-        figure(best, "rss_ratio"));
+    findings_say(f,
+                 "%s replays the workload in %.2f × the time of %s (95 %% interval %.2f to %.2f) "
+                 "with %.2f × its peak RSS.",
+                 name_of(name[0], best), figure(best, "wall_ratio"),
+                 name_of(name[1], in->results[0]), json_value_number(json_value_at(ci, 0)),
+                 json_value_number(json_value_at(ci, 1)), figure(best, "rss_ratio"));
     findings_advise(f, "Try the program itself with %s preloaded.", name[0]);
     return true;
 }
@@ -210,9 +210,8 @@ bool findings_below_live(const struct findings_input *in, struct findings_item *
 {
     if (!find_result(in, is_below))
         return false;
-    findings_say(
-        f,
-        "RSS is below live bytes, because pages that the program never writes to are not resident: at the peak ");
+    findings_say(f, "RSS is below live bytes, because pages that the program never writes to are "
+                    "not resident: at the peak ");
     say_each(in, f, is_below, say_peak);
     findings_say(f, ".");
     return true;
@@ -222,9 +221,8 @@ bool findings_below_live_cleared(const struct findings_input *in, struct finding
 {
     if (!find_result(in, is_below) || !find_result(in, is_not_below))
         return false;
-    findings_say(
-        f,
-        "An allocator whose calloc clears blocks by writing makes all their pages resident: at the peak ");
+    findings_say(f, "An allocator whose calloc clears blocks by writing makes all their pages "
+                    "resident: at the peak ");
     say_each(in, f, is_not_below, say_peak);
     findings_say(f, ".");
     return true;
@@ -252,10 +250,10 @@ bool findings_below_live_agrees(const struct findings_input *in, struct findings
     const struct json_value *r = recorded_result(in, false);
     if (!r)
         return false;
-    findings_say(
-        f,
-        "The recorded program also had less memory resident than its live bytes: its heap peaked at %s.",
-        human_size((uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
+    findings_say(f,
+                 "The recorded program also had less memory resident than its live bytes: its heap "
+                 "peaked at %s.",
+                 human_size((uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
     return true;
 }
 

@@ -80,8 +80,8 @@ int gate_parse(struct gate *g, const char *text, struct err *e)
         parse_metric(g, metric, (size_t)(limit - metric)) < 0 || parse_limit(g, limit + 1) < 0)
         return err_set(
             e, -EINVAL,
-            "--fail-on %s: expected METRIC>LIMIT or site:REGEX:METRIC>LIMIT, with peak_live, end_live, bytes or "
-            "calls, and a limit such as +5%%, +1MiB, +100 or 64MiB",
+            "--fail-on %s: expected METRIC>LIMIT or site:REGEX:METRIC>LIMIT, with peak_live, "
+            "end_live, bytes or calls, and a limit such as +5%%, +1MiB, +100 or 64MiB",
             text);
     text += sizeof prefix - 1;
     return has_sites ? parse_sites(g, text, (size_t)(metric - 1 - text), e) : 0;

@@ -179,8 +179,8 @@ static int by_change(const void *x, const void *y)
                   ((const struct sites_diff_row *)y)->function);
 }
 
-// Matches rows of the same function and file in the order of their lines. Then sorts all rows by the
-// changes in bytes live at the peak and in allocated bytes.
+// Matches rows of the same function and file in the order of their lines. Then sorts all rows by
+// the changes in bytes live at the peak and in allocated bytes.
 static void match_rows(struct sites_diff *d)
 {
     if (!d->n)

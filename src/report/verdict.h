@@ -199,8 +199,8 @@ double verdict_unwritten_bytes(const struct verdict_facts *f);
 bool verdict_is_growing(const struct growth *g);
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 
-// Private. Appends to a string in an array of `size` bytes. Omits the space at the start of `fmt` if
-// the string is empty.
+// Private. Appends to a string in an array of `size` bytes. Omits the space at the start of `fmt`
+// if the string is empty.
 void verdict_append(char *text, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

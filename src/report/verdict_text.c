@@ -217,8 +217,8 @@ static void tell_mappings_grow(struct verdict *v, const struct verdict_facts *f)
 static void tell_unwritten(struct verdict *v, const struct verdict_facts *f)
 {
     say(v,
-        "RSS is only %s, although live blocks have %s: %s of them are not resident, because most of "
-        "their pages were never written.",
+        "RSS is only %s, although live blocks have %s: %s of them are not resident, because most "
+        "of their pages were never written.",
         bytes_text(f->rss_bytes), bytes_text(f->live_bytes),
         bytes_text(verdict_unwritten_bytes(f)));
     say_sites(v, &f->holding, " Largest call paths: ");
@@ -293,7 +293,8 @@ static const char *const releases[] = {
     // TCMALLOC_RELEASE_RATE has an effect only while the program frees memory.
     [SOFTWARE_TCMALLOC] =
         "call MallocExtension_ReleaseFreeMemory() after a burst, or start the program with "
-        "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it continues to free memory",
+        "TCMALLOC_AGGRESSIVE_DECOMMIT=1, or with TCMALLOC_RELEASE_RATE=10 if it continues to free "
+        "memory",
     [SOFTWARE_MIMALLOC] = "start the program with MIMALLOC_PURGE_DELAY=0 (before version 2.1: "
                           "MIMALLOC_DECOMMIT_DELAY=0), or call mi_collect(true) after a burst",
     [SOFTWARE_OTHER_ALLOCATOR] =
@@ -537,7 +538,8 @@ static void say_not_recorded(struct verdict *v, const struct verdict_facts *f)
 {
     if (f->rss_since_bytes > 0)
         say(v,
-            " RSS grew by %s after the last page map, so the owners of resident memory are not known.",
+            " RSS grew by %s after the last page map, so the owners of resident memory are not "
+            "known.",
             bytes_text(f->rss_since_bytes));
     else
         say(v, " The resident memory was not recorded.");

@@ -119,10 +119,10 @@ static int find_pieces(struct join *j)
             return err_set(j->e, -EBADMSG, "%s: belongs to another recording than %s", p->path,
                            p[-1].path);
         if (p->number != p[-1].number + 1)
-            return err_set(
-                j->e, -EBADMSG,
-                "%s: segment %llu of the recording is missing (move the later segments to another directory to read them)",
-                j->path, (unsigned long long)p[-1].number + 1);
+            return err_set(j->e, -EBADMSG,
+                           "%s: segment %llu of the recording is missing (move the later segments "
+                           "to another directory to read them)",
+                           j->path, (unsigned long long)p[-1].number + 1);
     }
     return 0;
 }

@@ -58,9 +58,9 @@ char *upload_url(const char *text, struct err *e)
         err_set(e, -EINVAL, "'%s' is not a URL of the form http://HOST/PATH/ or https://HOST/PATH/",
                 text);
     else if (memchr(host, '@', host_bytes))
-        err_set(
-            e, -EINVAL,
-            "the URL has a name or password, which 'ps' would show: put them into ~/.netrc or a token file");
+        err_set(e, -EINVAL,
+                "the URL has a name or password, which 'ps' would show: put them into ~/.netrc or "
+                "a token file");
     else if (strpbrk(text, "?#% \"'\\<>^`{|}"))
         err_set(e, -EINVAL,
                 "'%s': the URL of a directory must not contain '?', '#', '%%' or a space", text);

@@ -363,10 +363,11 @@ static int check_entries(struct workload_reader *r, uint64_t at, const struct fo
         if (!r->header.has_stamps)
             seen.first_stamp = entry.first_stamp, seen.last_stamp = entry.last_stamp;
         if (memcmp(&entry, &seen, sizeof entry) != 0)
-            return err_set(
-                e, -EBADMSG,
-                "%s: invalid frame: the index does not agree with the ops at byte %llu, at byte %llu",
-                r->in->name, (unsigned long long)r->seen.entries[i].offset, (unsigned long long)at);
+            return err_set(e, -EBADMSG,
+                           "%s: invalid frame: the index does not agree with the ops at byte %llu, "
+                           "at byte %llu",
+                           r->in->name, (unsigned long long)r->seen.entries[i].offset,
+                           (unsigned long long)at);
     }
     return 0;
 }

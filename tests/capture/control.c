@@ -57,8 +57,8 @@ static void change(bool to)
         pthread_rwlock_unlock(&phase_lock);
 }
 
-// Waits for 0.3 ms, and until a thread has made a call in a phase of this kind: on a busy machine no
-// thread may run for 0.3 ms.
+// Waits for 0.3 ms, and until a thread has made a call in a phase of this kind: on a busy machine
+// no thread may run for 0.3 ms.
 static void stay(const atomic_ulong *calls)
 {
     do

@@ -1,5 +1,5 @@
 // Ends in one of several ways after calls that it counts in a file:
-//   ends exit|_exit|abort|kill MANY [slowly|held]   counts in the file "count"; MANY 0 means forever
+//   ends exit|_exit|abort|kill MANY [slowly|held] counts in the file "count"; MANY 0 means forever
 // If held, the program waits after 10,000 calls until the file "go" exists.
 #include "told.h"
 

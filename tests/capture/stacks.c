@@ -104,9 +104,10 @@ static void *flicker(void *stop)
 // Calls malloc with the given value in the frame pointer. The function has no unwind table, so the
 // unwinder follows the frame pointer.
 void *astray(uint64_t frame);
-__asm__(
-    ".text\n.type astray, @function\nastray:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tmov $7008, %edi\n\tcall malloc@PLT\n"
-    "\tpop %rbp\n\tret\n.size astray, . - astray");
+__asm__(".text\n"
+        ".type astray, @function\n"
+        "astray:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tmov $7008, %edi\n\tcall malloc@PLT\n"
+        "\tpop %rbp\n\tret\n.size astray, . - astray");
 
 static void edge(void)
 {

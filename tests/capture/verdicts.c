@@ -284,8 +284,8 @@ int main(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], causes[i].name) == 0)
             causes[i].run();
     }
-    fprintf(
-        stderr,
-        "usage: verdicts leak|cache|saw|pinned|arenas|mapping|stacks|reserve|small|ended|enlarged [SECONDS]\n");
+    fprintf(stderr,
+            "usage: verdicts "
+            "leak|cache|saw|pinned|arenas|mapping|stacks|reserve|small|ended|enlarged [SECONDS]\n");
     return 2;
 }

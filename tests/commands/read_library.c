@@ -1,5 +1,5 @@
-// Calls libheaptape-trace for the tests: read_library events|columns|ops|facts|misuse|first|again FILE.
-// Prints CSV, or the error.
+// Calls libheaptape-trace for the tests: read_library events|columns|ops|facts|misuse|first|again
+// FILE. Prints CSV, or the error.
 #include <heaptape/trace.h>
 
 #include <errno.h>

@@ -221,13 +221,13 @@ static int differ(struct err *e, const struct format *f, size_t i, const struct 
     for (unsigned k = 0; k < 2; k++) {
         const struct step *s = i < logs[k]->n ? &logs[k]->steps[i] : NULL;
         if (s)
-            snprintf(
-                text[k], sizeof text[k],
-                "%s thread %u size %llu count %llu align %llu value %llu block %llu result %llu failed %d time %llu",
-                event_infos[s->ev.kind].name, s->thread, (unsigned long long)s->ev.size,
-                (unsigned long long)s->ev.count, (unsigned long long)s->ev.align,
-                (unsigned long long)s->ev.value, (unsigned long long)s->ev.ptr,
-                (unsigned long long)s->ev.result, s->failed, (unsigned long long)s->ev.stamp);
+            snprintf(text[k], sizeof text[k],
+                     "%s thread %u size %llu count %llu align %llu value %llu block %llu result "
+                     "%llu failed %d time %llu",
+                     event_infos[s->ev.kind].name, s->thread, (unsigned long long)s->ev.size,
+                     (unsigned long long)s->ev.count, (unsigned long long)s->ev.align,
+                     (unsigned long long)s->ev.value, (unsigned long long)s->ev.ptr,
+                     (unsigned long long)s->ev.result, s->failed, (unsigned long long)s->ev.stamp);
     }
     err_set(e, 0, "%s: call %zu of %zu is %s, but %s of %zu after an import", f->name, i, a->n,
             text[0], text[1], b->n);

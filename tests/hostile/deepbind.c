@@ -1,7 +1,7 @@
 // Opens a library and calls work(1000) in it: deepbind LIBRARY HOW. HOW consists of any of these
 // letters: d uses RTLD_DEEPBIND; l binds lazily; n omits the call; t makes the call while another
-// thread runs; f makes the call in a fork child; F forks after the call; v also calls vfork; c closes
-// the library; x ends by _exit.
+// thread runs; f makes the call in a fork child; F forks after the call; v also calls vfork; c
+// closes the library; x ends by _exit.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -43,6 +43,24 @@ sources() {
   [ "$status" -eq 0 ]
 }
 
+# too_wide FILE...: the lines of more than 100 columns. Tables between "clang-format off" and "on" have one row a line.
+too_wide() {
+  LC_ALL=C.UTF-8 sed -snE '/clang-format off/,/clang-format on/d; /^.{101}/{F;=;p}' "$@"
+}
+
+@test "lines have at most 100 columns" {
+  mapfile -t files < <(sources '*.c' '*.h')
+  run too_wide "${files[@]}"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+  printf '// %098d\n' 0 >wide.c
+  printf '// ×%096d\n' 0 >full.c
+  printf '// clang-format off\n// %098d\n// clang-format on\n' 0 >table.c
+  run too_wide full.c table.c wide.c
+  [ "${lines[0]} ${lines[1]}" = "wide.c 1" ]
+}
+
 @test "the scripts pass shellcheck" {
   command -v shellcheck >/dev/null || skip "no shellcheck"
   sources | LC_ALL=C xargs awk 'FNR == 1 && /^#!.*[\/ ](ba)?sh/ { print FILENAME } { nextfile }' >files

@@ -1,5 +1,5 @@
-// A library for test_entries_plan, like entries_library.c, for aarch64. Its functions begin with all
-// kinds of instructions that depend on their address.
+// A library for test_entries_plan, like entries_library.c, for aarch64. Its functions begin with
+// all kinds of instructions that depend on their address.
 
 // FUNCTION(name, code) defines an exported function that starts at a multiple of 16.
 #define FUNCTION(name, code)                                                                       \

@@ -335,8 +335,9 @@ enum {
     THIRD = SECOND_PAYLOAD + 1,
 };
 
-// Checks the message about the first `size` bytes of a file, or about the whole file if `size` is 0.
-// One byte of the file was changed; with `sign`, the checksum of the second header was corrected.
+// Checks the message about the first `size` bytes of a file, or about the whole file if `size` is
+// 0. One byte of the file was changed; with `sign`, the checksum of the second header was
+// corrected.
 static void check_damage(size_t at, uint8_t value, bool sign, size_t size, const char *text)
 {
     struct buf file = write_frames(FRAME_CODEC_NONE);

@@ -42,13 +42,16 @@ FUNCTION(framed, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
                  "mov -8(%rbp), %rbx\n leave\n .cfi_def_cfa %rsp, 8\n ret");
 
 // Uses the frame pointer for data.
-FUNCTION(
-    spilled,
-    "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
-    "push %rbx\n .cfi_def_cfa_offset 24\n .cfi_offset %rbx, -24\n"
-    "mov $-1, %rbp\n sub $40, %rsp\n .cfi_def_cfa_offset 64\n call framed\n mov $8, %ebp\n call leaf\n"
-    "add $40, %rsp\n .cfi_def_cfa_offset 24\n pop %rbx\n .cfi_def_cfa_offset 16\n"
-    "pop %rbp\n .cfi_def_cfa_offset 8\n ret");
+FUNCTION(spilled, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
+                  "push %rbx\n .cfi_def_cfa_offset 24\n .cfi_offset %rbx, -24\n"
+                  "mov $-1, %rbp\n"
+                  " sub $40, %rsp\n"
+                  " .cfi_def_cfa_offset 64\n"
+                  " call framed\n"
+                  " mov $8, %ebp\n"
+                  " call leaf\n"
+                  "add $40, %rsp\n .cfi_def_cfa_offset 24\n pop %rbx\n .cfi_def_cfa_offset 16\n"
+                  "pop %rbp\n .cfi_def_cfa_offset 8\n ret");
 
 // Has two epilogues, the first in the middle of the function.
 FUNCTION(early,
@@ -57,11 +60,13 @@ FUNCTION(early,
          "1: .cfi_restore_state\n call spilled\n pop %rbx\n .cfi_def_cfa_offset 8\n ret");
 
 // Allocates n bytes with alloca.
-FUNCTION(
-    roomy,
-    "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
-    "mov %rsp, %rbp\n .cfi_def_cfa_register %rbp\n lea 15(%rdi), %rax\n and $-16, %rax\n sub %rax, %rsp\n"
-    "call spilled\n leave\n .cfi_def_cfa %rsp, 8\n ret");
+FUNCTION(roomy, "push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
+                "mov %rsp, %rbp\n"
+                " .cfi_def_cfa_register %rbp\n"
+                " lea 15(%rdi), %rax\n"
+                " and $-16, %rax\n"
+                " sub %rax, %rsp\n"
+                "call spilled\n leave\n .cfi_def_cfa %rsp, 8\n ret");
 
 // Makes a tail call: the frame is gone before the jump.
 FUNCTION(tail,
@@ -69,18 +74,23 @@ FUNCTION(tail,
          "mov %rbx, %rdi\n pop %rbx\n .cfi_def_cfa_offset 8\n .cfi_restore %rbx\n jmp framed");
 
 // Realigns the stack through r10, as compilers do.
-FUNCTION(
-    realigned,
-    "lea 8(%rsp), %r10\n .cfi_def_cfa %r10, 0\n and $-64, %rsp\n push -8(%r10)\n push %rbp\n"
-    "mov %rsp, %rbp\n .cfi_escape 0x10, 6, 2, 0x76, 0\n push %r10\n .cfi_escape 0xf, 3, 0x76, 0x78, 6\n"
-    "sub $56, %rsp\n call spilled\n mov -8(%rbp), %r10\n .cfi_def_cfa %r10, 0\n"
-    "leave\n .cfi_restore %rbp\n lea -8(%r10), %rsp\n .cfi_def_cfa %rsp, 8\n ret");
+FUNCTION(realigned,
+         "lea 8(%rsp), %r10\n .cfi_def_cfa %r10, 0\n and $-64, %rsp\n push -8(%r10)\n push %rbp\n"
+         "mov %rsp, %rbp\n"
+         " .cfi_escape 0x10, 6, 2, 0x76, 0\n"
+         " push %r10\n"
+         " .cfi_escape 0xf, 3, 0x76, 0x78, 6\n"
+         "sub $56, %rsp\n call spilled\n mov -8(%rbp), %r10\n .cfi_def_cfa %r10, 0\n"
+         "leave\n .cfi_restore %rbp\n lea -8(%r10), %rsp\n .cfi_def_cfa %rsp, 8\n ret");
 
 // Handles a signal and steps itself, because the kernel clears the flag.
-FUNCTION(
-    handle,
-    "push %rbx\n .cfi_def_cfa_offset 16\n .cfi_offset %rbx, -16\n call step_on\n mov $16, %edi\n call roomy\n"
-    "pop %rbx\n .cfi_def_cfa_offset 8\n ret");
+FUNCTION(handle, "push %rbx\n"
+                 " .cfi_def_cfa_offset 16\n"
+                 " .cfi_offset %rbx, -16\n"
+                 " call step_on\n"
+                 " mov $16, %edi\n"
+                 " call roomy\n"
+                 "pop %rbx\n .cfi_def_cfa_offset 8\n ret");
 
 static struct unwind_memory memory;
 static volatile sig_atomic_t stepping;

@@ -10,8 +10,11 @@
 // Redirects standard output to a file, because wrap_lines() applies to the whole process.
 static void lines_are_broken_unless_they_are_kept(void **state)
 {
-    static const char want[] =
-        "one two three four\n    five six\nA=aaaaaaaaaaa B=bbbbbbbbbbbb\nseven eight nine\n    ten eleven\n";
+    static const char want[] = "one two three four\n"
+                               "    five six\n"
+                               "A=aaaaaaaaaaa B=bbbbbbbbbbbb\n"
+                               "seven eight nine\n"
+                               "    ten eleven\n";
     char got[256] = "";
     FILE *file = tmpfile();
     int terminal = dup(STDOUT_FILENO);

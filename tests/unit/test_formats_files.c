@@ -285,8 +285,8 @@ static const char *const samples[][2] = {
     {"logalloc",
      "1 2 malloc(5)=0x10\n1 2 realloc(0x10,6)=(nil)\n1 2 jemalloc_stats()\n1 2 free(0x10)\n"},
     {"logalloc-munged", "1 1 malloc(5)=#1\n1 1 calloc(1,5)=#2\n1 1 free(#1)\n"},
-    {"json",
-     "{\"kind\":\"malloc\",\"pid\":1,\"tid\":1,\"size\":5,\"result\":\"0x10\",\"x\":[{\"a\":null}]}\n"},
+    {"json", "{\"kind\":\"malloc\",\"pid\":1,\"tid\":1,\"size\":5,\"result\":\"0x10\",\"x\":[{"
+             "\"a\":null}]}\n"},
 };
 
 // Truncates every line of a text format at every byte and appends blanks.

@@ -213,7 +213,8 @@ static void invalid_input_is_named(void **unused)
         {"tcmalloc", INPUT(TCMALLOC),
          "input: expected an end record, found the end of the file at byte 4"},
         {"tcmalloc", INPUT(TCMALLOC "\x09"),
-         "input: expected a buffer, thread death, barrier, text or end record, found type 4 at byte 4"},
+         "input: expected a buffer, thread death, barrier, text or end record, found type 4 at "
+         "byte 4"},
         {"tcmalloc", INPUT(TCMALLOC_ONE "\x07"),
          "input: expected an event in a buffer, found type 3 at byte 7"},
         {"tcmalloc", INPUT(TCMALLOC_ONE "\x05"),
@@ -250,8 +251,8 @@ static void invalid_input_is_named(void **unused)
         {"heaptrack", INPUT("v 10500 3\n- \n"),
          "input: expected an allocation or an address, not the end of the line in line 2"},
         {"heaptrack", INPUT("+ 8 0\n"),
-         "input: expected a size, the number of a call site, and an address, not the end of the line in "
-         "line 1"},
+         "input: expected a size, the number of a call site, and an address, not the end of the "
+         "line in line 1"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct import_settings how = settings_for(rows[i].format);

@@ -86,9 +86,9 @@ static void test_bit_by_bit(void **state)
     add(&c, 0, 12, big);
     add(&c, 0, 25, small(2));
     add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
-    ops_are(
-        &c, 0,
-        "malloc SAMPLE TOUCH 0 malloc SAMPLE malloc LATE 0-8192 SAMPLE LATE 8192-16384 SAMPLE free ");
+    ops_are(&c, 0,
+            "malloc SAMPLE TOUCH 0 malloc SAMPLE malloc LATE 0-8192 SAMPLE LATE 8192-16384 SAMPLE "
+            "free ");
 }
 
 static void test_pages_of_calloc_are_distinguished(void **state)
@@ -155,9 +155,9 @@ static void test_or_after_the_last_call(void **state)
     add(&c, 1, 15, small(2));
     assert_int_equal(plan_put_end(c.plan, &e), 0);
     ops_are(&c, 1, "malloc ");
-    ops_are(
-        &c, 0,
-        "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-8192 SAMPLE LATE 8192-12288 SAMPLE LATE 12288-16384 ");
+    ops_are(&c, 0,
+            "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-8192 SAMPLE LATE 8192-12288 SAMPLE LATE "
+            "12288-16384 ");
 }
 
 static void test_a_program_that_uses_its_block_at_once(void **state)
@@ -292,9 +292,9 @@ static void test_steps(void **state)
     for (unsigned i = 0; i < 4; i++)
         add(&c, 0, 18 + 8 * i, small(2 + i));
     add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
-    ops_are(
-        &c, 0,
-        "malloc SAMPLE TOUCH 100 malloc malloc LATE 100-8192 malloc malloc LATE 8192-16384 malloc free ");
+    ops_are(&c, 0,
+            "malloc SAMPLE TOUCH 100 malloc malloc LATE 100-8192 malloc malloc LATE 8192-16384 "
+            "malloc free ");
 }
 
 static void test_samples_do_not_override_steps(void **state)
@@ -330,10 +330,9 @@ static void test_samples_fill_in_between_steps(void **state)
     add(&c, 0, 55, small(4));
     add(&c, 0, 68, small(5));
     add(&c, 0, 75, (struct workload_op){.kind = HT_FREE, .slot = 1});
-    ops_are(
-        &c, 0,
-        "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-4096 SAMPLE malloc SAMPLE LATE 4096-8192 malloc SAMPLE malloc "
-        "SAMPLE malloc LATE 8192-16384 SAMPLE free ");
+    ops_are(&c, 0,
+            "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-4096 SAMPLE malloc SAMPLE LATE 4096-8192 "
+            "malloc SAMPLE malloc SAMPLE malloc LATE 8192-16384 SAMPLE free ");
 }
 
 static const struct CMUnitTest tests[] = {

@@ -111,7 +111,8 @@ static void test_pressure(void **state)
     proc_cgroup_read("0::/a\n", root, root, &c);
     assert_true(c.pressure == UINT64_MAX && !c.pressure_of_host);
     put("", "memory",
-        "some avg10=1.07 avg60=2.00 avg300=3.00 total=4\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+        "some avg10=1.07 avg60=2.00 avg300=3.00 total=4\n"
+        "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
     proc_cgroup_read("0::/a\n", root, root, &c);
     assert_int_equal(c.pressure, 107);
     assert_true(c.pressure_of_host);

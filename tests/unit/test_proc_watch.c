@@ -10,7 +10,8 @@ enum { MAX_PROCESSES = 64 };
 
 #define MS(n) ((n)*1000000ull)
 
-// A map of process i takes cost_ns[i] of CPU time, and wait_ns[i] more. `from_ns` is when the process starts.
+// A map of process i takes cost_ns[i] of CPU time, and wait_ns[i] more. `from_ns` is when the
+// process starts.
 struct simulation {
     unsigned n;
     uint64_t cost_ns[MAX_PROCESSES], wait_ns[MAX_PROCESSES], from_ns[MAX_PROCESSES];
@@ -95,8 +96,8 @@ static void test_alone(void **state)
     assert_in_range(idle.maps[0], 40, 50); // every 200 ms
 }
 
-// A process whose RSS does not change has maps of 1 ms every 200 ms. After 2 s, it has maps every 2 s
-// if it writes few words.
+// A process whose RSS does not change has maps of 1 ms every 200 ms. After 2 s, it has maps every 2
+// s if it writes few words.
 static void test_unchanged(void **state)
 {
     struct simulation calm = {.n = 1, .cost_ns = {MS(1)}, .is_idle = {true}, .words = 10},
@@ -142,8 +143,8 @@ static void test_samples_by_cpu_time(void **state)
     assert_true(s.cpu_due_ns <= MS(10500));
 }
 
-// On a busy machine, a map of 1 ms takes 400 ms. Pauses of 8 s would leave short recordings with one
-// map.
+// On a busy machine, a map of 1 ms takes 400 ms. Pauses of 8 s would leave short recordings with
+// one map.
 static void test_busy(void **state)
 {
     struct simulation s = {.n = 1, .cost_ns = {MS(1)}, .wait_ns = {MS(399)}};

@@ -53,35 +53,35 @@ struct gap {
     }
 
 static const struct gap gaps[] = {
-    {LOSSES(.lost_records = 3),
-     "3 records were lost: overwritten by the program, or cut off with the recording (record again)"},
+    {LOSSES(.lost_records = 3), "3 records were lost: overwritten by the program, or cut off with "
+                                "the recording (record again)"},
     {{.losses.lost_records = 1,
       .unrecorded.balance = {.lost_elsewhere = 1, .lost_at_least = 1, .lossy = 1}},
-     "at least 2 records were lost: the recorder fell behind (try without --lossy, or with -z none)"},
+     "at least 2 records were lost: the recorder fell behind (try without --lossy, or with -z "
+     "none)"},
     {BALANCE(.without_spool = 1),
-     "1 process was not recorded: no space, memory or file descriptor was left for a spool (try more "
-     "space in /dev/shm, or a higher ulimit -n or -v)"},
+     "1 process was not recorded: no space, memory or file descriptor was left for a spool (try "
+     "more space in /dev/shm, or a higher ulimit -n or -v)"},
     {BALANCE(.unreadable_spools = 2),
      "2 spools could not be read: a program truncated or overwrote it before the recorder read it "
      "(try --follow, to leave that program out)"},
-    {BALANCE(.unopened_spools = 1),
-     "1 spool could not be opened: the recorder had no memory or file descriptor left (try a higher "
-     "ulimit -n or -v)"},
+    {BALANCE(.unopened_spools = 1), "1 spool could not be opened: the recorder had no memory or "
+                                    "file descriptor left (try a higher ulimit -n or -v)"},
     {{.unrecorded = {.by = TRACE_MISSED_KERNEL, .processes = 1}},
      "1 other process was not recorded (remedies: heaptape-record(1))"},
     {BALANCE(.bad_code_names = 1),
      "1 record of perf-PID.map or jit-PID.dump was skipped: expected START SIZE NAME in a line, in "
-     "hexadecimal digits, or a record of jitdump (their functions have no names: correct the program "
-     "that writes the file)"},
+     "hexadecimal digits, or a record of jitdump (their functions have no names: correct the "
+     "program that writes the file)"},
     {BALANCE(.cut_code_names = 2),
      "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of 2 processes (later "
      "functions have no names: record a shorter run)"},
     {LOSSES(.bypassed = {1, 12, "tool", "/bin/tool"}),
-     "process 12 (tool) calls its own malloc (in /bin/tool): those calls were not recorded (link it "
-     "without that malloc)"},
+     "process 12 (tool) calls its own malloc (in /bin/tool): those calls were not recorded (link "
+     "it without that malloc)"},
     {LOSSES(.off = {3, 12, "tool", "its spool was removed"}),
-     "recording turned itself off in process 12 (tool), and 2 other processes: its spool was removed "
-     "(remove the cause, and record again)"},
+     "recording turned itself off in process 12 (tool), and 2 other processes: its spool was "
+     "removed (remove the cause, and record again)"},
     {LOSSES(.deepbound = "/lib/plugin.so", .deepbound_bytes = sizeof "/lib/plugin.so"),
      "/lib/plugin.so was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not "
      "recorded (open it without the flag)"},
@@ -90,8 +90,8 @@ static const struct gap gaps[] = {
      "are wrong (try without a time namespace, or if the CPUs' counters differ, "
      "HEAPTAPE_CLOCK=monotonic)"},
     {BALANCE(.clock_pid = 12, .clock_behind_ns = 2000000000),
-     "the clock of process 12 is 2.00 s behind the recorder's: times and the order of its events are "
-     "wrong (try without a time namespace, or if the CPUs' counters differ, "
+     "the clock of process 12 is 2.00 s behind the recorder's: times and the order of its events "
+     "are wrong (try without a time namespace, or if the CPUs' counters differ, "
      "HEAPTAPE_CLOCK=monotonic)"},
     {BALANCE(.clock_distrusted = 1),
      "the kernel stopped using the processor's counter as its clock: times and the order of events "
@@ -114,8 +114,8 @@ static const struct gap gaps[] = {
      "preexisting blocks are not recorded: its threads did not leave malloc in time (to record all "
      "blocks, start the program with 'heaptape record')"},
     {VISIT(.not_redirected = "malloc of /bin/tool"),
-     "some functions are recorded through the loader's tables, so calls through stored pointers are "
-     "not recorded: malloc of /bin/tool (to record all calls, start the program with 'heaptape "
+     "some functions are recorded through the loader's tables, so calls through stored pointers "
+     "are not recorded: malloc of /bin/tool (to record all calls, start the program with 'heaptape "
      "record')"},
     {VISIT(.not_recorded = "malloc of /bin/tool"),
      "the program's own malloc is not recorded: its functions cannot be redirected: malloc of "
@@ -124,8 +124,8 @@ static const struct gap gaps[] = {
      "libheaptape.so remains in the process: 12: a thread cannot be stopped (try 'heaptape ctl PID "
      "detach')"},
     {{.cut_off = true},
-     "a.ht accepted no more data: the trace is cut off (recover the intact part with 'heaptape check "
-     "--salvage')"},
+     "a.ht accepted no more data: the trace is cut off (recover the intact part with 'heaptape "
+     "check --salvage')"},
 };
 
 // Returns the gap's result of a recording of 100 events.
@@ -191,10 +191,11 @@ static void test_the_limits_of_the_search_for_processes(void **state)
         "heaptape: the kernel did not report all processes: others may not have been recorded "
         "(record fewer processes, with --follow)\n");
     r.unrecorded.by = TRACE_MISSED_PROC;
-    assert_non_null(strstr(
-        summary_of(false, &r, NULL),
-        "\nheaptape: the kernel did not report processes: others that lived for less than 0.1 s may "
-        "not have been recorded (record as root, or with CAP_NET_ADMIN)\n"));
+    assert_non_null(
+        strstr(summary_of(false, &r, NULL),
+               "\n"
+               "heaptape: the kernel did not report processes: others that lived for less than 0.1 "
+               "s may not have been recorded (record as root, or with CAP_NET_ADMIN)\n"));
     trace_unrecorded_release(&r.unrecorded);
 }
 

@@ -234,13 +234,11 @@ static void missing_predictions(void **state)
     missing(make(&f, 90, 0), "the calls took more CPU time than the program");
     struct replay_session *s = make(&f, 500, 100);
     s->recorded_allocator = "/lib/third.so";
-    missing(
-        s,
-        "the recording did not time the calls, and the recorded allocator is not among those replayed");
+    missing(s, "the recording did not time the calls, and the recorded allocator is not among "
+               "those replayed");
     s->recorded_allocator = NULL;
-    missing(
-        s,
-        "the recording did not time the calls, and the recorded allocator is not among those replayed");
+    missing(s, "the recording did not time the calls, and the recorded allocator is not among "
+               "those replayed");
 }
 
 // The program's own ratio is compared with the interval, whose half-width is at least 12 % of the

@@ -104,11 +104,10 @@ static void values_are_kept(void **state)
 {
     struct document d = {.mode = "report"};
     (void)state;
-    assert_int_equal(
-        add(&d, 1,
-            "{\"allocator\": {}, \"u\": 18446744073709551615, \"i\": -5, \"d\": 0.25, \"t\": true, \"n\": null, "
-            "\"s\": \"</script> \\u00e4\\n\"}"),
-        0);
+    assert_int_equal(add(&d, 1,
+                         "{\"allocator\": {}, \"u\": 18446744073709551615, \"i\": -5, \"d\": 0.25, "
+                         "\"t\": true, \"n\": null, \"s\": \"</script> \\u00e4\\n\"}"),
+                     0);
     struct json_value *root = written(&d);
     const struct json_value *item = json_value_at(json_value_get(root, "results"), 0),
                             *r = json_value_get(item, "result");
@@ -176,10 +175,10 @@ static void results_are_matched_by_name(void **state)
             "{\"allocators\": [{\"allocator\": {\"name\": \"a\"}, \"wall_ns\": 1}, "
             "{\"allocator\": {\"name\": \"b\", \"tunables\": [\"T=1\"]}, \"wall_ns\": 2}]}"),
         0);
-    assert_int_equal(
-        add(&d, 1,
-            "{\"allocators\": [{\"allocator\": {\"name\": \"b\", \"tunables\": [\"T=1\"]}, \"wall_ns\": 3}]}"),
-        0);
+    assert_int_equal(add(&d, 1,
+                         "{\"allocators\": [{\"allocator\": {\"name\": \"b\", \"tunables\": "
+                         "[\"T=1\"]}, \"wall_ns\": 3}]}"),
+                     0);
     assert_int_equal(diff_rows(&d), 0);
     assert_int_equal(d.n_rows, 1);
     assert_string_equal(d.rows[0].of, "b,T=1");

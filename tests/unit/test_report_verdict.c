@@ -135,8 +135,8 @@ static const char *yes_stacks(struct verdict_facts *f)
 {
     add(f, VERDICT_STACKS, 104);
     f->stacks = 400;
-    return "Thread stacks have 104.0 MiB of 109.0 MiB resident, 95 %. There are 400 stacks, 266.2 KiB "
-           "each on average.";
+    return "Thread stacks have 104.0 MiB of 109.0 MiB resident, 95 %. There are 400 stacks, 266.2 "
+           "KiB each on average.";
 }
 
 static void no_stacks(struct verdict_facts *f)
@@ -150,8 +150,8 @@ static const char *yes_arenas(struct verdict_facts *f)
     add(f, VERDICT_FREE, 120);
     f->arenas = 16;
     f->arena_free_bytes = 118 * MIB;
-    return "120.0 MiB of 125.0 MiB resident, 96 %, is freed memory that glibc has not returned to the "
-           "kernel: live blocks have 2.0 MiB. It is retained in 16 arenas";
+    return "120.0 MiB of 125.0 MiB resident, 96 %, is freed memory that glibc has not returned to "
+           "the kernel: live blocks have 2.0 MiB. It is retained in 16 arenas";
 }
 
 static void no_arenas(struct verdict_facts *f)
@@ -182,8 +182,8 @@ static const char *yes_retained(struct verdict_facts *f)
     f->top_free_bytes = 80 * MIB;
     f->allocator = SOFTWARE_JEMALLOC;
     f->allocator_name = "jemalloc";
-    return "is freed memory that jemalloc has not returned to the kernel: live blocks have 2.0 MiB. "
-           "80.0 MiB of it are whole pages.";
+    return "is freed memory that jemalloc has not returned to the kernel: live blocks have 2.0 "
+           "MiB. 80.0 MiB of it are whole pages.";
 }
 
 static void no_retained(struct verdict_facts *f)
@@ -198,8 +198,8 @@ static const char *yes_fills(struct verdict_facts *f)
     add(f, VERDICT_LIVE, 30);
     f->live = level(GROWTH_SATURATING, 20);
     add_site(&f->growing, "put (a.c:9)", 20, 0.4);
-    return "towards 60.0 MiB to 70.0 MiB: a cache or table that fills, not a leak. Call paths that grow: "
-           "20.0 MiB in put (a.c:9).";
+    return "towards 60.0 MiB to 70.0 MiB: a cache or table that fills, not a leak. Call paths that "
+           "grow: 20.0 MiB in put (a.c:9).";
 }
 
 static void no_fills(struct verdict_facts *f)
@@ -213,8 +213,8 @@ static const char *yes_grows_in_steps(struct verdict_facts *f)
     add(f, VERDICT_LIVE, 10);
     f->live = level(GROWTH_STEP, 12);
     f->rss = level(GROWTH_LINEAR, 8);
-    return "RSS grows linearly, by 8.0 MiB in 5.00 s (1.6 MiB/s ± 10.2 KiB/s), to 15.0 MiB. Live bytes "
-           "grew by 12.0 MiB, in steps";
+    return "RSS grows linearly, by 8.0 MiB in 5.00 s (1.6 MiB/s ± 10.2 KiB/s), to 15.0 MiB. Live "
+           "bytes grew by 12.0 MiB, in steps";
 }
 
 static void no_grows_in_steps(struct verdict_facts *f)
@@ -229,8 +229,8 @@ static const char *yes_rss_grows(struct verdict_facts *f)
     f->live_bytes = 20 * MIB;
     f->rss = level(GROWTH_LINEAR, 8);
     f->of[VERDICT_LIVE] = level(GROWTH_LINEAR, 7);
-    return "to 15.0 MiB, most of it in live blocks. Live bytes do not grow: 20.0 MiB. The program writes to "
-           "blocks that it allocated earlier.";
+    return "to 15.0 MiB, most of it in live blocks. Live bytes do not grow: 20.0 MiB. The program "
+           "writes to blocks that it allocated earlier.";
 }
 
 static void no_rss_grows(struct verdict_facts *f)
@@ -256,7 +256,8 @@ static const char *yes_runtime(struct verdict_facts *f)
 {
     add(f, VERDICT_MAPPINGS, 60);
     f->runtime = software_runtime_of("/usr/bin/java");
-    return "60.0 MiB of 65.0 MiB resident, 92 %, is memory outside malloc, where Java has its own heap.";
+    return "60.0 MiB of 65.0 MiB resident, 92 %, is memory outside malloc, where Java has its own "
+           "heap.";
 }
 
 static void no_runtime(struct verdict_facts *f)
@@ -269,8 +270,8 @@ static const char *yes_mappings(struct verdict_facts *f)
 {
     add(f, VERDICT_MAPPINGS, 40);
     add(f, VERDICT_SHARED, 20);
-    return "60.0 MiB of 65.0 MiB resident, 92 %, is memory outside malloc: 40.0 MiB anonymous, 20.0 "
-           "MiB shared.";
+    return "60.0 MiB of 65.0 MiB resident, 92 %, is memory outside malloc: 40.0 MiB anonymous, "
+           "20.0 MiB shared.";
 }
 
 static void no_mappings(struct verdict_facts *f)
@@ -312,8 +313,8 @@ static const char *yes_live(struct verdict_facts *f)
 {
     add(f, VERDICT_LIVE, 60);
     add_site(&f->holding, "put (a.c:9)", 60, 0.9);
-    return "No problem found. Live blocks have 62.0 MiB of 65.0 MiB resident, 95 %. Live bytes do not "
-           "grow. Largest call paths: 60.0 MiB in put (a.c:9).";
+    return "No problem found. Live blocks have 62.0 MiB of 65.0 MiB resident, 95 %. Live bytes do "
+           "not grow. Largest call paths: 60.0 MiB in put (a.c:9).";
 }
 
 static void no_live(struct verdict_facts *f)
@@ -325,7 +326,8 @@ static void no_live(struct verdict_facts *f)
 static const char *yes_healthy(struct verdict_facts *f)
 {
     (void)f;
-    return "No problem found. Live bytes (2.0 MiB) do not grow. RSS is 5.0 MiB; the largest part is files, 3.0 MiB.";
+    return "No problem found. Live bytes (2.0 MiB) do not grow. RSS is 5.0 MiB; the largest part "
+           "is files, 3.0 MiB.";
 }
 
 static void no_healthy(struct verdict_facts *f)
@@ -337,8 +339,8 @@ static const char *yes_too_short(struct verdict_facts *f)
 {
     f->live = level(GROWTH_UNKNOWN, 1);
     f->span_ns = 1e9;
-    return "RSS is 5.0 MiB; the largest part is files, 3.0 MiB. Growth cannot be judged: 1.00 s were "
-           "observed, and at least 3.00 s are necessary.";
+    return "RSS is 5.0 MiB; the largest part is files, 3.0 MiB. Growth cannot be judged: 1.00 s "
+           "were observed, and at least 3.00 s are necessary.";
 }
 
 static void no_too_short(struct verdict_facts *f)
@@ -787,8 +789,8 @@ static void grow_and_exit(struct verdict_facts *f)
     f->exited = true;
 }
 
-// Growth below the threshold is neither a leak nor no growth. If it is a tenth of the live bytes, the
-// process may have a problem.
+// Growth below the threshold is neither a leak nor no growth. If it is a tenth of the live bytes,
+// the process may have a problem.
 static void test_small_growth(void **unused)
 {
     (void)unused;

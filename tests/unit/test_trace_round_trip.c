@@ -735,9 +735,9 @@ static void check_golden(const char *path, unsigned batch, const struct trace_se
         uint32_t got = codec_get(&have, g->words + at, left, &a);
         assert_true(words);
         if (got != words || memcmp(g->words + at, s->words + at, words * 8) != 0)
-            fail_msg(
-                "%s: batch %u, word %u: field %s of %s (in the file) and %s (expected) differs. " ACCEPT,
-                path, batch, at, differing_field(&a, &b), name_of(&a), name_of(&b));
+            fail_msg("%s: batch %u, word %u: field %s of %s (in the file) and %s (expected) "
+                     "differs. " ACCEPT,
+                     path, batch, at, differing_field(&a, &b), name_of(&a), name_of(&b));
         at += words;
     }
     if (g->n_words != s->n)

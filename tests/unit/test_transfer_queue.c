@@ -113,9 +113,8 @@ static void test_limit(void **state)
     fd = open(name_of("h/p-20260102T030405Z-7/1.ht"), O_RDONLY);
     // The last file of a recording is always kept, whatever its size.
     assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);
-    assert_string_equal(
-        dropped,
-        "h/p-20260102T030405Z-7/2.ht:10 h/p-20260102T030405Z-7/1.ht:10 h/p-20260102T030405Z-7/3.ht:10 ");
+    assert_string_equal(dropped, "h/p-20260102T030405Z-7/2.ht:10 h/p-20260102T030405Z-7/1.ht:10 "
+                                 "h/p-20260102T030405Z-7/3.ht:10 ");
     has("h/p-20260102T030405Z-7/10.ht:10 ", 10);
     assert_int_equal(queue_hold(fd), -ENOENT);
     close(fd);
@@ -152,10 +151,11 @@ static void test_limit_of_all(void **state)
     assert_int_equal(queue_limit(root, "h/own-20260102T030405Z-7", 40, on_dropped, NULL, &e), 0);
     assert_string_equal(dropped, "h/left-20260102T030405Z-7/1.ht:10 ");
     assert_int_equal(queue_limit(root, "h/own-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);
-    assert_string_equal(
-        dropped,
-        "h/left-20260102T030405Z-7/1.ht:10 h/own-20260102T030405Z-7/1.ht:10 h/new-20260102T030405Z-7/1.ht:10 ");
-    has("h/left-20260102T030405Z-7/mine.ht:1000 h/own-20260102T030405Z-7/2.ht:10 h/own/9.ht:1000 h/runs-20260102T030405Z-7/1.ht:10 mine.ht:1000 ",
+    assert_string_equal(dropped,
+                        "h/left-20260102T030405Z-7/1.ht:10 h/own-20260102T030405Z-7/1.ht:10 "
+                        "h/new-20260102T030405Z-7/1.ht:10 ");
+    has("h/left-20260102T030405Z-7/mine.ht:1000 h/own-20260102T030405Z-7/2.ht:10 h/own/9.ht:1000 "
+        "h/runs-20260102T030405Z-7/1.ht:10 mine.ht:1000 ",
         3020);
     close(lock);
 }

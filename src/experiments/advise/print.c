@@ -199,10 +199,9 @@ static void print_pace(const struct advise *a)
     const struct replay_session *s = a->session;
     double recorded_ns = (double)plan_facts(s->plan)->duration_stamps * s->ns_per_stamp;
     if (!(s->settings.speed > 0) && recorded_ns > 2 * s->results[0].runs[0].figures.wall_ns)
-        printf(
-            "the replay took %s, the program %s: allocators that keep freed memory for some time return more of it "
-            "in the program (try --speed recorded)\n",
-            human_time(s->results[0].runs[0].figures.wall_ns), human_time(recorded_ns));
+        printf("the replay took %s, the program %s: allocators that keep freed memory for some "
+               "time return more of it in the program (try --speed recorded)\n",
+               human_time(s->results[0].runs[0].figures.wall_ns), human_time(recorded_ns));
 }
 
 void advise_print(const struct advise *a, enum advise_figure rank)
@@ -213,9 +212,9 @@ void advise_print(const struct advise *a, enum advise_figure rank)
         repeated += a->rows[i].tried && a->session->results[a->rows[i].result].n_runs > 1;
     }
     replay_print_workload(a->session);
-    printf(
-        "tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with the current one\n",
-        tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
+    printf("tried %zu settings in %.0f s of %.0f s; repeated %zu of them %u times, in turn with "
+           "the current one\n",
+           tried, (double)a->spent_ns / 1e9, (double)a->budget_ns / 1e9, repeated, a->rounds);
     printf("live at the end: %s; resident memory above that is unused\n",
            human_size(plan_facts(a->session->plan)->live_at_end_bytes));
     print_pace(a);

@@ -86,11 +86,10 @@ static size_t put_trim(const struct advise *a, const struct advise_row *r, char 
     const struct plan *plan = a->session->plan;
     uint64_t calls = trim_calls(a, r);
     double all_ns = (double)plan_facts(plan)->duration_stamps * a->session->ns_per_stamp;
-    size_t n = append_text(
-        text, ADVISE_DEPLOY_BYTES, 0,
-        "no variable sets this: the program must call malloc_trim(0) every %llu calls of malloc, free "
-        "and the like",
-        (unsigned long long)calls);
+    size_t n = append_text(text, ADVISE_DEPLOY_BYTES, 0,
+                           "no variable sets this: the program must call malloc_trim(0) every %llu "
+                           "calls of malloc, free and the like",
+                           (unsigned long long)calls);
     double interval_ms = all_ns / 1e6 * (double)calls / (double)plan_facts(plan)->events;
     if (interval_ms > 0)
         n = append_text(text, ADVISE_DEPLOY_BYTES, n, ", about every %.*f ms as recorded",
@@ -107,10 +106,9 @@ char *advise_deploy(const struct advise *a, const struct advise_row *r,
     if (s && s->trim_step)
         n = put_trim(a, r, text);
     else if (s && s->huge_pages_off)
-        n = append_text(
-            text, ADVISE_DEPLOY_BYTES, 0,
-            "no variable sets this: the program or its parent must call prctl(PR_SET_THP_DISABLE, 1, 0, "
-            "0, 0)");
+        n = append_text(text, ADVISE_DEPLOY_BYTES, 0,
+                        "no variable sets this: the program or its parent must call "
+                        "prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)");
     else
         n = put_environment(a, r, text);
     if (!as->library && (n == 0 || a->session->results[0].allocator.library))

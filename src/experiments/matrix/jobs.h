@@ -52,8 +52,9 @@ char *matrix_path(const struct matrix *m, size_t number, bool failed);
 // if it failed (its .err file contains the reason), or a negative errno with the message set.
 int matrix_run(const struct matrix *m, size_t number, const char *heaptape, struct err *e);
 
-// Returns an array of the words of `first`, the options, and the words of `last`, or NULL when out of
-// memory. The caller frees the array, which borrows the words. `first`, `last` and the array end with NULL.
+// Returns an array of the words of `first`, the options, and the words of `last`, or NULL when out
+// of memory. The caller frees the array, which borrows the words. `first`, `last` and the array end
+// with NULL.
 char **matrix_command(const char *const *first, const char *const *options, size_t n_options,
                       const char *const *last);
 

@@ -224,11 +224,11 @@ static int parse_kind(struct condition *c, struct err *e)
     c->needs = p.needs;
     if (!p.failed && p.needs)
         return 0;
-    return err_set(
-        e, -EINVAL,
-        "--keep '%s': expected verify, crash, hang or a comparison such as 'glibc: peak_rss/peak_live > 2' or "
-        "'jemalloc: malloc.p999 > 50us', of figures that replay --json has%s%.40s%s",
-        c->text, *p.at ? "; cannot read '" : "", p.at, *p.at ? "'" : "");
+    return err_set(e, -EINVAL,
+                   "--keep '%s': expected verify, crash, hang or a comparison such as 'glibc: "
+                   "peak_rss/peak_live > 2' or 'jemalloc: malloc.p999 > 50us', of figures that "
+                   "replay --json has%s%.40s%s",
+                   c->text, *p.at ? "; cannot read '" : "", p.at, *p.at ? "'" : "");
 }
 
 int condition_parse(struct condition *c, const char *text, const char *allocator, struct err *e)

@@ -107,8 +107,8 @@ static const struct step {
     {make_sample, sizeof samples / sizeof *samples, "by samples"},
 };
 
-// Tries all cuts of a step until none of them meets the conditions. After each success, starts over with the
-// first cut. Returns 1 if at least one cut met the conditions.
+// Tries all cuts of a step until none of them meets the conditions. After each success, starts over
+// with the first cut. Returns 1 if at least one cut met the conditions.
 static int repeat_cuts(struct reduce *r, const struct step *step, struct err *e)
 {
     int rc = 0, found = 0;

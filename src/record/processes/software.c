@@ -27,11 +27,12 @@ const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES] = {
      "--max-old-space-size",
      "record 'node --perf-basic-prof --interpreted-frames-native-stack'"},
     {"Python", "python", "libpython", false,
-     "call sys._debugmallocstats() to see how much of it is free, find the lines that allocate with "
-     "tracemalloc, or record with PYTHONMALLOC=malloc, so that small objects are blocks of malloc",
-     "record it with Python 3.11 to 3.13 with the GIL, or record 'python3 -X perf' (Python 3.12 and "
-     "later), and set PYTHONMALLOC=malloc to record small objects. Before Python 3.11, find the "
-     "lines with tracemalloc instead: set PYTHONTRACEMALLOC=5, and compare two snapshots "
+     "call sys._debugmallocstats() to see how much of it is free, find the lines that allocate "
+     "with tracemalloc, or record with PYTHONMALLOC=malloc, so that small objects are blocks of "
+     "malloc",
+     "record it with Python 3.11 to 3.13 with the GIL, or record 'python3 -X perf' (Python 3.12 "
+     "and later), and set PYTHONMALLOC=malloc to record small objects. Before Python 3.11, find "
+     "the lines with tracemalloc instead: set PYTHONTRACEMALLOC=5, and compare two snapshots "
      "(tracemalloc.Snapshot.compare_to)"},
     {".NET", "dotnet", "libcoreclr.so", true, "see 'dotnet-gcdump collect -p PID'", NULL},
     {"Ruby", "ruby", "libruby", true, "see GC.stat", NULL},

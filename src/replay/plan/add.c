@@ -58,10 +58,10 @@ static int need_slot(struct pending_op *a, struct plan_slot **slot)
     uint64_t n = (uint64_t)a->op->slot + 1;
     *slot = NULL;
     if (n > p->n_slots && n > p->memory_bytes / sizeof *p->slots)
-        return refuse_op(
-            a,
-            "has slot %u: the table of slots does not fit into the memory allowed (try a larger --memory)",
-            a->op->slot);
+        return refuse_op(a,
+                         "has slot %u: the table of slots does not fit into the memory allowed "
+                         "(try a larger --memory)",
+                         a->op->slot);
     if (HT_EXTEND(&p->slots, &p->n_slots, &p->slots_capacity, n) < 0)
         return err_no_memory(a->e, NULL);
     *slot = &p->slots[a->op->slot];
@@ -171,9 +171,8 @@ static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
     if (slot_table_allocate(&a->plan->slot_table, &a->stream->pool, &slot->entry, &batch) < 0)
         return err_no_memory(a->e, NULL);
     if (a->plan->slot_table.limit > a->plan->memory_bytes / 8)
-        return refuse_op(
-            a,
-            "is one block too many: the slot table does not fit into the memory allowed (try a larger --memory)");
+        return refuse_op(a, "is one block too many: the slot table does not fit into the memory "
+                            "allowed (try a larger --memory)");
     int rc = 0;
     if (batch && batch->from_thread != a->thread)
         rc = plan_put_wait(a->plan, a->stream, batch->from_thread, batch->position, a->e);

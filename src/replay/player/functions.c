@@ -69,9 +69,9 @@ static void *own_new_aligned(size_t size, size_t align)
     return own_memalign(align, size ? size : 1);
 }
 
-// Functions of C++ or of newer libcs, implemented with other functions of the allocator. The calling
-// conventions of x86-64 and aarch64 let a function ignore further arguments: a size, an alignment or
-// std::nothrow.
+// Functions of C++ or of newer libcs, implemented with other functions of the allocator. The
+// calling conventions of x86-64 and aarch64 let a function ignore further arguments: a size, an
+// alignment or std::nothrow.
 static void *const stand_ins[HT_KIND_LIMIT] = {
     [HT_MEMALIGN] = own_memalign,
     [HT_ALIGNED_ALLOC] = own_memalign,

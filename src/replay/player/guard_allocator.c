@@ -101,8 +101,8 @@ static void *allocate(size_t align, size_t size)
         return NULL;
     void *block = size < HT_BIG_BYTES ? NULL : map_block(align, size);
     if (!block && size >= HT_BIG_BYTES && !atomic_exchange(&exhausted, true))
-        write_line(
-            "libheaptape-guard.so: no more mappings: further big blocks come from libc and are not checked\n");
+        write_line("libheaptape-guard.so: no more mappings: further big blocks come from libc and "
+                   "are not checked\n");
     return block ? block : __libc_memalign(align, size);
 }
 

@@ -141,8 +141,8 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         *(volatile char *)block = 1;
     else if (UNLIKELY(size - had > PLAYER_PAGE_BYTES) && had)
         // A large block has grown. Touch the second half of its old part and the first half of its
-        // new part. The new part's half is an estimate, because a buffer that doubles whenever it is
-        // full is on average three quarters full.
+        // new part. The new part's half is an estimate, because a buffer that doubles whenever it
+        // is full is on average three quarters full.
         touch_pages(block, had / 2, had + (size - had) / 2);
     else
         touch_pages(block, had, size);

@@ -1,7 +1,7 @@
 // The player is a process that runs under the allocator being measured. It calls malloc and related
 // functions only to replay a plan. The player itself neither allocates nor uses streams of stdio.
-// Its own memory is in shared mappings that are populated before the start, so all private resident memory
-// belongs to the allocator.
+// Its own memory is in shared mappings that are populated before the start, so all private resident
+// memory belongs to the allocator.
 #ifndef HEAPTAPE_PLAYER_PLAYER_H
 #define HEAPTAPE_PLAYER_PLAYER_H
 

@@ -52,9 +52,11 @@ char *balance_missed_line(const struct trace_missed *m)
 const char *balance_limits(const struct trace_unrecorded *u)
 {
     if (u->by == TRACE_MISSED_GAPS)
-        return "the kernel did not report all processes: others may not have been recorded (record fewer processes, with --follow)";
+        return "the kernel did not report all processes: others may not have been recorded (record "
+               "fewer processes, with --follow)";
     if (u->by == TRACE_MISSED_PROC)
-        return "the kernel did not report processes: others that lived for less than 0.1 s may not have been recorded (record as root, or with CAP_NET_ADMIN)";
+        return "the kernel did not report processes: others that lived for less than 0.1 s may not "
+               "have been recorded (record as root, or with CAP_NET_ADMIN)";
     return NULL;
 }
 
@@ -95,22 +97,20 @@ static void print_losses(const struct balance *p)
         err_note(p->how->print, "%s%s lost%s", b->lost_at_least ? "at least " : "",
                  human_items(lost, "record was", "records were"), loss_cause(p));
     if (b->without_spool)
-        err_note(
-            p->how->print,
-            "%s not recorded: no space, memory or file descriptor was left for a spool (try more space in /dev/shm, or a higher "
-            "ulimit -n or -v)",
-            human_items(b->without_spool, "process was", "processes were"));
+        err_note(p->how->print,
+                 "%s not recorded: no space, memory or file descriptor was left for a spool (try "
+                 "more space in /dev/shm, or a higher ulimit -n or -v)",
+                 human_items(b->without_spool, "process was", "processes were"));
     if (b->unreadable_spools)
-        err_note(
-            p->how->print,
-            "%s could not be read: a program truncated or overwrote it before the recorder read it (try --follow, to leave "
-            "that program out)",
-            human_items(b->unreadable_spools, "spool", "spools"));
+        err_note(p->how->print,
+                 "%s could not be read: a program truncated or overwrote it before the recorder "
+                 "read it (try --follow, to leave that program out)",
+                 human_items(b->unreadable_spools, "spool", "spools"));
     if (b->unopened_spools)
-        err_note(
-            p->how->print,
-            "%s could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)",
-            human_items(b->unopened_spools, "spool", "spools"));
+        err_note(p->how->print,
+                 "%s could not be opened: the recorder had no memory or file descriptor left (try "
+                 "a higher ulimit -n or -v)",
+                 human_items(b->unopened_spools, "spool", "spools"));
 }
 
 static void print_unrecorded(const struct balance *p)
@@ -136,16 +136,15 @@ static void print_code_names(const struct balance *p)
     if (p->b->bad_code_names)
         err_note(
             p->how->print,
-            "%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump (their functions "
-            "have no names: correct the program that writes the file)",
+            "%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of "
+            "jitdump (their functions have no names: correct the program that writes the file)",
             human_items(p->b->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
                         "records of perf-PID.map or jit-PID.dump were"));
     if (p->b->cut_code_names)
-        err_note(
-            p->how->print,
-            "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s (later functions have no names: record "
-            "a shorter run)",
-            human_items(p->b->cut_code_names, "process", "processes"));
+        err_note(p->how->print,
+                 "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s (later "
+                 "functions have no names: record a shorter run)",
+                 human_items(p->b->cut_code_names, "process", "processes"));
 }
 
 enum { MOST_OBJECTS = 3 };
@@ -157,10 +156,10 @@ static void print_facts(const struct balance *p)
     const struct balance_texts *t;
     if (l->bypassed.processes) {
         t = balance_texts(&l->bypassed);
-        err_note(
-            p->how->print,
-            "%s calls its own malloc (in %s)%s: those calls were not recorded (link it without that malloc)",
-            t->process, t->text, t->others);
+        err_note(p->how->print,
+                 "%s calls its own malloc (in %s)%s: those calls were not recorded (link it "
+                 "without that malloc)",
+                 t->process, t->text, t->others);
     }
     if (l->off.processes) {
         t = balance_texts(&l->off);
@@ -173,10 +172,10 @@ static void print_facts(const struct balance *p)
         if (objects++ >= MOST_OBJECTS)
             continue;
         printable_copy(name, sizeof name, l->deepbound + at, strlen(l->deepbound + at));
-        err_note(
-            p->how->print,
-            "%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded (open it without the flag)",
-            name);
+        err_note(p->how->print,
+                 "%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not "
+                 "recorded (open it without the flag)",
+                 name);
     }
     if (objects > MOST_OBJECTS)
         err_note(p->how->print,
@@ -205,30 +204,27 @@ static void print_clock(const struct balance *p)
             ahead ? "ahead of" : "behind",
             "without a time namespace, or if the CPUs' counters differ, HEAPTAPE_CLOCK=monotonic");
     if (b->clock_distrusted)
-        p->how->print(
-            "the kernel stopped using the processor's counter as its clock: times and the order of events may be wrong (try "
-            "HEAPTAPE_CLOCK=monotonic)");
+        p->how->print("the kernel stopped using the processor's counter as its clock: times and "
+                      "the order of events may be wrong (try HEAPTAPE_CLOCK=monotonic)");
 }
 
 static void print_end(const struct balance *p)
 {
     const struct trace_balance *b = p->b;
     if (b->overwritten_session)
-        p->how->print(
-            "a program overwrote the memory that it shares with the recorder: the recording may be incomplete (correct its "
-            "wild pointer, and record again)");
+        p->how->print("a program overwrote the memory that it shares with the recorder: the "
+                      "recording may be incomplete (correct its wild pointer, and record again)");
     if (b->ended_early && b->ended_by)
-        err_note(
-            p->how->print,
-            "process %" PRIu64
-            " ended the recording, as 'heaptape ctl PID detach' does; the program continued (to continue the recording, attach again)",
-            b->ended_by);
+        err_note(p->how->print,
+                 "process %" PRIu64 " ended the recording, as 'heaptape ctl PID detach' does; the "
+                 "program continued (to continue the recording, attach again)",
+                 b->ended_by);
     else if (b->ended_early)
-        p->how->print(
-            "the recording ended early; the program continued (to continue the recording, attach again)");
+        p->how->print("the recording ended early; the program continued (to continue the "
+                      "recording, attach again)");
     if (b->size_limit)
-        p->how->print(
-            "the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");
+        p->how->print("the recording stopped at --max-size; the program continued untraced (try "
+                      "--flight or --segment)");
     if (b->stop_signal)
         err_note(p->how->print,
                  "signal %" PRIu64

@@ -137,10 +137,9 @@ void notes_coverage(const char *path, uint64_t events, bool verbose)
     if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return;
     if (events > MAX_NOTED_EVENTS) {
-        note(
-            "run 'heaptape stat -v %s' for the coverage of stacks: the trace has more than 5 million "
-            "events",
-            path);
+        note("run 'heaptape stat -v %s' for the coverage of stacks: the trace has more than 5 "
+             "million events",
+             path);
         return;
     }
     if (file_stat(&s, path, FILE_STAT_SITES, watch_begin("stacks"), &e) < 0) {

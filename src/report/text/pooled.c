@@ -277,12 +277,12 @@ static void print_cautions(const struct document *d)
         }
     }
     if (governor)
-        printf(
-            "The frequency of CPUs may have changed during a run: their governor is %s, not performance.\n",
-            cli_text(governor));
+        printf("The frequency of CPUs may have changed during a run: their governor is %s, not "
+               "performance.\n",
+               cli_text(governor));
     if (boost)
-        puts(
-            "CPUs may run above their base frequency (boost), which depends on their load and temperature.");
+        puts("CPUs may run above their base frequency (boost), which depends on their load and "
+             "temperature.");
     if (online > 0)
         printf(
             "Runs used %.0f of %.0f CPUs: programs on the other CPUs shared caches and memory.\n",

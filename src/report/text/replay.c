@@ -21,9 +21,9 @@ static void print_preexisting(const struct replay_session *s, const struct plan_
     printf("start        %s (%s) allocated before the clock starts\n",
            human_items(f->preexisting, "block", "blocks"), human_size(f->preexisting_bytes));
     if (s->forked_from)
-        printf(
-            "             inherited from process %u; in the recorded run, both shared a page until one wrote to it\n",
-            s->forked_from);
+        printf("             inherited from process %u; in the recorded run, both shared a page "
+               "until one wrote to it\n",
+               s->forked_from);
 }
 
 void replay_print_workload(const struct replay_session *s)
@@ -38,21 +38,21 @@ void replay_print_workload(const struct replay_session *s)
     if (f->skipped)
         printf("; %s ops skipped", human_number(f->skipped));
     if (replay_session_memory_apart(s))
-        printf(
-            "; time is measured with threads at full speed, memory with threads as close as recorded");
+        printf("; time is measured with threads at full speed, memory with threads as close as "
+               "recorded");
     printf("\n");
     print_preexisting(s, f);
     // If big blocks make up less than a tenth of the live bytes, they hardly affect memory.
     if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
         return;
     if (!f->big_known_bytes)
-        printf(
-            "the use of blocks of 16 KiB and more was not recorded: the replay writes to all pages of malloc's blocks\n");
+        printf("the use of blocks of 16 KiB and more was not recorded: the replay writes to all "
+               "pages of malloc's blocks\n");
     else
-        printf(
-            "use of blocks of 16 KiB and more: measured for %.0f %% of their bytes, estimated for %.0f %%\n",
-            100 * (double)f->big_known_bytes / (double)f->big_bytes,
-            100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
+        printf("use of blocks of 16 KiB and more: measured for %.0f %% of their bytes, estimated "
+               "for %.0f %%\n",
+               100 * (double)f->big_known_bytes / (double)f->big_bytes,
+               100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
 }
 
 static const char *figure_text(enum figure_unit unit, double v)
@@ -140,15 +140,14 @@ static void print_fidelity_live(const struct fidelity_live *l)
         printf("%-12s live bytes equal the recorded ones at all %s points\n", "fidelity",
                human_number(l->points));
     else
-        printf(
-            "%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
-            "differently\n",
-            "fidelity", human_number(l->equal), human_number(l->points), human_size(l->max_bytes));
+        printf("%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: "
+               "threads interleaved differently\n",
+               "fidelity", human_number(l->equal), human_number(l->points),
+               human_size(l->max_bytes));
     if (l->peak_ratio > 1 + PEAK_LIVE_TOLERANCE)
-        printf(
-            "%-12s peak live %.2f × recorded: threads ran ahead of those that free their blocks, so memory is too "
-            "high (--threads auto keeps them together)\n",
-            "", l->peak_ratio);
+        printf("%-12s peak live %.2f × recorded: threads ran ahead of those that free their "
+               "blocks, so memory is too high (--threads auto keeps them together)\n",
+               "", l->peak_ratio);
 }
 
 // The mark of unreliable figures and of their column headings.
@@ -166,12 +165,12 @@ static void print_fidelity_memory(const struct fidelity *f)
         printf("%-12s memory cannot be judged, because %s\n", "", cli_text(f->missing_reason));
         return;
     }
-    printf(
-        "%-12s %speak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
-        "at the start",
-        "", far_text(f), m->replayed_peak_bytes / m->recorded_peak_bytes,
-        human_size((uint64_t)m->replayed_peak_bytes), human_size((uint64_t)m->recorded_peak_bytes),
-        100 * m->mean_error, human_size(m->baseline_bytes));
+    printf("%-12s %speak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is "
+           "private memory minus %s at the start",
+           "", far_text(f), m->replayed_peak_bytes / m->recorded_peak_bytes,
+           human_size((uint64_t)m->replayed_peak_bytes),
+           human_size((uint64_t)m->recorded_peak_bytes), 100 * m->mean_error,
+           human_size(m->baseline_bytes));
     if (m->mapped_bytes)
         printf(" and up to %s of the program's own mappings\n", human_size(m->mapped_bytes));
     else
@@ -186,16 +185,15 @@ static void print_program(const struct replay_session *s)
         printf("%-12s the calls' share of the program's CPU time is unknown: %s\n", "program",
                p.missing_reason);
     else if (isnan(p.max_share))
-        printf(
-            "%-12s the calls take at least %.1f %% of its CPU time: %s in the replay, of %s (without about %s of "
-            "recording)\n",
-            "program", 100 * p.share, human_time(p.calls_ns), human_time(p.cpu_ns),
-            human_time(p.recording_ns));
+        printf("%-12s the calls take at least %.1f %% of its CPU time: %s in the replay, of %s "
+               "(without about %s of recording)\n",
+               "program", 100 * p.share, human_time(p.calls_ns), human_time(p.cpu_ns),
+               human_time(p.recording_ns));
     else
-        printf(
-            "%-12s the calls take %.1f to %.1f %% of its CPU time of %s (without about %s of recording)\n",
-            "program", 100 * p.share, 100 * p.max_share, human_time(p.cpu_ns),
-            human_time(p.recording_ns));
+        printf("%-12s the calls take %.1f to %.1f %% of its CPU time of %s (without about %s of "
+               "recording)\n",
+               "program", 100 * p.share, 100 * p.max_share, human_time(p.cpu_ns),
+               human_time(p.recording_ns));
 }
 
 static void print_fidelity(const struct replay_session *s, const struct replay_result *r)
@@ -204,10 +202,10 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
     print_fidelity_live(&f.live);
     print_fidelity_memory(&f);
     if (f.has_overlap)
-        printf(
-            "%-12s two or more threads active for %.0f %% of the time (recorded %.0f %%) and %.0f %% of the calls (%.0f %%)\n",
-            "", 100 * f.overlap.replayed_time, 100 * f.overlap.recorded_time,
-            100 * f.overlap.replayed_events, 100 * f.overlap.recorded_events);
+        printf("%-12s two or more threads active for %.0f %% of the time (recorded %.0f %%) and "
+               "%.0f %% of the calls (%.0f %%)\n",
+               "", 100 * f.overlap.replayed_time, 100 * f.overlap.recorded_time,
+               100 * f.overlap.replayed_events, 100 * f.overlap.recorded_events);
     print_program(s);
 }
 
@@ -296,10 +294,11 @@ static void print_stats(const struct replay_result *r)
 static void print_fragmentation_at(const struct replay_session *s, const char *when,
                                    const struct fragmentation *h)
 {
-    printf(
-        "\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n",
-        when, human_number(h->event), human_size(h->live_bytes), human_number(h->pages),
-        human_number(h->sparse_pages), human_size(h->stranded_bytes));
+    printf("\n"
+           "fragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s "
+           "stranded\n",
+           when, human_number(h->event), human_size(h->live_bytes), human_number(h->pages),
+           human_number(h->sparse_pages), human_size(h->stranded_bytes));
     fragmentation_print(h, s->symbols);
 }
 
@@ -460,10 +459,10 @@ static void print_program_ratios(const struct replay_session *s)
     for (size_t i = 1; !p.missing_reason && i < s->n_results; i++)
         is_any |= print_program_ratio(s, &p, &s->results[i]);
     if (is_any)
-        printf(
-            "%-12s not predicted: the other %.0f %% of the CPU time, which depends on the placement of "
-            "the blocks%s\n",
-            "", 100 * p.rest_share, s->results[0].n_real ? "" : " (--real measures the program)");
+        printf("%-12s not predicted: the other %.0f %% of the CPU time, which depends on the "
+               "placement of the blocks%s\n",
+               "", 100 * p.rest_share,
+               s->results[0].n_real ? "" : " (--real measures the program)");
     if (is_any && s->results[0].latency.calls)
         printf(
             "%-12s not predicted: the latency of calls in the program, where caches are colder\n",
@@ -656,7 +655,8 @@ static void print_placement(const struct replay_session *s)
     if ((double)s->placement.lower_bytes <= best.bytes)
         printf("; live bytes alone %s", human_size(s->placement.lower_bytes));
     printf(
-        "\n             (found offline without moving blocks; an optimal placement may need less)\n");
+        "\n"
+        "             (found offline without moving blocks; an optimal placement may need less)\n");
 }
 
 void replay_print_table(const struct replay_session *s)

@@ -90,7 +90,8 @@ static void print_sentences(const struct rss *r)
     if (r->maps && percent(off, rss) > FAR_OFF)
         print_sentence(
             &any,
-            "The sum differs from RSS by %.1f %%: the program kept running while its pages\nwere read.\n",
+            "The sum differs from RSS by %.1f %%: the program kept running while its pages\n"
+            "were read.\n",
             percent(off, rss));
     if (!r->maps)
         print_sentence(
@@ -100,8 +101,8 @@ static void print_sentences(const struct rss *r)
                   "includes the memory of heaptape in the process.\n");
     if (!r->is_glibc && !r->has_usable)
         print_sentence(
-            &any,
-            "The rounding of this allocator is unknown without 'record --usable' and counts\nas free.\n");
+            &any, "The rounding of this allocator is unknown without 'record --usable' and counts\n"
+                  "as free.\n");
     if (r->is_last)
         print_sentence(&any,
                        "There is no map of pages at or after this point: this is the last one.\n");

@@ -65,15 +65,14 @@ static void note_process(const struct unseen *u)
     const char *had = human_size(u->had);
     const char *recorded = human_size(u->recorded);
     if (u->process->bypassed_by)
-        note(
-            "process %u (%s): private memory grew by %s, recorded blocks explain at most %s: %u.%u %% was not recorded "
-            "(its own malloc, stacks and mappings: link it without that malloc)",
-            u->process->pid, program, had, recorded, permille / 10, permille % 10);
+        note("process %u (%s): private memory grew by %s, recorded blocks explain at most %s: "
+             "%u.%u %% was not recorded (its own malloc, stacks and mappings: link it without that "
+             "malloc)",
+             u->process->pid, program, had, recorded, permille / 10, permille % 10);
     else
-        note(
-            "process %u (%s): malloc had %s in use at the end, %s of it in recorded blocks: at most %u.%u %% was not recorded (open "
-            "its libraries without RTLD_DEEPBIND)",
-            u->process->pid, program, had, recorded, permille / 10, permille % 10);
+        note("process %u (%s): malloc had %s in use at the end, %s of it in recorded blocks: at "
+             "most %u.%u %% was not recorded (open its libraries without RTLD_DEEPBIND)",
+             u->process->pid, program, had, recorded, permille / 10, permille % 10);
 }
 
 static void note_most(const struct trace_reader *r, const struct peaks *peaks)
