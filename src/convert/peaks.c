@@ -345,18 +345,18 @@ static bool choose_idle(const struct trace_file *t, uint32_t pid, uint32_t *proc
     return false;
 }
 
-int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
-                 struct progress *progress, struct err *e)
+int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress,
+                 struct err *e)
 {
     const struct trace_count *most;
     double part;
     *p = (struct peaks){0};
     int rc = trace_file_read_tail(t, e);
-    *n = t->tail.n;
+    p->n_all = t->tail.n;
     if (rc < 0)
         return rc;
     if (count_candidates(t, pid, &most, &part) == 1) {
-        *process = most->process;
+        p->chosen = most->process;
         return 0;
     }
     struct count c = count_of(t, pid, progress);
@@ -365,10 +365,10 @@ int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *
     release_count(&c);
     if (rc < 0)
         return rc;
-    if (!p->n && !choose_idle(t, pid, process))
+    if (!p->n && !choose_idle(t, pid, &p->chosen))
         return trace_reader_no_process(&t->reader, pid, e);
     if (p->n)
-        *process = p->items[0].process;
-    *n = !p->n ? 1 : t->tail.n ? t->tail.n : p->n;
+        p->chosen = p->items[0].process;
+    p->n_all = !p->n ? 1 : t->tail.n ? t->tail.n : p->n;
     return trace_file_rewind(t, e);
 }

@@ -26,6 +26,9 @@ struct peaks {
     // More than 2^18 blocks were live, so small blocks were sampled. The error of the peaks is 0.5
     // %.
     bool estimated;
+    // Set by peaks_choose: the chosen process, and the number of processes with events.
+    uint32_t chosen;
+    size_t n_all;
 };
 
 // Reads the whole trace, so the reader has seen all processes afterwards. Counts only images with
@@ -40,10 +43,10 @@ void peaks_release(struct peaks *p);
 //
 // If the end of the trace names a single candidate, the trace is not read and *p is empty.
 // Otherwise, *p lists the processes. If the chosen process makes nearly all calls, its figures
-// cover only the part of the trace that was read before the process was chosen. Sets *n to the
-// number of processes with events. Returns 0, or a negative errno with *e set: -ENOENT if no
-// process matches, with a message that lists the pids. The caller must release *p in either case.
-int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
-                 struct progress *progress, struct err *e);
+// cover only the part of the trace that was read before the process was chosen. Returns 0, or a
+// negative errno with *e set: -ENOENT if no process matches, with a message that lists the pids.
+// The caller must release *p in either case.
+int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress,
+                 struct err *e);
 
 #endif

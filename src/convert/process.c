@@ -309,10 +309,9 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
                 struct workload_summary *summary, struct err *e)
 {
     struct conversion j = {.trace = t, .settings = s, .out = out, .e = e};
-    size_t processes;
     struct peaks peaks;
-    int rc = peaks_choose(&peaks, t, s->pid, &j.process, &processes,
-                          s->watch ? s->watch->progress : NULL, e);
+    int rc = peaks_choose(&peaks, t, s->pid, s->watch ? s->watch->progress : NULL, e);
+    j.process = peaks.chosen;
     if (rc == 0)
         rc = trace_forks_find(&j.forks, t, e);
     trace_forks_keep(&j.forks, j.process);
@@ -327,8 +326,8 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
         *summary = j.targets[0]->of.summary;
     if (rc == 0 && peaks.n)
         peaks.items[0].peak_bytes = summary->peak_live_bytes - summary->preexisting_bytes;
-    if (rc == 0 && processes > 1 && s->watch && s->watch->chosen)
-        s->watch->chosen(&t->reader, j.process, processes, &peaks);
+    if (rc == 0 && peaks.n_all > 1 && s->watch && s->watch->chosen)
+        s->watch->chosen(&t->reader, j.process, peaks.n_all, &peaks);
     release_targets(&j);
     peaks_release(&peaks);
     return rc;

@@ -220,7 +220,6 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
 {
     struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
     struct peaks peaks;
-    size_t of;
     j->process = ALL_PROCESSES;
     if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS ||
         export_outputs_are_many(j->settings))
@@ -228,7 +227,8 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
     j->process = 0; // process 0 is the program itself
     if (j->settings->live)
         return 0;
-    int rc = peaks_choose(&peaks, t, j->settings->pid, &j->process, &of, progress, j->e);
+    int rc = peaks_choose(&peaks, t, j->settings->pid, progress, j->e);
+    j->process = peaks.chosen;
     peaks_release(&peaks);
     return rc;
 }

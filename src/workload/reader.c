@@ -166,19 +166,27 @@ const struct workload_sites *workload_reader_sites(const struct workload_reader 
     return &r->extras.sites;
 }
 
+// A second frame reader, which reads through the index.
+struct beside {
+    struct workload_reader *r;
+    struct frame_reader frames;
+    uint64_t position; // position of the stream before begin_beside
+};
+
 // Reads the frame at `offset`, which must be of type `type`.
-static int read_frame_at(struct workload_reader *r, struct frame_reader *frames, uint64_t offset,
-                         struct frame *f, unsigned type, struct err *e)
+static int read_frame_at(struct beside *b, uint64_t offset, struct frame *f, unsigned type,
+                         struct err *e)
 {
+    struct workload_reader *r = b->r;
     uint64_t skipped = 0;
     int rc = input_seek(r->in, offset, e);
     if (rc == 0)
-        rc = frame_resync(frames, &skipped, e);
+        rc = frame_resync(&b->frames, &skipped, e);
     if (rc == 0 || (rc > 0 && skipped))
         return err_set(e, -EBADMSG, "%s: the index points to byte %llu, where no frame begins",
                        r->in->name, (unsigned long long)offset);
     if (rc > 0)
-        rc = frame_next(frames, f, e);
+        rc = frame_next(&b->frames, f, e);
     if (rc > 0 && f->type != type)
         return bad_frame(r, f, "the index points to a frame of another type", e);
     return rc < 0 ? rc : 0;
@@ -204,47 +212,46 @@ static int read_trailer(struct workload_reader *r, uint64_t *index_offset, struc
 
 // Reads the summary and the index. *f is the summary's frame. The caller must free *index, even
 // after an error.
-static int read_summary_and_index(struct workload_reader *r, struct frame_reader *frames,
-                                  struct workload_summary *s, struct format_index *index,
-                                  struct frame *f, struct err *e)
+static int read_summary_and_index(struct beside *b, struct workload_summary *s,
+                                  struct format_index *index, struct frame *f, struct err *e)
 {
+    struct workload_reader *r = b->r;
     uint64_t offset = 0;
     *index = (struct format_index){0};
     int rc = read_trailer(r, &offset, e);
     if (rc == 0)
-        rc = read_frame_at(r, frames, offset, f, FORMAT_INDEX, e);
+        rc = read_frame_at(b, offset, f, FORMAT_INDEX, e);
     if (rc == 0)
         rc = report_error(r, f, format_get_index(f->data, f->size, index), "malformed index", e);
     if (rc == 0)
-        rc = read_frame_at(r, frames, index->summary_offset, f, FORMAT_SUMMARY, e);
+        rc = read_frame_at(b, index->summary_offset, f, FORMAT_SUMMARY, e);
     *s = (struct workload_summary){0};
     if (rc == 0)
         rc = get_summary(r, f, s, e);
     return rc;
 }
 
-// Prepares a second frame reader for reading through the index. After success, call end_beside.
-// Returns 0, or -ESPIPE for a pipe, with the message set.
-static int begin_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t *position,
-                        struct err *e)
+// Prepares *b. After success, call end_beside. Returns 0, or -ESPIPE for a pipe, with the message
+// set.
+static int begin_beside(struct beside *b, struct workload_reader *r, struct err *e)
 {
-    *position = r->in->offset;
+    b->r = r;
+    b->position = r->in->offset;
     if (!r->in->size_bytes)
         return err_set(
             e, -ESPIPE,
             "%s: the summary is at the end of the file, so it cannot be read from a pipe",
             r->in->name);
-    frame_reader_init(frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    frame_reader_init(&b->frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
     return 0;
 }
 
 // Restores the position that the stream had before begin_beside. Returns rc if it is negative, else
 // 0 or a negative errno.
-static int end_beside(struct workload_reader *r, struct frame_reader *frames, uint64_t position,
-                      int rc, struct err *e)
+static int end_beside(struct beside *b, int rc, struct err *e)
 {
-    frame_reader_release(frames);
-    int back = input_seek(r->in, position, e);
+    frame_reader_release(&b->frames);
+    int back = input_seek(b->r->in, b->position, e);
     return rc < 0 ? rc : back;
 }
 
@@ -276,15 +283,15 @@ static int get_extras(struct workload_reader *r, const struct frame *f, struct r
 
 // Reads the frame of type `type` at `offset`, unless `offset` is 0. For SITES, also reads the SITES
 // and NAMES frames that follow.
-static int find_extras(struct workload_reader *r, struct frame_reader *frames, uint64_t offset,
-                       enum format_frame type, struct reader_extras *x, struct err *e)
+static int find_extras(struct beside *b, uint64_t offset, enum format_frame type,
+                       struct reader_extras *x, struct err *e)
 {
     struct frame f;
-    int rc = offset ? read_frame_at(r, frames, offset, &f, type, e) : 0, more = offset != 0;
+    int rc = offset ? read_frame_at(b, offset, &f, type, e) : 0, more = offset != 0;
     while (rc == 0 && more > 0 &&
            (f.type == type || (type == FORMAT_SITES && f.type == FORMAT_NAMES))) {
-        rc = get_extras(r, &f, x, e);
-        more = rc == 0 && type == FORMAT_SITES ? frame_next(frames, &f, e) : 0;
+        rc = get_extras(b->r, &f, x, e);
+        more = rc == 0 && type == FORMAT_SITES ? frame_next(&b->frames, &f, e) : 0;
     }
     return more < 0 ? more : rc;
 }
@@ -294,23 +301,22 @@ static int read_extras(struct workload_reader *r, enum format_frame type,
                        struct workload_summary *s, struct reader_extras *x, struct err *e)
 {
     struct format_index index;
-    struct frame_reader frames;
+    struct beside b;
     struct frame f;
-    uint64_t position;
-    int rc = begin_beside(r, &frames, &position, e);
+    int rc = begin_beside(&b, r, e);
     if (rc < 0)
         return rc;
-    rc = read_summary_and_index(r, &frames, s, &index, &f, e);
+    rc = read_summary_and_index(&b, s, &index, &f, e);
     free(index.entries);
     if (rc == 0 && type == FORMAT_SAMPLES)
-        rc = find_extras(r, &frames, s->samples_at, type, x, e);
+        rc = find_extras(&b, s->samples_at, type, x, e);
     if (rc == 0 && type == FORMAT_SITES)
-        rc = find_extras(r, &frames, s->sites_at, type, x, e);
+        rc = find_extras(&b, s->sites_at, type, x, e);
     if (rc == 0 && type == FORMAT_RESIDENCY)
-        rc = find_extras(r, &frames, s->residency_at, type, x, e);
+        rc = find_extras(&b, s->residency_at, type, x, e);
     if (rc == 0 && type == FORMAT_RESIDENCY)
-        rc = find_extras(r, &frames, s->residency_steps_at, FORMAT_STEPS, x, e);
-    return end_beside(r, &frames, position, rc, e);
+        rc = find_extras(&b, s->residency_steps_at, FORMAT_STEPS, x, e);
+    return end_beside(&b, rc, e);
 }
 
 int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
@@ -487,13 +493,14 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
     return rc < 0 ? report_disproof(r, f->offset, rc, e) : 0;
 }
 
-static int check_part(struct workload_reader *r, struct frame_reader *frames, struct err *e)
+static int check_part(struct beside *b, struct err *e)
 {
+    struct workload_reader *r = b->r;
     struct workload_summary s;
     struct reader_extras x = {0};
     struct format_index index;
     struct frame f;
-    int rc = read_summary_and_index(r, frames, &s, &index, &f, e);
+    int rc = read_summary_and_index(b, &s, &index, &f, e);
     uint64_t at = f.offset;
     if (rc == 0 && (index.n < r->seen.n || index.ops < r->decode.ops_before))
         rc = bad_frame(r, &f, "the index does not match the frames in the file", e);
@@ -503,7 +510,7 @@ static int check_part(struct workload_reader *r, struct frame_reader *frames, st
         report_disproof(r, at, rc, e);
     free(index.entries);
     if (rc == 0)
-        rc = find_extras(r, frames, s.sites_at, FORMAT_SITES, &x, e);
+        rc = find_extras(b, s.sites_at, FORMAT_SITES, &x, e);
     if (rc == 0)
         rc = check_site(r, x.sites.n_sites, at, e);
     workload_sites_release(&x.sites);
@@ -514,10 +521,9 @@ int workload_reader_check_part(struct workload_reader *r, struct err *e)
 {
     if (!r->in->size_bytes || r->has_summary)
         return 0;
-    struct frame_reader frames;
-    uint64_t position;
-    int rc = begin_beside(r, &frames, &position, e);
-    return rc < 0 ? rc : end_beside(r, &frames, position, check_part(r, &frames, e), e);
+    struct beside b;
+    int rc = begin_beside(&b, r, e);
+    return rc < 0 ? rc : end_beside(&b, check_part(&b, e), e);
 }
 
 // Reads up to the next OPS frame. Returns 1, 0 at the end, or a negative errno.
