@@ -248,9 +248,9 @@ bool producer_put_rebased(unsigned kind, uint64_t count, uint64_t size, uint64_t
     struct producer_stream *stream = producer_begin(0, false);
     if (!stream)
         return false;
-    uint64_t *w = stream->pos,
-             ticks = allocator ? producer_noted_ticks(stream, address, count * size)
-                               : producer_ticks(stream, address, count * size);
+    uint64_t *w = stream->pos, ticks = allocator
+                                           ? producer_noted_ticks(stream, address, count * size)
+                                           : producer_ticks(stream, address, count * size);
     uint64_t odd =
         (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = !odd && producer_has_room(w, 4) && codec_put_base(&stream->state, &w, address);
