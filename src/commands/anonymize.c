@@ -252,9 +252,9 @@ static void report_removed(const struct anonymizing *a, const char *name)
          !a->with_site             ? ""
          : a->options->keep_stacks ? "; numbered the call sites"
                                    : ", and the call sites");
-    note(
-        "%s: keeps %s, alignments, %s, threads, samples of memory, and the name and build ID of the allocator",
-        name, a->options->round_sizes ? "size classes" : "sizes", times);
+    note("%s: keeps %s, alignments, %s, threads, samples of memory, and the name and build ID of "
+         "the allocator",
+         name, a->options->round_sizes ? "size classes" : "sizes", times);
 }
 
 static int anonymize_file(const char *path, const struct anonymize_options *o, struct err *e)

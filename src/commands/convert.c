@@ -99,10 +99,10 @@ static int run_convert(const void *fields, char **argv)
     const struct convert_cli_options *o = fields;
     int heap = o->heap ? entries_allocator_by_name(o->heap) : -1;
     if (o->heap && heap < 0)
-        return usage_error(
-            &cmd_convert,
-            "--heap: unknown allocator '%s': 'heaptape stat -v' lists the allocators of a recording",
-            o->heap);
+        return usage_error(&cmd_convert,
+                           "--heap: unknown allocator '%s': 'heaptape stat -v' lists the "
+                           "allocators of a recording",
+                           o->heap);
     struct convert_settings how = {.pid = o->pid.pid,
                                    .window_ns = o->window_ns,
                                    .level = (int)o->level,

@@ -607,7 +607,8 @@ const struct command cmd_corpus = {
             {"Compare three allocators on them",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc -a mimalloc"},
             {"Compare again after an update, and print what has changed",
-             "heaptape corpus run --dir corpus -a mimalloc --results new \\\n    --against corpus/results"},
+             "heaptape corpus run --dir corpus -a mimalloc --results new \\\n    --against "
+             "corpus/results"},
             {"Compare two allocators by Slurm jobs, with the results in another directory",
              "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n"
              "    --results /shared/results"},

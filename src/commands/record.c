@@ -616,10 +616,11 @@ static int set_up_wrap(const struct record_options *o, struct record_settings *s
 {
     static struct spool_wrap names;
     if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
-        return usage_error(
-            &cmd_record,
-            "--wrap requires up to %d NAME=FUNCTION[,...] without repeated names; FUNCTION is malloc, free, another allocator function of libc or C++ such as _Znwm, or malloc_usable_size (once)",
-            SPOOL_WRAPPED);
+        return usage_error(&cmd_record,
+                           "--wrap requires up to %d NAME=FUNCTION[,...] without repeated names; "
+                           "FUNCTION is malloc, free, another allocator function of libc or C++ "
+                           "such as _Znwm, or malloc_usable_size (once)",
+                           SPOOL_WRAPPED);
     s->wrap = o->wrap ? &names : NULL;
     return 0;
 }

@@ -45,12 +45,13 @@ static void print_entries(const struct entries_report *r)
         if (!item->function || r->named & 1u << i)
             continue;
         if (spool_wrap_address(item->name))
-            note(
-                "--wrap: the program has no function at %s, or it is a script (start the executable itself)",
-                item->name);
+            note("--wrap: the program has no function at %s, or it is a script (start the "
+                 "executable itself)",
+                 item->name);
         else
             note(
-                "--wrap: no symbol of a recorded executable and no dynamic symbol of its libraries is %s (build it with symbols, or link its allocator as a shared library)",
+                "--wrap: no symbol of a recorded executable and no dynamic symbol of its libraries "
+                "is %s (build it with symbols, or link its allocator as a shared library)",
                 item->name);
     }
 }

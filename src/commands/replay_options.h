@@ -112,8 +112,8 @@ int replay_each_swept(const struct option_list *sweeps, const char *spec,
 // must free the array.
 char **replay_choose_program(const struct replay_session *s, char *const given[]);
 
-// Prints a warning if the allocator does not read one of its tunables. If `previous` is not NULL and
-// needs the same warning, prints nothing.
+// Prints a warning if the allocator does not read one of its tunables. If `previous` is not NULL
+// and needs the same warning, prints nothing.
 void replay_note_unread(const struct allocator *a, const struct allocator *previous);
 
 // Stores the path of a program or library of heaptape. Dies if the file is missing.

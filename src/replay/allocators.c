@@ -21,7 +21,8 @@ const struct allocator_info allocator_infos[] = {
     {"glibc",
      {NULL},
      "mallopt(3), GLIBC_TUNABLES",
-     "MALLOC_@(ARENA_MAX|ARENA_TEST|@(CHECK|MMAP_MAX|MMAP_THRESHOLD|PERTURB|TOP_PAD|TRIM_THRESHOLD)_)"
+     "MALLOC_@(ARENA_MAX|ARENA_TEST|@(CHECK|MMAP_MAX|MMAP_THRESHOLD|PERTURB|TOP_PAD|TRIM_THRESHOLD)"
+     "_)"
      "|glibc.malloc.@(arena_max|arena_test|check|hugetlb|mmap_max|mmap_threshold|mxfast|perturb"
      "|tcache_count|tcache_max|tcache_unsorted_limit|top_pad|trim_threshold)"},
     {"jemalloc", {"libjemalloc.so.2", "libjemalloc.so"}, "MALLOC_CONF; jemalloc(3)", "MALLOC_CONF"},

@@ -35,9 +35,9 @@ struct allocator {
 // In players other than heaptape-replay, LD_PRELOAD selects the allocator.
 const char *allocator_preloaded(void);
 
-// Parses NAME[,VAR=value…] or PATH[,VAR=value…]. A tunable of glibc, glibc.NAME=value, is appended to
-// GLIBC_TUNABLES. Returns 0, -EINVAL if the syntax or name is invalid, or -ENOENT if the library is
-// not installed.
+// Parses NAME[,VAR=value…] or PATH[,VAR=value…]. A tunable of glibc, glibc.NAME=value, is appended
+// to GLIBC_TUNABLES. Returns 0, -EINVAL if the syntax or name is invalid, or -ENOENT if the library
+// is not installed.
 int allocator_parse(struct allocator *a, const char *spec, struct err *e);
 void allocator_release(struct allocator *a);
 

@@ -76,9 +76,9 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
 double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_t place,
                              size_t places);
 
-// Returns true if the library is the recorded allocator, that is, if the build IDs are equal. If the
-// workload has no build ID, returns true if the paths are equal, or if the file names and the build
-// IDs of the two files are equal. An anonymized workload has the build ID, but no path.
+// Returns true if the library is the recorded allocator, that is, if the build IDs are equal. If
+// the workload has no build ID, returns true if the paths are equal, or if the file names and the
+// build IDs of the two files are equal. An anonymized workload has the build ID, but no path.
 bool fidelity_is_recorded(const struct replay_session *s, const char *library);
 
 #endif

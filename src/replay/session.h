@@ -54,9 +54,9 @@ struct replay_settings {
     bool quiet;    // do not show progress on stderr
 };
 
-// Figures of a run of the real program. REAL_PEAK_RSS is private resident memory of the process that
-// was started, and REAL_PROCESS_RSS is all of its resident memory. CPU time includes the children
-// that the process waited for.
+// Figures of a run of the real program. REAL_PEAK_RSS is private resident memory of the process
+// that was started, and REAL_PROCESS_RSS is all of its resident memory. CPU time includes the
+// children that the process waited for.
 enum replay_real_figure { REAL_WALL, REAL_CPU, REAL_PEAK_RSS, REAL_PROCESS_RSS, REAL_FIGURES };
 struct replay_real {
     double values[REAL_FIGURES]; // in ns and bytes

@@ -491,8 +491,8 @@ bool findings_bypassing_objects(const struct findings_input *in, struct findings
     return object;
 }
 
-// Copies the note on the process with the most memory that no recorded block explains. Returns false
-// if there is no such process.
+// Copies the note on the process with the most memory that no recorded block explains. Returns
+// false if there is no such process.
 static bool copy_note(const struct findings_input *in, struct findings_item *f)
 {
     const struct unexplained *u = in->file ? &in->file->unexplained : NULL;
@@ -532,9 +532,8 @@ bool findings_unexplained_memory(const struct findings_input *in, struct finding
     if (!most)
         return copy_note(in, f);
     name_process(name, most, 0);
-    findings_advise(
-        f,
-        "These bytes are blocks of objects that bypass the library, or free blocks in thread caches.");
+    findings_advise(f, "These bytes are blocks of objects that bypass the library, or free blocks "
+                       "in thread caches.");
     findings_say(
         f, "Recorded blocks do not explain %s of the %s that malloc had in use at the end, in %s.",
         human_size((uint64_t)unexplained_bytes(most)), human_size(most->facts.malloc_in_use_bytes),

@@ -82,8 +82,8 @@ struct profile_json_of {
 int profile_json(struct json *j, enum profile_json_format format, const struct profile_json_of *of);
 
 // Writes a heap profile of jemalloc and gperftools, with function names. The blocks in use are live
-// at the end if the weight is PROFILE_LIVE, and at the peak otherwise. Returns 0, or -ENOMEM without
-// having written anything.
+// at the end if the weight is PROFILE_LIVE, and at the peak otherwise. Returns 0, or -ENOMEM
+// without having written anything.
 int profile_jeprof(FILE *to, const struct profile_json_of *of);
 
 #endif

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-// Frames are numbered instead of addressed. The tool subtracts 1 from the address of each caller, so
-// each frame has two numbers: an odd number as a caller, and the next even number as the innermost frame.
+// Frames are numbered instead of addressed. The tool subtracts 1 from the address of each caller,
+// so each frame has two numbers: an odd number as a caller, and the next even number as the
+// innermost frame.
 static uint32_t number_of(uint32_t frame)
 {
     return 2 * (frame + 1);

@@ -1,7 +1,7 @@
 // A program that uses mimalloc's functions and libc's malloc. Arguments as for entries_prefixed.c.
-// Live at the peak: 100 blocks of mimalloc of 10000 bytes, and 50 blocks of libc of 15000 bytes. Live
-// at the end: 90 blocks of mimalloc. One block of libc is passed to mi_free. A fork child allocates
-// one block of each allocator, and frees one block of mimalloc that it inherited.
+// Live at the peak: 100 blocks of mimalloc of 10000 bytes, and 50 blocks of libc of 15000 bytes.
+// Live at the end: 90 blocks of mimalloc. One block of libc is passed to mi_free. A fork child
+// allocates one block of each allocator, and frees one block of mimalloc that it inherited.
 #include "when_told.h"
 
 #include <stdlib.h>

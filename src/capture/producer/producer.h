@@ -205,8 +205,8 @@ enum {
     PRODUCER_NOT_SECOND = 16,
     PRODUCER_NOT_FIRST = 32,
     PRODUCER_NOT_ONE = PRODUCER_NOT_FIRST | PRODUCER_NOT_SECOND,
-    // A block of this size or more does not use a unit that is 0. Each page of units covers 128 KiB,
-    // so a page that is allocated for such blocks would be a large part of their memory.
+    // A block of this size or more does not use a unit that is 0. Each page of units covers 128
+    // KiB, so a page that is allocated for such blocks would be a large part of their memory.
     PRODUCER_BIG_BYTES = 1 << 14,
     // Value of producer_tls.owner in a thread without a number. No unit has this value.
     PRODUCER_UNNUMBERED = 256,
@@ -241,15 +241,16 @@ static inline _Atomic uint8_t *producer_unit_at(uint64_t address)
     return atomic_load_explicit(&r->units, memory_order_relaxed) + (address >> PRODUCER_UNIT_SHIFT);
 }
 
-// Returns the bit of the address's unit that is set if the unit does not apply to its other address.
+// Returns the bit of the address's unit that is set if the unit does not apply to its other
+// address.
 static inline uint64_t producer_other_bit(uint64_t address)
 {
     return PRODUCER_NOT_SECOND + (address & PRODUCER_BLOCK_BYTES);
 }
 
 // Returns 0 if the address's unit shows that the thread `owner` recorded the last event at the
-// address. Otherwise, or if the address is not a multiple of PRODUCER_BLOCK_BYTES, returns a nonzero
-// value.
+// address. Otherwise, or if the address is not a multiple of PRODUCER_BLOCK_BYTES, returns a
+// nonzero value.
 static inline __attribute__((always_inline)) uint64_t producer_is_foreign(uint64_t address,
                                                                           uint32_t owner)
 {

@@ -40,7 +40,8 @@ static void *map_zeroed(size_t bytes)
     if (made == MAP_FAILED)
         return NULL;
     // After mlockall(MCL_FUTURE), the memory would count towards the program's RLIMIT_MEMLOCK.
-    // MADV_DONTNEED fails only if the memory is locked. A filter of system calls may forbid munlock.
+    // MADV_DONTNEED fails only if the memory is locked. A filter of system calls may forbid
+    // munlock.
     const struct producer_inherited *in = &producer_inherited;
     if (!in->filtered && !in->attached && madvise(made, bytes, MADV_DONTNEED))
         syscall(SYS_munlock, made, bytes);
@@ -71,7 +72,8 @@ void producer_unmap_private(void *at, size_t bytes)
     producer_munmap(at, bytes);
 }
 
-// Returns the number of resident pages in [first, end), in pages. See pagemap.rst in the kernel's documentation.
+// Returns the number of resident pages in [first, end), in pages. See pagemap.rst in the kernel's
+// documentation.
 static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page

@@ -94,7 +94,8 @@ void producer_own(uint64_t address, uint64_t size)
         address >> CODEC_ADDRESS_SHIFT >> CODEC_PTR_BITS)
         return;
     // A unit of 0 may stay 0, because the next event at the address then reads the counter. Frees
-    // and big blocks leave such units unchanged, so that pages without other units stay unallocated.
+    // and big blocks leave such units unchanged, so that pages without other units stay
+    // unallocated.
     bool sets_zero = size < PRODUCER_BIG_BYTES && owner != PRODUCER_UNNUMBERED;
     _Atomic uint8_t *unit = producer_unit_at(address);
     if (producer_unlikely(!unit) && sets_zero) {

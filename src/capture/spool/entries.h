@@ -95,9 +95,9 @@ struct entries_entry {
     uint8_t keep;  // bytes that stay before the jump: 0 or ENTRIES_KEEP_BYTES
     // The function's arguments if they differ from the arguments of the event's function, else all
     // 0. Each letter is an argument: p (block), b (block that is resized in place; the function
-    // returns its new size, which is less than the argument s if it could not grow), s (size), c (count), a (alignment), f (flags of
-    // jemalloc's mallocx), x (passed on). A plan contains functions with letters only if
-    // `reordered` in struct entries_names is set.
+    // returns its new size, which is less than the argument s if it could not grow), s (size), c
+    // (count), a (alignment), f (flags of jemalloc's mallocx), x (passed on). A plan contains
+    // functions with letters only if `reordered` in struct entries_names is set.
     char arguments[6];
     bool named; // function of --wrap; only --wrap's malloc_usable_size accepts its blocks
     uint8_t was[ENTRIES_MAX_BYTES]; // original contents of the replaced bytes, padded with 0

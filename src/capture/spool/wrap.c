@@ -23,7 +23,8 @@ uint64_t spool_wrap_address(const char *name)
     return at;
 }
 
-// Returns the number of characters of `name` if an item of --wrap ends with `name` at `text`, else 0.
+// Returns the number of characters of `name` if an item of --wrap ends with `name` at `text`, else
+// 0.
 static size_t match_function(const char *text, const char *name)
 {
     size_t n = name ? strlen(name) : 0;

@@ -97,8 +97,8 @@ void *next_find_definition(const char *name, const void *except);
 struct object;
 const void *next_find_prefixed_call(const struct object *o, bool in_allocator);
 
-// Returns true if functions with prefixes in libraries are recorded. If the malloc in use calls such
-// functions of another library, these calls are not events.
+// Returns true if functions with prefixes in libraries are recorded. If the malloc in use calls
+// such functions of another library, these calls are not events.
 bool next_records_libraries(void);
 
 // malloc_usable_size of the allocator in use, or NULL if the allocator does not define it, even if

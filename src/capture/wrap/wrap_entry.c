@@ -167,20 +167,20 @@ extern const char wrap_entry_thunks[] __attribute__((visibility("hidden")));
 #define SAVE(name, at)    "mov %" #name ", " #at "(%rsp)\n"
 #define RESTORE(name, at) "mov " #at "(%rsp), %" #name "\n"
 
-__asm__(
-    ".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
-    ".type wrap_entry_thunks, @function\nwrap_entry_thunks:\n.cfi_startproc\n"
-    ".set wrap_entry_index, 0\n.rept 224\n.p2align 4\n.cfi_def_cfa %rsp, 8\n"
-    "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
-    "mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
-    "pushq $wrap_entry_index\njmp wrap_entry_common\n"
-    ".set wrap_entry_index, wrap_entry_index + 1\n.endr\n"
-    "wrap_entry_common:\n"
-    "and $-16, %rsp\nsub $320, %rsp\n" // 8 registers of 8 bytes and 16 of 16 bytes
-    MOVE_GENERAL(SAVE)
-        MOVE_XMM(SAVE_XMM) "mov -8(%rbp), %edi\nmov %rsp, %rsi\nmov %rbp, %rdx\ncall wrap_entry_call\n" MOVE_XMM(
-            RESTORE_XMM) MOVE_GENERAL(RESTORE) "leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n"
-                                               ".size wrap_entry_thunks, . - wrap_entry_thunks\n");
+__asm__(".text\n.p2align 4\n.globl wrap_entry_thunks\n.hidden wrap_entry_thunks\n"
+        ".type wrap_entry_thunks, @function\nwrap_entry_thunks:\n.cfi_startproc\n"
+        ".set wrap_entry_index, 0\n.rept 224\n.p2align 4\n.cfi_def_cfa %rsp, 8\n"
+        "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
+        "mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
+        "pushq $wrap_entry_index\njmp wrap_entry_common\n"
+        ".set wrap_entry_index, wrap_entry_index + 1\n.endr\n"
+        "wrap_entry_common:\n"
+        "and $-16, %rsp\nsub $320, %rsp\n" // 8 registers of 8 bytes and 16 of 16 bytes
+        MOVE_GENERAL(SAVE)
+            MOVE_XMM(SAVE_XMM) "mov -8(%rbp), %edi\nmov %rsp, %rsi\nmov %rbp, %rdx\n"
+                               "call wrap_entry_call\n" MOVE_XMM(RESTORE_XMM) MOVE_GENERAL(
+                                   RESTORE) "leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n"
+                                            ".size wrap_entry_thunks, . - wrap_entry_thunks\n");
 #else
 // clang-format off
 #define MOVE_GENERAL(move)                                                                         \

@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan and the note
-// `allocator` in traces, so a row is never moved or removed. If an
-// allocator defines functions with libc's names as well as functions with a prefix, all belong to
-// ENTRIES_FAMILY_LIBC, because their blocks come from the same heap.
+// Families of functions: X(SYMBOL, name). ENTRIES_FAMILY_SYMBOL is `family` in the plan and the
+// note `allocator` in traces, so a row is never moved or removed. If an allocator defines functions
+// with libc's names as well as functions with a prefix, all belong to ENTRIES_FAMILY_LIBC, because
+// their blocks come from the same heap.
 #define ENTRIES_FAMILY_TABLE(X)                                                                    \
     X(LIBC, "")                                                                                    \
     X(USER, "--wrap")                                                                              \

@@ -188,11 +188,12 @@ static void print_clock(const struct balance *p)
     const struct trace_balance *b = p->b;
     if (p->l->without_units.processes) {
         const struct balance_texts *t = balance_texts(&p->l->without_units);
-        err_note(
-            p->how->print,
-            "the clock was read at each event in a part of the heap of %s%s, because its limits or its sandbox left no memory to "
-            "avoid that: no event is missing, but recording took more CPU time (try a higher ulimit -v, -d or -l)",
-            t->process, t->others);
+        err_note(p->how->print,
+                 "the clock was read at each event in a part of the heap of %s%s, because its "
+                 "limits or its sandbox left no memory to "
+                 "avoid that: no event is missing, but recording took more CPU time (try a higher "
+                 "ulimit -v, -d or -l)",
+                 t->process, t->others);
     }
     bool ahead = b->clock_ahead_ns >= b->clock_behind_ns;
     if (b->clock_ahead_ns || b->clock_behind_ns)
@@ -264,11 +265,11 @@ void balance_unexplained(char line[BALANCE_LINE_BYTES], const struct trace_proce
     const struct software_runtime *runtime = software_runtime_of(p->exe);
     char program[BALANCE_PROGRAM_BYTES];
     balance_program(p, program, sizeof program);
-    int n = snprintf(
-        line, BALANCE_LINE_BYTES,
-        "process %u (%s): anonymous mappings without recorded blocks %s %s%s of %s of resident memory: ",
-        p->pid, program, u->is_growth ? "grew by" : "have", human_size(u->bytes),
-        u->is_growth ? "," : "", human_size(u->rss_bytes));
+    int n = snprintf(line, BALANCE_LINE_BYTES,
+                     "process %u (%s): anonymous mappings without recorded blocks %s %s%s of %s of "
+                     "resident memory: ",
+                     p->pid, program, u->is_growth ? "grew by" : "have", human_size(u->bytes),
+                     u->is_growth ? "," : "", human_size(u->rss_bytes));
     if (runtime)
         snprintf(line + n, BALANCE_LINE_BYTES - (size_t)n, "they may be the heap of %s (%s)",
                  runtime->name, runtime->remedy);
@@ -278,6 +279,7 @@ void balance_unexplained(char line[BALANCE_LINE_BYTES], const struct trace_proce
             "%sthe program called mmap (record its calls with --maps), or its allocator has %s)",
             u->is_growth ? "blocks from before the recording or from a pause were written, " : "",
             p->exe && !entries_have_symbols(p->exe)
-                ? "no symbols (install the debug file of the executable, download it with debuginfod-find debuginfo FILE, or use --wrap ADDRESS=malloc,ADDRESS=free"
+                ? "no symbols (install the debug file of the executable, download it with "
+                  "debuginfod-find debuginfo FILE, or use --wrap ADDRESS=malloc,ADDRESS=free"
                 : "unknown functions (name them with --wrap");
 }
