@@ -139,8 +139,6 @@ static void begin_upload(struct receive_server *r, struct MHD_Connection *c, con
                        "expected a Content-Length, or Transfer-Encoding: chunked");
     } else if (f->is_part) {
         refuse(q, MHD_HTTP_BAD_REQUEST, "a part of a file (Content-Range) is not accepted");
-    } else if (f->lengths && !bytes) {
-        refuse(q, MHD_HTTP_BAD_REQUEST, "the body is empty");
     } else if (bytes > r->settings->max_bytes) {
         refuse(q, MHD_HTTP_CONTENT_TOO_LARGE, "the file is larger than --max-size");
     } else if (connections_begin_upload(&r->connections, q->connection, clock_monotonic_ns()) < 0) {
@@ -177,11 +175,6 @@ static void finish_upload(struct receive_server *r, const char *path, struct rec
     if (q->status)
         return;
     connections_finish(&r->connections, q->connection);
-    if (!q->body_bytes) {
-        store_abort(&r->store, &q->file);
-        refuse(q, MHD_HTTP_BAD_REQUEST, "the body is empty");
-        return;
-    }
     int rc = store_commit(&r->store, &q->file, path + 1, &result);
     if (rc < 0)
         refuse_errno(q, rc);

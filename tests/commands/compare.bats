@@ -335,6 +335,7 @@ for a, b in zip(d["allocators"], json.load(open("added.json"))["allocators"]):
 }
 
 @test "an allocator whose CPU time cannot be predicted is named with the reason" {
+  skip_under_sanitizer # LD_PRELOAD
   command -v python3 >where || skip "no python3"
   cc -shared -fPIC -o gone.so "$HEAPTAPE_SOURCE/tests/commands/loaded.c"
   LD_PRELOAD=$PWD/gone.so "$HEAPTAPE" record -q -o t.ht -- python3 -c 'x = [str(i) * 9 for i in range(200000)]'

@@ -19,6 +19,11 @@ refused_by() {
   fails_with 1 "w.htw: invalid frame: $text, at byte "
 }
 
+# The ops follow the header, which contains the version.
+version=$("$HEAPTAPE" --version)
+version=${version#heaptape }
+ops_at=$((61 + ${#version}))
+
 # refused LIE TEXT: by each command that reads the whole file.
 refused() {
   refused_by "$@" check w.htw
@@ -58,7 +63,7 @@ refused() {
 }
 
 @test "hostile: an index that contradicts the frames is refused by all commands" {
-  refused index "the index does not agree with the ops at byte 59"
+  refused index "the index does not agree with the ops at byte $ops_at"
 }
 
 @test "hostile: an op with a missing call site is refused by all commands" {
@@ -77,7 +82,7 @@ refused() {
 
 @test "hostile: a slice that ends early checks summary, index and call sites up to its end" {
   refused_by summary "the summary says threads 1, its ops make at least 2" slice -f -o s.htw --to 100 w.htw
-  refused_by index "the index does not agree with the ops at byte 59" slice -f -o s.htw --to 100 w.htw
+  refused_by index "the index does not agree with the ops at byte $ops_at" slice -f -o s.htw --to 100 w.htw
   refused_by site "an op has call site 4000000000 of 0 call sites" slice -f -o s.htw --to 100 w.htw
   expect "no file" [ ! -e s.htw ]
 }
