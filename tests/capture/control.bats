@@ -269,12 +269,12 @@ END
   record_options=
   trace_of "$HEAPTAPE_PROGRAMS/control" loop
   kill -STOP "$recorder"
+  # pause does not wait for the recorder.
+  run -0 "$HEAPTAPE" ctl --timeout 1 "$pid" pause
   for verb in sync reset stop; do
     run -1 timeout 60 "$HEAPTAPE" ctl --timeout 1 "$pid" $verb
     [ "$output" = "heaptape: $pid: its recorder (process $recorder) did not answer within 1 s (--timeout): is it stopped?" ]
   done
-  # The state needs no recorder.
-  run -0 "$HEAPTAPE" ctl --timeout 1 "$pid" pause
   kill -CONT "$recorder"
   run -0 "$HEAPTAPE" ctl "$pid" sync
   kill "$pid"

@@ -135,7 +135,7 @@ realloc 103 0 1000
 realloc 202 0 1000
 realloc 203 0 1000
 realloc 303 0 1000" ]
-  # Fields 6, 10 and 11 are the block, the result and the error.
+  # Fields 6, 7 and 10 are the block, the size and the result.
   expect "blocks that stay" [ "$(awk '$5 == "realloc" && ($7 == 103 || $7 == 203) && $6 != $10' lines | wc -l)" -eq 0 ]
   expect "blocks that cannot grow" [ "$(awk '$5 == "realloc" && ($7 == 1103 || $7 == 1203)' lines | awk '$10 == "0x0" || $10 == 0' | wc -l)" -eq 2000 ]
   [ "$(awk '$5 == "free"' lines | wc -l)" -ge 5000 ]
@@ -174,7 +174,7 @@ mimalloc 111 100 1000000 900000
 1" ]
   run -0 "$HEAPTAPE" stat -v t.ht
   grep -qE '^mimalloc +111 +976.6 KiB +57.1 % +878.9 KiB$' <<<"$output"
-  grep -qx '1 calls freed or resized a block of another allocator' <<<"$output"
+  grep -qx '1 call freed or resized a block of another allocator' <<<"$output"
 
   "$HEAPTAPE" convert -f t.ht
   expect "the workload" [ "$(heaps t.htw)" = "$(heaps t.ht)" ]

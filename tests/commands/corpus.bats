@@ -91,7 +91,9 @@ small() {
 
 @test "corpus record: a recipe changes only its directory and reaches only this machine" {
   skip_under_sanitizer
-  [ "$(id -u)" -eq 0 ] && unshare -mn true || skip "needs namespaces"
+  [ "$(id -u)" -eq 0 ] && unshare -mn sh -c 'mount -t tmpfs tmpfs /run && mkdir /run/a /run/b &&
+    mount -t overlay -o lowerdir=/tmp,upperdir=/run/a,workdir=/run/b overlay /tmp' ||
+    skip "needs namespaces and overlay file systems"
   mkdir data
   cp "$HEAPTAPE_SOURCE"/corpus/{driver,recipe} data
   cat >data/tries.sh <<'END'

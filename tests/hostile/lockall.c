@@ -1,5 +1,6 @@
-// Locks its memory under a limit. With an argument, also locks future mappings, and prints whether
-// blocks of a heap that is already mapped count towards the limit. Once, all units did.
+// Locks its memory under a limit. With an argument, instead locks current and future mappings, and
+// prints by how many KiB the locked memory grows when blocks are allocated in a heap that is
+// already mapped.
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -10,10 +11,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
 static void *none(void *a)
 {
     return a;
 }
+
 static long locked_kib(void)
 {
     static char text[8192];
@@ -22,6 +25,7 @@ static long locked_kib(void)
     close(fd);
     return strtol(strstr(text, "VmLck:") + 6, NULL, 10);
 }
+
 static int lock_future(void)
 {
     pthread_t t;

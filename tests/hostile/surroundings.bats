@@ -95,7 +95,7 @@ judge() {
   [ "$status" -eq 0 ]
 }
 
-@test "a stack limit of 64 KiB: all commands work" {
+@test "a stack limit of 64 KiB: commands work" {
   skip_under_sanitizer
   unset NO_COLOR
   local command
@@ -104,7 +104,7 @@ judge() {
   while read -r command; do
     echo "$command"
     # shellcheck disable=SC2016,SC2086 # the inner shell's; words
-    timeout -k 1 120 bash -c 'ulimit -s 64; exec "$0" "$@"' "$HEAPTAPE" $command >out
+    timeout -k 1 120 bash -c 'ulimit -s 64; exec "$0" "$@"' "$HEAPTAPE" $command </dev/null >out
   done <<'END'
 record --stacks -f -o o.ht -- known threads 100 2
 record --aggregate -f -o o.ht -- known threads 100 2

@@ -43,7 +43,8 @@ sources() {
   [ "$status" -eq 0 ]
 }
 
-# too_wide FILE...: the lines of more than 100 columns. Tables between "clang-format off" and "on" have one row a line.
+# too_wide FILE...: prints the lines of more than 100 columns, except in tables between
+# "clang-format off" and "clang-format on", where each row is one line.
 too_wide() {
   LC_ALL=C.UTF-8 sed -snE '/clang-format off/,/clang-format on/d; /^.{101}/{F;=;p}' "$@"
 }

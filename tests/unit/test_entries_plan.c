@@ -708,7 +708,6 @@ static void test_cut_files(void **state)
     release_copy(&c);
 }
 
-// `objcopy` splits the debug information from the library, as packages do.
 // Copies the debug file to DIRECTORY/BUILDID/debuginfo.
 static void cache_debug_file(const char *directory, const char *object)
 {
@@ -721,6 +720,7 @@ static void cache_debug_file(const char *directory, const char *object)
         fail_msg("readelf failed");
 }
 
+// `objcopy` splits the debug information from the library, as packages do.
 static void test_debug_files_are_found(void **state)
 {
     (void)state;

@@ -221,8 +221,8 @@ static void print_allocators(const struct usage *u)
                    100 * share(f.peak.bytes, u->peak.bytes), human_size(f.live.bytes));
     }
     if (u->mismatched_frees)
-        printf("%s calls freed or resized a block of another allocator\n",
-               human_number(u->mismatched_frees));
+        printf("%s freed or resized a block of another allocator\n",
+               human_items(u->mismatched_frees, "call", "calls"));
 }
 
 // Prints the live bytes over the run as a row of bars. Each character represents one or more bins.
