@@ -201,7 +201,9 @@ enum {
     PRODUCER_REGIONS_SHIFT = 10,
     PRODUCER_REGIONS = 1 << PRODUCER_REGIONS_SHIFT,
     PRODUCER_NUMBERED = 63, // number of threads that have numbers
-    // Bits of a unit: the unit does not apply to its first address, or to its second address.
+    // Bits of a unit. PRODUCER_NOT_SECOND: the unit does not apply to its second address.
+    // PRODUCER_NOT_FIRST: the unit does not apply to its first address. PRODUCER_NOT_ONE: a mask of
+    // both bits.
     PRODUCER_NOT_SECOND = 16,
     PRODUCER_NOT_FIRST = 32,
     PRODUCER_NOT_ONE = PRODUCER_NOT_FIRST | PRODUCER_NOT_SECOND,
@@ -308,8 +310,8 @@ producer_last_ticks(const struct producer_stream *stream, uint64_t address, uint
 uint64_t producer_ticks(struct producer_stream *stream, uint64_t address, uint64_t size)
     __attribute__((visibility("hidden")));
 
-// Like producer_ticks, for a record with one note. Reads the counter if the note's or the record's
-// position requires it, because such records need not start at the position where it is due.
+// Like producer_ticks, for a record of two words, the first of which is a note. Also reads the
+// counter if a reading is due at the position of the second word.
 uint64_t producer_noted_ticks(struct producer_stream *stream, uint64_t address, uint64_t size)
     __attribute__((visibility("hidden")));
 

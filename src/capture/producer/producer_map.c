@@ -32,7 +32,7 @@ static struct {
 
 enum { MAPPINGS = sizeof mappings / sizeof *mappings };
 
-// Maps zeroed memory that producer_private_bytes does not count. Returns NULL if out of memory.
+// Maps zeroed memory, and does not add it to `mappings`. Returns NULL if out of memory.
 static void *map_zeroed(size_t bytes)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -72,8 +72,8 @@ void producer_unmap_private(void *at, size_t bytes)
     producer_munmap(at, bytes);
 }
 
-// Returns the number of resident pages in [first, end), in pages. See pagemap.rst in the kernel's
-// documentation.
+// Returns the number of resident pages among the pages with the numbers [first, end). See
+// pagemap.rst in the kernel's documentation.
 static uint64_t count_resident(int pagemap, uint64_t first, uint64_t end)
 {
     const uint64_t present = 1ull << 63, exclusive = 1ull << 56; // not set for a zero page
@@ -175,8 +175,7 @@ static struct spool_header *set_spool(struct producer_inherited *in, char *at)
     return in->spool;
 }
 
-// Only part of the mapping is accessible at first. Otherwise, mlockall(2) in the program would
-// allocate all pages of the file.
+// Chunks from `open_chunks` on are not accessible, because the file may have no space for them.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks)
 {
     const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)open_chunks * SPOOL_CHUNK_BYTES;

@@ -68,7 +68,7 @@ static _Atomic uint8_t *map_units(uint64_t address)
     return producer_unit_at(address);
 }
 
-// Stores the thread `owner` in the unit of the address. If `sets_zero` is false, does not change a
+// Sets the address's unit to the thread `owner`. If `sets_zero` is false, does not change a
 // unit of 0.
 static void set_unit(_Atomic uint8_t *unit, uint32_t owner, uint64_t address, bool sets_zero)
 {
@@ -77,8 +77,8 @@ static void set_unit(_Atomic uint8_t *unit, uint32_t owner, uint64_t address, bo
                 owner == PRODUCER_UNNUMBERED ? 0 : (uint8_t)(owner | producer_other_bit(address));
     if (!old && !sets_zero)
         return;
-    // If the unit already applies to the thread's event at the other address, the unit applies to
-    // both. The exchange fails if another thread has recorded an event at the other address.
+    // If the unit already contains the thread, the unit applies to both addresses from now on. The
+    // exchange fails if another thread has recorded an event at the other address.
     other = old & (uint8_t)(value | ~PRODUCER_NOT_ONE);
     if (((old ^ owner) & ~(uint32_t)PRODUCER_NOT_ONE) == 0 &&
         atomic_compare_exchange_strong_explicit(unit, &old, other, memory_order_relaxed,

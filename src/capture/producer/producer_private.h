@@ -232,7 +232,8 @@ uint64_t producer_private_bytes(void);
 // again in a fork child. Returns NULL if out of memory, or before Linux 4.14.
 void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 
-// Maps memory for units, like producer_map_wiped. Unmap the memory with producer_munmap.
+// Maps zeroed memory for units, which is zero again in a fork child. Returns NULL if out of memory,
+// or before Linux 4.14. Unmap the memory with producer_munmap.
 void *producer_map_units(size_t bytes);
 
 // Maps the header and the first chunks of the file, and makes `open_chunks` chunks accessible. The

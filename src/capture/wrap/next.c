@@ -372,7 +372,7 @@ static bool is_malloc_function(const char *name)
     return false;
 }
 
-// Looks for a slot that leads to a function with another name.
+// Search for a slot whose function is a malloc with a prefix, or mallocx.
 struct slot_search {
     bool in_allocator; // consider functions that the malloc in use defines, or only others
     const void *found; // the function

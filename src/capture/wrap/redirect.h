@@ -64,7 +64,8 @@ int redirect_map(const struct entries_plan *plan, uintptr_t base, uintptr_t *are
 // an error, calls reach the real functions.
 int redirect_apply(struct entries_plan *plan, uintptr_t base);
 
-// Forget one function, and the functions of all objects that are no longer loaded.
+// redirect_forget removes one function. redirect_forget_unloaded removes the functions of all
+// objects that are no longer loaded.
 void redirect_forget(size_t index);
 void redirect_forget_unloaded(void);
 

@@ -52,8 +52,8 @@ static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s
     return id && bytes == WRAP_BUILD_ID_BYTES ? id : NULL;
 }
 
-// If an object calls functions with other names of the malloc in use, which is not libc's, reports
-// that these calls are not recorded.
+// If the object calls functions with prefixes that the malloc in use defines, reports that these
+// calls are not recorded. Called only if the malloc in use is not libc's.
 static bool note_calls(const struct object *o, void *context)
 {
     const void *found =
