@@ -812,8 +812,8 @@ static struct trace_balance current_balance(struct recorder *r)
     b.ended_by = result->ended_early ? result->ended_by : 0;
     b.clock_distrusted = clock_is_distrusted(r->clock);
     count_losses(r, &b);
-    // If the trace reached --max-size before the program ended, the program continues, and its later
-    // events are not counted.
+    // If the trace reached --max-size before the program ended, the program continues, and its
+    // later events are not counted.
     b.lost_at_least |= result->cut_off || (result->full && !r->launch.reaped);
     return b;
 }

@@ -8,8 +8,8 @@ static void libraries(void **state)
     static const char *const library[] = {
         "operator new(unsigned long)",
         "std::vector<int, std::allocator<int> >::push_back(int&&)",
-        "void std::vector<A, std::allocator<A> >::_M_realloc_insert<A "
-        "const&>(__gnu_cxx::__normal_iterator<A*, x>)",
+        ("void std::vector<A, std::allocator<A> >::_M_realloc_insert<A "
+         "const&>(__gnu_cxx::__normal_iterator<A*, x>)"),
         "std::unique_ptr<node, std::default_delete<node> > std::make_unique<node>()",
         "__gnu_cxx::new_allocator<char>::allocate(unsigned long, void const*)",
         "std::enable_if<true, void>::type std::f<int (*)(char)>(int (*)(char))",
