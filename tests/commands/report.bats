@@ -683,3 +683,11 @@ END
   run node "$HEAPTAPE_SOURCE/tests/page/use.mjs" "$chromium" heap.html --axe "$axe"
   expect "accessible" [ "$status" -eq 0 ]
 }
+
+@test "report: the allocators that a program called are not results of a comparison" {
+  make_workload
+  "$HEAPTAPE" stat --json a.htw | jq -c '. + {allocators: [{name: "malloc", calls: 1}, {name: "mimalloc", calls: 2}]}' >a.json
+  "$HEAPTAPE" report -q -f -o a.html a.json
+  grep -q '"workloads":\[{"name":"a.json"' a.html
+  grep -q '"results":\[\]' a.html
+}

@@ -79,7 +79,9 @@ static int add_json_workload(struct document *d, const char *name, int side,
 static int add_file(struct document *d, const char *name, int side, const struct json_value *file,
                     struct err *e)
 {
-    const struct json_value *all = json_value_get(file, "allocators");
+    bool is_stat = json_value_is_object(json_value_get(file, "by_kind"));
+    // `stat` also has a member with this name: the allocators that the program called.
+    const struct json_value *all = is_stat ? NULL : json_value_get(file, "allocators");
     int rc = 0;
     if (json_value_is_object(json_value_get(file, "verify")))
         return err_set(e, -EPROTO, "%s: is the result of 'replay --verify', which measures nothing",
@@ -90,7 +92,7 @@ static int add_file(struct document *d, const char *name, int side, const struct
         rc = add_item(d, name, side, file, json_value_at(all, i));
     if (json_value_length(all))
         return rc;
-    if (!json_value_is_object(json_value_get(file, "by_kind")))
+    if (!is_stat)
         return err_set(e, -EPROTO, "%s: is JSON, but was not printed by stat, replay or compare",
                        name);
     if (!json_value_is_object(json_value_get(file, "growth")) &&
