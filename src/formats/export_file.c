@@ -264,7 +264,7 @@ static int choose_process(void *context, const struct trace_process *from,
                                  .job = j,
                                  .number = from->number,
                                  .pid = from->pid,
-                                 .glibc = trace_process_uses_glibc(from)};
+                                 .glibc = trace_is_glibc(from->allocator)};
     *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_add},
                                   .done = finish_process};
     return 1;

@@ -51,8 +51,7 @@ double program_calls_ns(const struct replay_session *s, const struct replay_resu
     return more_than_null(s, r, FIGURE_cpu_ns, run) - program_use_ns(s, r, run);
 }
 
-// Prefers the result without tunables.
-static const struct replay_result *recorded_result(const struct replay_session *s)
+const struct replay_result *program_recorded(const struct replay_session *s)
 {
     const struct replay_result *found = process_rss_recorded(s);
     for (size_t i = 0; !found && i < s->n_results; i++) {
@@ -77,7 +76,7 @@ static const char *missing_reason(const struct replay_session *s, const struct p
 
 struct program_time program_time(const struct replay_session *s)
 {
-    const struct replay_result *r = recorded_result(s);
+    const struct replay_result *r = program_recorded(s);
     struct program_time t = {
         .recording_ns = (double)s->summary.recording_ns,
         .cpu_ns = (double)s->summary.cpu_ns - (double)s->summary.recording_ns,
@@ -97,7 +96,7 @@ struct program_time program_time(const struct replay_session *s)
 
 double program_load_ns(const struct replay_session *s, const struct replay_result *r, size_t run)
 {
-    const struct replay_result *recorded = recorded_result(s);
+    const struct replay_result *recorded = program_recorded(s);
     return recorded
                ? value_of(r, FIGURE_load_cpu_ns, run) - value_of(recorded, FIGURE_load_cpu_ns, run)
                : NAN;
@@ -115,7 +114,7 @@ static double slower_by(const struct program_time *t, double ns)
 static double predicted_run_ns(const struct replay_session *s, const struct program_time *t,
                                const struct replay_result *r, double slower, size_t run)
 {
-    const struct replay_result *recorded = recorded_result(s);
+    const struct replay_result *recorded = program_recorded(s);
     return t->cpu_ns + slower * (program_calls_ns(s, r, run) - program_calls_ns(s, recorded, run)) +
            program_use_ns(s, r, run) - program_use_ns(s, recorded, run) +
            program_load_ns(s, r, run);
@@ -142,7 +141,7 @@ const char *program_ratio_missing_reason(const struct replay_session *s,
         return t->missing_reason;
     if (isnan(t->replayed_calls_ns))
         return "the recorded allocator is not among those replayed";
-    return is_mostly_use(s, recorded_result(s), t->cpu_ns) ||
+    return is_mostly_use(s, program_recorded(s), t->cpu_ns) ||
                    is_mostly_use(s, first, predicted_ns(s, t, first)) ||
                    is_mostly_use(s, r, predicted_ns(s, t, r))
                ? "in replay, page faults in big blocks alone take over half of it"

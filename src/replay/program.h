@@ -23,6 +23,10 @@ struct program_time {
 
 struct program_time program_time(const struct replay_session *s);
 
+// Returns the result of the recorded allocator, if possible without tunables, or NULL if the
+// recorded allocator was not replayed. The result may be s->added.
+const struct replay_result *program_recorded(const struct replay_session *s);
+
 // The following functions return a figure of one run or, with PROGRAM_ALL_RUNS, the median of all
 // runs on an allocator.
 #define PROGRAM_ALL_RUNS SIZE_MAX

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "trace/libraries.h"
+#include "trace/trace.h"
 
 #include <errno.h>
 #include <math.h>
@@ -314,15 +315,15 @@ static int run_batch(struct replay_session *s, enum run_purpose purpose, struct 
 // Finds the recorded allocator, if the first round shows that the predictions lack it.
 static int add_recorded(struct replay_session *s, struct err *e)
 {
-    const char *file = s->recorded_allocator ? basename(s->recorded_allocator) : "";
+    const char *recorded = s->recorded_allocator ? s->recorded_allocator : "";
     bool has_use = s->settings.add_recorded && (s->summary.cpu_ns || s->has_samples);
     // Without a library, the allocator is part of the program.
-    if (s->settings.verify || !has_use || !strstr(file, ".so") || process_rss_recorded(s))
+    if (s->settings.verify || !has_use || !strstr(basename(recorded), ".so") ||
+        process_rss_recorded(s))
         return 0;
     s->added.trim_step = 1;
     s->progress.total += s->settings.runs;
-    return allocator_parse(&s->added.allocator,
-                           strncmp(file, "libc.so", 7) ? s->recorded_allocator : "glibc", e);
+    return allocator_parse(&s->added.allocator, trace_is_glibc(recorded) ? "glibc" : recorded, e);
 }
 
 // Replays the recorded allocator in a round, if it was added. If the replay fails, or the installed

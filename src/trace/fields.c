@@ -147,10 +147,10 @@ void trace_process_forget(struct trace_process *p)
     *p = kept;
 }
 
-bool trace_process_uses_glibc(const struct trace_process *p)
+bool trace_is_glibc(const char *allocator)
 {
-    const char *name = p->allocator ? basename(p->allocator) : NULL;
-    return name && (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0);
+    const char *name = allocator ? basename(allocator) : "";
+    return strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0;
 }
 
 int trace_unrecorded_add(struct trace_unrecorded *u, const struct trace_missed *missed)

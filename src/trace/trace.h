@@ -306,8 +306,9 @@ uint64_t trace_process_recording_rss(const struct trace_process *p);
 // Frees the strings of a process, but keeps its number, pid and stamps.
 void trace_process_forget(struct trace_process *p);
 
-// Returns true if the allocator is glibc's libc: libc.so.6 or, before 2.34, libc-2.31.so.
-bool trace_process_uses_glibc(const struct trace_process *p);
+// Returns true if the allocator, a path or NULL, is glibc's libc: libc.so.6 or, before 2.34,
+// libc-2.31.so.
+bool trace_is_glibc(const char *allocator);
 
 // Key of a stream in a map. A recorder writes only streams 0 and 1 and far fewer than 2^31
 // processes, so keys are unique. In a damaged trace, several streams may share a key, and their

@@ -68,7 +68,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
             .kind = p[0],
             .flags = (uint8_t)flags,
             .error = allocator ? 0 : p[2],
-            .allocator = allocator ? p[2] % HT_ALLOCATORS : 0,
+            .allocator = allocator ? event_valid_allocator(p[2]) : 0,
             .fields = format_op_fields(kind) | (site ? HT_F_VALUE : 0),
             .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE
                                                : (uint8_t)format_slot_use(kind, flags),

@@ -213,7 +213,7 @@ int rss_reading_begin(struct rss_reading *r, const struct trace_process *p)
     const struct trace_session *s = &r->file->reader.session;
     r->to->pid = p->pid;
     r->to->exe = p->exe ? strdup(p->exe) : NULL;
-    r->to->is_glibc = trace_process_uses_glibc(p);
+    r->to->is_glibc = trace_is_glibc(p->allocator);
     r->start_stamp = p->start_stamp;
     slice_point_resolve(&r->point, p->start_stamp, s->clock_hz, s->stamp_shift);
     r->at = choose_moment(r);

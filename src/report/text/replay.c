@@ -209,17 +209,13 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
     print_program(s);
 }
 
-// Returns the fidelity of the allocator on which the workload was recorded. If there is no such
-// allocator, returns the fidelity of the first allocator.
+// Returns the fidelity of the allocator on which the workload was recorded, and stores its result
+// in *of. If this allocator was not replayed, uses the first allocator.
 static struct fidelity recorded_fidelity(const struct replay_session *s,
                                          const struct replay_result **of)
 {
-    for (size_t i = 0; i < s->n_results; i++) {
-        struct fidelity f = fidelity_of(s, *of = &s->results[i]);
-        if (f.same_allocator)
-            return f;
-    }
-    *of = s->added.n_runs ? &s->added : s->results;
+    const struct replay_result *recorded = program_recorded(s);
+    *of = recorded ? recorded : s->results;
     return fidelity_of(s, *of);
 }
 

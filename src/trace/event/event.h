@@ -160,11 +160,16 @@ struct event {
     uint8_t error; // errno, or the result of posix_memalign; 0 on success
 };
 
+// Returns the allocator with this number in a file, or 0 if the number is not known.
+static inline uint8_t event_valid_allocator(uint64_t number)
+{
+    return number < HT_ALLOCATORS ? (uint8_t)number : 0;
+}
+
 // Returns the allocator of the function that was called, or 0 for the process's malloc.
 static inline uint8_t event_allocator(const uint64_t notes[HT_NOTES])
 {
-    uint64_t allocator = notes[HT_NOTE_ALLOCATOR];
-    return allocator < HT_ALLOCATORS ? (uint8_t)allocator : 0;
+    return event_valid_allocator(notes[HT_NOTE_ALLOCATOR]);
 }
 
 // Returns the requested bytes: `size` or, if the kind has a count, `size` times `count`, limited to
