@@ -431,8 +431,7 @@ static void job_label(const struct matrix_job *job, char label[64])
     label[strcspn(label, ".")] = 0;
 }
 
-// Reads the results of all jobs whose workload has this label. Returns a negative errno, with the
-// message set or -ENOMEM.
+// Reads the results of all jobs whose workload has this label.
 static int read_results(struct document *d, const struct matrix *m, const char *label,
                         struct err *e)
 {
@@ -440,25 +439,8 @@ static int read_results(struct document *d, const struct matrix *m, const char *
     for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
         char other[64];
         job_label(&m->jobs[i - 1], other);
-        if (strcmp(other, label) != 0 || matrix_state(m, i) != MATRIX_DONE)
-            continue;
-        char *path = matrix_path(m, i, false);
-        rc = path ? document_add_result(d, path, e) : -ENOMEM;
-        free(path);
-    }
-    return rc;
-}
-
-// Adds the results of the first run to the page.
-static int add_first_run(struct document *page, const struct matrix *m, size_t first, size_t n,
-                         struct err *e)
-{
-    int rc = 0;
-    // The jobs of one run are consecutive.
-    for (size_t i = first; rc == 0 && i < first + n; i++) {
-        char *path = matrix_state(m, i) == MATRIX_DONE ? matrix_path(m, i, false) : NULL;
-        rc = path ? document_add_result(page, path, e) : 0;
-        free(path);
+        if (strcmp(other, label) == 0)
+            rc = command_add_result(d, m, i, e);
     }
     return rc;
 }
@@ -475,8 +457,9 @@ static int print_results(const struct matrix *m, struct pooled_table *t, struct 
             continue;
         job_label(&m->jobs[i - 1], label);
         rc = read_results(&d, m, label, e);
-        if (rc == 0)
-            rc = add_first_run(page, m, i, t->n, e);
+        // The page shows the first run, whose jobs are consecutive.
+        for (size_t k = i; rc == 0 && k < i + t->n && k <= m->n_jobs; k++)
+            rc = command_add_result(page, m, k, e);
         if (rc == 0)
             rc = pooled_print_rows(&d, label, t, e);
         document_release(&d);

@@ -117,6 +117,16 @@ static void print_failure(const struct matrix *m, size_t number)
     free(path);
 }
 
+int command_add_result(struct document *d, const struct matrix *m, size_t number, struct err *e)
+{
+    if (matrix_state(m, number) != MATRIX_DONE)
+        return 0;
+    char *path = matrix_path(m, number, false);
+    int rc = path ? document_add_result(d, path, e) : err_no_memory(e, NULL);
+    free(path);
+    return rc;
+}
+
 // Prints the pooled results for the workload of job `first`.
 static void print_workload(const struct matrix *m, size_t first, bool across_machines)
 {
@@ -124,12 +134,8 @@ static void print_workload(const struct matrix *m, size_t first, bool across_mac
     struct err e = {0};
     int rc = 0;
     for (size_t i = first; rc == 0 && i <= m->n_jobs; i++) {
-        if (strcmp(m->jobs[i - 1].workload, m->jobs[first - 1].workload) != 0 ||
-            matrix_state(m, i) != MATRIX_DONE)
-            continue;
-        char *path = matrix_path(m, i, false);
-        rc = path ? document_add_result(&d, path, &e) : err_no_memory(&e, NULL);
-        free(path);
+        if (strcmp(m->jobs[i - 1].workload, m->jobs[first - 1].workload) == 0)
+            rc = command_add_result(&d, m, i, &e);
     }
     if (rc == 0 && d.n_items) {
         printf("%s\n\n", cli_text(m->jobs[first - 1].workload));

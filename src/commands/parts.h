@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "experiments/matrix/jobs.h"
+#include "report/json/document.h"
 #include "report/sites_diff.h"
 #include "workload/slice.h"
 
@@ -38,6 +39,10 @@ void command_find_self(char path[PATH_MAX]);
 // caller releases *m.
 void command_run_matrix(struct matrix *m, const struct command_matrix *o, const char *folder);
 size_t command_count_jobs(const struct matrix *m, enum matrix_state state);
+
+// Defined in matrix.c. Adds the result of a job to the document, unless the job is not done.
+// Returns 0, or a negative errno with the message set.
+int command_add_result(struct document *d, const struct matrix *m, size_t number, struct err *e);
 
 // Defined in matrix.c. Returns true if no earlier job has the workload of job `number`.
 bool command_is_first_job(const struct matrix *m, size_t number);

@@ -215,6 +215,10 @@ END
   expect "a worse figure" [ "$status" -eq 1 ]
   [ "$(grep -c " -> " <<<"$output")" -eq 1 ]
   [[ "$(grep " -> " <<<"$output")" =~ ^w12\ +peak\ RSS\ +glibc\ +8.[0-9]\ MiB\ -\>\ 16.[0-9]\ MiB\ \ 2.00\ \[ ]]
+  changed w12 0
+  heaptape "${words[@]}"
+  expect "no ratio to 0" [ "$status" -eq 0 ]
+  [ "$(grep -c " -> " <<<"$output")" -eq 0 ]
   changed w12 1
   changed w13 2
   heaptape "${words[@]}"

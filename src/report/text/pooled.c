@@ -304,7 +304,8 @@ enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 12, COLUMN_WIDTH = 20 };
 struct pooled_total {
     size_t n;
     double log_sum; // sum of the logarithms of the ratios
-    double worst;   // the least favourable significant ratio, or 0 if there is none
+    // The least favourable ratio that is significant or has no interval, or 0 if there is none.
+    double worst;
     char worst_workload[LABEL_WIDTH + 1];
 };
 
@@ -473,11 +474,17 @@ int pooled_print_rows(const struct document *d, const char *label, struct pooled
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;
 }
 
+// Returns how often a figure is compared with an earlier run.
+static size_t count_changes(const struct pooled_table *t)
+{
+    return t->workloads * t->n;
+}
+
 static void print_change(const struct pooled_group *sides[2], size_t figure, const char *label,
                          const struct pooled_table *t, struct pooled_changes *c)
 {
     const struct measure_ratio r = ratio_of(sides[0], sides[1], figure);
-    if (!measure_differs(&r, t->workloads * t->n))
+    if (!(r.ratio > 0) || !measure_differs(&r, count_changes(t)))
         return;
     bool worse = is_worse(r.ratio, 1, figure);
     enum cli_color color = cli_color_of_change(r.ratio, figure_infos[figure].better == FIGURE_MORE);
@@ -531,7 +538,7 @@ int pooled_print_changes(const struct document *before, const struct document *n
 void pooled_print_changes_foot(const struct pooled_changes *c, const struct pooled_table *t,
                                const char *against)
 {
-    size_t comparisons = t->workloads * t->n, needed = measure_runs_needed(comparisons);
+    size_t comparisons = count_changes(t), needed = measure_runs_needed(comparisons);
     if (c->runs == SIZE_MAX)
         printf("%s has no results of these workloads and allocators.\n", cli_text(against));
     else if (c->runs < needed)
