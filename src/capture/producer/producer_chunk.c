@@ -70,9 +70,6 @@ static uint32_t chunk_limit(const struct producer_process *p)
     return limit < max ? (uint32_t)limit : max;
 }
 
-_Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0,
-               "chunks opened together are adjacent");
-
 // Allocates the chunk's pages from `from` to `bytes`, so that a full file system causes an error
 // here instead of a SIGBUS later.
 static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
@@ -102,8 +99,8 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     if (!chunk)
         return false;
     if (index >= open) {
-        uint32_t start = index / PRODUCER_OPEN_CHUNKS * PRODUCER_OPEN_CHUNKS,
-                 end = start + PRODUCER_OPEN_CHUNKS;
+        uint32_t start = index / PRODUCER_STEP_CHUNKS * PRODUCER_STEP_CHUNKS,
+                 end = start + PRODUCER_STEP_CHUNKS;
         if (end > p->max_chunks)
             end = p->max_chunks;
         if (mprotect(producer_chunk_at(&producer_inherited, start),

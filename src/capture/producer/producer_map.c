@@ -114,16 +114,21 @@ uint64_t producer_private_bytes(void)
     return pages * page;
 }
 
+// Makes the memory zero in a fork child, and omits it from core dumps. Returns false before Linux
+// 4.14.
+static bool wipe_on_fork(void *at, size_t bytes)
+{
+    madvise(at, bytes, MADV_DONTDUMP);
+    return madvise(at, bytes, MADV_WIPEONFORK) == 0;
+}
+
 void *producer_map_units(size_t bytes)
 {
     void *made = map_zeroed(bytes);
-    if (made && madvise(made, bytes, MADV_WIPEONFORK)) {
-        producer_munmap(made, bytes);
-        return NULL;
-    }
-    if (made)
-        madvise(made, bytes, MADV_DONTDUMP);
-    return made;
+    if (!made || wipe_on_fork(made, bytes))
+        return made;
+    producer_munmap(made, bytes);
+    return NULL;
 }
 
 void *producer_map_wiped(void *_Atomic *to, size_t bytes)
@@ -135,11 +140,10 @@ void *producer_map_wiped(void *_Atomic *to, size_t bytes)
     if (!made)
         return NULL;
     // Another thread may have set *to in the meantime.
-    if (madvise(made, bytes, MADV_WIPEONFORK) || !atomic_compare_exchange_strong(to, &p, made)) {
+    if (!wipe_on_fork(made, bytes) || !atomic_compare_exchange_strong(to, &p, made)) {
         producer_unmap_private(made, bytes);
         return p;
     }
-    madvise(made, bytes, MADV_DONTDUMP);
     return made;
 }
 
@@ -203,10 +207,8 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
         return NULL; // do not unmap the address range (see map_next)
     producer_munmap(from, before);
     producer_munmap(at + FIRST_BYTES, SPOOL_RESERVE_BYTES - FIRST_BYTES);
-    const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)PRODUCER_OPEN_CHUNKS * SPOOL_CHUNK_BYTES;
     // Allocate the pages now, because a full file system would raise SIGBUS later.
-    if (mprotect(at + open_bytes, FIRST_BYTES - open_bytes, PROT_NONE) ||
-        madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
+    if (madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
         producer_munmap(at, FIRST_BYTES);
         return NULL;
     }

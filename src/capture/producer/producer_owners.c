@@ -47,13 +47,15 @@ static _Atomic uint8_t *map_units(uint64_t address)
 {
     struct producer_region *r = producer_region_at(address);
     uint64_t region = address >> PRODUCER_REGION_SHIFT;
-    if (atomic_load_explicit(&r->units, memory_order_relaxed) ||
-        atomic_load_explicit(&is_full, memory_order_relaxed))
+    if (atomic_load_explicit(&r->units, memory_order_relaxed))
         return NULL;
-    void *made = allocate_units();
+    void *made = atomic_load_explicit(&is_full, memory_order_relaxed) ? NULL : allocate_units();
     if (!made) {
+        // A forked child inherits is_full, but has a spool of its own.
+        _Atomic uint32_t *without = &producer_inherited.spool->without_units;
         atomic_store_explicit(&is_full, true, memory_order_relaxed);
-        atomic_store_explicit(&producer_inherited.spool->without_units, 1, memory_order_relaxed);
+        if (!atomic_load_explicit(without, memory_order_relaxed))
+            atomic_store_explicit(without, 1, memory_order_relaxed);
         return NULL;
     }
     _Atomic uint8_t *none = NULL,

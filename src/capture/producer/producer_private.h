@@ -19,9 +19,9 @@ enum {
     PRODUCER_MAX_THREADS = 65536, // threads live at once; any others are counted as lost
     PRODUCER_POOL_STEP = 256,     // thread states mapped at once
     PRODUCER_MAX_PATH = 4096,
-    PRODUCER_OPEN_CHUNKS = 16, // number of chunks made accessible at once
-    // Chunks mapped at once. mlockall(2) counts the whole mapping towards the program's limit.
-    PRODUCER_STEP_CHUNKS = PRODUCER_OPEN_CHUNKS,
+    // Chunks mapped and made accessible at once. mlockall(2) counts the whole mapping towards the
+    // program's limit.
+    PRODUCER_STEP_CHUNKS = 16,
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
@@ -241,8 +241,8 @@ void *producer_map_units(size_t bytes);
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd,
                                         uint32_t open_chunks);
 
-// Like producer_map_first, but maps a reserve spool, which has no file. Its first
-// PRODUCER_OPEN_CHUNKS chunks are accessible.
+// Like producer_map_first, but maps the header and the first chunks of a reserve spool, which has
+// no file. All these chunks are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
 // producer_map_release resets the spool but keeps its address range until producer_map_first reuses

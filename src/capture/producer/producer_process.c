@@ -271,7 +271,7 @@ static uint32_t size_file(int fd, uint32_t flags)
 
 static uint32_t chunks_to_open(uint32_t n_chunks)
 {
-    return n_chunks < PRODUCER_OPEN_CHUNKS ? n_chunks : PRODUCER_OPEN_CHUNKS;
+    return n_chunks < PRODUCER_STEP_CHUNKS ? n_chunks : PRODUCER_STEP_CHUNKS;
 }
 
 // Allocates the header's pages now, because a full file system would raise SIGBUS later. Skips the

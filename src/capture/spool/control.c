@@ -136,9 +136,8 @@ static bool try_set_state(const struct control *c, enum spool_recording to)
 
 // Sets the state. If the ring of changes is full, waits for the recorder, which frees entries of
 // the ring in each batch.
-static int set_state(const struct control *c, enum spool_recording to)
+static int set_state(const struct control *c, enum spool_recording to, uint64_t start_ns)
 {
-    uint64_t start_ns = clock_monotonic_ns();
     while (!try_set_state(c, to)) {
         if (c->session->flags & SPOOL_NO_RECORDER)
             return -ENOSPC;
@@ -152,11 +151,10 @@ static int set_state(const struct control *c, enum spool_recording to)
 }
 
 // Sends a request to the recorder and waits until it is acknowledged.
-static int send_request(const struct control *c, enum spool_request what)
+static int send_request(const struct control *c, enum spool_request what, uint64_t start_ns)
 {
     struct spool_control *k = &c->header->control;
     const struct timespec timeout = {.tv_nsec = WAIT_NS};
-    uint64_t start_ns = clock_monotonic_ns();
     if (what == SPOOL_RESET)
         atomic_fetch_add(&k->reset_proof, SPOOL_RESET_STEP);
     uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
@@ -172,41 +170,42 @@ static int send_request(const struct control *c, enum spool_request what)
     }
 }
 
-static int reset_trace(const struct control *c)
+static int reset_trace(const struct control *c, uint64_t start_ns)
 {
     if (c->session->flags & SPOOL_NO_RECORDER)
         return -ENOTSUP;
-    int rc = send_request(c, SPOOL_RESET);
+    int rc = send_request(c, SPOOL_RESET, start_ns);
     return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
 }
 
 // If there is no recorder, does not wait, because the spool is itself the recording.
-static int sync_all(const struct control *c)
+static int sync_all(const struct control *c, uint64_t start_ns)
 {
-    return c->session->flags & SPOOL_NO_RECORDER ? 0 : send_request(c, SPOOL_SYNC);
+    return c->session->flags & SPOOL_NO_RECORDER ? 0 : send_request(c, SPOOL_SYNC, start_ns);
 }
 
 int control_execute(const struct control *c, enum control_verb verb)
 {
     struct spool_control *k = &c->header->control;
     uint32_t state = atomic_load(&k->state);
+    uint64_t start_ns = clock_monotonic_ns();
     int rc = 0;
     if (atomic_load(&c->header->status) == SPOOL_OFF)
         return -ENODATA;
     switch (verb) {
     case CONTROL_START:
-        return set_state(c, SPOOL_RECORDING);
+        return set_state(c, SPOOL_RECORDING, start_ns);
     case CONTROL_STOP:
-        rc = set_state(c, SPOOL_STOPPED);
-        return rc ? rc : sync_all(c);
+        rc = set_state(c, SPOOL_STOPPED, start_ns);
+        return rc ? rc : sync_all(c, start_ns);
     case CONTROL_PAUSE:
-        return state == SPOOL_STOPPED ? 0 : set_state(c, SPOOL_PAUSED);
+        return state == SPOOL_STOPPED ? 0 : set_state(c, SPOOL_PAUSED, start_ns);
     case CONTROL_RESUME:
-        return state == SPOOL_STOPPED ? -EPERM : set_state(c, SPOOL_RECORDING);
+        return state == SPOOL_STOPPED ? -EPERM : set_state(c, SPOOL_RECORDING, start_ns);
     case CONTROL_SYNC:
-        return sync_all(c);
+        return sync_all(c, start_ns);
     case CONTROL_RESET:
-        return reset_trace(c);
+        return reset_trace(c, start_ns);
     }
     return -EINVAL;
 }

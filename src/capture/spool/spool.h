@@ -31,7 +31,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3773736573735448ull // "HTssess7"
-#define SPOOL_MAGIC          0x466c6f6f70735448ull // "HTspoolF"
+#define SPOOL_MAGIC          0x476c6f6f70735448ull // "HTspoolG"
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"

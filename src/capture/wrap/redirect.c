@@ -1,6 +1,5 @@
 #include "capture/wrap/redirect.h"
 
-#include "capture/libc/libc.h"
 #include "capture/producer/producer.h"
 #include "capture/wrap/spaces.h"
 

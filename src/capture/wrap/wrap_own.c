@@ -16,7 +16,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MAX_LIBRARIES = 16 };
@@ -52,15 +51,16 @@ static const uint8_t *find_build_id(const struct object *o, const ElfW(Phdr) * s
     return id && bytes == WRAP_BUILD_ID_BYTES ? id : NULL;
 }
 
-// If the object calls functions with prefixes that the malloc in use defines, reports that these
-// calls are not recorded. Called only if the malloc in use is not libc's.
+// If the object calls functions with prefixes that the malloc in use defines, and these functions
+// are not redirected, reports that the calls are not recorded. Call only if the malloc in use is
+// not libc's.
 static bool note_calls(const struct object *o, void *context)
 {
     const void *found =
         producer_is_allocator((const void *)o->start) ? NULL : next_find_prefixed_call(o, true);
     struct next_object by;
     (void)context;
-    if (found && next_object_of(found, &by))
+    if (found && redirect_real((void *)found) == found && next_object_of(found, &by))
         producer_set_bypass(by.path);
     return found;
 }
@@ -231,7 +231,8 @@ static void examine_space(const struct own_search *s, const struct r_debug *list
         } else if (is_library_wanted(s, &o)) {
             redirect_object(&o, OWN_LIBRARY, s);
         }
-        if (!producer_is_allocator(libc_address()))
+        // Names are looked up in the first namespace.
+        if (list == libc_objects() && !producer_is_allocator(libc_address()))
             note_calls(&o, NULL);
     }
     if (n < *before)

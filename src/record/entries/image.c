@@ -360,10 +360,11 @@ static int open_cached(const char *id)
     const char *cache = getenv("DEBUGINFOD_CACHE_PATH"), *user = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
     char path[PATH_MAX];
-    int n = cache  ? snprintf(path, sizeof path, "%s/%s/debuginfo", cache, id)
-            : user ? snprintf(path, sizeof path, "%s/debuginfod_client/%s/debuginfo", user, id)
-                   : snprintf(path, sizeof path, "%s/.cache/debuginfod_client/%s/debuginfo",
-                              home ? home : "", id);
+    int n = cache && *cache ? snprintf(path, sizeof path, "%s/%s/debuginfo", cache, id)
+            : user && *user
+                ? snprintf(path, sizeof path, "%s/debuginfod_client/%s/debuginfo", user, id)
+                : snprintf(path, sizeof path, "%s/.cache/debuginfod_client/%s/debuginfo",
+                           home ? home : "", id);
     return n > 0 && (size_t)n < sizeof path ? open_with_id(path, id) : -1;
 }
 
