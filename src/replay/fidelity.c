@@ -176,21 +176,33 @@ int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct 
     return 0;
 }
 
-bool fidelity_is_recorded(const struct replay_session *s, const char *library)
+static bool is_recorded(const struct replay_session *s, const char *library, const char *build_id)
 {
     const char *recorded = s->recorded_allocator;
-    char a[PATH_MAX], b[PATH_MAX], id_a[129], id_b[129];
+    char a[PATH_MAX], b[PATH_MAX], id[MACHINE_BUILD_ID_BYTES];
     if (!recorded || !library)
         return false;
-    machine_build_id(library, id_b, sizeof id_b);
     if (s->recorded_build_id && s->recorded_build_id[0])
-        return strcmp(s->recorded_build_id, id_b) == 0;
+        return strcmp(s->recorded_build_id, build_id) == 0;
     if (strcmp(recorded, library) == 0)
         return true;
     if (realpath(recorded, a) && realpath(library, b) && strcmp(a, b) == 0)
         return true;
-    machine_build_id(recorded, id_a, sizeof id_a);
-    return strcmp(basename(recorded), basename(library)) == 0 && id_a[0] && strcmp(id_a, id_b) == 0;
+    machine_build_id(recorded, id, sizeof id);
+    return strcmp(basename(recorded), basename(library)) == 0 && id[0] && strcmp(id, build_id) == 0;
+}
+
+bool fidelity_is_recorded(const struct replay_session *s, const char *library)
+{
+    char id[MACHINE_BUILD_ID_BYTES] = "";
+    if (library)
+        machine_build_id(library, id, sizeof id);
+    return is_recorded(s, library, id);
+}
+
+bool fidelity_has_recorded(const struct replay_session *s, const struct replay_result *r)
+{
+    return r->n_runs && is_recorded(s, r->runs[r->typical].library, r->build_id);
 }
 
 static const char *missing_reason(const struct replay_session *s, const struct fidelity *f)
@@ -230,7 +242,7 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
     struct fidelity f = {
         .recorded_allocator =
             s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL,
-        .same_allocator = fidelity_is_recorded(s, run->library),
+        .same_allocator = fidelity_has_recorded(s, r),
         .live = fidelity_live(s->plan, memory),
         .memory = fidelity_memory(s->plan, memory),
         .allocator_ns = allocator_ns(s, r),

@@ -81,4 +81,8 @@ double fidelity_replayed_rss(const struct replay_run *run, uint64_t event, size_
 // build IDs of the two files are equal. An anonymized workload has the build ID, but no path.
 bool fidelity_is_recorded(const struct replay_session *s, const char *library);
 
+// Returns true if the result is of the recorded allocator. Reads no file if the workload has the
+// build ID.
+bool fidelity_has_recorded(const struct replay_session *s, const struct replay_result *r);
+
 #endif

@@ -70,9 +70,7 @@ void replay_json_allocator(struct json *j, const struct replay_result *r)
     json_put_string(j, "name", r->allocator.name);
     json_put_string(j, "library", r->runs[0].library);
     put_text(j, "version", r->runs[0].report.version);
-    char build_id[129];
-    machine_build_id(r->runs[0].library, build_id, sizeof build_id);
-    put_text(j, "build_id", build_id);
+    put_text(j, "build_id", r->build_id);
     json_put_array(j, "tunables");
     for (size_t i = 0; i < r->allocator.n_tunables; i++)
         json_string(j, r->allocator.tunables[i]);

@@ -22,6 +22,8 @@ struct machine {
 
 void machine_read(struct machine *m);
 
+enum { MACHINE_BUILD_ID_BYTES = 129 }; // size of a build ID as text
+
 // Writes the build ID of an ELF file in hexadecimal, or "" if the file has no build ID. The file
 // must have this machine's word size.
 void machine_build_id(const char *path, char *text, size_t size);

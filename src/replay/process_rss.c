@@ -17,8 +17,7 @@ enum { JOINED_BYTES = 256 << 10 };
 // unknown.
 static bool is_recorded(const struct replay_session *s, const struct replay_result *r)
 {
-    return !r->allocator.n_tunables && r->n_runs &&
-           fidelity_is_recorded(s, r->runs[r->typical].library);
+    return !r->allocator.n_tunables && fidelity_has_recorded(s, r);
 }
 
 const struct replay_result *process_rss_recorded(const struct replay_session *s)

@@ -56,7 +56,7 @@ const struct replay_result *program_recorded(const struct replay_session *s)
     const struct replay_result *found = process_rss_recorded(s);
     for (size_t i = 0; !found && i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
-        if (r->n_runs && fidelity_is_recorded(s, r->runs[r->typical].library))
+        if (fidelity_has_recorded(s, r))
             found = r;
     }
     return found;

@@ -295,8 +295,8 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
     int rc = replay_run(s->plan, &r->allocator, &settings, run, e);
     if (rc == 0 && apart && !is_null)
         rc = run_for_memory(s, r, settings, run, e);
-    if (rc == 0 && purpose == RUN_MEASURED)
-        r->n_runs++;
+    if (rc == 0 && purpose == RUN_MEASURED && r->n_runs++ == 0)
+        machine_build_id(run->library, r->build_id, sizeof r->build_id);
     if (rc == -EBADMSG)
         cache_drop(&s->cache);
     progress_update(&s->progress, ++s->runs_done);

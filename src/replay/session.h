@@ -71,8 +71,9 @@ struct replay_result {
     struct replay_run usable;  // the run that reads usable sizes
     struct replay_run stats;   // the run that reads the allocator's statistics
     struct fragmentation fragmentation[PLAN_SNAPSHOTS];
-    union figures figures;    // summary of the runs
-    size_t typical;           // index of the run with the median wall time
+    char build_id[MACHINE_BUILD_ID_BYTES]; // of the runs' library; "" before the first run
+    union figures figures;                 // summary of the runs
+    size_t typical;                        // index of the run with the median wall time
     size_t typical_memory;    // index of the run with the median peak RSS, whose timeline is shown
     struct replay_real *real; // set by replay_real_run()
     size_t n_real;
