@@ -47,7 +47,8 @@ static void print_libraries(FILE *to)
 
 static void print_files(FILE *to)
 {
-    static const char *const names[] = {"libheaptape.so", "heaptape-replay", "libheaptape-null.so",
+    static const char *const names[] = {"libheaptape.so",         "heaptape-replay",
+                                        "libheaptape-null.so",    "libheaptape-times.so",
                                         "libheaptape-receive.so", "libheaptape-upload.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[PATH_MAX];

@@ -49,6 +49,11 @@ static void run_real(struct replay_session *s, const struct replay_options *o)
     fflush(stdout);
     int rc = all ? replay_real_run(all, s->n_results, s->settings.runs, argv, &e)
                  : err_no_memory(&e, NULL);
+    if (rc == 0 && s->settings.latency) {
+        char times[PATH_MAX];
+        replay_find_own("libheaptape-times.so", times);
+        rc = replay_real_time_calls(all, s->n_results, times, argv, &e);
+    }
     free(argv);
     free(all);
     die_on_error(rc, EXIT_FAILED, &e);

@@ -480,6 +480,23 @@ static void put_ratios(struct json *j, const struct replay_session *s,
     }
 }
 
+static void put_real_calls(struct json *j, const struct replay_call *calls)
+{
+    if (!put_object_if(j, "calls", calls))
+        return;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (!calls[kind].count)
+            continue;
+        json_put_object(j, event_infos[kind].name);
+        json_put_u64(j, "count", calls[kind].count);
+        json_put_double(j, "p50_ns", calls[kind].p50_ns);
+        json_put_double(j, "p99_ns", calls[kind].p99_ns);
+        json_put_double(j, "p999_ns", calls[kind].p999_ns);
+        json_end_object(j);
+    }
+    json_end_object(j);
+}
+
 void replay_json_real(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_real_info *infos = replay_real_infos;
@@ -496,6 +513,7 @@ void replay_json_real(struct json *j, const struct replay_session *s, const stru
         json_null(j);
     else
         json_bool(j, within);
+    put_real_calls(j, r->real_calls);
     json_put_array(j, "runs");
     for (size_t n = 0; n < r->n_real; n++) {
         json_begin_object(j);

@@ -51,9 +51,9 @@ void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *
         posix_spawn_file_actions_addopen(actions, RESULTS_LIBRARY_FD, a->library, O_RDONLY, 0);
 }
 
-char **launch_environment(const struct allocator *a, const char *libc)
+char **launch_environment(const struct allocator *a, const char *first, const char *libc)
 {
-    static const char preload[] = "LD_PRELOAD=";
+    static const char format[] = "LD_PRELOAD=%s%s%s";
     size_t n = 0, out = 0;
     char descriptor[32];
     const char *library = a->library ? a->library : libc;
@@ -64,10 +64,12 @@ char **launch_environment(const struct allocator *a, const char *libc)
     while (environ[n])
         n++;
     size_t most = n + a->n_tunables + 2;
-    char **made = calloc(1, most * sizeof *made + sizeof preload + strlen(library));
+    size_t bytes = sizeof format + strlen(first) + strlen(library);
+    char **made = calloc(1, most * sizeof *made + bytes);
     if (!made)
         return NULL;
-    made[out++] = strcat(strcpy((char *)(made + most), preload), library);
+    made[out++] = (char *)(made + most);
+    snprintf(made[0], bytes, format, first, *first ? ":" : "", library);
     for (size_t i = 0; i < a->n_tunables; i++)
         made[out++] = a->tunables[i];
     for (size_t i = 0; i < n; i++) {
@@ -148,7 +150,7 @@ int launch_player(const char *player, const struct allocator *a, const struct la
     int output = memfd_create("heaptape-output", MFD_CLOEXEC);
     int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results),
                                move_up(files->stream)};
-    char **environment = launch_environment(a, "");
+    char **environment = launch_environment(a, "", "");
     *s = (struct launch_outcome){.output = output};
     if (!environment || fds[0] < 0 || (files->plan >= 0 && fds[1] < 0) || fds[2] < 0 ||
         (files->stream >= 0 && fds[3] < 0)) {

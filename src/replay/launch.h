@@ -27,10 +27,10 @@ struct launch_files {
 // descriptor instead of the path. Call after all other actions have been added.
 void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
-// Returns heaptape's environment with the allocator's tunables added. The environment preloads only
-// the allocator's library or, if a->library is NULL, `libc`. The caller frees the array, which
-// borrows most strings. Returns NULL when out of memory.
-char **launch_environment(const struct allocator *a, const char *libc);
+// Returns heaptape's environment with the allocator's tunables added. The environment preloads
+// `first`, which may be "", and the allocator's library or, if a->library is NULL, `libc`. The
+// caller frees the array, which borrows most strings. Returns NULL when out of memory.
+char **launch_environment(const struct allocator *a, const char *first, const char *libc);
 
 // Starts the player and waits until it has ended or was killed by the watchdog. Returns 0, or a
 // negative errno.

@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -79,26 +81,35 @@ static int spawn_program(const struct allocator *a, char *const argv[], char **e
     return rc;
 }
 
-static int run_once(const struct allocator *a, char *const argv[], struct replay_real *run,
-                    int *status, struct err *e)
+// A program to run, a library that is preloaded before the allocator or "", and the wait status of
+// the last run.
+struct program {
+    char *const *argv;
+    const char *first;
+    int status;
+};
+
+static int run_once(struct program *p, const struct allocator *a, struct replay_real *run,
+                    struct err *e)
 {
     pid_t pid;
     char path[64];
     struct rusage usage;
     uint64_t began = clock_monotonic_ns();
     // The program may be linked with an allocator. Preload libc to override that allocator.
-    char **environment = launch_environment(a, "libc.so.6");
+    char **environment = launch_environment(a, p->first, "libc.so.6");
     if (!environment)
         return err_no_memory(e, NULL);
-    int rc = spawn_program(a, argv, environment, &pid);
+    int rc = spawn_program(a, p->argv, environment, &pid);
     free(environment);
     if (rc)
-        return err_set(e, -rc, "%s: %s", argv[0], strerror(rc));
+        return err_set(e, -rc, "%s: %s", p->argv[0], strerror(rc));
     snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
     int memory = open(path, O_RDONLY | O_CLOEXEC), pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     pid_t ended;
-    while ((ended = wait4(pid, status, WNOHANG, &usage)) == 0 || (ended < 0 && errno == EINTR)) {
+    while ((ended = wait4(pid, &p->status, WNOHANG, &usage)) == 0 ||
+           (ended < 0 && errno == EINTR)) {
         raise_peaks(memory, run);
         poll(&end, pidfd >= 0, LOOK_MS);
     }
@@ -108,7 +119,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
         close(memory);
     if (pidfd >= 0)
         close(pidfd);
-    return ended < 0 ? err_set_errno(e, "cannot wait for %s", argv[0]) : 0;
+    return ended < 0 ? err_set_errno(e, "cannot wait for %s", p->argv[0]) : 0;
 }
 
 static const char *describe_end(int status, char text[32])
@@ -123,6 +134,7 @@ static const char *describe_end(int status, char text[32])
 int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
                     char *const argv[], struct err *e)
 {
+    struct program p = {.argv = argv, .first = ""};
     int first = -1, rc = 0;
     for (size_t i = 0; i < n; i++) {
         results[i]->real = calloc(runs, sizeof *results[i]->real);
@@ -132,15 +144,90 @@ int replay_real_run(struct replay_result *const *results, size_t n, uint64_t run
     for (size_t i = 0; i < runs * n && rc == 0; i++) {
         struct replay_result *r = results[i % n];
         char was[32], is[32];
-        int status = 0;
-        rc = run_once(&r->allocator, argv, &r->real[r->n_real], &status, e);
+        rc = run_once(&p, &r->allocator, &r->real[r->n_real], e);
         r->n_real += rc == 0;
-        first = i ? first : status;
-        if (rc == 0 && status != first)
+        first = i ? first : p.status;
+        if (rc == 0 && p.status != first)
             rc = err_set(e, -ECHILD, "%s ended with %s on %s, with %s on %s", argv[0],
-                         describe_end(status, is), r->allocator.name, describe_end(first, was),
+                         describe_end(p.status, is), r->allocator.name, describe_end(first, was),
                          results[0]->allocator.name);
     }
+    return rc;
+}
+
+static uint64_t count_calls(const struct replay_call *calls)
+{
+    uint64_t n = 0;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        n += calls[kind].count;
+    return n;
+}
+
+// Reads the text of libheaptape-times.so into the result. Skips unknown lines, because the program
+// can write to the file, too.
+static int read_calls(FILE *in, struct replay_result *r, struct err *e)
+{
+    struct replay_call calls[HT_KIND_LIMIT] = {0}, best[HT_KIND_LIMIT] = {0}, c = {0};
+    char line[160], name[32];
+    bool more = true;
+    while (more) {
+        more = fgets(line, sizeof line, in);
+        if (!more || strncmp(line, "process ", 8) == 0) {
+            if (count_calls(calls) > count_calls(best))
+                memcpy(best, calls, sizeof best);
+            memset(calls, 0, sizeof calls);
+        } else if (sscanf(line, "%31s %" SCNu64 " %lf %lf %lf", name, &c.count, &c.p50_ns,
+                          &c.p99_ns, &c.p999_ns) == 5 &&
+                   event_kind_by_name(name) >= 0)
+            calls[event_kind_by_name(name)] = c;
+    }
+    if (count_calls(best) == 0)
+        return 0;
+    r->real_calls = malloc(sizeof best);
+    if (!r->real_calls)
+        return err_no_memory(e, NULL);
+    memcpy(r->real_calls, best, sizeof best);
+    return 0;
+}
+
+// Runs the program with the allocator, and reads what its processes wrote to `file`.
+static int time_calls(struct program *p, struct replay_result *r, FILE *file, struct err *e)
+{
+    char variable[64];
+    snprintf(variable, sizeof variable, "HEAPTAPE_TIMES=/proc/%ld/fd/%d", (long)getpid(),
+             fileno(file));
+    struct replay_real run = {0};
+    struct allocator a = r->allocator;
+    a.tunables = malloc((a.n_tunables + 1) * sizeof *a.tunables);
+    if (!a.tunables)
+        return err_no_memory(e, NULL);
+    if (a.n_tunables)
+        memcpy(a.tunables, r->allocator.tunables, a.n_tunables * sizeof *a.tunables);
+    a.tunables[a.n_tunables++] = variable;
+    int rc = ftruncate(fileno(file), 0) ? -errno : run_once(p, &a, &run, e);
+    free(a.tunables);
+    rewind(file);
+    return rc ?: read_calls(file, r, e);
+}
+
+int replay_real_time_calls(struct replay_result *const *results, size_t n, const char *times,
+                           char *const argv[], struct err *e)
+{
+    struct program p = {.argv = argv, .first = times};
+    int rc = 0;
+    if (strpbrk(times, " :"))
+        return err_set(e, -EINVAL, "%s: LD_PRELOAD cannot contain this path", times);
+    int fd = memfd_create("heaptape-times", MFD_CLOEXEC);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!file) {
+        rc = err_set_errno(e, "cannot create a file in memory");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = time_calls(&p, results[i], file, e);
+    fclose(file);
     return rc;
 }
 

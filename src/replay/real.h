@@ -22,6 +22,14 @@ char **replay_real_recorded(const struct replay_session *s);
 int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
                     char *const argv[], struct err *e);
 
+// Runs the program once more for each result, with the library libheaptape-times.so at the path
+// `times` preloaded, and stores the times of its calls in the result's member `real_calls`. Of
+// several processes, the process with the most calls is stored. A process that ends by _exit(2), a
+// signal or exec reports no calls. Returns 0, -EINVAL if LD_PRELOAD cannot contain the path, or an
+// error of replay_real_run().
+int replay_real_time_calls(struct replay_result *const *results, size_t n, const char *times,
+                           char *const argv[], struct err *e);
+
 // Copies the figure of each run to `values`, and returns the number of runs.
 size_t replay_real_values(const struct replay_result *r, enum replay_real_figure figure,
                           double values[MEASURE_MAX_RUNS]);

@@ -34,6 +34,7 @@ static void result_release(struct replay_result *r)
         replay_run_release(&r->runs[i]);
     free(r->runs);
     free(r->real);
+    free(r->real_calls);
     replay_run_release(&r->latency);
     replay_run_release(&r->usable);
     replay_run_release(&r->stats);

@@ -77,6 +77,9 @@ struct replay_result {
     size_t typical_memory;    // index of the run with the median peak RSS, whose timeline is shown
     struct replay_real *real; // set by replay_real_run()
     size_t n_real;
+    // Calls of the real program by kind, with counts and quantiles only. NULL before
+    // replay_real_time_calls(), or if the program reported no calls.
+    struct replay_call *real_calls;
 };
 
 struct replay_session {

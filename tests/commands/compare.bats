@@ -254,6 +254,51 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   fails_with 1 "w.htw: the command line was not recorded; pass it after --"
 }
 
+@test "--real times the calls of the program" {
+  skip_under_sanitizer
+  cat >calls.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < 3000; i++)
+        free(kept = malloc(100));
+    if (argc > 1 && strcmp(argv[1], "fork") == 0 && fork() == 0) {
+        for (int i = 0; i < 5000; i++)
+            free(kept = calloc(2, 50));
+        exit(0);
+    }
+    wait(NULL);
+    if (argc > 1 && strcmp(argv[1], "_exit") == 0)
+        _exit(0);
+    return 0;
+}
+END
+  cc -shared -fPIC -o loaded.so "$HEAPTAPE_SOURCE/tests/commands/loaded.c"
+  cc -O0 -o calls calls.c
+  "$HEAPTAPE" record -q -o calls.ht -- ./calls
+  "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht >out.json
+  json 'c, other = (a["real"]["calls"] for a in d["allocators"])
+assert other["malloc"]["count"] == 3000, other
+assert c["malloc"]["count"] == 3000 and 3000 <= c["free"]["count"] < 3010, c
+assert 0 <= c["malloc"]["p50_ns"] <= c["malloc"]["p99_ns"] <= c["malloc"]["p999_ns"] < 1e9, c'
+  heaptape compare -q --real -r 1 -a glibc -a ./loaded.so calls.ht
+  [[ "$output" =~ malloc\ +count\ +p99\ +replayed\ +p99.9\ +replayed$'\n'glibc\ +3\ 000\ +[0-9] ]]
+  # The process with the most calls counts, which here also has the calls before the fork.
+  "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./calls fork >out.json
+  json 'c = d["allocators"][0]["real"]["calls"]
+assert c["malloc"]["count"] == 3000 and c["calloc"]["count"] == 5000, c'
+  heaptape compare -q --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./calls _exit
+  has "$output" "the program reported no calls"
+  "$HEAPTAPE" compare -q --json --no-latency --real -r 1 -a glibc -a ./loaded.so calls.ht >out.json
+  json 'assert d["allocators"][0]["real"]["calls"] is None'
+  heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so calls.ht
+  [[ "$output" != *replayed\ *p99.9* && "$output" != *"reported no calls"* ]]
+}
+
 @test "--real checks the predicted interval of the program's CPU time" {
   skip_under_sanitizer
   cat >busy.c <<'END'

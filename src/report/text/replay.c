@@ -769,6 +769,27 @@ static void print_prediction(const struct replay_session *s, const struct replay
     putchar('\n');
 }
 
+// Prints the times of the most frequent call in the program and in the replay.
+static void print_real_calls(const struct replay_session *s)
+{
+    unsigned kind = main_kind(plan_facts(s->plan));
+    cli_table_head("\n%-*s %11s %9s %9s %9s %9s", name_width(s), event_infos[kind].name, "count",
+                   "p99", "replayed", "p99.9", "replayed");
+    for (size_t i = 0; i < s->n_results; i++) {
+        const struct replay_result *r = &s->results[i];
+        struct replay_call c = replay_session_call(s, r, kind);
+        char name[NAME_BYTES];
+        row_name(&r->allocator, name);
+        if (r->real_calls && r->real_calls[kind].count)
+            printf("%-*s %11s %9s %9s %9s %9s\n", name_width(s), name,
+                   human_number(r->real_calls[kind].count), human_time(r->real_calls[kind].p99_ns),
+                   human_time(c.p99_ns), human_time(r->real_calls[kind].p999_ns),
+                   human_time(c.p999_ns));
+        else
+            printf("%-*s the program reported no calls\n", name_width(s), name);
+    }
+}
+
 void replay_print_real(const struct replay_session *s)
 {
     struct band b;
@@ -790,4 +811,6 @@ void replay_print_real(const struct replay_session *s)
            s->results[0].n_real == 1 ? "" : "s", cli_text(s->results[0].allocator.name));
     for (size_t i = 1; i < s->n_results; i++)
         print_prediction(s, &s->results[i]);
+    if (s->settings.latency)
+        print_real_calls(s);
 }
