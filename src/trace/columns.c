@@ -23,6 +23,7 @@ enum {
 
 struct columns_block {
     uint32_t records, n_stamps, n_changes, n_sized, n_plain, n_notes;
+    uint32_t hot_events; // while columns are merged: number of counted events in hot groups
     union {
         uint16_t changes[BLOCK]; // while records are split: differences of stamps, without zeros
         uint16_t stamps[BLOCK];  // while columns are merged
@@ -32,8 +33,8 @@ struct columns_block {
     uint32_t sums[BLOCK / GROUP];
     // While records are split, the arrays hold complete words. While columns are merged, they hold
     // bits 19 to 63 of the words. The addresses in `plain` are relative to the base.
-    // The element after the last record may be read, but is not used.
-    uint64_t sized[BLOCK + 1], plain[BLOCK + 1];
+    // A group after the last record may be read, but is not used.
+    uint64_t sized[BLOCK + GROUP], plain[BLOCK + GROUP];
 };
 
 static const uint8_t item_bytes[COLUMN_COUNT] = {
@@ -650,6 +651,7 @@ static bool count_block(const struct columns *c, const struct columns_source *sr
     const uint8_t *tags = src->column[COLUMN_TAG], limit = (has_changes(src) ? 2 : 1) * TAG_CHANGED;
     if (src->left[COLUMN_TAG] < b->records)
         return false;
+    b->hot_events = 0;
     for (uint32_t i = 0; i < b->records; i++) {
         if (i % GROUP == 0) {
             uint64_t group = b->records - i < GROUP ? 0 : get_u64(tags + i);
@@ -658,6 +660,7 @@ static bool count_block(const struct columns *c, const struct columns_source *sr
                 n[COLUMNS_SIZED] += sum & 0xff;
                 n[COLUMNS_PLAIN] += GROUP - (sum & 0xff);
                 changed[COLUMNS_SIZED] += count_changed(group);
+                b->hot_events += sum >> SUM_COUNTED & 0xff;
                 i += GROUP - 1;
                 continue;
             }
@@ -692,13 +695,16 @@ static const uint8_t *take_items(struct columns_source *src, unsigned column, ui
     return at;
 }
 
-static void get_planes(struct columns_source *src, unsigned column, uint64_t *v, uint32_t n)
+static void get_planes(const struct columns *c, struct columns_source *src, unsigned column,
+                       uint64_t *v, uint32_t n)
 {
     const uint8_t *from[PLANES];
     uint32_t i;
     for (unsigned p = 0; p < PLANES; p++)
         from[p] = take_items(src, column + p, n);
-    for (i = 0; i + 16 <= n; i += 16) {
+    const uint32_t restored =
+        c->wide && has_changes(src) ? wide_words(from, v, n, address_at(column)) : 0;
+    for (i = restored; i + 16 <= n; i += 16) {
         BYTES16 a[8] = {0};
         for (unsigned p = 0; p < PLANES; p++)
             memcpy(&a[p], from[p] + i, sizeof a[p]);
@@ -712,7 +718,7 @@ static void get_planes(struct columns_source *src, unsigned column, uint64_t *v,
         for (unsigned p = 0; p < PLANES; p++)
             v[i] |= (uint64_t)from[p][i] << (8 * p);
     }
-    for (i = 0; i < n && has_changes(src); i++)
+    for (i = restored; i < n && has_changes(src); i++)
         v[i] = restore_address(v[i], address_at(column));
 }
 
@@ -772,17 +778,14 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     return scan_rare(c, to, words, r);
 }
 
-// For each form: the bodies of the next records, and a base that is added to each body.
-struct bodies {
-    const uint64_t *at[2];
-    uint64_t base[2];
-};
-
-// Merges a group of hot records into words and advances the bodies. Reads a body of each form for
-// every record, which is cheaper than mispredicted branches.
-static inline void merge_group(const struct columns *c, const uint8_t *tags, const uint16_t *stamps,
-                               struct bodies *b, uint64_t *to)
+// Merges at least one group of hot records into words and advances the bodies. Returns the number
+// of records. Reads a body of each form for every record, which is cheaper than mispredicted
+// branches.
+static inline uint32_t merge_groups(const struct columns *c, const uint8_t *tags,
+                                    const uint16_t *stamps, struct wide_bodies *b, uint64_t *to)
 {
+    if (c->wide)
+        return wide_merge(c, tags, stamps, b, to);
     const uint64_t *sized = b->at[COLUMNS_SIZED], *plain = b->at[COLUMNS_PLAIN];
     for (unsigned i = 0; i < GROUP; i++) {
         unsigned tag = tags[i] & codec_mask(CODEC_TAG_BITS), is_sized = c->sums[tag] & 1;
@@ -794,6 +797,7 @@ static inline void merge_group(const struct columns *c, const uint8_t *tags, con
     }
     b->at[COLUMNS_SIZED] = sized;
     b->at[COLUMNS_PLAIN] = plain;
+    return GROUP;
 }
 
 // Merges the columns of a block into words. Returns the number of words, or 0 if a record is
@@ -803,17 +807,18 @@ static uint32_t merge_records(const struct columns *c, struct columns_source *sr
                               struct columns_records *r)
 {
     const uint8_t *tags = take_items(src, COLUMN_TAG, b->records);
-    struct bodies bodies = {{b->sized, b->plain}, {0, r->state.base >> CODEC_ADDRESS_SHIFT}};
+    struct wide_bodies bodies = {.at = {b->sized, b->plain},
+                                 .base = {0, r->state.base >> CODEC_ADDRESS_SHIFT}};
     const uint16_t *stamp = b->stamps;
     uint32_t at = 0;
+    r->events += b->hot_events;
     for (uint32_t i = 0; i < b->records; i++) {
-        uint32_t sum = i % GROUP == 0 && room - at >= GROUP ? b->sums[i / GROUP] : 0;
-        if (sum) {
-            merge_group(c, tags + i, stamp, &bodies, to + at);
-            r->events += sum >> SUM_COUNTED & 0xff;
-            stamp += GROUP;
-            at += GROUP;
-            i += GROUP - 1;
+        if (i % GROUP == 0 && room - at >= GROUP && b->sums[i / GROUP]) {
+            bodies.left = b->records - i < room - at ? b->records - i : room - at;
+            uint32_t merged = merge_groups(c, tags + i, stamp, &bodies, to + at);
+            stamp += merged;
+            at += merged;
+            i += merged - 1;
             continue;
         }
         unsigned tag = tags[i] & codec_mask(CODEC_TAG_BITS), form = c->forms[tag];
@@ -857,8 +862,8 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct col
         if (!count_block(c, src, &b))
             return false;
         get_stamps(c, src, &b);
-        get_planes(src, COLUMN_SIZE, b.sized, b.n_sized);
-        get_planes(src, COLUMN_PTR, b.plain, b.n_plain);
+        get_planes(c, src, COLUMN_SIZE, b.sized, b.n_sized);
+        get_planes(c, src, COLUMN_PTR, b.plain, b.n_plain);
         uint32_t got = merge_records(c, src, &b, words + at, r->words - at, r);
         if (got == 0)
             return false;

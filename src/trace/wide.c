@@ -95,6 +95,66 @@ WIDE uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, uns
     return i;
 }
 
+WIDE uint32_t wide_words(const uint8_t *const *from, uint64_t *to, uint32_t n, unsigned at)
+{
+    const __m512i below = _mm512_set1_epi64((1ll << at) - 1),
+                  body = _mm512_set1_epi64((1ll << BODY_BITS) - 1);
+    uint16_t pairs[32];
+    uint32_t i = 0;
+    for (unsigned k = 0; k < 32; k++)
+        pairs[k] = (uint16_t)(k % 8 * 4 + k / 8);
+    const __m512i order = _mm512_loadu_si512(pairs);
+    for (; n - i >= 64; i += 64) {
+        __m512i a[8] = {0};
+        for (unsigned p = 0; p < PLANES; p++)
+            a[p] = _mm512_permutexvar_epi16(order, _mm512_loadu_si512(from[p] + i));
+        for (unsigned k = 0; k < 3; k++)
+            interleave_halves(a);
+        for (unsigned k = 0; k < 8; k++) {
+            __m512i address = _mm512_srli_epi64(_mm512_and_si512(a[k], body), at);
+            address = _mm512_or_si512(_mm512_slli_epi64(address, 1),
+                                      _mm512_srli_epi64(address, BODY_BITS - 1 - at));
+            _mm512_storeu_si512(to + i + 8 * k, _mm512_or_si512(_mm512_and_si512(a[k], below),
+                                                                _mm512_slli_epi64(address, at)));
+        }
+    }
+    return i;
+}
+
+// Returns the tags of a group, extended to words.
+WIDE static inline __m512i group_tags(const uint8_t *tags)
+{
+    __m512i words = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)tags));
+    return _mm512_and_si512(words, _mm512_set1_epi64((1 << CODEC_TAG_BITS) - 1));
+}
+
+WIDE uint32_t wide_merge(const struct columns *c, const uint8_t *tags, const uint16_t *stamps,
+                         struct wide_bodies *b, uint64_t *to)
+{
+    const __m512i base = _mm512_set1_epi64((long long)b->base[COLUMNS_PLAIN]);
+    struct wide_bodies from = *b;
+    uint32_t i = 0;
+    for (; from.left - i >= GROUP; i += GROUP) {
+        __m512i group = group_tags(tags + i);
+        if (in_set(c->hot, group) != 0xff)
+            break;
+        __mmask8 sized = in_set(c->sized, group), plain = (__mmask8)~sized;
+        __m512i stamp = _mm512_cvtepu16_epi64(
+                    _mm_loadu_si128((const __m128i *)(const void *)(stamps + i))),
+                bodies =
+                    _mm512_maskz_expand_epi64(sized, _mm512_loadu_si512(from.at[COLUMNS_SIZED]));
+        bodies = _mm512_mask_expand_epi64(
+            bodies, plain, _mm512_add_epi64(_mm512_loadu_si512(from.at[COLUMNS_PLAIN]), base));
+        bodies = _mm512_or_si512(_mm512_slli_epi64(bodies, CODEC_BODY_AT),
+                                 _mm512_slli_epi64(stamp, CODEC_STAMP_AT));
+        _mm512_storeu_si512(to + i, _mm512_or_si512(bodies, group));
+        from.at[COLUMNS_SIZED] += __builtin_popcount(sized);
+        from.at[COLUMNS_PLAIN] += __builtin_popcount(plain);
+    }
+    *b = from;
+    return i;
+}
+
 #else
 
 bool wide_is_supported(void)
@@ -117,6 +177,19 @@ uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n, stru
 uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, unsigned at)
 {
     (void)to, (void)w, (void)n, (void)at;
+    return 0;
+}
+
+uint32_t wide_words(const uint8_t *const *from, uint64_t *to, uint32_t n, unsigned at)
+{
+    (void)from, (void)to, (void)n, (void)at;
+    return 0;
+}
+
+uint32_t wide_merge(const struct columns *c, const uint8_t *tags, const uint16_t *stamps,
+                    struct wide_bodies *b, uint64_t *to)
+{
+    (void)c, (void)tags, (void)stamps, (void)b, (void)to;
     return 0;
 }
 

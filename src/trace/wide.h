@@ -35,4 +35,20 @@ uint32_t wide_split(const struct columns *c, const uint64_t *w, uint32_t n, stru
 // the top. Returns the number of words.
 uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, unsigned at);
 
+// Restores the bits that wide_planes wrote to six planes. Returns the number of words.
+uint32_t wide_words(const uint8_t *const *from, uint64_t *to, uint32_t n, unsigned at);
+
+// Records to merge, and for each form (COLUMNS_SIZED, COLUMNS_PLAIN): the bodies of the next
+// records, and a base that is added to each body. A group of words after the last body may be read.
+struct wide_bodies {
+    const uint64_t *at[2];
+    uint64_t base[2];
+    uint32_t left; // number of records
+};
+
+// Merges groups of 8 hot records into words and advances the bodies. Stops before a group with
+// another record. Returns the number of records.
+uint32_t wide_merge(const struct columns *c, const uint8_t *tags, const uint16_t *stamps,
+                    struct wide_bodies *b, uint64_t *to);
+
 #endif

@@ -850,6 +850,33 @@ static void test_column_lengths(void **state)
     (void)state;
 }
 
+// Restores the words of the columns.
+static bool restore_words(const struct columns *c, struct columns_records *r, uint64_t *words)
+{
+    struct columns_source src = {.transform = EVENTS_COLUMNS};
+    for (unsigned k = 0; k < COLUMN_COUNT; k++) {
+        src.column[k] = c->column[k].data;
+        src.left[k] = (uint32_t)c->column[k].size / (k == COLUMN_WORDS ? 8 : 1);
+    }
+    return columns_get(c, &src, r, words) && columns_ended(&src);
+}
+
+// Restores the words of `s`. A tag with an unknown flag is refused.
+static void check_restored(struct columns *c, const struct stream *s, struct columns_records r,
+                           struct codec_state first)
+{
+    uint64_t *words = malloc(s->n * sizeof *words);
+    r.events = 0;
+    r.state = first;
+    assert_true(restore_words(c, &r, words));
+    assert_int_equal(r.events, s->events);
+    assert_memory_equal(words, s->words, s->n * sizeof *words);
+    r.state = first;
+    c->column[COLUMN_TAG].data[c->column[COLUMN_TAG].size / 2] |= 2 << CODEC_TAG_BITS;
+    assert_false(restore_words(c, &r, words));
+    free(words);
+}
+
 // The columns do not depend on the instructions of the processor.
 static void test_wide(void **state)
 {
@@ -883,6 +910,8 @@ static void test_wide(void **state)
             assert_int_equal(c[0].column[k].size, c[1].column[k].size);
             assert_memory_equal(c[0].column[k].data, c[1].column[k].data, c[0].column[k].size);
         }
+        check_restored(&c[0], &s, r[0], first);
+        check_restored(&c[1], &s, r[1], first);
         columns_release(&c[0]);
         columns_release(&c[1]);
         free(s.words);
