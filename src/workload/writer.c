@@ -354,7 +354,7 @@ int workload_output_ops(struct workload_output *w, const struct workload_thread_
 int workload_output_simple(struct workload_output *w, uint32_t thread,
                            const struct workload_simple *ops, size_t n, struct err *e)
 {
-    enum { NEAR_SLOTS = 1 << 11 }; // number of slots whose data fits in the L1 cache
+    enum { NEAR_SLOTS = 1 << 14 }; // number of slots whose data fits in the L2 cache
     for (size_t i = 0; i < n && w->counter.summary.slots > NEAR_SLOTS; i++) {
         encode_prefetch(&w->writer->encode, ops[i].slot);
         summary_prefetch(&w->counter, ops[i].slot);

@@ -89,7 +89,7 @@ static inline size_t order_decode_run(struct order *o, struct merge_stream *s, u
 static inline __attribute__((always_inline)) void order_prefetch_run(const struct order *o,
                                                                      size_t n)
 {
-    enum { NEAR_BUCKETS = 512 };
+    enum { NEAR_BUCKETS = 1 << 12 }; // the table and the slots fit in the L2 cache
     for (size_t i = 0; i < n && o->table.n_buckets > NEAR_BUCKETS; i++) {
         const struct table_place *at = &o->run.places[i];
         unsigned cells = o->run.ops[i].allocates ? 0 : table_match(at->home, at->tag);
