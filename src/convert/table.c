@@ -82,7 +82,7 @@ int table_grow(struct table *t, const struct table_block *slots)
         return -ENOMEM;
     t->buckets = buckets;
     t->n_buckets = n;
-    t->limit = n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4;
+    t->limit = n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 10 * 7;
     t->seed = had ? t->seed : seed_random();
     return spread_cells(t, slots, had);
 }

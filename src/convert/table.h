@@ -1,7 +1,7 @@
 // Hash table from the address of a live block to its slot. A bucket is a cache line, so a lookup
 // costs one cache miss for the bucket and one for the slot, with hardly any mispredicted branches.
 // A cell holds 16 bits of the hash; a match is verified against the address in the slot. Each block
-// takes 10 to 14 bytes. An address may appear in the table more than once.
+// takes 11 to 15 bytes. An address may appear in the table more than once.
 #ifndef HEAPTAPE_CONVERT_TABLE_H
 #define HEAPTAPE_CONVERT_TABLE_H
 
