@@ -257,6 +257,7 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
 @test "--real times the calls of the program" {
   skip_under_sanitizer
   cat >calls.c <<'END'
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -272,6 +273,8 @@ int main(int argc, char **argv)
         exit(0);
     }
     wait(NULL);
+    if (argc > 1 && strcmp(argv[1], "plugin") == 0)
+        ((void (*)(void))dlsym(dlopen("./plugin.so", RTLD_NOW), "allocate"))();
     if (argc > 1 && strcmp(argv[1], "_exit") == 0)
         _exit(0);
     return 0;
@@ -279,6 +282,8 @@ int main(int argc, char **argv)
 END
   cc -shared -fPIC -o loaded.so "$HEAPTAPE_SOURCE/tests/commands/loaded.c"
   cc -O0 -o calls calls.c
+  echo 'int *volatile kept; extern "C" void allocate() { for (int i = 0; i < 2000; i++) { kept = new int; delete kept; } }' >plugin.cc
+  c++ -O0 -shared -fPIC -o plugin.so plugin.cc
   "$HEAPTAPE" record -q -o calls.ht -- ./calls
   "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht >out.json
   json 'c, other = (a["real"]["calls"] for a in d["allocators"])
@@ -291,6 +296,10 @@ assert 0 <= c["malloc"]["p50_ns"] <= c["malloc"]["p99_ns"] <= c["malloc"]["p999_
   "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./calls fork >out.json
   json 'c = d["allocators"][0]["real"]["calls"]
 assert c["malloc"]["count"] == 3000 and c["calloc"]["count"] == 5000, c'
+  # A C++ library that is opened with dlopen.
+  "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./calls plugin >out.json
+  json 'found = [a["real"]["calls"] for a in d["allocators"]]
+assert all(c["new"]["count"] == c["delete(size)"]["count"] == 2000 for c in found), found'
   heaptape compare -q --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./calls _exit
   has "$output" "the program reported no calls"
   "$HEAPTAPE" compare -q --json --no-latency --real -r 1 -a glibc -a ./loaded.so calls.ht >out.json

@@ -61,6 +61,14 @@ static void find_next(void)
     is_finding = true;
     for (unsigned i = 0; i < KIND_LIMIT; i++)
         next[i] = dlsym(RTLD_NEXT, kinds[i].symbol);
+    // If a program opens libstdc++ with dlopen, dlsym does not find its functions, which call malloc
+    // and free.
+    if (!next[KIND_new])
+        next[KIND_new] = next[KIND_malloc];
+    if (!next[KIND_delete])
+        next[KIND_delete] = next[KIND_free];
+    if (!next[KIND_delete_sized])
+        next[KIND_delete_sized] = next[KIND_free];
 }
 
 static void *allocate_early(size_t bytes)
