@@ -292,6 +292,21 @@ END
 malloc 601 1000
 malloc 604 1000" ]
 
+  # jemalloc's additional functions have no prefix. Here, jemalloc is not the malloc in use.
+  cat >extended.c <<'END'
+#include "library.c"
+CALLED void *mallocx(size_t size, int flags) { return allocate(size + (flags < 0)); }
+CALLED void dallocx(void *p, int flags) { if (flags == 0) RELEASE(p); }
+END
+  echo "void *mallocx(unsigned long, int);
+void dallocx(void *, int);
+int main(void) { for (int i = 0; i < 1000; i++) dallocx(mallocx(606, 0), 0); }" >extra.c
+  "${shared[@]}" -DLIBC_NAMES -o libextended.so extended.c
+  gcc -w -O1 -fno-builtin -o extra extra.c -L. -lextended -lself -Wl,-rpath,"$PWD"
+  record_options="--allocator ./libself.so" record ./extra
+  [ "$status" -eq 0 ]
+  [ "$(awk '$5 == "malloc" && $7 == 606' lines | wc -l)" -eq 1000 ]
+
   # A program that calls mi_malloc of the malloc in use.
   echo 'void *mi_malloc(unsigned long);
 void mi_free(void *);

@@ -48,7 +48,7 @@ static bool is_redirected(const struct object *o)
 
 bool redirect_has_prefixed(const struct object *o)
 {
-    bool found = false;
+    bool found = object_find_function(o, "mallocx");
     for (size_t i = 1; i < ENTRIES_PREFIXES && !found; i++)
         found = object_find_function(o, entries_malloc_names[i]);
     return found;

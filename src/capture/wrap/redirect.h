@@ -69,7 +69,7 @@ int redirect_apply(struct entries_plan *plan, uintptr_t base);
 void redirect_forget(size_t index);
 void redirect_forget_unloaded(void);
 
-// Returns true if the object exports a malloc with a known prefix.
+// Returns true if the object exports a malloc with a known prefix, or mallocx of jemalloc.
 bool redirect_has_prefixed(const struct object *o);
 
 // Returns true if the object is not the malloc in use, and exports functions with prefixes that are
