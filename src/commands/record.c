@@ -9,6 +9,7 @@
 #include "formats/export_live.h"
 #include "record/aggregate/write.h"
 #include "record/drain/target.h"
+#include "record/entries/plan.h"
 #include "record/flight/files.h"
 #include "record/flight/flight.h"
 #include "record/flight/segments.h"
@@ -621,6 +622,7 @@ static int set_up_wrap(const struct record_options *o, struct record_settings *s
                            "FUNCTION is malloc, free, another allocator function of libc or C++ "
                            "such as _Znwm, or malloc_usable_size (once)",
                            SPOOL_WRAPPED);
+    entries_set_families(&names);
     s->wrap = o->wrap ? &names : NULL;
     return 0;
 }

@@ -660,6 +660,19 @@ calls_of_names_are_there() {
   end_service
 }
 
+@test "--wrap: names of a known allocator that cannot be redirected belong to this allocator" {
+  short_function je_free
+  local names=(-Dpre_malloc=je_malloc -Dpre_calloc=je_calloc -Dpre_realloc=je_realloc)
+  cc -fno-builtin -fPIC -shared "${names[@]}" -Dpre_free=other_free -o names.so "$HEAPTAPE_SOURCE"/tests/capture/named_library.c short.s
+  cc -fno-builtin "${names[@]}" -Dpre_free=je_free -o through "$HEAPTAPE_SOURCE"/tests/capture/named.c "$PWD/names.so"
+  ./through >out 3>&- &
+  service=$!
+  until_line ready
+  attach_for 10000 --wrap je_malloc=malloc,je_calloc=calloc,je_realloc=realloc,je_free=free
+  [ "$(heaps t.ht | cut -d' ' -f1 | head -n 2 | paste -sd ' ')" = "malloc jemalloc" ]
+  end_service
+}
+
 @test "--wrap: invalid names" {
   local names
   for names in x "x=" "=malloc" "x=mallok" "x=malloc_usable_size,y=malloc_usable_size" "x=malloc,x=free" "x=malloc," ""; do

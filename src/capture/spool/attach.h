@@ -26,6 +26,7 @@ enum {
 struct spool_wrapped {
     char name[SPOOL_WRAP_BYTES];
     uint16_t function; // event kind, or 0 for malloc_usable_size
+    uint16_t family;   // as in struct entries_entry; set by entries_set_families
 };
 
 struct spool_wrap {

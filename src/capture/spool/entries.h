@@ -79,10 +79,6 @@ enum {
 // Names of malloc with each prefix. The first name has no prefix.
 extern const char *const entries_malloc_names[ENTRIES_PREFIXES];
 
-// Family of the functions of --wrap without a known prefix, and of all functions of --wrap that are
-// wrapped through the tables of the loader.
-enum { ENTRIES_WRAP_FAMILY = 1 };
-
 struct entries_entry {
     uint64_t at;         // address of the function, relative to the object's base
     uint32_t trampoline; // offsets in the area

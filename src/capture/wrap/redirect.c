@@ -7,13 +7,13 @@
 
 struct redirect_table redirect_table;
 
-void redirect_set_named(unsigned i, uint16_t kind, void *real)
+void redirect_set_named(unsigned i, const struct spool_wrapped *named, void *real)
 {
     struct redirect_function *f = &redirect_table.all[REDIRECT_MAX + i];
-    f->function = kind;
-    f->arguments = entries_letters(kind);
+    f->function = named->function;
+    f->arguments = entries_letters(named->function);
     f->mark = PRODUCER_NAMED;
-    f->family = ENTRIES_WRAP_FAMILY;
+    f->family = named->family;
     __atomic_store_n(&f->trampoline, (uintptr_t)real, __ATOMIC_RELEASE);
 }
 

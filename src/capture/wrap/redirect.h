@@ -48,7 +48,7 @@ struct redirect_function *redirect_find(uintptr_t at);
 
 // Sets function `i` of --wrap, whose wrapper is the thunk of index REDIRECT_MAX + i.
 // A thread may still be inside the wrapper of an earlier function.
-void redirect_set_named(unsigned i, uint16_t kind, void *real);
+void redirect_set_named(unsigned i, const struct spool_wrapped *named, void *real);
 
 // Maps the area of a plan for the loaded object at `base`, and sets *area to the area's address.
 // The area's code pages are empty, and the object is unchanged. A second call for the same

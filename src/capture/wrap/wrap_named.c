@@ -18,7 +18,7 @@ void wrap_set_names(const struct spool_wrap *names, bool wraps)
         if (real && !item->function) // heaptape only calls malloc_usable_size
             producer_named_usable = (size_t(*)(void *))real;
         else if (real)
-            redirect_set_named(i, item->function, real);
+            redirect_set_named(i, item, real);
     }
 }
 

@@ -14,9 +14,7 @@ const char *const entries_family_names[ENTRIES_FAMILIES] = {
 #undef ROW
 };
 
-_Static_assert((int)ENTRIES_FAMILY_USER == (int)ENTRIES_WRAP_FAMILY &&
-                   (int)ENTRIES_FAMILIES <= (int)HT_ALLOCATORS,
-               "the numbers in traces");
+_Static_assert((int)ENTRIES_FAMILIES <= (int)HT_ALLOCATORS, "the numbers in traces");
 
 const char *entries_allocator_name(unsigned allocator)
 {
@@ -315,6 +313,19 @@ void functions_release(struct functions *f)
     free(f->rows);
     map_release(&f->by_name);
     *f = (struct functions){0};
+}
+
+void entries_set_families(struct spool_wrap *wrap)
+{
+    const struct entries_names names = {
+        .wrap = wrap, .families = ENTRIES_RECORDED_FAMILIES, .reordered = true};
+    struct functions f = {0};
+    int rc = functions_init(&f, &names);
+    for (unsigned i = 0; i < wrap->n; i++) {
+        const struct functions_row *row = rc == 0 ? functions_find(&f, wrap->items[i].name) : NULL;
+        wrap->items[i].family = row ? (uint16_t)row->family : ENTRIES_FAMILY_USER;
+    }
+    functions_release(&f);
 }
 
 // If the symbol is mangled by the crate __rustc ("_RNvCs…_7___rustc12___rust_alloc"), returns the

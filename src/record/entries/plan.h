@@ -49,6 +49,10 @@ int entries_allocator_by_name(const char *name);
 // calls are recorded.
 #define ENTRIES_RECORDED_FAMILIES (~(1u << ENTRIES_FAMILY_RUST))
 
+// Sets the family of each name: the family that has a function with this name, otherwise
+// ENTRIES_FAMILY_USER.
+void entries_set_families(struct spool_wrap *wrap);
+
 // The functions to find.
 struct entries_names {
     // Functions that the user named, or NULL. If a function also belongs to a family in `families`,
