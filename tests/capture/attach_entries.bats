@@ -219,6 +219,19 @@ END
   end_own
 }
 
+@test "Lua, zlib and libcurl, which call pointers that the program stored before" {
+  gcc -w -O1 -fno-builtin -I/usr/include/lua5.4 -o own "$HEAPTAPE_SOURCE/tests/capture/given_pointers.c" \
+    -llua5.4 -lz -lcurl || skip "libcurl, Lua 5.4 or zlib is not installed"
+  begin_own
+  record_while_it_calls
+  expect "no tables" [ "$(grep -c "loader's tables" err)" -eq 0 ]
+  # The program has printed the counts of a round before the attach, too.
+  tail -n 5 out | head -n 4 | sort >want
+  awk '$5 != "free" || $6 != "0" { n[$5]++ } END { for (kind in n) print kind, n[kind] }' lines | sort >recorded
+  diff want recorded
+  end_own
+}
+
 # A program that has changed the first byte of a function of libc, like a debugger or another tool.
 hooked() {
   cat >hooked.c <<'END'
