@@ -148,12 +148,20 @@ records_nothing() {
 }
 
 @test "static, or with another C library: refused" {
+  local how
   printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
-    'int main(void) { puts("ready"); fflush(stdout); for (;;) { free(malloc(10)); usleep(1000); } }' >loop.c
-  cc -static -o static loop.c || skip "no static C library"
-  starts ./static
-  is_refused "is statically linked"
-  kill -9 "$started"
+    'int main(int n, char **v) { puts("ready"); fflush(stdout); while (n == 1) { free(malloc(10)); usleep(1000); } }' >loop.c
+  for how in "cc -static" "cc -static-pie" "musl-gcc -static"; do
+    # shellcheck disable=SC2086
+    $how -o static loop.c || continue
+    starts ./static
+    is_refused "is statically linked"
+    kill -9 "$started"
+    run -125 "$HEAPTAPE" record -f -o t.ht -- ./static once
+    [ "$output" = "ready
+heaptape: ./static: nothing was recorded: the program is statically linked; its calls cannot be intercepted" ]
+  done
+  [ -n "${output:-}" ] || skip "no static C library"
   command -v musl-gcc >/dev/null || skip "no musl"
   musl-gcc -o musl loop.c
   starts ./musl
