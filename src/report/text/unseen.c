@@ -120,9 +120,14 @@ void notes_unseen(const char *path, bool has_losses)
     struct trace_file t = {.in.fd = -1};
     struct input in = {.fd = -1};
     struct err e = {0};
-    if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_size > MAX_NOTED_BYTES)
+    if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return;
+    if (st.st_size > MAX_NOTED_BYTES) {
+        note("run 'heaptape stat %s' to find memory without recorded blocks: the trace is larger "
+             "than 256 MiB",
+             path);
+        return;
+    }
     int rc = input_open(&in, path, &e);
     rc = rc == 0 ? trace_file_adopt(&t, &in, true, &e) : rc;
     rc = rc == 0 ? find_missing(&t, has_losses, &e) : rc;
