@@ -299,7 +299,10 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     struct err e = {0};
     die_on_error(output_open(&out, path, o->force ? OUTPUT_FORCE : 0, &e), EXIT_RECORD, &e);
     int rc = record_run(s, &out, &r, &e);
-    if (rc < 0 ? out.offset == 0 : r.start_errno || is_empty(s, &r))
+    bool empty = rc == 0 && !r.start_errno && is_empty(s, &r);
+    if (empty && r.processes)
+        notes_unseen(path, false);
+    if (rc < 0 ? out.offset == 0 : r.start_errno || empty)
         discard_output(&out);
     die_on_error(rc, EXIT_RECORD, &e);
     const struct output written = out;
