@@ -3,9 +3,9 @@
 
 // FUNCTION(name, code) defines an exported function that starts at a multiple of 16. The bytes
 // before the next function are nops.
-#define FUNCTION(name, code)                                                                       \
-    ".p2align 4\n.globl " name "\n.type " name ", @function\n" name ":\n" code ".size " name       \
-    ", . - " name "\n"
+#define LOCAL(name, code)                                                                          \
+    ".p2align 4\n.type " name ", @function\n" name ":\n" code ".size " name ", . - " name "\n"
+#define FUNCTION(name, code) ".globl " name "\n" LOCAL(name, code)
 
 // clang-format off
 __asm__(
@@ -101,10 +101,10 @@ __asm__(
     "dlfree_sized: lea je_malloc(%rip), %rax\n ret\n.size dlfree_sized, . - dlfree_sized\n"
 
     // These names are in the table of all symbols, but not in the table of dynamic symbols.
-    ".p2align 4\n.type nedmalloc, @function\nnedmalloc: lea 2(%rdi), %rax\n nop\n ret\n"
-    ".size nedmalloc, . - nedmalloc\n"
-    ".p2align 4\n.type nedfree, @function\nnedfree: lea 3(%rdi), %rax\n nop\n ret\n"
-    ".size nedfree, . - nedfree\n"
+    LOCAL("nedmalloc", "lea 2(%rdi), %rax\n nop\n ret\n")
+    LOCAL("nedfree.lto_priv.0", "lea 3(%rdi), %rax\n nop\n ret\n")
+    LOCAL("nedmalloc.part.0", "lea 4(%rdi), %rax\n nop\n ret\n")
+    LOCAL("nedfree_sized.isra.0", "lea 5(%rdi), %rax\n nop\n ret\n")
 
     // This family of functions has no function that frees.
     FUNCTION("sn_malloc", "lea 2(%rdi), %rax\n nop\n ret\n")

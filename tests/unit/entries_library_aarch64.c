@@ -2,9 +2,9 @@
 // all kinds of instructions that depend on their address.
 
 // FUNCTION(name, code) defines an exported function that starts at a multiple of 16.
-#define FUNCTION(name, code)                                                                       \
-    ".p2align 4\n.globl " name "\n.type " name ", %function\n" name ":\n" code ".size " name       \
-    ", . - " name "\n"
+#define LOCAL(name, code)                                                                          \
+    ".p2align 4\n.type " name ", %function\n" name ":\n" code ".size " name ", . - " name "\n"
+#define FUNCTION(name, code) ".globl " name "\n" LOCAL(name, code)
 
 // clang-format off
 __asm__(
@@ -68,10 +68,10 @@ __asm__(
     "dlfree_sized: adr x0, je_malloc\n ret\n.size dlfree_sized, . - dlfree_sized\n"
 
     // These names are in the table of all symbols, but not in the table of dynamic symbols.
-    ".p2align 4\n.type nedmalloc, %function\nnedmalloc: add x0, x0, 2\n ret\n"
-    ".size nedmalloc, . - nedmalloc\n"
-    ".p2align 4\n.type nedfree, %function\nnedfree: add x0, x0, 3\n ret\n"
-    ".size nedfree, . - nedfree\n"
+    LOCAL("nedmalloc", "add x0, x0, 2\n ret\n")
+    LOCAL("nedfree.lto_priv.0", "add x0, x0, 3\n ret\n")
+    LOCAL("nedmalloc.part.0", "add x0, x0, 4\n ret\n")
+    LOCAL("nedfree_sized.isra.0", "add x0, x0, 5\n ret\n")
 
     // This family of functions has no function that frees.
     FUNCTION("sn_malloc", "add x0, x0, 2\n ret\n")

@@ -27,8 +27,33 @@ static const Elf64_Sym *symbol_of(const struct image_symbols *table, size_t k)
     return exists ? (const Elf64_Sym *)(const void *)table->symbols.data + k : NULL;
 }
 
+// Functions that compilers derive from a function, by the beginning of the symbol's suffix.
+enum derived {
+    DERIVED_NOT,
+    DERIVED_WHOLE, // the function has only another name
+    DERIVED_COPY,  // a copy with other arguments, or a part of the function
+    DERIVED_OTHER, // unlikely code, or an alias
+};
+
+static enum derived derived_by(const char *suffix)
+{
+    static const struct {
+        const char *suffix;
+        enum derived derived;
+    } rows[] = {{".lto_priv.", DERIVED_WHOLE},
+                {".llvm.", DERIVED_WHOLE},
+                {".part.", DERIVED_COPY},
+                {".isra.", DERIVED_COPY},
+                {".constprop.", DERIVED_COPY}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strncmp(suffix, rows[i].suffix, strlen(rows[i].suffix)) == 0)
+            return rows[i].derived;
+    }
+    return *suffix ? DERIVED_OTHER : DERIVED_NOT;
+}
+
 static void add_function(struct find_list *to, const struct functions_row *row, const Elf64_Sym *s,
-                         bool is_dynamic)
+                         bool is_dynamic, bool is_copy)
 {
     size_t k = 0;
     while (k < to->n && (to->functions[k].at != s->st_value || to->functions[k].row != row))
@@ -42,7 +67,8 @@ static void add_function(struct find_list *to, const struct functions_row *row, 
                                     .family = row->family,
                                     .at = s->st_value,
                                     .next = UINT64_MAX,
-                                    .is_dynamic = is_dynamic};
+                                    .is_dynamic = is_dynamic,
+                                    .is_copy = is_copy};
     }
     f->bytes = s->st_size > f->bytes ? s->st_size : f->bytes;
     f->is_indirect |= ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC;
@@ -55,13 +81,32 @@ static void find_names(const struct image_symbols *table, const struct functions
     unsigned matches = 0;
     for (size_t k = 0; matches < MAX_MATCHES && (s = symbol_of(table, k)); k++) {
         const char *name = is_code(s) ? image_name(table, s) : NULL;
-        const struct functions_row *row = name ? functions_find(names, name) : NULL;
+        const char *suffix = "";
+        const struct functions_row *row = name ? functions_find(names, name, &suffix) : NULL;
+        enum derived derived = derived_by(suffix);
         bool is_other = row && row->function && entries_class(row->function) == HT_CLASS_NONE;
-        if (!row || (is_other && !is_dynamic) || ELF64_ST_TYPE(s->st_info) == STT_NOTYPE)
+        if (!row || (is_other && !is_dynamic) || ELF64_ST_TYPE(s->st_info) == STT_NOTYPE ||
+            derived == DERIVED_OTHER)
             continue;
-        add_function(to, row, s, is_dynamic);
+        add_function(to, row, s, is_dynamic, derived == DERIVED_COPY);
         matches++;
     }
+}
+
+// Removes the copies of functions that are in the list themselves: only the allocator calls these
+// copies.
+static void drop_copies(struct find_list *l)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < l->n; k++) {
+        size_t other = 0;
+        while (other < l->n &&
+               (l->functions[other].is_copy || l->functions[other].row != l->functions[k].row))
+            other++;
+        if (!l->functions[k].is_copy || other == l->n)
+            l->functions[n++] = l->functions[k];
+    }
+    l->n = n;
 }
 
 // Adds the functions that the user named by their addresses.
@@ -70,7 +115,7 @@ static void add_addresses(const struct functions *names, struct find_list *to)
     for (size_t k = 0; k < names->n; k++) {
         const Elf64_Sym s = {.st_value = names->rows[k].at};
         if (s.st_value)
-            add_function(to, &names->rows[k], &s, false);
+            add_function(to, &names->rows[k], &s, false, false);
     }
 }
 
@@ -102,7 +147,7 @@ static void add_targets(const struct entries_image *i, struct find_list *l)
     for (size_t k = 0; k < n; k++) {
         struct find_function *f = &l->functions[k];
         bool records = entries_class(f->row->function) != HT_CLASS_NONE;
-        uint64_t target = records && !f->is_indirect ? read_jump(i, f->at) : 0;
+        uint64_t target = records && !f->is_indirect && !f->is_copy ? read_jump(i, f->at) : 0;
         f->target = image_code_at(i, target) ? target : 0;
     }
     for (size_t k = 0; k < n && l->n < FIND_MAX; k++) {
@@ -247,6 +292,7 @@ int find_functions(const struct entries_image *i, const struct functions *names,
     int rc = image_read_dynamic(i, &tables[0]) ?: read_static(i, tables);
     for (unsigned t = 0; rc == 0 && t < TABLES; t++)
         find_names(&tables[t], names, t == 0, to);
+    drop_copies(to);
     add_addresses(names, to);
     add_targets(i, to);
     qsort(to->functions, to->n, sizeof *to->functions, compare_functions);

@@ -14,7 +14,10 @@ struct find_function {
     uint64_t next;    // lowest address of a symbol above `at`, or UINT64_MAX
     bool is_indirect; // an ifunc: `at` is the function that chooses the implementation
     bool is_dynamic;  // found in the dynamic symbols
-    bool is_alias;    // a previous function in the list has the same address
+    // A copy with other arguments than the function, or a part of the function. The object has no
+    // symbol of the function itself.
+    bool is_copy;
+    bool is_alias; // a previous function in the list has the same address
     // If the function only jumps to other code, the target of the jump. Other functions may enter
     // the code there without the jump, so the list also contains a function with that address.
     uint64_t target;

@@ -213,16 +213,13 @@ static const struct family families[] = {
     {ENTRIES_FAMILY_RUST, "__rg_", false, rust_rows},
 };
 
-// Returns the hash (FNV-1a) of a name without its version, or 0 if the name is too long.
-static uint64_t hash_name(const char *name)
+// Returns the hash (FNV-1a) of the first n characters of a name, or 0 if the name is too long.
+static uint64_t hash_name(const char *name, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (unsigned n = 0; *name && *name != '@'; name++, n++) {
-        if (n == SPOOL_WRAP_BYTES)
-            return 0;
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    }
-    return h;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)name[i]) * 0x100000001b3u;
+    return n < SPOOL_WRAP_BYTES ? h : 0;
 }
 
 // Returns the bit that represents the first four characters of a name.
@@ -239,8 +236,8 @@ static int add_row(struct functions *f, const struct family *family, const struc
 {
     char name[SPOOL_WRAP_BYTES];
     int n = snprintf(name, sizeof name, "%s%s", family->prefix, row->name);
-    uint64_t hash = hash_name(name);
-    if (n < 0 || (size_t)n >= sizeof name || map_get(&f->by_name, hash))
+    uint64_t hash = n < 0 ? 0 : hash_name(name, (size_t)n);
+    if (!hash || map_get(&f->by_name, hash))
         return 0;
     if (HT_GROW(&f->rows, &f->capacity, f->n + 1) < 0)
         return -ENOMEM;
@@ -279,7 +276,7 @@ static int add_user_names(struct functions *f, const struct spool_wrap *wrap, bo
         const struct own_row own = {wrap->items[i].name, wrap->items[i].function, ""};
         if (add_row(f, &user, &own) < 0)
             return -ENOMEM;
-        uint64_t index = map_get(&f->by_name, hash_name(own.name));
+        uint64_t index = map_get(&f->by_name, hash_name(own.name, strlen(own.name)));
         if (!index)
             continue; // the name is longer than any row
         struct functions_row *row = &f->rows[index - 1];
@@ -322,7 +319,8 @@ void entries_set_families(struct spool_wrap *wrap)
     struct functions f = {0};
     int rc = functions_init(&f, &names);
     for (unsigned i = 0; i < wrap->n; i++) {
-        const struct functions_row *row = rc == 0 ? functions_find(&f, wrap->items[i].name) : NULL;
+        const struct functions_row *row =
+            rc == 0 ? functions_find(&f, wrap->items[i].name, NULL) : NULL;
         wrap->items[i].family = row ? (uint16_t)row->family : ENTRIES_FAMILY_USER;
     }
     functions_release(&f);
@@ -340,13 +338,24 @@ static const char *skip_mangling(const char *symbol)
     return *crate == '_' ? crate + 1 : symbol;
 }
 
-const struct functions_row *functions_find(const struct functions *f, const char *symbol)
+// Returns the row of the first n characters of a name, or NULL.
+static const struct functions_row *find_row(const struct functions *f, const char *name, size_t n)
+{
+    uint64_t hash = hash_name(name, n), index = hash ? map_get(&f->by_name, hash) : 0;
+    const struct functions_row *row = index ? &f->rows[index - 1] : NULL;
+    return row && strlen(row->name) == n && memcmp(row->name, name, n) == 0 ? row : NULL;
+}
+
+const struct functions_row *functions_find(const struct functions *f, const char *symbol,
+                                           const char **suffix)
 {
     const char *name = skip_mangling(symbol);
     if (!(f->beginnings[bit_of(name) / 64] & 1ull << bit_of(name) % 64))
         return NULL;
-    uint64_t hash = hash_name(name), index = hash ? map_get(&f->by_name, hash) : 0;
-    const struct functions_row *row = index ? &f->rows[index - 1] : NULL;
-    size_t n = strcspn(name, "@");
-    return row && strlen(row->name) == n && memcmp(row->name, name, n) == 0 ? row : NULL;
+    size_t n = strcspn(name, "@"), of_original = strcspn(name, ".@");
+    const struct functions_row *row = find_row(f, name, n);
+    bool is_copy = !row && suffix && of_original < n;
+    if (suffix)
+        *suffix = is_copy ? name + of_original : "";
+    return is_copy ? find_row(f, name, of_original) : row;
 }

@@ -32,7 +32,9 @@ int functions_init(struct functions *f, const struct entries_names *names);
 void functions_release(struct functions *f);
 
 // Returns the row of a symbol, or NULL. Ignores the symbol's version ("malloc@@GLIBC_2.2.5") and
-// the mangling of Rust's allocator functions.
-const struct functions_row *functions_find(const struct functions *f, const char *symbol);
+// the mangling of Rust's allocator functions. If `suffix` is not NULL, also finds the functions
+// that compilers derive from a function, and sets *suffix to their suffix (".isra.0") or to "".
+const struct functions_row *functions_find(const struct functions *f, const char *symbol,
+                                           const char **suffix);
 
 #endif

@@ -102,7 +102,8 @@ static enum entries_reason add_entry(struct draft *d, const struct find_function
                                 .keeps_returns = d->shadow_stack};
     d->functions[k] = f;
     d->reasons[k] = ENTRIES_REASONS;
-    enum entries_reason reason = move_function(&d->moves[k], &d->image, f);
+    enum entries_reason reason =
+        f->is_copy ? ENTRIES_REASON_COPY : move_function(&d->moves[k], &d->image, f);
     p->n_entries += reason == ENTRIES_REASONS;
     return reason;
 }

@@ -97,7 +97,8 @@ struct entries_object {
     X(OVERLAP, "its first bytes belong to another function too")                                   \
     X(LONG, "the first instructions are too long")                                                 \
     X(TOO_MANY, "the object has too many allocator functions")                                     \
-    X(ALIAS, "another function has the same code, and its name is recorded")
+    X(ALIAS, "another function has the same code, and its name is recorded")                       \
+    X(COPY, "the compiler has changed its arguments (link it as a shared library)")
 enum entries_reason {
 #define ENTRIES_REASON_ROW(SYMBOL, text) ENTRIES_REASON_##SYMBOL,
     ENTRIES_REASON_TABLE(ENTRIES_REASON_ROW)
