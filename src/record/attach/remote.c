@@ -21,6 +21,7 @@ enum {
     MAX_DYNAMIC = 1024,
     DYNAMIC_AT_ONCE = 8,
     MAX_CHAIN = 1 << 20,
+    CHAIN_WORDS = 16, // hash values that are read at once
     PAGE = 4096,
     VERSION_HIDDEN = 0x8000,
     LIST_TRIES = 50, // attempts to read the loader's list in a consistent state
@@ -166,6 +167,18 @@ static uint64_t read_function(const struct remote *r, const struct remote_object
     return s.st_value;
 }
 
+// Returns false if the filter of the GNU hash table shows that no symbol has this hash. Then one
+// read is enough, which matters because threads may be stopped.
+static bool may_define(const struct remote *r, const struct remote_object *o, uint32_t hash)
+{
+    uint64_t word = 0;
+    uint32_t words = o->head[2], shift = o->head[3] % 32;
+    uint64_t at =
+        o->hash + sizeof o->head + (uint64_t)(words ? hash / 64 % words : 0) * sizeof word;
+    return words && remote_read(r, at, &word, sizeof word) && word >> hash % 64 & 1 &&
+           word >> (hash >> shift) % 64 & 1;
+}
+
 // Searches the GNU hash table. Its layout is: number of buckets, index of the first symbol, filter
 // size in words, shift, filter, buckets, hashes. Returns the symbol's value, or 0.
 static uint64_t find_function(const struct remote *r, const struct remote_object *o,
@@ -176,17 +189,23 @@ static uint64_t find_function(const struct remote *r, const struct remote_object
     uint64_t found = 0;
     uint64_t buckets = o->hash + sizeof o->head + (uint64_t)head[2] * sizeof(ElfW(Addr));
     uint64_t hashes = buckets + (uint64_t)head[0] * sizeof i;
-    if (!remote_read(r, buckets + hash % head[0] * sizeof i, &i, sizeof i) || i < head[1])
+    if (!may_define(r, o, hash) ||
+        !remote_read(r, buckets + hash % head[0] * sizeof i, &i, sizeof i) || i < head[1])
         return 0;
+    uint32_t chain[CHAIN_WORDS];
+    ssize_t bytes = 0;
     for (unsigned k = 0; k < MAX_CHAIN; k++, i++) {
-        uint32_t h;
+        unsigned at = k % CHAIN_WORDS;
         bool hidden = false;
-        if (!remote_read(r, hashes + (uint64_t)(i - head[1]) * sizeof h, &h, sizeof h))
+        if (at == 0)
+            bytes = pread(r->memory, chain, sizeof chain,
+                          (off_t)(hashes + (uint64_t)(i - head[1]) * sizeof *chain));
+        if (bytes < (ssize_t)((at + 1) * sizeof *chain))
             return found;
-        uint64_t value = ((h ^ hash) | 1) == 1 ? read_function(r, o, i, name, &hidden) : 0;
+        uint64_t value = ((chain[at] ^ hash) | 1) == 1 ? read_function(r, o, i, name, &hidden) : 0;
         if (value && (!found || !hidden))
             found = value;
-        if (h & 1)
+        if (chain[at] & 1)
             return found;
     }
     return found;
