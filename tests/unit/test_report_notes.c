@@ -48,6 +48,11 @@ static void note_unseen(const char *path)
     notes_unseen(path, true);
 }
 
+static void note_clean(const char *path)
+{
+    notes_unseen(path, false);
+}
+
 // Creates a sparse file of zeros, which occupies no space on the disk.
 static void make_file(char path[64], off_t bytes)
 {
@@ -75,6 +80,7 @@ static void test_a_large_trace_is_not_read_again(void **state)
         "larger than 256 MiB\n",
         path);
     assert_string_equal(note_of(note_unseen, path), expected);
+    assert_string_equal(note_of(note_clean, path), "");
     unlink(path);
 }
 

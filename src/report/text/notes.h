@@ -13,7 +13,8 @@ void notes_coverage(const char *path, uint64_t events, bool verbose);
 
 // Prints notes about the memory of processes if some of their calls were not recorded. `has_losses`
 // means that a process calls its own malloc or has opened an object with RTLD_DEEPBIND. If the
-// trace is larger than 256 MiB, prints only the name of the command that finds such memory.
+// trace is larger than 256 MiB, prints only the name of the command that finds such memory, or
+// nothing if `has_losses` is false.
 void notes_unseen(const char *path, bool has_losses);
 
 #endif

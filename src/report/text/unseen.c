@@ -123,9 +123,10 @@ void notes_unseen(const char *path, bool has_losses)
     if (cli_common.quiet || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return;
     if (st.st_size > MAX_NOTED_BYTES) {
-        note("run 'heaptape stat %s' to find memory without recorded blocks: the trace is larger "
-             "than 256 MiB",
-             path);
+        if (has_losses)
+            note("run 'heaptape stat %s' to find memory without recorded blocks: the trace is "
+                 "larger than 256 MiB",
+                 path);
         return;
     }
     int rc = input_open(&in, path, &e);
