@@ -1,11 +1,11 @@
 # Shared by the tests in this directory: `load hostile`.
 load ../helper
 
-# records COMMAND...: records it, for at most two minutes. It must not hang, and each loss must be
-# reported.
+# records [OPTION] COMMAND...: records it, for at most two minutes. It must not hang, and each loss
+# must be reported.
 records() {
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- "$@"
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht "$@"
   expect "no hang" [ "$status" -ne 124 ]
   expect "no hang" [ "$status" -ne 137 ]
 }

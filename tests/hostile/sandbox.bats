@@ -6,10 +6,12 @@ setup_file() {
 
 @test "seccomp's strict mode" {
   skip_under_sanitizer
-  records strict
-  [ "$status" -eq 0 ]
-  [ "$output" = alive ]
-  has "$stderr" "20 records were lost"
+  for stacks in "" --stacks --stacks=sample:1; do
+    records $stacks strict
+    [ "$status" -eq 0 ]
+    [ "$output" = alive ]
+    has "$stderr" "20 records were lost"
+  done
 }
 
 @test "a filter that kills at any system call except the program's own" {

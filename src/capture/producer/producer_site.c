@@ -295,16 +295,11 @@ bool producer_put_with_stack(unsigned kind, uint64_t count, uint64_t size, uint6
         return done;
     }
     producer_tls.decided = PRODUCER_WITH_STACK;
-    if (producer_tls.busy || at[1] != (uintptr_t)caller)
-        return false;
-    producer_tls.busy = PRODUCER_WRITING;
-    producer_compiler_fence();
     struct producer_thread *t = producer_tls.thread;
-    struct producer_stream *stream = &t->streams[0];
-    if (!is_on_stack(t, (uintptr_t)frame)) {
-        producer_tls.busy = 0;
+    struct producer_stream *stream =
+        producer_begin(at[1] != (uintptr_t)caller || !is_on_stack(t, (uintptr_t)frame), false);
+    if (!stream)
         return false;
-    }
     uint64_t *w = stream->pos, ticks = producer_read_for(stream, address, count * size),
              stamp = ticks >> CODEC_STAMP_SHIFT;
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
