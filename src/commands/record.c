@@ -467,10 +467,11 @@ static int record_to_reader(const struct record_options *o, struct record_settin
     int written = export_live_finish(&live, EXPORT_LIVE_PATIENT, &lost);
     if (waits)
         restore_end_signals(before);
-    if (written < 0 && (rc < 0 || (!r.start_errno && !is_empty(s, &r))))
+    if (lost.text[0] && (rc < 0 || (!r.start_errno && !is_empty(s, &r))))
         die(EXIT_RECORD, "%s: %s", to->path, lost.text);
     die_on_error(rc, EXIT_RECORD, &e);
-    return report_result(o, s, &r, NULL);
+    int code = report_result(o, s, &r, NULL);
+    return written < 0 ? EXIT_RECORD : code; // without a message, the reader has printed the reason
 }
 
 static void note_aggregate(const char *text)
@@ -570,7 +571,8 @@ static int write_and_upload(const void *settings, struct err *e)
     int rc = feed_start(&u.feed, e);
     if (rc == 0) {
         rc = segments_run(&u.segments, e);
-        feed_end(&u.feed);
+        int uploaded = feed_end(&u.feed);
+        rc = rc < 0 ? rc : uploaded;
     }
     return rc;
 }

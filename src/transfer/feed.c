@@ -185,7 +185,9 @@ void feed_added(void *feed)
         f->upload.note("the upload process has died");
 }
 
-static void report_result(const struct feed *f, const struct queue *left)
+// Returns 0, or -EIO if segments are missing on the server. If the recording was not to wait for
+// uploads, segments in the spool are not an error.
+static int report_result(const struct feed *f, const struct queue *left)
 {
     const struct upload_settings *u = &f->upload;
     err_note(f->upload.note, "uploaded %s to %s",
@@ -200,6 +202,7 @@ static void report_result(const struct feed *f, const struct queue *left)
                  human_items(left->n, "segment is", "segments are"), human_size(left->bytes),
                  u->token_file ? " --token-file " : "", u->token_file ? u->token_file : "",
                  u->s3_region ? " --s3=" : "", u->s3_region ? u->s3_region : "", f->folder, f->url);
+    return f->dropped_files || (left->n && u->wait_ns) ? -EIO : 0;
 }
 
 // If the directory and its parent are empty, removes them.
@@ -244,19 +247,21 @@ static void wait_for_process(struct feed *f)
     }
 }
 
-void feed_end(struct feed *f)
+int feed_end(struct feed *f)
 {
     struct queue left = {0};
     struct err e = {0};
     if (f->notify >= 0)
         close(f->notify);
     wait_for_process(f);
-    if (queue_read(&left, f->folder, &e) < 0)
-        f->upload.note(e.text);
+    int rc = queue_read(&left, f->folder, &e);
+    if (rc < 0)
+        f->error(e.text);
     else if (f->added_files)
-        report_result(f, &left);
+        rc = report_result(f, &left);
     queue_release(&left);
     if (f->lock >= 0)
         close(f->lock);
     remove_empty(f->folder);
+    return rc;
 }

@@ -36,7 +36,8 @@ void feed_added(void *feed);
 
 // Call after the last file. Waits for the upload process to finish, for a limited time. Reports the
 // uploaded and the remaining segments. If the directories of the recording and of the host are
-// empty, removes them.
-void feed_end(struct feed *f);
+// empty, removes them. Returns 0, or a negative errno, after `error` was called, if segments were
+// dropped or, unless `upload.wait_ns` is 0, not uploaded.
+int feed_end(struct feed *f);
 
 #endif
