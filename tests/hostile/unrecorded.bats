@@ -151,6 +151,14 @@ END
   missed 1
 }
 
+@test "unrecorded: another mount namespace, with a read-only directory of the recording" {
+  need_root
+  unshare -m true 2>/dev/null || skip "no mount namespaces"
+  records unshare -m sh -c 'd=${HEAPTAPE_SPOOL%/*} && mount --bind -o ro "$d" "$d" && exec ./plain examined'
+  says plain "is in another root directory or mount namespace, where the directory of the recording is read-only"
+  missed 1
+}
+
 @test "unrecorded: too little address space for the library, or for its spool" {
   # The minimum limit with which the program itself can run.
   local least=2000

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -290,6 +291,14 @@ static bool is_absent(pid_t pid, const char *file)
     return stat(path, &st) == 0;
 }
 
+static bool is_read_only(pid_t pid, const char *folder)
+{
+    char path[PATH_MAX + 64];
+    struct statvfs fs;
+    snprintf(path, sizeof path, "/proc/%ld/root%s", (long)pid, folder);
+    return statvfs(path, &fs) == 0 && fs.f_flag & ST_RDONLY;
+}
+
 static const char *explain_root(pid_t pid, const struct unrecorded_how *how)
 {
 #define ELSEWHERE "is in another root directory or mount namespace, where "
@@ -297,6 +306,8 @@ static const char *explain_root(pid_t pid, const struct unrecorded_how *how)
         return ELSEWHERE "libheaptape.so was not found";
     if (is_absent(pid, how->dir))
         return ELSEWHERE "the directory of the recording was not found";
+    if (is_read_only(pid, how->dir))
+        return ELSEWHERE "the directory of the recording is read-only";
 #undef ELSEWHERE
     return NULL;
 }
