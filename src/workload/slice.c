@@ -47,7 +47,10 @@ void slice_free(struct slice *s)
 
 struct slice_counts slice_counts(const struct slice *s)
 {
-    return s->counts;
+    struct slice_counts c = s->counts;
+    c.begun = s->begun;
+    c.ended = s->over;
+    return c;
 }
 
 void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz,

@@ -82,6 +82,7 @@ struct slice_counts {
     // Number of uses of a block whose previous use was by another thread.
     uint64_t dependencies_needed;
     uint64_t first_stamp, last_stamp; // stamps in the source
+    bool begun, ended;                // an op reached the start, or the end, of the part
 };
 
 struct slice; // opaque

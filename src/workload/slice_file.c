@@ -184,10 +184,22 @@ static void set_recorded(const struct slicing *j, const struct slice_counts *c,
     s->recorded_to += !s->recorded_to;
 }
 
+// Fails if no mark has the text of the start or the end of the part.
+static int check_marks(const struct slicing *j, const struct slice_counts *c)
+{
+    const struct slice_point *p = c->begun ? &j->how.to : &j->how.from;
+    if (c->ended || p->at != SLICE_AT_MARK)
+        return 0;
+    return err_set(j->e, -ENODATA, "%s: contains no mark '%s'%s", j->in->in.name, p->mark,
+                   c->begun ? " after the start of the part" : "");
+}
+
 static int finish_part(struct slicing *j)
 {
     int rc = slice_finish(j->slice);
     const struct slice_counts c = j->counts = slice_counts(j->slice);
+    if (rc == 0)
+        rc = check_marks(j, &c);
     if (rc == 0 && c.events == 0)
         return err_set(j->e, -ENODATA, "%s: the part contains no events", j->in->in.name);
     if (rc == 0)

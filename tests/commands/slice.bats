@@ -78,7 +78,11 @@ preexisting(100) = #3' ]
   has "${lines[0]}" '+0.000000 mark("warm")'
   [ "$(slots d.htw)" = "$(slots b.htw)" ]
   heaptape slice -o e.htw --from mark:never a.htw
-  fails_with 1 "a.htw: the part contains no events"
+  fails_with 1 "a.htw: contains no mark 'never'"
+  heaptape slice -o e.htw --to mark:never a.htw
+  fails_with 1 "a.htw: contains no mark 'never' after the start of the part"
+  heaptape slice -o e.htw --from mark:warm --to mark:warm a.htw
+  fails_with 1 "a.htw: contains no mark 'warm' after the start of the part"
   [ ! -e e.htw ]
 }
 
