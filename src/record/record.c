@@ -2,6 +2,7 @@
 
 #include "base/thread.h"
 #include "record/attach/attach.h"
+#include "record/attach/status.h"
 #include "record/drain/encoder.h"
 #include "record/drain/facts.h"
 #include "record/launch.h"
@@ -867,6 +868,10 @@ static int begin_session(struct recorder *r, struct err *e)
     char root[PATH_MAX];
     record_launch_find_root(is_visit(r) ? r->settings->attach.pid : 0, root);
     int rc = drain_open(&r->drain, session_flags(r->settings), r->clock, root, e);
+    struct err ended = {0};
+    // If the process has ended, its root directory no longer exists.
+    if (rc < 0 && *root && status_ended(r->settings->attach.pid, &ended) < 0)
+        *e = ended;
     if (rc < 0)
         return rc;
     strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);

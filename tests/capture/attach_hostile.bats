@@ -95,6 +95,33 @@ records_nothing() {
   is_recorded
 }
 
+@test "a process in another mount namespace ends before the directory of the recording exists" {
+  skip_under_sanitizer
+  needs_root
+  unshare -m true 2>/dev/null || skip "no mount namespaces"
+  cat >ends.c <<'END'
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+char *mkdtemp(char *path)
+{
+    *strrchr(path, '/') = 0;
+    kill(atoi(getenv("STARTED")), SIGKILL);
+    while (access(path, F_OK) == 0)
+        usleep(1000);
+    errno = ENOENT;
+    return NULL;
+}
+END
+  gcc -w -shared -fPIC -o ends.so ends.c
+  starts unshare -m "$awkward" calls
+  STARTED=$started LD_PRELOAD=$PWD/ends.so run --separate-stderr timeout 120 "$HEAPTAPE" record -o t.ht --pid "$started"
+  [ "$status" -eq 125 ]
+  [[ "$stderr" = "heaptape: $started: "*"process"* ]]
+}
+
 @test "an unprivileged user's own process" {
   needs_root
   starts $nobody "$awkward" calls
