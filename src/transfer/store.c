@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -157,7 +158,21 @@ static int is_same(const struct store_file *f, int folder, const char *name)
     return same;
 }
 
-// Renames without replacing an existing file. Returns 0, -EEXIST, or another negative errno.
+// Replaces an empty file, which contains no recording. Returns 0, or -EEXIST if the existing file
+// is not empty.
+static int replace_empty(const struct store *s, const struct store_file *f, int folder,
+                         const char *name)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only one upload replaces the file
+    struct stat st;
+    pthread_mutex_lock(&lock);
+    bool replaced = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+                    st.st_size == 0 && renameat(s->incoming, f->name, folder, name) == 0;
+    pthread_mutex_unlock(&lock);
+    return replaced ? 0 : -EEXIST;
+}
+
+// Renames without replacing a file that has content. Returns 0, -EEXIST, or another negative errno.
 static int move_file(const struct store *s, const struct store_file *f, int folder,
                      const char *name)
 {
@@ -166,7 +181,7 @@ static int move_file(const struct store *s, const struct store_file *f, int fold
     // The file system does not support RENAME_NOREPLACE.
     if (errno == EINVAL && linkat(s->incoming, f->name, folder, name, 0) == 0)
         return unlinkat(s->incoming, f->name, 0) < 0 ? -errno : 0;
-    return -errno;
+    return errno == EEXIST && f->bytes ? replace_empty(s, f, folder, name) : -errno;
 }
 
 static int commit_file(const struct store *s, struct store_file *f, const char *path,

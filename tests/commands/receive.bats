@@ -33,11 +33,20 @@ put() {
   put 201 small.ht a/b/c/d/e/f/g/2.ht
   put 200 large.ht web1/redis-1/1.ht
   put 409 small.ht web1/redis-1/1.ht
+  : >empty.ht
+  # An empty file is replaced, but does not replace another file.
+  put 201 empty.ht web1/redis-1/3.ht
+  put 200 empty.ht web1/redis-1/3.ht
+  put 201 large.ht web1/redis-1/3.ht
+  put 409 small.ht web1/redis-1/3.ht
+  put 409 empty.ht web1/redis-1/3.ht
+  cmp large.ht up/web1/redis-1/3.ht
+  [ -z "$(find up/.incoming -type f)" ]
   put 201 large.ht web2/x/1.ht -H "Transfer-Encoding: chunked"
   cmp large.ht up/web1/redis-1/1.ht
   cmp small.ht up/web1/redis-1/2.ht
   cmp large.ht up/web2/x/1.ht
-  [ "$(find up -type f | wc -l)" -eq 4 ]
+  [ "$(find up -type f | wc -l)" -eq 5 ]
   [ "$(stat -c %a up/web1/redis-1/1.ht)" = 600 ]
   stop_receiver
 }
