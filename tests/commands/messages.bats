@@ -278,6 +278,30 @@ END
   misused "the verb run cannot be combined with --install" corpus run --install
 }
 
+@test "messages: values and files that a command cannot use" {
+  write_files
+  gzip -c android >android.gz
+  misused "--heap: unknown allocator 'nosuch': 'heaptape stat -v' lists the allocators of a recording" convert -o n.htw --heap nosuch a.ht
+  misused "unexpected operand '2'; use -- before a PROGRAM" doctor $$ 2
+  misused "standard input and output are not supported" symbolize -o n.ht -
+  misused "standard input is not supported, because a query may read a file several times" sql - 'SELECT 1'
+  misused "--runs: '1001' is out of range: 1 to 1000" replay -r 1001 w.htw
+  refuses 125 "file descriptor 77: Bad file descriptor" record --log-fd 77 -- true 77>&-
+  refuses 125 "file descriptor 9: is not open for writing" record --log-fd 9 -- true 9</dev/null
+  refuses 1 "$$: is not being recorded" ctl $$ status
+  refuses 1 "$$: is not being recorded" top $$
+  refuses 1 "a.ht: expected the header of a wl file (codes 8 to 11, then 1) at byte 0" trace_run a.ht
+  refuses 1 "w.htw: --keep-cmd '/nonexistent' holds in 0 of 1 replays: its exit status is 127" reduce --keep-cmd /nonexistent -o n.htw w.htw
+  heaptape record -F json -o n.json.gz -- true
+  has "$stderr" "heaptape: n.json.gz: will not be compressed; compress the file after the recording"
+  heaptape export -F json - < <(cat w.htw) >/dev/null
+  [ "$stderr" = "heaptape: call stacks are not written: they are at the end of the workload, and a pipe cannot seek" ]
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr env PATH=/nonexistent "$HEAPTAPE" report --open -o page.html a.ht
+  [ "$stderr" = "heaptape: page.html cannot be opened: xdg-open: No such file or directory" ]
+  [ ! -e n.htw ] && [ ! -e n.ht ]
+}
+
 @test "messages: results and matrices" {
   write_files
   "$HEAPTAPE" replay -q --json -r 1 -a glibc w.htw >r.json
