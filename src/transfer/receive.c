@@ -28,7 +28,8 @@ static int split_address(char *text, char **host, char **port)
 {
     char *colon = strrchr(text, ':');
     size_t n = colon ? (size_t)(colon - text) : 0;
-    if (!colon || !colon[1])
+    // getaddrinfo reduces the port modulo 65536. The names of services convert to 0.
+    if (!colon || !colon[1] || strtoul(colon + 1, NULL, 10) > UINT16_MAX)
         return -EINVAL;
     *colon = 0;
     *port = colon + 1;

@@ -390,6 +390,10 @@ not_incoming() {
   usage_fails "--certificate and --key"
   heaptape receive --dir up --listen 127.0.0.1
   fails_with 1 "expected HOST:PORT"
+  for port in 65536 99999999999999999999 -1; do
+    heaptape receive --dir up --listen 127.0.0.1:$port
+    fails_with 1 "--listen 127.0.0.1:$port: expected HOST:PORT"
+  done
   heaptape receive --dir up --listen 192.0.2.1:0
   fails_with 1 "--listen 192.0.2.1:0: Cannot assign"
   heaptape receive --dir up --token-file none
