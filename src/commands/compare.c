@@ -117,6 +117,7 @@ static int run_compare(const void *fields, char **argv)
 {
     struct replay_options with = *(const struct replay_options *)fields;
     const struct replay_options *o = &with;
+    struct err e = {0};
     if (argv[1] && !o->real)
         return usage_error(&cmd_compare, "unexpected operand '%s'; PROGRAM requires --real",
                            argv[1]);
@@ -128,8 +129,8 @@ static int run_compare(const void *fields, char **argv)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");
     // Check this before the replays, which take a long time.
-    if (o->page && !o->force && page_exists(o->page))
-        die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
+    if (o->page)
+        die_on_error(page_check(o->page, o->force, &e), EXIT_FAILED, &e);
     return replay_options_run(&cmd_compare, o, argv[0], print_comparison);
 }
 

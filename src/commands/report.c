@@ -153,8 +153,8 @@ static int run_report(const void *fields, char **argv)
     const char *output = named ? named : o->output;
     if (wanted && !output)
         die(EXIT_FAILED, "out of memory");
-    if (wanted && !o->force && page_exists(output))
-        die(EXIT_FAILED, "%s: exists; use -f to replace it", output);
+    if (wanted)
+        die_on_error(page_check(output, o->force, &e), EXIT_FAILED, &e);
     for (int i = 0; i < cli_common.n_operands; i++) {
         die_on_error(document_add_file(&d, argv[i], o->diff ? i : 0, &e), EXIT_FAILED, &e);
     }

@@ -191,6 +191,20 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   [ "$(grep -cF $'\033' out)" -eq 0 ]
 }
 
+@test "a page that cannot be written is reported before the replays" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  heaptape compare -q -r 1 -a glibc -a glibc,MALLOC_ARENA_MAX=1 -o missing/page.html w.htw
+  fails_with 1 "missing/page.html.tmp-" ": cannot create: No such file or directory"
+  [[ "$output" != *"peak live"* ]]
+  echo kept >page.html
+  heaptape compare -q -r 1 -a glibc -a glibc,MALLOC_ARENA_MAX=1 -o page.html w.htw
+  fails_with 1 "page.html: exists; use -f to replace it"
+  [ "$(cat page.html)" = kept ]
+  heaptape compare -q -r 1 -a glibc -a glibc,MALLOC_ARENA_MAX=1 -f -o page.html w.htw
+  [ "$status" -eq 0 ]
+  grep -q "<html" page.html
+}
+
 @test "--real also runs the program itself on each allocator" {
   skip_under_sanitizer
   cat >uses.c <<'END'

@@ -40,10 +40,15 @@ static int write_page(struct output *out, const char *text, struct err *e)
     return rc;
 }
 
-bool page_exists(const char *path)
+int page_check(const char *path, bool force, struct err *e)
 {
     struct stat s;
-    return strcmp(path, "-") != 0 && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+    struct output out;
+    // Opening a pipe would wait for its reader.
+    if (strcmp(path, "-") == 0 || (stat(path, &s) == 0 && !S_ISREG(s.st_mode)))
+        return 0;
+    int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
+    return rc ?: output_close(&out, false, e);
 }
 
 int page_save(const struct document *d, const char *path, bool force, struct err *e)

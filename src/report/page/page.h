@@ -7,8 +7,9 @@
 
 enum { PAGE_MAX_BYTES = 3 << 20 };
 
-// Returns true if `path` is a file that page_save would replace.
-bool page_exists(const char *path);
+// Checks in advance whether page_save can create the file, without changing anything. Pipes and
+// devices are not checked. Returns 0, or the error that page_save would return.
+int page_check(const char *path, bool force, struct err *e);
 
 // Writes the page to `path`. Replaces an existing file only if `force` is set. Returns 0, -EFBIG if
 // the page would exceed PAGE_MAX_BYTES, or another negative errno. Sets the message on errors.
