@@ -22,7 +22,7 @@ static uint64_t unit_ns(const char *unit, uint64_t bare_ns)
     return *unit ? 0 : bare_ns;
 }
 
-static int parse(const char *text, uint64_t bare_ns, uint64_t *ns)
+static int parse_span(const char *text, uint64_t bare_ns, uint64_t *ns)
 {
     size_t digits = strspn(text, "0123456789"), parts = 0;
     const char *unit = text + digits;
@@ -50,10 +50,10 @@ static int parse(const char *text, uint64_t bare_ns, uint64_t *ns)
 
 int span_parse(const char *text, uint64_t *ns)
 {
-    return parse(text, 0, ns);
+    return parse_span(text, 0, ns);
 }
 
 int span_parse_seconds(const char *text, uint64_t *ns)
 {
-    return parse(text, CLOCK_NS_PER_S, ns);
+    return parse_span(text, CLOCK_NS_PER_S, ns);
 }

@@ -45,7 +45,7 @@ static struct sum sum_kinds(const struct replay_session *s, const uint8_t *kinds
     struct sum sum = {0};
     double cycles_a_ns = (double)clock_hz(clock_best()) / 1e9;
     for (; *kinds; kinds++) {
-        struct replay_call c = replay_session_call(s, &s->results[0], *kinds);
+        struct replay_call c = replay_run_call(&s->results[0].latency, &s->null.latency, *kinds);
         sum.calls += c.count;
         sum.cycles += c.mean_ns * (double)c.count * cycles_a_ns;
     }

@@ -229,7 +229,7 @@ static double allocator_ns(const struct replay_session *s, const struct replay_r
     if (!r->latency.calls)
         return NAN;
     for (unsigned kind = 0; kind < RESULTS_KINDS; kind++) {
-        struct replay_call c = replay_session_call(s, r, kind);
+        struct replay_call c = replay_run_call(&r->latency, &s->null.latency, kind);
         ns += c.mean_ns * (double)c.count;
     }
     return ns;

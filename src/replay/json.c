@@ -123,7 +123,7 @@ static void put_sizes(struct json *j, const struct replay_session *s, const stru
 {
     json_put_array(j, "calls_by_size");
     for (unsigned i = 0; i < RESULTS_SIZES; i++) {
-        struct replay_call c = replay_session_call(s, r, RESULTS_KINDS + i);
+        struct replay_call c = replay_run_call(&r->latency, &s->null.latency, RESULTS_KINDS + i);
         if (!c.count)
             continue;
         json_begin_object(j);
@@ -142,7 +142,7 @@ static void put_calls(struct json *j, const struct replay_session *s, const stru
     for (unsigned kind = 0; kind < RESULTS_KINDS; kind++) {
         if (!facts->by_kind[kind])
             continue;
-        struct replay_call c = replay_session_call(s, r, kind);
+        struct replay_call c = replay_run_call(&r->latency, &s->null.latency, kind);
         json_put_object(j, event_infos[kind].name);
         json_put_u64(j, "count", facts->by_kind[kind]);
         if (c.count)

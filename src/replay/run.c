@@ -306,3 +306,26 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     shared_release(&shared);
     return rc;
 }
+
+static double subtract(double ns, double overhead_ns)
+{
+    return ns > overhead_ns ? ns - overhead_ns : 0;
+}
+
+static struct replay_call without_overhead(struct replay_call c, double overhead_ns)
+{
+    c.mean_ns = subtract(c.mean_ns, overhead_ns);
+    c.p50_ns = subtract(c.p50_ns, overhead_ns);
+    c.p99_ns = subtract(c.p99_ns, overhead_ns);
+    c.p999_ns = subtract(c.p999_ns, overhead_ns);
+    c.max_ns = subtract(c.max_ns, overhead_ns);
+    return c;
+}
+
+struct replay_call replay_run_call(const struct replay_run *timed, const struct replay_run *null,
+                                   unsigned kind)
+{
+    if (!timed->calls || !timed->calls[kind].count)
+        return (struct replay_call){0};
+    return without_overhead(timed->calls[kind], null->calls[kind].undisturbed_ns);
+}

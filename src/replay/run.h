@@ -53,6 +53,13 @@ struct replay_run {
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
 
+// Returns the latencies of the calls of a kind, or of a size class with RESULTS_KINDS added, in the
+// timed run, minus the replay overhead. The overhead is the mean of the lowest 99 % of the times in
+// `null`, the timed run on the null allocator. The highest times are excluded, because a few
+// interrupts would dominate the mean. `count` is 0 if there are no such calls.
+struct replay_call replay_run_call(const struct replay_run *timed, const struct replay_run *null,
+                                   unsigned kind);
+
 // Returns the clock frequency, which the first call measures in 20 ms. Call before forking
 // processes that replay.
 uint64_t replay_run_ticks_per_second(void);

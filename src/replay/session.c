@@ -429,26 +429,3 @@ int replay_session_run(struct replay_session *s, struct err *e)
     }
     return rc < 0 ? err_no_memory(e, NULL) : 0;
 }
-
-static double subtract(double ns, double overhead_ns)
-{
-    return ns > overhead_ns ? ns - overhead_ns : 0;
-}
-
-static struct replay_call without_overhead(struct replay_call c, double overhead_ns)
-{
-    c.mean_ns = subtract(c.mean_ns, overhead_ns);
-    c.p50_ns = subtract(c.p50_ns, overhead_ns);
-    c.p99_ns = subtract(c.p99_ns, overhead_ns);
-    c.p999_ns = subtract(c.p999_ns, overhead_ns);
-    c.max_ns = subtract(c.max_ns, overhead_ns);
-    return c;
-}
-
-struct replay_call replay_session_call(const struct replay_session *s,
-                                       const struct replay_result *r, unsigned kind)
-{
-    if (!r->latency.calls || !r->latency.calls[kind].count)
-        return (struct replay_call){0};
-    return without_overhead(r->latency.calls[kind], s->null.latency.calls[kind].undisturbed_ns);
-}

@@ -141,13 +141,6 @@ int replay_session_run(struct replay_session *s, struct err *e);
 // still run. Returns 0, or a negative errno of replay_run().
 int replay_session_run_one(struct replay_session *s, size_t i, struct err *e);
 
-// Returns the latencies of the calls of a kind, or of a size class with RESULTS_KINDS added, minus
-// the replay overhead. The overhead is the mean of the lowest 99 % of the null allocator's times.
-// The highest times are excluded, because a few interrupts would dominate the mean. `count` is 0 if
-// there are no such calls.
-struct replay_call replay_session_call(const struct replay_session *s,
-                                       const struct replay_result *r, unsigned kind);
-
 // Returns how threads ran when memory was measured. Never returns REPLAY_THREADS_AUTO.
 enum replay_threads replay_session_memory_threads(const struct replay_session *s);
 

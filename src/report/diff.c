@@ -115,7 +115,7 @@ static int workload_rows(struct document *d)
 // Writes the name of an allocator and its tunables. A long name ends with "...".
 static void allocator_name(const struct document_item *item, char name[80])
 {
-    if (document_allocator_name(json_value_get(item->result, "allocator"), name, 80) >= 80)
+    if (findings_allocator_name(json_value_get(item->result, "allocator"), name, 80) >= 80)
         memcpy(name + 76, "...", sizeof "...");
 }
 

@@ -99,6 +99,10 @@ void findings_of_json(struct findings *f, const struct json_value *stat);
 // `compare --json`. Skips rules whose figures are missing.
 void findings_of_results(struct findings *f, const struct json_value *const *results, size_t n);
 
+// Writes the name of an allocator of a result and its tunables, such as "glibc,MALLOC_ARENA_MAX=2".
+// Returns the length of the whole name. If the length is `size` or more, the name is truncated.
+size_t findings_allocator_name(const struct json_value *allocator, char *name, size_t size);
+
 // Inserts the findings of `other`, keeping the order of f->items.
 void findings_merge(struct findings *f, const struct findings *other);
 

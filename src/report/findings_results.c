@@ -1,6 +1,5 @@
 // Findings about replays: the choice of an allocator, and the memory of allocators.
 #include "report/findings.h"
-#include "report/json/document.h"
 
 #include "cli/human.h"
 
@@ -21,10 +20,22 @@ static double figure(const struct json_value *result, const char *path)
     return json_value_number_at(result, path);
 }
 
+size_t findings_allocator_name(const struct json_value *allocator, char *name, size_t size)
+{
+    const struct json_value *tunables = json_value_get(allocator, "tunables");
+    const char *text = json_value_string(json_value_get(allocator, "name"));
+    size_t n = (size_t)snprintf(name, size, "%s", text ? text : "?");
+    for (size_t i = 0; i < json_value_length(tunables) && n < size; i++) {
+        text = json_value_string(json_value_at(tunables, i));
+        n += (size_t)snprintf(name + n, size - n, ",%s", text ? text : "?");
+    }
+    return n;
+}
+
 // Writes a name such as "glibc,MALLOC_ARENA_MAX=1" to `text`. Returns `text`.
 static char *name_of(char text[NAME_BYTES], const struct json_value *result)
 {
-    document_allocator_name(json_value_get(result, "allocator"), text, NAME_BYTES);
+    findings_allocator_name(json_value_get(result, "allocator"), text, NAME_BYTES);
     return text;
 }
 

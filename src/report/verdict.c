@@ -249,15 +249,14 @@ static const struct {
 #undef HT_X
 };
 
-void verdict_find(struct verdict *v, const struct verdict_facts *f)
+struct verdict verdict_choose(const struct verdict_facts *f)
 {
     enum verdict_kind kind = choose_kind(f);
-    *v = (struct verdict){.kind = kind,
-                          .name = kinds[kind].name,
-                          .act = kinds[kind].act,
-                          .saves_bytes = NAN,
-                          .sure = VERDICT_SURE};
-    verdict_tell(v, f);
+    return (struct verdict){.kind = kind,
+                            .name = kinds[kind].name,
+                            .act = kinds[kind].act,
+                            .saves_bytes = NAN,
+                            .sure = VERDICT_SURE};
 }
 
 static void put_growth(struct json *j, const char *key, const struct growth *g)

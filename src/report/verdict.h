@@ -204,7 +204,7 @@ enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 void verdict_append(char *text, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Private. Writes the sentences, the remedy and the sureness of v->kind.
-void verdict_tell(struct verdict *v, const struct verdict_facts *f);
+// Private. Returns the verdict without its sentences and remedy, which verdict_find adds.
+struct verdict verdict_choose(const struct verdict_facts *f);
 
 #endif

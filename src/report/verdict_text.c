@@ -671,12 +671,13 @@ void verdict_append(char *text, size_t size, const char *fmt, ...)
     va_end(args);
 }
 
-void verdict_tell(struct verdict *v, const struct verdict_facts *f)
+void verdict_find(struct verdict *v, const struct verdict_facts *f)
 {
     static void (*const tell[])(struct verdict * v, const struct verdict_facts *f) = {
 #define HT_X(name, act, when) tell_##name,
         VERDICTS(HT_X)
 #undef HT_X
     };
+    *v = verdict_choose(f);
     tell[v->kind](v, f);
 }

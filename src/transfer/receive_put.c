@@ -65,7 +65,8 @@ static bool is_allowed(const struct receive_server *r, struct MHD_Connection *c)
            tokens_have(&tokens, given + sizeof scheme - 1);
 }
 
-// Header fields that determine the length of the body, or that the body is a part of the file.
+// The header fields of a request that describe its body: their numbers, their last values, and
+// whether the body contains only a part of the file.
 struct framing {
     unsigned lengths, codings;
     const char *length, *coding;
@@ -122,16 +123,22 @@ static bool check_framing(const struct framing *f, const char *version, struct r
     return !q->status;
 }
 
+// The first line of a request.
+struct request_line {
+    const char *method, *path, *version;
+};
+
 // Opens the file, or sets the status for refusing the request.
-static void begin_upload(struct receive_server *r, struct MHD_Connection *c, const char *method,
-                         const char *path, struct receive_request *q, const struct framing *f)
+static void begin_upload(struct receive_server *r, struct MHD_Connection *c,
+                         const struct request_line *line, struct receive_request *q,
+                         const struct framing *f)
 {
     uint64_t bytes = f->length ? strtoull(f->length, NULL, 10) : 0;
     if (!is_allowed(r, c)) {
         refuse(q, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong");
-    } else if (strcmp(method, "PUT") != 0) {
+    } else if (strcmp(line->method, "PUT") != 0) {
         refuse(q, MHD_HTTP_METHOD_NOT_ALLOWED, "only PUT is allowed");
-    } else if (path[0] != '/' || names_check(path + 1) < 0) {
+    } else if (line->path[0] != '/' || names_check(line->path + 1) < 0) {
         refuse(q, MHD_HTTP_BAD_REQUEST,
                "expected the path /HOST/PROCESS/NAME.ht of letters, digits and ._+-");
     } else if (!f->lengths && !f->codings) {
@@ -283,20 +290,20 @@ size_t receive_unescape(void *context, struct MHD_Connection *c, char *text)
     return n;
 }
 
-static enum MHD_Result on_head(struct receive_server *r, struct MHD_Connection *c, const char *path,
-                               const char *method, const char *version, struct receive_request *q)
+static enum MHD_Result on_head(struct receive_server *r, struct MHD_Connection *c,
+                               const struct request_line *line, struct receive_request *q)
 {
     struct framing f = {0};
     MHD_get_connection_values(c, MHD_HEADER_KIND, note_field, &f);
     q->begun = true;
-    if (has_nul(q, path, version))
+    if (has_nul(q, line->path, line->version))
         refuse_framing(q, MHD_HTTP_BAD_REQUEST, "the path has a NUL");
-    else if (check_framing(&f, version, q))
-        begin_upload(r, c, method, path, q, &f);
+    else if (check_framing(&f, line->version, q))
+        begin_upload(r, c, line, q, &f);
     if (!q->status)
         return MHD_YES;
     connections_wait(&r->connections, q->connection, CONNECTIONS_HEAD_S, clock_monotonic_ns());
-    return is_answered_now(c, q) ? send_answer(r, c, path, q) : MHD_YES;
+    return is_answered_now(c, q) ? send_answer(r, c, line->path, q) : MHD_YES;
 }
 
 enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path,
@@ -309,7 +316,7 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
     if (!q || !q->connection)
         return MHD_NO;
     if (!q->begun)
-        return on_head(r, c, path, method, version, q);
+        return on_head(r, c, &(struct request_line){method, path, version}, q);
     if (*n) {
         add_body(r, q, data, *n);
         *n = 0;

@@ -162,7 +162,7 @@ WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *
 
 static bool is_started;
 
-static void start(void)
+static void start_capture(void)
 {
     int saved_errno = errno;
     if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
@@ -194,7 +194,7 @@ WRAPPER int __libc_start_main(int (*begin)(int, char **, char **), int argc, cha
                               void *stack_end)
 {
     if (!is_started)
-        start();
+        start_capture();
     producer_alone_share();
     // Functions run in reverse order. The C library will register the destructors of all libraries.
     __cxa_atexit(on_end, NULL, NULL);
@@ -227,7 +227,7 @@ static __attribute__((constructor)) void on_load(int argc, char **argv, char **e
         producer_set_environment(environment);
     next_resolve();
     if (!has_sanitizer())
-        start();
+        start_capture();
 }
 
 static __attribute__((destructor)) void on_unload(void)

@@ -280,13 +280,13 @@ static int run_command(char **words, const char *out, const char *err, struct er
     return status;
 }
 
-// Renames the output, which marks the job as done or failed.
-static int finish_job(const struct matrix *m, size_t number, bool failed, const char *out,
-                      const char *err, struct err *e)
+// Renames the output or the error, which marks the job as done or failed.
+static int finish_job(const struct matrix *m, size_t number, bool failed, const char *written,
+                      struct err *e)
 {
     char *result = matrix_path(m, number, failed), *other = matrix_path(m, number, !failed);
     int rc = result && other ? 0 : err_no_memory(e, NULL);
-    if (rc == 0 && rename(failed ? err : out, result) < 0)
+    if (rc == 0 && rename(written, result) < 0)
         rc = err_set_errno(e, "%s", result);
     if (rc == 0 && !failed)
         unlink(other);
@@ -340,7 +340,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
     if (interrupted)
         rc = err_set(e, -EINTR, "job %zu was interrupted", number);
     if (rc >= 0)
-        rc = finish_job(m, number, failed, out, err, e);
+        rc = finish_job(m, number, failed, failed ? err : out, e);
     // The replay had ended before the signal arrived.
     if (rc >= 0 && signalled)
         rc = err_set(e, -EINTR, "signal %d stopped the matrix after job %zu", (int)signalled,

@@ -8,12 +8,10 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-static int replay_workload(const struct judge *j, const struct plan *p, const struct condition *c,
-                           struct replay_run_settings with, struct replay_run *run, struct err *e)
+static struct replay_run_settings settings_for(const struct judge *j, struct results_task task)
 {
-    with.player = j->player;
-    with.timeout_ns = j->timeout_ns;
-    return replay_run(p, &c->allocator, &with, run, e);
+    return (struct replay_run_settings){
+        .player = j->player, .timeout_ns = j->timeout_ns, .task = task};
 }
 
 // Runs the replays that the comparison needs, and merges their figures into *f. Stores the times of
@@ -23,14 +21,16 @@ static int measure_figures(const struct judge *j, const struct plan *p, const st
 {
     bool apart = plan_facts(p)->threads > 1 && c->needs & CONDITION_NEEDS_MEMORY;
     struct replay_run run = {0}, memory = {0};
+    const struct replay_run_settings plain = settings_for(j, (struct results_task){0}),
+                                     coupled = settings_for(j, (struct results_task){.coupled = 1}),
+                                     calls = settings_for(j, (struct results_task){.timed = 1});
     int rc = 0;
     if (c->needs & CONDITION_NEEDS_TIME || (c->needs & CONDITION_NEEDS_MEMORY && !apart))
-        rc = replay_workload(j, p, c, (struct replay_run_settings){0}, &run, e);
+        rc = replay_run(p, &c->allocator, &plain, &run, e);
     if (rc == 0 && apart)
-        rc = replay_workload(j, p, c, (struct replay_run_settings){.task.coupled = true}, &memory,
-                             e);
+        rc = replay_run(p, &c->allocator, &coupled, &memory, e);
     if (rc == 0 && c->needs & CONDITION_NEEDS_LATENCY)
-        rc = replay_workload(j, p, c, (struct replay_run_settings){.task.timed = true}, timed, e);
+        rc = replay_run(p, &c->allocator, &calls, timed, e);
     if (rc == 0 && apart)
         replay_run_move_memory(&run, &memory);
     f->figures = run.figures;
@@ -75,10 +75,10 @@ static bool fails_as_expected(const struct judge *j, const struct plan *p,
         [CONDITION_VERIFY] = -EILSEQ, [CONDITION_CRASH] = -ECHILD, [CONDITION_HANG] = -ETIMEDOUT};
     struct replay_run run;
     struct err e = {0};
-    const struct replay_run_settings how = {
-        .task.touch = c->kind == CONDITION_VERIFY ? RESULTS_TOUCH_VERIFY : RESULTS_TOUCH_PAGE,
-    };
-    int rc = replay_workload(j, p, c, how, &run, &e);
+    bool verifies = c->kind == CONDITION_VERIFY;
+    const struct replay_run_settings how = settings_for(
+        j, (struct results_task){.touch = verifies ? RESULTS_TOUCH_VERIFY : RESULTS_TOUCH_PAGE});
+    int rc = replay_run(p, &c->allocator, &how, &run, &e);
     *seen = (struct condition_seen){.violation = run.violation, .wait_status = run.wait_status};
     snprintf(r->text, sizeof r->text, "%.290s",
              rc < 0 ? e.text : "the replay ends without an error");

@@ -135,7 +135,7 @@ static unsigned char pattern_byte(uint64_t seed, uint64_t at)
     return ((const unsigned char *)&word)[at % 8];
 }
 
-static void fill(char *block, uint64_t size, uint64_t seed)
+static void write_pattern(char *block, uint64_t size, uint64_t seed)
 {
     uint64_t at = 0;
     for (; at + 8 <= size; at += 8) {
@@ -231,7 +231,7 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
     if (kind == HT_CALLOC && find_nonzero(block, size) < size)
         violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
     c->seed = position << 20; // the patterns of two ops have no word in common within 8 MiB
-    fill(block, size, c->seed);
+    write_pattern(block, size, c->seed);
     check.block = NULL;
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
 }

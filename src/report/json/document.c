@@ -131,18 +131,6 @@ int document_add(struct document *d, const char *name, int side, const char *tex
     return rc == -ENOMEM ? err_no_memory(e, name) : rc;
 }
 
-size_t document_allocator_name(const struct json_value *allocator, char *name, size_t size)
-{
-    const struct json_value *tunables = json_value_get(allocator, "tunables");
-    const char *text = json_value_string(json_value_get(allocator, "name"));
-    size_t n = (size_t)snprintf(name, size, "%s", text ? text : "?");
-    for (size_t i = 0; i < json_value_length(tunables) && n < size; i++) {
-        text = json_value_string(json_value_at(tunables, i));
-        n += (size_t)snprintf(name + n, size - n, ",%s", text ? text : "?");
-    }
-    return n;
-}
-
 // Maximum size of a file. JSON written by heaptape is smaller.
 enum { MAX_JSON_BYTES = 256 << 20 };
 

@@ -73,10 +73,6 @@ int document_add_file(struct document *d, const char *path, int side, struct err
 // error of document_add or input_open_regular.
 int document_add_result(struct document *d, const char *path, struct err *e);
 
-// Writes the name of an allocator and its tunables, such as "glibc,MALLOC_ARENA_MAX=2". Returns the
-// length of the whole name. If the length is `size` or more, the name is truncated.
-size_t document_allocator_name(const struct json_value *allocator, char *name, size_t size);
-
 // Returns the document as one line of JSON, or NULL when out of memory. The caller frees the
 // string.
 char *document_text(const struct document *d);

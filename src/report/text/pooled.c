@@ -87,10 +87,10 @@ static struct pooled_group *find_group(struct pooled *p, const struct json_value
 {
     char name[NAME_BYTES];
     const struct json_value *build = json_value_get(allocator, "build_id");
-    document_allocator_name(allocator, name, sizeof name);
+    findings_allocator_name(allocator, name, sizeof name);
     for (size_t i = 0; i < p->n; i++) {
         char other[NAME_BYTES];
-        document_allocator_name(p->groups[i].allocator, other, sizeof other);
+        findings_allocator_name(p->groups[i].allocator, other, sizeof other);
         if (strcmp(name, other) != 0)
             continue;
         if (is_same(json_value_get(p->groups[i].allocator, "build_id"), build))

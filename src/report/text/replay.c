@@ -71,7 +71,7 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
     cli_table_head("\n%-18s %11s %9s %9s %9s %9s %9s", "call", "count", "mean", "p50", "p99",
                    "p99.9", "max");
     for (unsigned kind = 0; kind < RESULTS_KINDS; kind++) {
-        struct replay_call c = replay_session_call(s, r, kind);
+        struct replay_call c = replay_run_call(&r->latency, &s->null.latency, kind);
         if (!facts->by_kind[kind] || !c.count)
             continue;
         printf("%-18s %11s %9s %9s %9s %9s %9s\n", event_infos[kind].name, human_number(c.count),
@@ -569,7 +569,8 @@ static void print_head(const struct replay_session *s, const struct band *b)
 static void print_row(const struct replay_session *s, size_t row, const struct band *b)
 {
     const struct replay_result *r = &s->results[row];
-    struct replay_call c = replay_session_call(s, r, main_kind(plan_facts(s->plan)));
+    struct replay_call c =
+        replay_run_call(&r->latency, &s->null.latency, main_kind(plan_facts(s->plan)));
     char name[NAME_BYTES];
     row_name(&r->allocator, name);
     print_name(b, name);
