@@ -11,7 +11,7 @@ struct placement_arena_node {
     uint32_t prefix, suffix, longest;
 };
 
-// An all-zero struct is empty.
+// An address space in which blocks are placed. A zeroed struct is an empty arena.
 struct placement_arena {
     uint64_t *words; // bit i of word w is set if granule 64 w + i is free
     // Binary tree over the words. The children of node i are nodes 2 i and 2 i + 1. The leaves

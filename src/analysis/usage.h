@@ -152,14 +152,14 @@ static inline unsigned usage_size_class(uint64_t size)
     return class < USAGE_CLASSES ? class : USAGE_CLASSES - 1;
 }
 
-// Returns the number of blocks whose lifetime in events is in this class.
+// Returns the number of blocks whose lifetime in events belongs to span `span`.
 uint64_t usage_freed_after(const struct usage_sums *s, unsigned span);
 
-// Returns the class's live blocks at the peak.
+// Returns the live blocks of a size class at the peak.
 struct usage_count usage_at_peak(const struct usage *u, unsigned class);
 
-// Figures of an allocator. `live` and `peak` describe the end of the pass and the peak of the total
-// live bytes.
+// Figures of an allocator: its calls, its live blocks at the end of the pass, and its live blocks
+// when the total live bytes were at their peak.
 struct usage_allocator_figures {
     uint64_t calls;
     struct usage_count live, peak;
@@ -168,7 +168,7 @@ struct usage_allocator_figures {
 // Returns the figures of an allocator. They are all 0 if the allocator was not used.
 struct usage_allocator_figures usage_of_allocator(const struct usage *u, unsigned allocator);
 
-// Returns true if calls of an allocator other than the process's malloc were recorded.
+// Returns true if the pass contained calls of an allocator other than the process's malloc.
 bool usage_has_allocators(const struct usage *u);
 
 // The largest size class of each group in timelines.

@@ -16,7 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// Commands need up to 200 KiB of stack, and more in other libraries.
+// heaptape itself needs up to 200 KiB of stack. The libraries that it calls need more.
 #define STACK_BYTES (1ul << 20)
 
 static const struct command *find_command(const char *name)

@@ -141,8 +141,8 @@ static int run_ctl(const void *fields, char **argv)
         rc = control_execute(&a.control, (enum control_verb)verb);
     if (rc == -ETIMEDOUT)
         die(EXIT_FAILED,
-            "%ld: its recorder (process %ld) did not answer within %.9g s (--timeout): is it "
-            "stopped?",
+            "%ld: its recorder (process %ld) did not answer within %.9g s (--timeout); "
+            "check whether it is stopped",
             pid, (long)a.control.session->recorder_pid, (double)o->timeout_ns / 1e9);
     target_close(&a);
     if (rc < 0)

@@ -13,7 +13,7 @@
 // The formats of 'stat --by site' that other tools read.
 #define PROFILES "folded|pprof|speedscope|firefox|jeprof"
 
-// A format for calls, for tables or for profiles. The other members are NULL.
+// A format that contains calls, a table or a profile. Only the member for this content is not NULL.
 struct export_cli_format {
     const struct format *calls;
     const struct tables_format *table;

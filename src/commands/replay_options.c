@@ -178,7 +178,7 @@ void replay_note_unread(const struct allocator *a, const struct allocator *previ
          allocator_find_unread(previous, of_previous, sizeof of_previous) &&
          strcmp(name, of_previous) == 0))
         return;
-    note("%s does not read the tunable %s: check its spelling", a->name, cli_text(name));
+    note("%s does not read the tunable %s: correct or remove the tunable", a->name, cli_text(name));
 }
 
 // Prints the sender of the signal, and restores the default action. An allocator under test may

@@ -352,14 +352,14 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     proc_watch_start(r->pages);
     for (size_t i = 0; i < r->drain.n_spools; i++) {
         struct drain_spool *s = r->drain.spools[i];
-        if (s->pages_due.last_ns >= now) // its map begins now
+        if (s->pages_due.last_ns >= now) // its page map is read from now on
             s->begun_spool_bytes = drain_resident_bytes(s);
     }
     return rc;
 }
 
-// Writes a finished page map. Drops the map if its process has ended in the meantime or the trace
-// was restarted.
+// Writes a finished page map. Drops the map if its process has ended, or the trace was restarted,
+// since the map was requested.
 static int write_pages(struct recorder *r, struct err *e)
 {
     struct buf payload = {0};

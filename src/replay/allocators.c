@@ -196,8 +196,8 @@ static int find_by_path(struct allocator *a, struct err *e)
     return 0;
 }
 
-// Stores tunable number `i`, which replaces the present one or is the next one. Frees `text` after
-// an error.
+// Replaces tunable number `i`, or appends it if there are `i` tunables. `a` owns `text` afterwards,
+// and `text` is freed after an error.
 static int set_tunable(struct allocator *a, size_t i, char *text, struct err *e)
 {
     char **grown = text ? realloc(a->tunables, (a->n_tunables + 1) * sizeof *grown) : NULL;

@@ -502,7 +502,7 @@ static bool copy_note(const struct findings_input *in, struct findings_item *f)
         if (p->number != u->items[0].process)
             continue;
         balance_unexplained(line, p, &u->items[0]);
-        findings_say(f, "%s%s%s.", line, u->n > 1 ? "; too: " : "",
+        findings_say(f, "%s%s%s.", line, u->n > 1 ? "; the same applies to " : "",
                      u->n > 1 ? human_items(u->n - 1, "other process", "other processes") : "");
         return true;
     }

@@ -273,7 +273,7 @@ END
   run -0 "$HEAPTAPE" ctl --timeout 1 "$pid" pause
   for verb in sync reset stop; do
     run -1 timeout 60 "$HEAPTAPE" ctl --timeout 1 "$pid" $verb
-    [ "$output" = "heaptape: $pid: its recorder (process $recorder) did not answer within 1 s (--timeout): is it stopped?" ]
+    [ "$output" = "heaptape: $pid: its recorder (process $recorder) did not answer within 1 s (--timeout); check whether it is stopped" ]
   done
   kill -CONT "$recorder"
   run -0 "$HEAPTAPE" ctl "$pid" sync

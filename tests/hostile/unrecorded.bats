@@ -240,7 +240,7 @@ opens() {
   for i in 1 2 3 4 5; do cp work.so "work$i.so"; done
   records sh -c "for i in 1 2 3 4 5; do deepbind '$PWD'/work\$i.so d; done"
   [ "$(grep -c "was opened with RTLD_DEEPBIND: " <<<"$stderr")" -eq 3 ]
-  has "$stderr" "heaptape: 2 other objects were opened with RTLD_DEEPBIND, too ('heaptape stat --json' lists all)"
+  has "$stderr" "heaptape: 2 other objects were also opened with RTLD_DEEPBIND ('heaptape stat --json' lists all)"
   # There is no message without the flag, or if the library binds no calls of malloc.
   opens ldn 0
   for how in "" l lc x tf v; do

@@ -264,13 +264,13 @@ void order_wake(struct order *o, enum order_hold why, uint64_t address);
 // processed without the awaited record.
 void order_expire_held(struct order *o, size_t i);
 
-// Releases all held streams in the same way.
+// Releases all held streams without waiting for their awaited records.
 void order_unhold_all(struct order *o);
 
 // Recomputes next_deadline.
 void order_deadline(struct order *o);
 
-// Call if the free of the oldest block at duplicate `i`'s address was lost. Frees this block.
+// Frees the oldest block at duplicate `i`'s address. Call if the record of its free was lost.
 int order_duplicate_lost(struct order *o, size_t i);
 
 #endif

@@ -63,7 +63,7 @@ bool machine_prepare_call(struct machine_registers *registers, const struct remo
 // Prepares the registers for a system call. The caller sets the program counter.
 void machine_prepare_syscall(struct machine_registers *r, long number, const uint64_t arguments[6]);
 
-// Replaces the system call that the thread has entered by a call of mmap without effect, after
+// Replaces the system call that the thread has entered by a call of mmap that maps nothing, after
 // which the thread continues at `pc`. Returns false if the thread has ended.
 bool machine_skip_syscall(pid_t tid, struct machine_registers *r, uint64_t pc);
 

@@ -179,7 +179,7 @@ static void print_facts(const struct balance *p)
     }
     if (objects > MOST_OBJECTS)
         err_note(p->how->print,
-                 "%s opened with RTLD_DEEPBIND, too ('heaptape stat --json' lists all)",
+                 "%s also opened with RTLD_DEEPBIND ('heaptape stat --json' lists all)",
                  human_items(objects - MOST_OBJECTS, "other object was", "other objects were"));
 }
 

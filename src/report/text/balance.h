@@ -8,7 +8,7 @@
 #include "trace/losses.h"
 
 enum {
-    // Maximum length of the name. Some programs overwrite their arguments with one long text.
+    // Maximum length of a program's name. Some programs overwrite their arguments with a long text.
     BALANCE_PROGRAM_BYTES = 4 * 72,
     BALANCE_LINE_BYTES = 1024,
 };
@@ -29,7 +29,7 @@ const struct balance_texts *balance_texts(const struct trace_fact *f);
 // of memory. The caller frees the line.
 char *balance_missed_line(const struct trace_missed *m);
 
-// Returns a static string about processes that may be missing from the list. Returns NULL if the
+// Returns a static string about unrecorded processes that the list may lack. Returns NULL if the
 // list is complete or its completeness is unknown.
 const char *balance_limits(const struct trace_unrecorded *u);
 
