@@ -35,6 +35,24 @@ END
 +0.002000 free(#1)' ]
 }
 
+# NAME BASE SIZE: a workload with one call site, in the module NAME at BASE.
+workload_with_site() {
+  "$HEAPTAPE" import -q --format json -o $1.htw - <<END
+{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x$2","size":4096,"offset":0,"text":"00 /$1"}
+{"kind":"heaptape.stack","pid":7,"tid":7,"time_ns":1,"site":1,"frames":["0x$(printf %x $((0x$2 + 32)))","0x$(printf %x $((0x$2 + 16)))"]}
+{"kind":"malloc","pid":7,"tid":7,"time_ns":2,"size":$3,"result":"0xa000","site":1}
+END
+}
+
+@test "merge: blocks keep the stacks of their call sites" {
+  workload_with_site a 10000 100
+  workload_with_site b 20000 300
+  "$HEAPTAPE" merge -q -o c.htw a.htw b.htw
+  for f in a b c; do "$HEAPTAPE" stat -q --by site --format folded $f.htw >$f.folded; done
+  grep '^a+0x10;a+0x20 100$' a.folded
+  cmp <(sort a.folded b.folded) <(sort c.folded)
+}
+
 @test "merge: with an offset" {
   small_workload a 100 1000000
   small_workload b 200 5000000

@@ -60,6 +60,17 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
   caught small 100 ": overlap: malloc of " " of thread 0 returned memory of a live block, allocated at op "
 }
 
+@test "a block that contains another block" {
+  "$HEAPTAPE_PROGRAMS/make_trace" w.ht <<END
+process 1 a
+0 1 malloc size=64 result=0x1000
+0 2 malloc size=4096 result=0x2000
+end
+END
+  "$HEAPTAPE" convert -q -o w.htw w.ht
+  caught around 0 ": overlap: malloc of 4096 bytes at op 1 of thread 0 returned memory of a live block"
+}
+
 @test "a block of another thread" {
   make_workload churn 4 20000 30
   # The owner of the block depends on the order of the threads.

@@ -4,6 +4,7 @@
 //   handout     malloc returns a live block of another thread
 //   scribble    malloc writes into the previously returned block
 //   small       malloc returns overlapping blocks, each half the requested size
+//   around      malloc returns a block around a smaller live block
 //   usable      malloc_usable_size returns less than was requested
 //   misaligned  malloc returns a multiple of 8 only
 //   unaligned   memalign and its relatives ignore the alignment
@@ -32,7 +33,7 @@ static struct {
 } latest;
 static __thread char own;
 
-static _Alignas(16) char arena[ARENA_BYTES];
+static _Alignas(512) char arena[ARENA_BYTES];
 static _Atomic size_t arena_used;
 
 __attribute__((constructor)) static void init(void)
@@ -57,6 +58,10 @@ static char *wrong_malloc(size_t size)
         size_t at = atomic_fetch_add(&arena_used, (size / 2 + 15) & ~(size_t)15);
         return at + size <= ARENA_BYTES ? arena + at : NULL;
     }
+    // The small block lies behind the first part of the large block, in another word of the player's
+    // bitmap, which has a bit for each 8 bytes.
+    if (size >= BIG && is("around"))
+        return arena + (size < 512 ? 512 : 256);
     if (!before)
         return NULL;
     if (is("overlap"))
