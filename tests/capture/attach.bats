@@ -672,13 +672,3 @@ calls_of_names_are_there() {
   [ "$(heaps t.ht | cut -d' ' -f1 | head -n 2 | paste -sd ' ')" = "malloc jemalloc" ]
   end_service
 }
-
-@test "--wrap: invalid names" {
-  local names
-  for names in x "x=" "=malloc" "x=mallok" "x=malloc_usable_size,y=malloc_usable_size" "x=malloc,x=free" "x=malloc," ""; do
-    run -2 "$HEAPTAPE" record --pid $$ --wrap "$names" -f -o t.ht
-    [[ "$output" = *"--wrap requires up to 32 NAME=FUNCTION"* ]]
-  done
-  run -2 "$HEAPTAPE" record --wrap x=mallok -o t.ht -- true
-  [[ "$output" = *"--wrap requires up to 32 NAME=FUNCTION"* ]]
-}

@@ -112,8 +112,9 @@ refused() {
   refused 2 "only one allocator is allowed; use 'heaptape compare' for several" replay -a glibc -a glibc a.htw
   refused 2 "--wrap requires up to 32 NAME=FUNCTION[,...] without repeated names; FUNCTION is malloc" record --wrap x --pid 1
   local item
-  for item in x=mallok x=operator_new x=malloc,x=free x=malloc, =malloc x=malloc_usable_size,y=malloc_usable_size; do
-    refused 2 "--wrap requires" record --wrap "$item" --pid 1
+  for item in x x= x=mallok x=operator_new x=malloc,x=free x=malloc, =malloc x=malloc_usable_size,y=malloc_usable_size ""; do
+    refused 2 "--wrap requires up to 32 NAME=FUNCTION" record --wrap "$item" --pid 1
+    refused 2 "--wrap requires up to 32 NAME=FUNCTION" record --wrap "$item" -o t.ht -- true
   done
   refused 2 "--wrap requires" record --wrap "$(printf 'x%d=malloc,' {1..32})y=free" --pid 1
   refused 2 "--segment requires %n in FILE for the number of the segment" record --segment 1M -o a.ht true
