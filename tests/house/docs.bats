@@ -30,6 +30,18 @@ load ../helper
   done
 }
 
+@test "every foreign format has a section and, if it is read, a seed of the fuzzer" {
+  local table='s/^ *X([a-z_]*, "\([a-z-]*\)", \([A-Z]*\),.*/\1 \2/p' name direction
+  sed -n "$table" "$HEAPTAPE_SOURCE/src/formats/formats_table.h" >formats
+  [ "$(wc -l <formats)" -ge 14 ]
+  head -qn 1 "$HEAPTAPE_SOURCE"/tests/fuzz/corpus/import/* | tr -d '\0' | sed 's/ .*//' | sort -u >seeds
+  while read -r name direction; do
+    echo "$name"
+    grep -qE "^## $name(:|$)" "$HEAPTAPE_SOURCE/docs/reference/foreign-formats.md"
+    [ "$direction" = EXPORT ] || grep -qax "$name" seeds
+  done <formats
+}
+
 @test "prose fits into 100 columns, and links have targets" {
   run "$HEAPTAPE_SOURCE/tools/check-docs" "$HEAPTAPE_SOURCE"
   echo "$output"
