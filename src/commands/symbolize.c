@@ -31,8 +31,7 @@ static int run_symbolize(const void *fields, char **argv)
     struct symbolize_result r;
     struct err e = {0};
     if (strcmp(argv[0], "-") == 0 || (o->output && strcmp(o->output, "-") == 0))
-        return usage_error(&cmd_symbolize,
-                           "'-' is not supported: name files for the input and output");
+        return usage_error(&cmd_symbolize, "'-' is not supported: name files");
     symbols_debug_dirs(o->debug_dirs);
     int rc = symbolize(argv[0], o->output, o->force, watch_begin("symbolize"), &r, &e);
     symbols_debug_dirs(NULL);

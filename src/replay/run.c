@@ -3,6 +3,7 @@
 #include "replay/launch.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,18 +308,13 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     return rc;
 }
 
-static double subtract(double ns, double overhead_ns)
-{
-    return ns > overhead_ns ? ns - overhead_ns : 0;
-}
-
 static struct replay_call without_overhead(struct replay_call c, double overhead_ns)
 {
-    c.mean_ns = subtract(c.mean_ns, overhead_ns);
-    c.p50_ns = subtract(c.p50_ns, overhead_ns);
-    c.p99_ns = subtract(c.p99_ns, overhead_ns);
-    c.p999_ns = subtract(c.p999_ns, overhead_ns);
-    c.max_ns = subtract(c.max_ns, overhead_ns);
+    c.mean_ns = fdim(c.mean_ns, overhead_ns);
+    c.p50_ns = fdim(c.p50_ns, overhead_ns);
+    c.p99_ns = fdim(c.p99_ns, overhead_ns);
+    c.p999_ns = fdim(c.p999_ns, overhead_ns);
+    c.max_ns = fdim(c.max_ns, overhead_ns);
     return c;
 }
 

@@ -141,7 +141,7 @@ named='[["inlined","prog.c",2],["keep","prog.c",3],["main","prog.c",8],["_start"
   heaptape symbolize text
   expect "refused" [ "$status" -eq 1 ]
   heaptape symbolize -
-  usage_fails "'-' is not supported: name files for the input and output"
+  usage_fails "'-' is not supported: name files"
   # A truncated trace gets the names for its addresses.
   head -c $(($(stat -c %s t.ht) - 30)) t.ht >cut.ht
   heaptape symbolize --debug-dir "$files/whole" cut.ht

@@ -67,7 +67,7 @@ recorded() {
   [ "$(alone)" = "done 100" ]
   [ -z "$(ls spool)" ]
   run "$HEAPTAPE" record --collect spool -o t.ht
-  has "$output" "spool: other users can write to it: use a directory of mode 700"
+  has "$output" "spool: other users can write to it: use mode 700"
   if [ "$(id -u)" -eq 0 ]; then
     chmod 700 spool
     chown 12345 spool

@@ -28,8 +28,7 @@ static int check_folder(const struct drain *c, struct err *e)
     if (st.st_uid != geteuid())
         return err_set(e, -EACCES, "%s: belongs to another user: run heaptape as user %ld", c->dir,
                        (long)st.st_uid);
-    return err_set(e, -EACCES, "%s: other users can write to it: use a directory of mode 700",
-                   c->dir);
+    return err_set(e, -EACCES, "%s: other users can write to it: use mode 700", c->dir);
 }
 
 static int open_session(struct drain *c, struct err *e)
