@@ -15,8 +15,7 @@ void help_print_commands(FILE *to);
 // Writes "-o, --output=FILE" into `text` and returns its length.
 int help_option_name(char *text, size_t size, const struct option *o);
 
-// Writes the limits and the default of an option's value, such as " (1 to 19; default: 3)", into
-// `text`. Writes "" if the option has neither.
+// Writes an option's limits and default into `text`, such as " (1 to 19; default: 3)", or "".
 void help_option_note(char *text, size_t size, const struct option *o);
 
 #endif

@@ -308,20 +308,17 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     return rc;
 }
 
-static struct replay_call without_overhead(struct replay_call c, double overhead_ns)
+struct replay_call replay_run_call(const struct replay_run *timed, const struct replay_run *null,
+                                   unsigned kind)
 {
+    if (!timed->calls || !timed->calls[kind].count)
+        return (struct replay_call){0};
+    struct replay_call c = timed->calls[kind];
+    double overhead_ns = null->calls[kind].undisturbed_ns;
     c.mean_ns = fdim(c.mean_ns, overhead_ns);
     c.p50_ns = fdim(c.p50_ns, overhead_ns);
     c.p99_ns = fdim(c.p99_ns, overhead_ns);
     c.p999_ns = fdim(c.p999_ns, overhead_ns);
     c.max_ns = fdim(c.max_ns, overhead_ns);
     return c;
-}
-
-struct replay_call replay_run_call(const struct replay_run *timed, const struct replay_run *null,
-                                   unsigned kind)
-{
-    if (!timed->calls || !timed->calls[kind].count)
-        return (struct replay_call){0};
-    return without_overhead(timed->calls[kind], null->calls[kind].undisturbed_ns);
 }

@@ -65,8 +65,7 @@ static bool is_allowed(const struct receive_server *r, struct MHD_Connection *c)
            tokens_have(&tokens, given + sizeof scheme - 1);
 }
 
-// The header fields of a request that describe its body: their numbers, their last values, and
-// whether the body contains only a part of the file.
+// The header fields that describe the body: how many there are, and the values of the last.
 struct framing {
     unsigned lengths, codings;
     const char *length, *coding;

@@ -58,8 +58,8 @@ static char *wrong_malloc(size_t size)
         size_t at = atomic_fetch_add(&arena_used, (size / 2 + 15) & ~(size_t)15);
         return at + size <= ARENA_BYTES ? arena + at : NULL;
     }
-    // The small block lies behind the first part of the large block, in another word of the player's
-    // bitmap, which has a bit for each 8 bytes.
+    // The two blocks begin in different words of the player's bitmap, which has a bit for each 8
+    // bytes.
     if (size >= BIG && is("around"))
         return arena + (size < 512 ? 512 : 256);
     if (!before)

@@ -29,8 +29,7 @@ static inline uint8_t plan_freed_by(unsigned kind)
     return kind < HT_KIND_LIMIT && freed_by[kind] ? freed_by[kind] : HT_FREE;
 }
 
-// A big block that the program may have begun to use only after other calls; see late.c. Pages are
-// 4 KiB.
+// A big block of which pages may be used only after later calls; see late.c. Pages are 4 KiB.
 struct plan_late {
     struct plan_stream *owner; // stream of the op that allocated or resized the block
     uint64_t allocation;       // number of this op in the stream
