@@ -1,7 +1,6 @@
 #include "analysis/growth.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 enum {
     WINDOWS = 16,    // only the low level of each window is used, so bursts have no effect
@@ -21,9 +20,10 @@ enum {
 #define SAW_SHARE                   0.1   // min. swing of a saw-tooth, as a share of the maximum
 #define PREDICTED_OFF               0.3   // max. error of the prediction, as a share of the growth
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
-#define MAX_AHEAD                   1.5   // max. ratio of the growth left to the growth so far
-#define TAU_MIN                     0.05  // shortest time constant, as a share of the duration
-#define TAU_MAX                     4.0   // longest time constant, as a share of the duration
+#define FULL_SHARE                  0.02 // max. growth of a full level in the second half, as a share
+#define MAX_AHEAD                   1.5  // max. ratio of the growth left to the growth so far
+#define TAU_MIN                     0.05 // shortest time constant, as a share of the duration
+#define TAU_MAX                     4.0  // longest time constant, as a share of the duration
 #define CONFIDENCE_95               1.96
 
 #define HT_X(symbol, name, meaning) name,
@@ -33,6 +33,11 @@ static const char *const names[] = {GROWTH_SHAPES(HT_X)};
 const char *growth_shape_name(enum growth_shape shape)
 {
     return names[shape];
+}
+
+bool growth_is_full(const struct growth *g)
+{
+    return g->shape == GROWTH_SATURATING && g->late_bytes <= FULL_SHARE * g->grown_bytes;
 }
 
 struct level {
@@ -196,6 +201,7 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
         curve.b * (transform(l[n - 1].x, curve.tau) - transform(l[half].x, curve.tau));
     double misfit = misfit_of(&line, n, g->grown_bytes),
            curve_misfit = misfit_of(&curve, n, g->grown_bytes);
+    g->late_bytes = late;
     if (late_rate < SLOWER * early_rate && curve_misfit <= MISFIT &&
         curve.squares < line.squares / 4 &&
         late - predicted <= fmax(change, PREDICTED_OFF * late)) {

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_ANALYSIS_GROWTH_H
 #define HEAPTAPE_ANALYSIS_GROWTH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,7 @@ struct growth {
     double span_ns;                 // time between the first and the last point
     double first_bytes, last_bytes; // low level in the first and in the last part of the run
     double grown_bytes;             // last_bytes minus first_bytes
+    double late_bytes;              // growth in the second half of the time, if the level rises
     double swing_bytes;             // highest level minus lowest level
     double bytes_per_s;             // slope of the line through the low levels
     double bytes_per_s_error;       // half the width of the slope's 95 % interval
@@ -50,6 +52,9 @@ struct growth {
 
 // Fits the models to n points with increasing `ns`.
 void growth_find(struct growth *g, const struct growth_point *points, size_t n);
+
+// Returns true if the level has reached its limit, so that it hardly grows in the second half.
+bool growth_is_full(const struct growth *g);
 
 // Returns the name of the shape in JSON.
 const char *growth_shape_name(enum growth_shape shape);

@@ -210,6 +210,7 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
 void verdict_facts_init(struct verdict_facts *f)
 {
     *f = (struct verdict_facts){.allocator = SOFTWARE_OTHER_ALLOCATOR,
+                                .freed_at_exit_ns = NAN,
                                 .span_ns = NAN,
                                 .live_bytes = NAN,
                                 .live_blocks = NAN,

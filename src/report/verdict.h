@@ -72,8 +72,11 @@ struct verdict_facts {
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own after the last sample
     bool from_start;     // the samples begin at the start of the process
-    double span_ns;      // observed time; NAN if there are no timestamps
-    double live_bytes;   // requested bytes of the live blocks, whether resident or not
+    // Time at which a process that exited began to free most of its blocks. The facts describe the
+    // process before this time. NAN if the blocks were not freed.
+    double freed_at_exit_ns;
+    double span_ns;    // observed time; NAN if there are no timestamps
+    double live_bytes; // requested bytes of the live blocks, whether resident or not
     double live_blocks;
     double peak_live_bytes;
     // Highest live bytes in the last second. Memory that was used in this second does not count as

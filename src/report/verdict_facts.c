@@ -14,11 +14,14 @@ enum {
     IDLE_POINTS = 8,         // number of points added after the last event
 };
 
-#define SITE_SHARE  0.02 // call sites below this share of the first call site are not named
-#define MOST_SHARE  0.8  // share of the growth of RSS
-#define RECENT_NS   1e9
-#define OLD_MAP     1.5 // the last page map is ignored if RSS reaches this multiple of its RSS
-#define FREED_SHARE 0.1 // share of freed blocks above which a call site can be a cache
+#define SITE_SHARE   0.02 // call sites below this share of the first call site are not named
+#define MOST_SHARE   0.8  // share of the growth of RSS
+#define RECENT_NS    1e9
+#define OLD_MAP      1.5  // the last page map is ignored if RSS reaches this multiple of its RSS
+#define FREED_SHARE  0.1  // share of freed blocks above which a call site can be a cache
+#define EXIT_SHARE   0.25 // max. time in which a process frees its blocks at exit, as a share
+#define LEFT_SHARE   0.5  // max. share of the live bytes that remains after the exit
+#define FALLEN_SHARE 0.75 // share of the live bytes below which the process has begun to free them
 
 static const struct file_stat_process *process_of(const struct file_stat *s)
 {
@@ -48,9 +51,11 @@ static void set_sites(struct verdict_sites *to, const struct file_stat *s,
     size_t n = sites_json_list(&s->by_site, list, top);
     for (size_t i = 0; i < n; i++) {
         const struct by_site_totals *t = &s->by_site.sites[top[i]];
-        bool by_growth = list == SITES_JSON_by_growth;
+        uint64_t bytes = list == SITES_JSON_by_growth ? t->growth_bytes
+                         : list == SITES_JSON_at_peak ? t->peak_bytes
+                                                      : t->live_bytes;
         struct verdict_site site = {
-            .bytes = (double)(by_growth ? t->growth_bytes : t->live_bytes),
+            .bytes = (double)bytes,
             .freed_share = t->calls ? (double)t->freed_blocks / (double)t->calls : NAN};
         stack_path(s->symbols, top[i], site.path);
         add_site(to, &site);
@@ -213,6 +218,18 @@ static void subtract_returned(struct verdict_facts *f, const struct file_stat *s
     }
 }
 
+// The last page map may show the process while it frees its blocks. These blocks count as live.
+static void restore_freed(struct verdict_facts *f)
+{
+    static const enum verdict_owner from[] = {VERDICT_FREE, VERDICT_PINNED};
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        double missing = f->live_bytes - f->resident[VERDICT_LIVE],
+               bytes = fmax(0, fmin(f->resident[from[i]], missing));
+        f->resident[from[i]] -= bytes;
+        f->resident[VERDICT_LIVE] += bytes;
+    }
+}
+
 static void set_memory(struct verdict_facts *f, const struct file_stat *s)
 {
     const struct rss_history *h = &s->history;
@@ -231,7 +248,10 @@ static void set_memory(struct verdict_facts *f, const struct file_stat *s)
     if (f->allocator == SOFTWARE_TCMALLOC && f->knows_blocks)
         f->shared_free_bytes = (double)h->region_free_bytes[RSS_HISTORY_TCMALLOC];
     set_resident(f, r);
-    subtract_returned(f, s);
+    if (isnan(f->freed_at_exit_ns))
+        subtract_returned(f, s);
+    else
+        restore_freed(f);
     set_arenas(f, r);
     set_pinning(f, h);
     count_stacks(f, &r->pages);
@@ -246,42 +266,96 @@ static double sample_ns(const struct file_stat *s, size_t i)
     return stamp > start ? (double)(stamp - start) * s->usage.ns_per_stamp : 0;
 }
 
-// Returns the points of a timeline, scaled so that the last event or stamp is at span_ns. Sets *n
-// to the number of points. The array has space for one more point. The caller frees the array.
-// Returns NULL when out of memory.
-static struct growth_point *points_of(const struct timeline *t, bool by_time, double span_ns,
+// Returns the points of the first `bins` bins of a timeline, scaled so that the last bin ends at
+// span_ns. Sets *n to the number of points. The array has space for IDLE_POINTS more points. The
+// caller frees the array. Returns NULL when out of memory.
+static struct growth_point *points_of(const struct timeline *t, size_t bins, double span_ns,
                                       size_t *n)
 {
-    struct growth_point *points = calloc(t->n + IDLE_POINTS, sizeof *points);
+    struct growth_point *points = calloc(bins + IDLE_POINTS, sizeof *points);
     *n = 0;
-    for (size_t i = 0; points && i < t->n; i++) {
+    for (size_t i = 0; points && i < bins; i++) {
         const struct timeline_bin *bin = &t->bins[i];
-        uint64_t end = (uint64_t)(i + 1) << t->width_shift, last = t->n << t->width_shift;
-        if (!(by_time ? bin->end_event : end))
+        if (!bin->end_event)
             continue; // before the first event
         // Blocks that are older than the recording appear within the first bin.
         uint64_t low = *n ? bin->counts.min_bytes : bin->end_bytes;
-        points[(*n)++] = (struct growth_point){(double)end / (double)last * span_ns, (double)low,
-                                               (double)bin->counts.max_bytes};
+        points[(*n)++] = (struct growth_point){(double)(i + 1) / (double)bins * span_ns,
+                                               (double)low, (double)bin->counts.max_bytes};
     }
     return points;
 }
 
-// Finds the growth over a timeline. If idle_until_ns exceeds span_ns, the program made no more
-// calls until that time.
-static void judge_timeline(struct growth *g, const struct timeline *t, bool by_time, double span_ns,
+// Finds the growth over the first `bins` bins of a timeline. If idle_until_ns exceeds span_ns, the
+// program made no more calls until that time.
+static void judge_timeline(struct growth *g, const struct timeline *t, size_t bins, double span_ns,
                            double idle_until_ns)
 {
     size_t n;
-    struct growth_point *points = points_of(t, by_time, span_ns, &n);
+    struct growth_point *points = points_of(t, bins, span_ns, &n);
     double idle_ns = (idle_until_ns - span_ns) / IDLE_POINTS;
     for (unsigned i = 0; points && n && idle_ns > 0 && i < IDLE_POINTS; i++, n++) {
-        double level = (double)t->bins[t->n - 1].end_bytes;
+        double level = (double)t->bins[bins - 1].end_bytes;
         points[n] = (struct growth_point){points[n - 1].ns + idle_ns, level, level};
     }
     if (points)
         growth_find(g, points, n);
     free(points);
+}
+
+// Returns true if the level falls by half of the highest level or more.
+static bool falls(const struct timeline *t, size_t bins, double highest)
+{
+    double peak = 0, fall = 0;
+    for (size_t i = 0; i < bins; i++) {
+        peak = fmax(peak, (double)t->bins[i].end_bytes);
+        fall = fmax(fall, peak - (double)t->bins[i].end_bytes);
+    }
+    return fall >= (1 - LEFT_SHARE) * highest;
+}
+
+// Returns the number of bins before a process begins to free its blocks at exit, or t->n if it does
+// not, or if it also freed as many blocks before. `all` is the number of bins until the exit,
+// including idle time.
+static size_t bins_before_exit(const struct timeline *t, double all)
+{
+    size_t from = (size_t)((1 - EXIT_SHARE) * all) + 1, n = t->n;
+    double highest = 0;
+    for (size_t i = from; i < t->n; i++)
+        highest = fmax(highest, (double)t->bins[i].end_bytes);
+    if (from >= t->n || (double)t->bins[t->n - 1].end_bytes > LEFT_SHARE * highest)
+        return t->n;
+    while ((double)t->bins[n - 1].end_bytes < FALLEN_SHARE * highest)
+        n--;
+    while (n > from && t->bins[n - 2].end_bytes >= t->bins[n - 1].end_bytes)
+        n--;
+    while (t->bins[n].end_bytes == t->bins[n - 1].end_bytes)
+        n++;
+    return falls(t, n, highest) ? t->n : n;
+}
+
+// Sets the figures of the live blocks to those before the exit. Returns the number of bins of
+// by_time before the exit.
+static size_t find_exit(struct verdict_facts *f, const struct usage *u, double span_ns,
+                        double until_ns)
+{
+    const struct timeline *t = &u->by_time;
+    double bins = (double)t->n;
+    size_t n = f->exited ? bins_before_exit(t, fmax(bins, bins * until_ns / span_ns)) : t->n;
+    if (n < t->n) {
+        f->freed_at_exit_ns = (double)n / bins * span_ns;
+        f->live_bytes = (double)t->bins[n - 1].end_bytes;
+        f->live_blocks = (double)t->bins[n - 1].end_blocks;
+    }
+    return n;
+}
+
+static size_t event_bins_until(const struct timeline *t, uint64_t end_event)
+{
+    size_t n = 1;
+    while (n < t->n && t->bins[n].end_event <= end_event)
+        n++;
+    return n;
 }
 
 // Sets the growth of a process without events. Its live bytes do not change.
@@ -312,25 +386,32 @@ static void set_recent(struct verdict_facts *f, const struct usage *u, double un
 }
 
 // Finds the growth of the live bytes, over events and over time. If the load varies, a leak is
-// linear over events, but not over time. If a program allocates and then sleeps, the growth ends
-// over time, but not over events.
+// linear over events, but not over time. If a program allocates and then sleeps, the growth has
+// ended over time, but not over events.
 static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
+    const struct timeline *time = &u->by_time;
     struct growth events = {.shape = GROWTH_UNKNOWN};
     double span_ns = (double)u->last_stamp * u->ns_per_stamp, until_ns = 0;
-    if (!(span_ns > 0) || !u->by_time.n) {
+    if (!(span_ns > 0) || !time->n) {
         set_idle(f, s);
         return;
     }
     if (s->n_samples)
         until_ns = sample_ns(s, s->n_samples - 1);
     set_recent(f, u, fmax(span_ns, until_ns));
-    judge_timeline(&f->live, &u->by_time, true, span_ns, until_ns);
+    size_t bins = find_exit(f, u, span_ns, until_ns);
+    if (bins < time->n)
+        span_ns = until_ns = f->freed_at_exit_ns;
+    judge_timeline(&f->live, time, bins, span_ns, until_ns);
     f->span_ns = f->live.span_ns;
-    judge_timeline(&events, &u->by_event, false, f->live.span_ns, 0);
+    judge_timeline(&events, &u->by_event,
+                   event_bins_until(&u->by_event, time->bins[bins - 1].end_event), f->live.span_ns,
+                   0);
     enum growth_shape shape = f->live.shape;
-    bool may_be_cache = f->growing.n && f->growing.items[0].freed_share > FREED_SHARE;
+    bool may_be_cache =
+        (f->growing.n && f->growing.items[0].freed_share > FREED_SHARE) || growth_is_full(&f->live);
     if ((events.shape == GROWTH_LINEAR &&
          (shape == GROWTH_IRREGULAR || (shape == GROWTH_SATURATING && !may_be_cache))) ||
         (events.shape == GROWTH_SATURATING &&
@@ -352,13 +433,15 @@ static void set_period_growth(struct verdict_facts *f, const struct file_stat_pe
 static void set_rss_growth(struct verdict_facts *f, const struct file_stat *s)
 {
     struct growth_point *points = calloc(s->n_samples + 1, sizeof *points);
+    size_t n = 0;
     for (size_t i = 0; points && i < s->n_samples; i++) {
-        double bytes = (double)s->samples[i].rss_bytes;
-        points[i] = (struct growth_point){sample_ns(s, i), bytes, bytes};
+        double bytes = (double)s->samples[i].rss_bytes, ns = sample_ns(s, i);
+        if (!(ns > f->freed_at_exit_ns))
+            points[n++] = (struct growth_point){ns, bytes, bytes};
         f->peak_rss_bytes = fmax(f->peak_rss_bytes, bytes);
     }
     if (points)
-        growth_find(&f->rss, points, s->n_samples);
+        growth_find(&f->rss, points, n);
     free(points);
 }
 
@@ -386,14 +469,15 @@ void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s)
     if (!p)
         return;
     set_process(f, s, p);
-    if (s->symbols) {
+    if (s->symbols)
         set_sites(&f->growing, s, SITES_JSON_by_growth);
-        set_sites(&f->holding, s, SITES_JSON_at_end);
-    }
     if (s->kind == FILE_STAT_AGGREGATE)
         set_period_growth(f, &s->periods);
     else if (s->sums)
         set_live_growth(f, s);
+    if (s->symbols)
+        set_sites(&f->holding, s,
+                  isnan(f->freed_at_exit_ns) ? SITES_JSON_at_end : SITES_JSON_at_peak);
     if (s->sums)
         set_rss_growth(f, s);
     if (s->history.n)

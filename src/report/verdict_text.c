@@ -44,6 +44,14 @@ static const char *percent_text(double share)
     return text;
 }
 
+// Rounds a share of almost 100 % down, so that "100 %" means all.
+static const char *part_text(double share)
+{
+    char *text = human_buffer();
+    snprintf(text, HUMAN_BYTES, "%.*f %%", share < 1 && share >= 0.99, floor(1000 * share) / 10);
+    return share >= 0.99 ? text : percent_text(share);
+}
+
 static const char *count_text(double n, const char *one, const char *many)
 {
     return human_items(n > 0 ? (uint64_t)n : 0, one, many);
@@ -54,17 +62,28 @@ static const char *allocator_text(const struct verdict_facts *f)
     return f->allocator_name ? f->allocator_name : "the allocator";
 }
 
-// Appends a text such as " 3 MiB from PATH, 1 MiB from PATH".
-static void say_sites(struct verdict *v, const struct verdict_sites *sites, const char *verb)
+// Appends a text such as " 3 MiB from PATH, 1 MiB from PATH". If the sum exceeds `all`, which was
+// measured in another way, reduces the figures in proportion.
+static void say_parts(struct verdict *v, const struct verdict_sites *sites, const char *verb,
+                      double all)
 {
     unsigned shown = 0;
+    double sum = 0;
+    for (size_t i = 0; i < sites->n; i++)
+        sum += sites->items[i].bytes;
     for (size_t i = 0; i < sites->n; i++) {
         const struct verdict_site *s = &sites->items[i];
         if (s->path[0])
-            say(v, "%s%s in %s", shown++ ? "; " : verb, bytes_text(s->bytes), s->path);
+            say(v, "%s%s in %s", shown++ ? "; " : verb, bytes_text(s->bytes * fmin(1, all / sum)),
+                s->path);
     }
     if (shown)
         say(v, ".");
+}
+
+static void say_sites(struct verdict *v, const struct verdict_sites *sites, const char *verb)
+{
+    say_parts(v, sites, verb, INFINITY);
 }
 
 static bool has_path(const struct verdict_sites *sites)
@@ -101,7 +120,7 @@ static bool is_explained(const struct verdict_facts *f)
 static void say_growing(struct verdict *v, const struct verdict_facts *f)
 {
     if (is_explained(f) || !has_path(&f->holding))
-        say_sites(v, &f->growing, " Call paths that grow: ");
+        say_parts(v, &f->growing, " Call paths that grow: ", f->live.grown_bytes);
     else
         say_sites(v, &f->holding, " Largest call paths: ");
 }
@@ -134,12 +153,14 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
     say_growing(v, f);
     set_growth_sure(v, &f->live);
     if (first && first->freed_share > FREED_SHARE) {
-        say(v, " The first of them frees %s of its blocks.", percent_text(first->freed_share));
+        say(v, " The first of them frees %s of its blocks.", part_text(first->freed_share));
         set_sure(v, VERDICT_UNSURE, "The call path that grows most also frees blocks.");
     } else if (first && !isnan(first->freed_share)) {
         say(v, first->freed_share > 0 ? " The first of them frees less than a tenth of its blocks."
                                       : " The first of them frees none of its blocks.");
     }
+    if (!isnan(f->freed_at_exit_ns))
+        say(v, " At exit, the process frees them: tools that look for leaks then find nothing.");
     if (f->exited)
         set_sure(v, VERDICT_UNSURE,
                  "The process exited: growth is a fault only in a process that runs on.");
@@ -363,6 +384,12 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_fills(struct verdict *v, const struct verdict_facts *f)
 {
+    if (growth_is_full(&f->live)) {
+        say(v, "No problem found. Live bytes grew by %s, to %s, and no longer grow.",
+            bytes_text(f->live.grown_bytes), bytes_text(f->live.last_bytes));
+        say_sites(v, &f->holding, " Largest call paths: ");
+        return;
+    }
     say(v, "Live bytes grow more and more slowly, ");
     say_rate(v, &f->live);
     say(v, ", towards %s", bytes_text(f->live.limit_low_bytes));

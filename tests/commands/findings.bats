@@ -184,6 +184,74 @@ END
   [ "$(jq -r .verdict.text a5.json | grep -c "after the last page map")" -eq 0 ]
 }
 
+# service STATEMENTS: makes a.ht, a trace of a process that exits. The statements print its
+# calls with malloc(second, size), which returns the block, and free(second, block).
+service() {
+  python3 - "$1" >a.txt <<'END'
+import sys
+blocks = 0
+def malloc(second, size):
+    global blocks
+    blocks += 1
+    print(0, int(second * 1e9), "malloc", f"size={size}", f"result={0x100000 + 0x10000 * blocks}")
+    return blocks
+def free(second, block):
+    print(0, int(second * 1e9), "free", f"ptr={0x100000 + 0x10000 * block}")
+print("process 100 prog")
+exec(sys.argv[1])
+print("exit")
+print("end")
+END
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <a.txt
+  "$HEAPTAPE" stat -q --json a.ht >stat.json
+}
+
+# judged KIND ACT TEXT...: the verdict is of this kind, and its text contains each TEXT.
+judged() {
+  local text
+  jq -r .verdict.text stat.json
+  [ "$(jq -r '.verdict.kind, .verdict.act' stat.json | xargs)" = "$1 $2" ]
+  shift 2
+  for text; do
+    has "$(jq -r .verdict.text stat.json)" "$text"
+  done
+}
+
+@test "the verdict on a process that frees its blocks at exit is about the time before" {
+  # A list that grows until the end, and a destructor that frees it.
+  service 'all = [malloc(1 + i * 0.01, 20000) for i in range(900)]
+for b in all: free(10, b)'
+  judged grows true "until the process exits" "At exit, the process frees them"
+  # The same process, if it does not free the blocks.
+  service 'for i in range(900): malloc(1 + i * 0.01, 20000)'
+  judged grows true "until the process exits"
+  [ "$(jq -r .verdict.text stat.json | grep -c "At exit")" -eq 0 ]
+  # The exit takes a tenth of the time, with pauses.
+  service 'all = [malloc(1 + i * 0.01, 20000) for i in range(900)]
+for i, b in enumerate(all): free(10 + i // 100 * 0.1, b)'
+  judged grows true "At exit, the process frees them"
+  # A full table.
+  service 'all = [malloc(1 + i * 0.001, 20000) for i in range(900)]
+for i in range(900): free(2 + i * 0.01, malloc(2 + i * 0.01, 200))
+for b in all: free(11, b)'
+  judged fills false "No problem found. Live bytes grew by" "to 17.2 MiB, and no longer grow"
+  # Batches. The last batch is freed at the end.
+  service 'for k in range(5):
+    all = [malloc(1 + 2 * k + i * 0.002, 20000) for i in range(900)]
+    for b in all: free(2.9 + 2 * k, b)'
+  judged sawtooth false "no leak"
+}
+
+@test "growth that ended is not a leak, even if the process then makes no calls" {
+  # The process allocates in the first fifth of the time, and then waits.
+  service 'all = [malloc(1 + i * 0.002, 20000) for i in range(900)]
+free(11, malloc(11, 8))'
+  judged fills false "No problem found" "and no longer grow"
+  # The process allocates until the end.
+  service 'all = [malloc(1 + i * 0.011, 20000) for i in range(900)]'
+  judged grows true
+}
+
 @test "peak: yes" {
   workload 'a = malloc(1000); free(malloc(2000)); free(a)'
   said peak

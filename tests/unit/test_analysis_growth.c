@@ -122,6 +122,16 @@ static void test_shapes(void **unused)
     }
 }
 
+static void test_full(void **unused)
+{
+    (void)unused;
+    struct growth full = judge(full_cache, 5, 1e5), filling = judge(cache, 5, 0),
+                  grows = judge(leak, 5, 0);
+    assert_true(growth_is_full(&full));
+    assert_false(growth_is_full(&filling));
+    assert_false(growth_is_full(&grows));
+}
+
 static void test_rate_and_error(void **unused)
 {
     (void)unused;
@@ -191,9 +201,10 @@ static void test_too_short(void **unused)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_shapes),          cmocka_unit_test(test_rate_and_error),
-    cmocka_unit_test(test_limit),           cmocka_unit_test(test_teeth),
-    cmocka_unit_test(test_disturbed_cache), cmocka_unit_test(test_too_short),
+    cmocka_unit_test(test_shapes),         cmocka_unit_test(test_full),
+    cmocka_unit_test(test_rate_and_error), cmocka_unit_test(test_limit),
+    cmocka_unit_test(test_teeth),          cmocka_unit_test(test_disturbed_cache),
+    cmocka_unit_test(test_too_short),
 };
 
 UNIT_MAIN(tests)

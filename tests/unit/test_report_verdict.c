@@ -17,6 +17,7 @@ static struct growth level(enum growth_shape shape, double grown_mib)
                            .first_bytes = MIB,
                            .last_bytes = (1 + grown_mib) * MIB,
                            .grown_bytes = grown_mib * MIB,
+                           .late_bytes = grown_mib * MIB / 4,
                            .swing_bytes = grown_mib * MIB,
                            .bytes_per_s = grown_mib * MIB / 5,
                            .bytes_per_s_error = 0.01 * MIB,
@@ -527,6 +528,57 @@ static void test_recent(void **unused)
     assert_int_equal(find(yes_retained, free_recently).kind, VERDICT_KIND_healthy);
 }
 
+static void fill_up(struct verdict_facts *f)
+{
+    f->live.late_bytes = 0;
+    add_site(&f->holding, "keep (a.c:12)", 18, 0.1);
+}
+
+// A table that is full does not "grow more and more slowly".
+static void test_full(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_fills, fill_up);
+    assert_string_equal(v.text, "No problem found. Live bytes grew by 20.0 MiB, to 21.0 MiB, and "
+                                "no longer grow. Largest call paths: 18.0 MiB in keep (a.c:12).");
+    assert_int_equal(v.sure, VERDICT_SURE);
+    assert_null(strstr(find(yes_fills, fill_evenly).text, "no longer"));
+}
+
+static void free_almost_all(struct verdict_facts *f)
+{
+    f->growing.items[0].freed_share = 0.9999;
+}
+
+static void free_all(struct verdict_facts *f)
+{
+    f->growing.items[0].freed_share = 1;
+}
+
+static void free_at_exit(struct verdict_facts *f)
+{
+    f->exited = true;
+    f->freed_at_exit_ns = 4.9e9;
+}
+
+static void grow_paths_more(struct verdict_facts *f)
+{
+    f->growing.items[0].bytes = 20 * MIB;
+    add_site(&f->growing, "put (b.c:7)", 5, 0);
+}
+
+// The figures of one sentence do not contradict each other.
+static void test_figures_of_growth(void **unused)
+{
+    (void)unused;
+    assert_non_null(strstr(find(yes_grows, free_almost_all).text, "frees 99.9 % of its blocks"));
+    assert_non_null(strstr(find(yes_grows, free_all).text, "frees 100 % of its blocks"));
+    assert_non_null(strstr(find(yes_grows, grow_paths_more).text,
+                           "8.0 MiB in get (a.c:3) < remember (a.c:9); 2.0 MiB in put (b.c:7)."));
+    assert_non_null(strstr(find(yes_grows, free_at_exit).text, "At exit, the process frees them"));
+    assert_null(strstr(find(yes_grows, use_glibc).text, "At exit"));
+}
+
 static void exit_process(struct verdict_facts *f)
 {
     f->exited = true;
@@ -1015,6 +1067,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_kind),
     cmocka_unit_test(test_each_other),
     cmocka_unit_test(test_remedies_by_allocator),
+    cmocka_unit_test(test_full),
+    cmocka_unit_test(test_figures_of_growth),
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
     cmocka_unit_test(test_growth_beside),
