@@ -12,6 +12,7 @@
 #define OUTSIDE_SHARE   0.5  // share of RSS
 #define LIVE_SHARE      0.5  // share of RSS
 #define UNWRITTEN_SHARE 0.75 // share of the live bytes
+#define REPLACED_SHARE  0.5  // share of the live blocks
 #define HARDLY_SHARE    0.1  // growth of RSS as a share of the growth of live bytes
 #define ARENAS          3
 #define PINNED_SHARE    0.5  // share of the free memory that must be between live blocks
@@ -51,6 +52,15 @@ double verdict_unwritten_bytes(const struct verdict_facts *f)
 bool verdict_is_growing(const struct growth *g)
 {
     return g->shape == GROWTH_LINEAR && g->grown_bytes >= VERDICT_GROWN_BYTES;
+}
+
+// Returns true if new blocks may replace blocks that are older than the recording. These blocks are
+// not counted, so live bytes grow from 0 in any process that replaces its blocks.
+bool verdict_is_replacing(const struct verdict_facts *f)
+{
+    bool rss_follows =
+        verdict_is_growing(&f->rss) && f->rss.grown_bytes >= FOLLOWS_SHARE * f->live.grown_bytes;
+    return f->freed_before_blocks >= REPLACED_SHARE * f->live_blocks && !rss_follows;
 }
 
 // Returns the owner outside malloc that grows fastest, or VERDICT_OWNERS if no owner grows.
@@ -173,7 +183,7 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
     if (is_unwritten(f))
         return VERDICT_KIND_unwritten;
     if (verdict_is_growing(&f->live))
-        return VERDICT_KIND_grows;
+        return verdict_is_replacing(f) ? VERDICT_KIND_unclear : VERDICT_KIND_grows;
     if (is_heap_growing(f))
         return VERDICT_KIND_heap_grows;
     if (is_growing_in_steps(f))
@@ -214,6 +224,7 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .span_ns = NAN,
                                 .live_bytes = NAN,
                                 .live_blocks = NAN,
+                                .freed_before_blocks = NAN,
                                 .peak_live_bytes = NAN,
                                 .recent_live_bytes = NAN,
                                 .rss_bytes = NAN,

@@ -78,6 +78,7 @@ struct verdict_facts {
     double span_ns;    // observed time; NAN if there are no timestamps
     double live_bytes; // requested bytes of the live blocks, whether resident or not
     double live_blocks;
+    double freed_before_blocks; // freed blocks from before the recording whose sizes are not known
     double peak_live_bytes;
     // Highest live bytes in the last second. Memory that was used in this second does not count as
     // retained.
@@ -123,7 +124,7 @@ struct verdict_facts {
 // tests/unit/test_report_verdict.c has a positive and a negative case for each row.
 // clang-format off
 #define VERDICTS(X) \
-    X(grows, true, "live bytes grow linearly, by at least 1 MiB") \
+    X(grows, true, "live bytes grow linearly, by at least 1 MiB; not if at least half as many blocks from before the recording were freed, unless RSS grows linearly, by at least half as much") \
     X(heap_grows, true, "the live blocks are not known, and resident memory of malloc grows linearly, by at least 1 MiB and a fiftieth of RSS") \
     X(grows_in_steps, true, "live bytes grow by at least 1 MiB and a tenth, but not linearly, while RSS grows linearly, by at least half as much, in a process that has not exited") \
     X(mappings_grow, true, "anonymous memory outside malloc, shared memory or resident files grow linearly, by at least 1 MiB and a fiftieth of RSS, and faster than live bytes") \
@@ -134,7 +135,7 @@ struct verdict_facts {
     X(retained, true, "the same amount of free memory, which the allocator keeps for later allocations") \
     X(fills, false, "live bytes grow by at least 1 MiB, more and more slowly") \
     X(rss_grows, false, "RSS grows linearly, by at least 1 MiB and a twentieth, but live bytes do not, in a process that has not exited") \
-    X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit") \
+    X(unclear, false, "live bytes grow by at least 1 MiB and a tenth, but neither linearly nor towards a limit; or linearly, while the program frees blocks from before the recording, as above") \
     X(runtime, false, "memory outside malloc has at least 16 MiB and half of RSS, or grows as above, in a process of a language runtime with its own heap (Java, Node.js, Python, PHP, …), and is not mostly shared memory") \
     X(mappings, false, "memory outside malloc has at least 16 MiB and half of RSS, and does not grow") \
     X(unknown_blocks, false, "pages of the heap without recorded blocks have at least 16 MiB and a third of RSS, because the blocks from before the recording are not known; or the blocks of a running process cannot be read") \
@@ -200,6 +201,7 @@ double verdict_stuck_bytes(const struct verdict_facts *f);
 double verdict_outside_bytes(const struct verdict_facts *f);
 double verdict_unwritten_bytes(const struct verdict_facts *f);
 bool verdict_is_growing(const struct growth *g);
+bool verdict_is_replacing(const struct verdict_facts *f);
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 
 // Private. Appends to a string in an array of `size` bytes. Omits the space at the start of `fmt`

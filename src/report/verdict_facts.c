@@ -459,6 +459,8 @@ static void set_process(struct verdict_facts *f, const struct file_stat *s,
     f->from_start = whole && s->kind == FILE_STAT_TRACE;
     f->live_bytes = (double)p->summary.live_at_end_bytes;
     f->live_blocks = (double)p->summary.live_at_end_blocks;
+    if (attached)
+        f->freed_before_blocks = (double)p->summary.unmatched_frees;
     f->peak_live_bytes = (double)p->summary.peak_live_bytes;
 }
 

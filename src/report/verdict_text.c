@@ -425,8 +425,35 @@ static void tell_rss_grows(struct verdict *v, const struct verdict_facts *f)
     advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
 }
 
+// Advice on how to record the blocks from before the recording.
+static void advise_before(struct verdict *v, const struct verdict_facts *f)
+{
+    advise(v, "%s",
+           f->allocator == SOFTWARE_GLIBC ? "Record with --walk, or from the start of the program."
+           : f->allocator == SOFTWARE_JEMALLOC || f->allocator == SOFTWARE_TCMALLOC
+               ? "Run 'heaptape doctor --allocator-stats PID' while the process runs, or record "
+                 "from the start of the program."
+               : "Record from the start of the program.");
+}
+
+static void tell_replacing(struct verdict *v, const struct verdict_facts *f)
+{
+    say(v,
+        "Live bytes grew by %s in %s, but the program also freed %s from before the recording. "
+        "The sizes of these blocks are not known: the new blocks may only replace them.",
+        bytes_text(f->live.grown_bytes), human_time(f->live.span_ns),
+        count_text(f->freed_before_blocks, "block", "blocks"));
+    say_growing(v, f);
+    set_sure(v, VERDICT_UNSURE, "The blocks from before the recording are not known.");
+    advise_before(v, f);
+}
+
 static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
 {
+    if (verdict_is_growing(&f->live)) {
+        tell_replacing(v, f);
+        return;
+    }
     say(v,
         "Live bytes grew by %s in %s, but not at a constant rate: whether they go on growing "
         "cannot be judged.",
@@ -537,12 +564,7 @@ static void tell_unknown_blocks(struct verdict *v, const struct verdict_facts *f
         bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes),
         allocator_text(f));
     set_sure(v, VERDICT_UNSURE, "The blocks from before the recording are not known.");
-    advise(v, "%s",
-           f->allocator == SOFTWARE_GLIBC ? "Record with --walk, or from the start of the program."
-           : f->allocator == SOFTWARE_JEMALLOC || f->allocator == SOFTWARE_TCMALLOC
-               ? "Run 'heaptape doctor --allocator-stats PID' while the process runs, or record "
-                 "from the start of the program."
-               : "Record from the start of the program.");
+    advise_before(v, f);
 }
 
 // If the allocator keeps free memory for the next rise, or if RSS fell from a peak, appends a

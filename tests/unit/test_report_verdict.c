@@ -528,6 +528,35 @@ static void test_recent(void **unused)
     assert_int_equal(find(yes_retained, free_recently).kind, VERDICT_KIND_healthy);
 }
 
+static void replace_blocks(struct verdict_facts *f)
+{
+    f->freed_before_blocks = f->live_blocks * 0.6;
+}
+
+static void replace_few_blocks(struct verdict_facts *f)
+{
+    f->freed_before_blocks = f->live_blocks * 0.4;
+}
+
+static void replace_while_rss_grows(struct verdict_facts *f)
+{
+    replace_blocks(f);
+    f->rss = level(GROWTH_LINEAR, 8);
+}
+
+// In a service that was attached to, live bytes also grow if new blocks replace unknown blocks.
+static void test_replaced_blocks(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_grows, replace_blocks);
+    assert_int_equal(v.kind, VERDICT_KIND_unclear);
+    assert_non_null(strstr(v.text, "also freed 600 blocks from before the recording"));
+    assert_non_null(strstr(v.remedy, "--walk"));
+    assert_int_equal(find(yes_grows, replace_few_blocks).kind, VERDICT_KIND_grows);
+    assert_int_equal(find(yes_grows, replace_while_rss_grows).kind, VERDICT_KIND_grows);
+    assert_null(strstr(find(yes_unclear, replace_blocks).text, "from before"));
+}
+
 static void fill_up(struct verdict_facts *f)
 {
     f->live.late_bytes = 0;
@@ -1067,6 +1096,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_kind),
     cmocka_unit_test(test_each_other),
     cmocka_unit_test(test_remedies_by_allocator),
+    cmocka_unit_test(test_replaced_blocks),
     cmocka_unit_test(test_full),
     cmocka_unit_test(test_figures_of_growth),
     cmocka_unit_test(test_sureness_of_growth),
