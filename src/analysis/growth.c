@@ -20,10 +20,10 @@ enum {
 #define SAW_SHARE                   0.1   // min. swing of a saw-tooth, as a share of the maximum
 #define PREDICTED_OFF               0.3   // max. error of the prediction, as a share of the growth
 #define ALMOST                      0.005 // residual above the best fit, as a share of the rise
-#define FULL_SHARE                  0.02 // max. growth of a full level in the second half, as a share
-#define MAX_AHEAD                   1.5  // max. ratio of the growth left to the growth so far
-#define TAU_MIN                     0.05 // shortest time constant, as a share of the duration
-#define TAU_MAX                     4.0  // longest time constant, as a share of the duration
+#define FULL_SHARE                  0.02  // max. late growth of a full level, as a share
+#define MAX_AHEAD                   1.5   // max. ratio of the growth left to the growth so far
+#define TAU_MIN                     0.05  // shortest time constant, as a share of the duration
+#define TAU_MAX                     4.0   // longest time constant, as a share of the duration
 #define CONFIDENCE_95               1.96
 
 #define HT_X(symbol, name, meaning) name,
