@@ -323,7 +323,7 @@ static size_t bins_before_exit(const struct timeline *t, double all)
     double highest = 0;
     for (size_t i = from; i < t->n; i++)
         highest = fmax(highest, (double)t->bins[i].end_bytes);
-    if (from >= t->n || (double)t->bins[t->n - 1].end_bytes > LEFT_SHARE * highest)
+    if (from >= t->n || (double)t->bins[t->n - 1].end_bytes >= LEFT_SHARE * highest)
         return t->n;
     while ((double)t->bins[n - 1].end_bytes < FALLEN_SHARE * highest)
         n--;
@@ -352,7 +352,7 @@ static size_t find_exit(struct verdict_facts *f, const struct usage *u, double s
 
 static size_t event_bins_until(const struct timeline *t, uint64_t end_event)
 {
-    size_t n = 1;
+    size_t n = t->n > 0;
     while (n < t->n && t->bins[n].end_event <= end_event)
         n++;
     return n;
