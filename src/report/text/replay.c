@@ -778,7 +778,7 @@ static void print_real_calls(const struct replay_session *s)
                    "p99", "replayed", "p99.9", "replayed");
     for (size_t i = 0; i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
-        struct replay_call c = replay_session_call(s, r, kind);
+        struct replay_call c = replay_run_call(&r->latency, &s->null.latency, kind);
         char name[NAME_BYTES];
         row_name(&r->allocator, name);
         if (r->real_calls && r->real_calls[kind].count)
