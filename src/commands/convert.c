@@ -61,20 +61,21 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
          human_items(s->threads, "thread", "threads"),
          s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->dependencies_needed || s->order_repaired)
-        note("%s: %llu of %llu uses across threads needed a dependency, the order of %llu events "
-             "was repaired",
-             to, (unsigned long long)s->dependencies, (unsigned long long)s->dependencies_needed,
-             (unsigned long long)s->order_repaired);
+        note("%s: %s of %s across threads needed a dependency, the order of %s was repaired", to,
+             human_number(s->dependencies), human_items(s->dependencies_needed, "use", "uses"),
+             human_items(s->order_repaired, "event", "events"));
     if (s->preexisting_blocks)
-        note("%s: begins with %llu blocks (%s) that were live before: at the start of a dump of "
-             "'record --flight', found by 'record --walk', or in the parent at the fork, which "
-             "shares their pages until one of the two writes there",
-             to, (unsigned long long)s->preexisting_blocks, human_size(s->preexisting_bytes));
+        note(
+            "%s: begins with %s (%s) live before the first event: at the start of a dump of 'record --flight', "
+            "found by 'record --walk', or in the parent at the fork, which shares their pages "
+            "until one of the two writes there",
+            to, human_items(s->preexisting_blocks, "block", "blocks"),
+            human_size(s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
-        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, "
-             "%llu words are lost",
-             to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
-             (unsigned long long)s->lost_records);
+        note("%s: %s no recorded allocation, the order of %s is ambiguous, %s lost", to,
+             human_items(s->unmatched_frees, "free has", "frees have"),
+             human_items(s->order_ambiguous, "event", "events"),
+             human_items(s->lost_records, "word is", "words are"));
 }
 
 // Like convert_each, but converts one process to the file f->pattern.

@@ -53,8 +53,9 @@ static void print_result(const char *path, uint64_t bytes, const struct workload
          human_items(s->threads, "thread", "threads"),
          s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->order_ambiguous || s->unmatched_frees)
-        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous",
-             path, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous);
+        note("%s: %s no recorded allocation, the order of %s is ambiguous", path,
+             human_items(s->unmatched_frees, "free has", "frees have"),
+             human_items(s->order_ambiguous, "event", "events"));
 }
 
 // Writes a trace, or a workload of one process.

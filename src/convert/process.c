@@ -27,7 +27,7 @@ int convert_process_begin(struct convert_process *c, struct output *out,
         .stack_sample_bytes = session->stack_sample_bytes,
     };
     c->process = p;
-    c->clock_hz = session->clock_hz;
+    c->session = session;
     return workload_output_begin(&c->to, out, c->settings->level, &h, c->e);
 }
 
@@ -61,16 +61,39 @@ static int keep_samples(void *context, const struct trace_sample *samples, size_
     return rc;
 }
 
-static int check_strict(const struct convert_process *c, const struct workload_summary *s)
+// Appends ", N events (first: ADDRESS in thread TID at +SECONDS s)" to the text if there are faults.
+// The time is as in the output of `dump`. Returns the new end of the text.
+static char *put_faults(char *to, const struct trace_session *session, const struct order_faults *f,
+                        const char *events)
 {
-    unsigned long long ambiguous = s->order_ambiguous, unmatched = s->unmatched_frees,
-                       lost = s->lost_records;
-    if (!c->settings->strict || !(ambiguous || unmatched || lost))
+    unsigned long long ns =
+        clock_to_ns((f->stamp > session->start_stamp ? f->stamp - session->start_stamp : 0)
+                        << session->stamp_shift,
+                    session->clock_hz);
+    if (!f->n)
+        return to;
+    to += sprintf(to, ", %llu %s (first:", (unsigned long long)f->n, events);
+    if (f->address)
+        to += sprintf(to, " 0x%llx", (unsigned long long)f->address);
+    to += sprintf(to, " in thread %u", f->tid);
+    if (!session->order_only)
+        to += sprintf(to, " at +%llu.%06llu s", ns / 1000000000, ns / 1000 % 1000000);
+    return to + sprintf(to, ")");
+}
+
+static int check_strict(const struct convert_process *c, const struct order_counts *n)
+{
+    char text[sizeof c->e->text] = "", *end = text;
+    end = put_faults(end, c->session, &n->ambiguous,
+                     n->ambiguous.n == 1 ? "event has an ambiguous order"
+                                         : "events have an ambiguous order");
+    end = put_faults(end, c->session, &n->unmatched,
+                     n->unmatched.n == 1 ? "free has no recorded allocation"
+                                         : "frees have no recorded allocation");
+    end = put_faults(end, c->session, &n->lost, n->lost.n == 1 ? "word is lost" : "words are lost");
+    if (!c->settings->strict || end == text)
         return 0;
-    return err_set(c->e, -EBADMSG,
-                   "%s: --strict: the order of %llu events is ambiguous, %llu frees have no "
-                   "recorded allocation, %llu words are lost",
-                   c->source, ambiguous, unmatched, lost);
+    return err_set(c->e, -EBADMSG, "%s: --strict: %s", c->source, text + strlen(", "));
 }
 
 int convert_process_done(void *context, const struct order_counts *counts,
@@ -84,18 +107,18 @@ int convert_process_done(void *context, const struct order_counts *counts,
     s->recorded_to = c->process->recorded_to;
     // The CPU time outside the recorded part is unknown.
     s->cpu_ns = c->process->recorded_to ? 0 : c->process->cpu_ns;
-    s->recording_ns = clock_to_ns(c->process->recording_ticks, c->clock_hz);
-    s->calls_min_ns = s->cpu_ns ? clock_to_ns(c->process->call_min_ticks, c->clock_hz) : 0;
-    s->calls_max_ns = s->cpu_ns ? clock_to_ns(c->process->call_max_ticks, c->clock_hz) : 0;
+    s->recording_ns = clock_to_ns(c->process->recording_ticks, c->session->clock_hz);
+    s->calls_min_ns = s->cpu_ns ? clock_to_ns(c->process->call_min_ticks, c->session->clock_hz) : 0;
+    s->calls_max_ns = s->cpu_ns ? clock_to_ns(c->process->call_max_ticks, c->session->clock_hz) : 0;
     s->recording_rss_bytes = trace_process_recording_rss(c->process);
     s->libraries = c->process->libraries;
     s->peak_rss_bytes = trace_process_peak_rss(c->process);
     s->early_events = c->process->early_events;
-    s->early_max_ns = clock_to_ns(c->process->early_max_ticks, c->clock_hz);
-    s->early_usual_ns = clock_to_ns(c->process->early_usual_ticks, c->clock_hz);
+    s->early_max_ns = clock_to_ns(c->process->early_max_ticks, c->session->clock_hz);
+    s->early_usual_ns = clock_to_ns(c->process->early_usual_ticks, c->session->clock_hz);
     workload_write_sites(c->to.writer, sites);
     workload_write_residency(c->to.writer, counts->residency);
-    int rc = check_strict(c, s);
+    int rc = check_strict(c, counts);
     return rc < 0 ? rc : workload_write_end(c->to.writer, s, c->e);
 }
 

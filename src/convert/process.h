@@ -64,8 +64,8 @@ struct convert_process {
     const struct convert_settings *settings; // borrowed
     const char *source;                      // input name for messages; borrowed
     const struct trace_process *process;     // borrowed from the trace reader
+    const struct trace_session *session;     // borrowed from the trace reader
     struct workload_output to;
-    uint64_t clock_hz;
     struct workload_summary summary; // valid after convert_process_done
     struct err *e;                   // receives error messages
 };

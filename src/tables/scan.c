@@ -163,7 +163,7 @@ static int end_process(void *context, const struct order_counts *counts,
 {
     struct tables_process *p = context;
     p->threads = counts->threads;
-    p->lost = counts->lost;
+    p->lost = counts->lost.n;
     int rc = tables_process_end(p);
     free(p->live);
     p->live = NULL;

@@ -292,7 +292,7 @@ process 100 prog
 end
 END
   heaptape convert --strict c.ht
-  fails_with 1 "c.ht: --strict: the order of 0 events is ambiguous, 1 frees have no recorded allocation, 0 words are lost"
+  fails_with 1 "c.ht: --strict: 1 free has no recorded allocation (first: 0x5000 in thread 100 at +0.000002 s)"
   [ ! -e c.htw ]
   heaptape convert c.ht
   [ "$status" -eq 0 ]
@@ -307,7 +307,25 @@ lost 0 7
 end
 END
   heaptape convert --strict d.ht
-  fails_with 1 "7 words are lost"
+  fails_with 1 "d.ht: --strict: 7 words are lost (first: in thread 100 at +0.000000 s)"
+}
+
+@test "convert --strict: the first event of each fault" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+0 2000 malloc size=32 result=0x1000
+0 3000 malloc size=32 result=0x1000
+1 4000 free ptr=0x2000
+1 5000 free ptr=0x3000
+lost 1 1
+1 6000 malloc size=32 result=0x4000
+end
+END
+  heaptape convert --strict a.ht
+  [ "$status" -eq 1 ]
+  [ "$stderr" = "heaptape: a.ht: --strict: 2 events have an ambiguous order (first: 0x1000 in thread 100 at +0.000002 s), 2 frees have no recorded allocation (first: 0x2000 in thread 101 at +0.000004 s), 1 word is lost (first: in thread 101 at +0.000000 s)" ]
+  [ ! -e a.htw ]
 }
 
 @test "convert --no-timestamps: the order is kept" {

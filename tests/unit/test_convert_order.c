@@ -9,8 +9,8 @@ static void check_counts(struct order_counts c, uint64_t repaired, uint64_t ambi
                          uint64_t unmatched)
 {
     assert_int_equal(c.repaired, repaired);
-    assert_int_equal(c.ambiguous, ambiguous);
-    assert_int_equal(c.unmatched, unmatched);
+    assert_int_equal(c.ambiguous.n, ambiguous);
+    assert_int_equal(c.unmatched.n, unmatched);
 }
 
 static void one_thread(void **state)
@@ -226,7 +226,7 @@ static void early_free_and_early_allocation(void **state)
     history_free(&h, 1, 5020, P);
     struct order_counts c = history_finish(&h);
     // One thread allocated both blocks, so the opposite order of the frees is also possible.
-    assert_true(c.ambiguous > 0);
+    assert_true(c.ambiguous.n > 0);
     history_release(&h);
     (void)state;
 }
@@ -390,7 +390,7 @@ static void very_many_lost_frees(void **state)
     struct order_counts c = history_finish(&h);
     // The first frees belong to the oldest blocks, in order.
     uint64_t lost = 0;
-    for (size_t i = 0; i < h.n_ops && lost < c.unmatched; i++) {
+    for (size_t i = 0; i < h.n_ops && lost < c.unmatched.n; i++) {
         if (h.ops[i].op.kind == HT_FREE)
             assert_int_equal(h.ops[i].block, 32 + lost++);
     }
@@ -623,10 +623,14 @@ static void lost_words_are_counted(void **state)
     struct history h;
     history_init(&h);
     uint64_t word = codec_sized(HT_MALLOC, 20, 32, P / 8);
-    struct trace_segment s = {.first_word = 7, .n_words = 1, .words = &word};
+    struct trace_segment s = {
+        .first_word = 7, .n_words = 1, .words = &word, .tid = 4711, .epoch0 = 1, .epoch_end = 1};
     assert_int_equal(order_feed(h.order, &s), 0);
     history_put(&h, 1, &(struct event){.kind = HT_LOST, .stamp = 30, .value = 5});
-    assert_int_equal(history_finish(&h).lost, 12);
+    struct order_faults lost = history_finish(&h).lost;
+    assert_int_equal(lost.n, 12);
+    assert_int_equal(lost.tid, 4711);
+    assert_int_equal(lost.stamp, 1 << CODEC_STAMP_BITS);
     history_release(&h);
     (void)state;
 }

@@ -327,16 +327,16 @@ static void finish(struct program *p, struct outcome *out)
     struct order_counts c = history_finish(&p->h);
     out->runs++;
     out->repaired += c.repaired > 0;
-    out->lost += c.lost > 0;
+    out->lost += c.lost.n > 0;
     out->late += c.late;
     out->dependencies += c.dependencies;
     out->dependencies_needed += c.dependencies_needed;
-    assert_int_equal(c.lost > 0, p->lost);
+    assert_int_equal(c.lost.n > 0, p->lost);
     if (!p->how->loses && !p->how->cut_off)
         assert_int_equal(c.late, p->late);
     // history.c has already checked every op. If the order reported no ambiguity, the ops must also
     // match the program.
-    if (c.ambiguous || c.unmatched || c.lost)
+    if (c.ambiguous.n || c.unmatched.n || c.lost.n)
         out->told++;
     else
         check(p, number);

@@ -60,12 +60,19 @@ void order_free(struct order *o)
 struct order_counts order_counts(const struct order *o)
 {
     struct order_counts c = o->counts;
-    c.lost += o->merge.lost_words;
     c.slots = o->n_slots;
     c.threads = o->n_numbered;
     c.residency = &o->residency;
     c.tids = o->tids;
     return c;
+}
+
+void order_count(struct order_faults *f, uint64_t n, const struct order_thread *t, uint64_t stamp,
+                 uint64_t address)
+{
+    if (n && !f->n)
+        *f = (struct order_faults){.address = address, .stamp = stamp, .tid = t->tid};
+    f->n += n;
 }
 
 int order_names(struct order *o, const uint8_t *at, size_t n)
@@ -90,11 +97,11 @@ int order_sites_so_far(const struct order *o, struct workload_sites *sites)
 void order_summarise(const struct order_counts *counts, struct workload_summary *s)
 {
     s->order_repaired = counts->repaired + counts->late;
-    s->order_ambiguous = counts->ambiguous;
-    s->unmatched_frees = counts->unmatched;
+    s->order_ambiguous = counts->ambiguous.n;
+    s->unmatched_frees = counts->unmatched.n;
     s->dependencies = counts->dependencies;
     s->dependencies_needed = counts->dependencies_needed;
-    s->lost_records = counts->lost;
+    s->lost_records = counts->lost.n;
     s->usable_bytes = counts->usable_bytes;
     s->usable_requested_bytes = counts->usable_requested_bytes;
 }

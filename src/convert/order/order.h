@@ -49,17 +49,25 @@ struct order_options {
     unsigned only_allocator; // see struct merge
 };
 
+// Number of events with a fault, and the first of them.
+struct order_faults {
+    uint64_t n;
+    uint64_t address; // 0 if unknown
+    uint64_t stamp;   // early by less than 2^CODEC_STAMP_BITS for lost words
+    uint32_t tid;
+};
+
 struct order_counts {
     uint64_t repaired; // number of allocations and frees that are not in the order of their stamps
     // Number of block events that were published after later events had been emitted.
     uint64_t late;
-    // Number of guesses: a free may have been lost, or may have freed either of two blocks.
-    uint64_t ambiguous;
-    uint64_t unmatched; // number of frees of addresses without a recorded allocation
+    // Guesses: a free may have been lost, or may have freed either of two blocks.
+    struct order_faults ambiguous;
+    struct order_faults unmatched; // frees of addresses without a recorded allocation
+    struct order_faults lost;      // words lost during capture
     // Number of dependencies in the workload, and number of all dependencies including implied
     // ones.
     uint64_t dependencies, dependencies_needed;
-    uint64_t lost; // number of words lost during capture
     uint64_t slots;
     uint64_t threads;
     uint64_t usable_bytes,

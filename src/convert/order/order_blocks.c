@@ -153,7 +153,7 @@ static uint32_t *choose_block(struct order *o, const struct merge_stream *s, uin
         return later;
     }
     if (!own && too_close(o, *oldest, d))
-        o->counts.ambiguous++;
+        order_count(&o->counts.ambiguous, 1, t, stamp, address);
     duplicate_forget(o, d);
     return oldest;
 }
@@ -167,7 +167,7 @@ int order_duplicate_lost(struct order *o, size_t i)
     uint32_t *cell = oldest_cell(o, d.address), slot = *cell;
     struct workload_op op = {.kind = HT_FREE, .slot = slot, .stamp = d.stamp};
     o->counts.repaired--;
-    o->counts.ambiguous++;
+    order_count(&o->counts.ambiguous, 1, t, d.stamp, d.address);
     duplicate_forget(o, &o->duplicates[i]);
     table_remove(&o->table, d.address, cell);
     o->n_dependencies = 0;
@@ -246,7 +246,7 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
         rc = slot_new(o, slot);
     if (rc < 0)
         return rc;
-    o->counts.unmatched++;
+    order_count(&o->counts.unmatched, 1, t, stamp, address);
     o->slots[*slot] = (struct table_block){address, order_use(t)};
     struct workload_op op = {.kind = HT_PREEXISTING,
                              .flags = o->usable ? 0 : WORKLOAD_SIZE_UNKNOWN,
@@ -300,7 +300,8 @@ static inline int unbind_address(struct order *o, struct merge_stream *s, uint64
         return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
     *slot = *cell;
     table_remove(&o->table, address, cell);
-    o->counts.ambiguous += o->cut_off && o->open_threads > 1;
+    if (__builtin_expect(o->cut_off && o->open_threads > 1, 0))
+        order_count(&o->counts.ambiguous, 1, t, stamp, address);
     order_note_release(o, t, stamp, address);
     return 0;
 }

@@ -57,6 +57,7 @@ static uint64_t count_late(const struct order *o, const struct trace_segment *s)
 int order_feed(struct order *o, const struct trace_segment *segment)
 {
     struct merge_stream *s;
+    uint64_t lost = o->merge.lost_words;
     o->counts.late += count_late(o, segment);
     int rc = merge_feed(&o->merge, segment, &s);
     if (rc < 0)
@@ -64,10 +65,13 @@ int order_feed(struct order *o, const struct trace_segment *segment)
     o->steps += (uint64_t)segment->n_words * ORDER_STEPS_PER_WORD;
     o->seen_ahead = 0;
     if (!s->user)
-        return begin_stream(o, s);
-    if (!s->held)
+        rc = begin_stream(o, s);
+    else if (!s->held)
         merge_put_back(&o->merge, s);
-    return 0;
+    if (rc == 0)
+        order_count(&o->counts.lost, o->merge.lost_words - lost, s->user,
+                    segment->epoch0 << CODEC_STAMP_BITS, 0);
+    return rc;
 }
 
 static int thread_create(struct order *o, struct order_thread *t, struct workload_op *op)
@@ -128,10 +132,11 @@ static int apply_thread(struct order *o, struct merge_stream *s, struct workload
 }
 
 // Handles records about the recording itself.
-static int apply_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
+static int apply_meta(struct order *o, const struct order_thread *t, const struct workload_op *op,
+                      uint64_t ptr)
 {
     if (op->kind == HT_LOST) {
-        o->counts.lost += op->value;
+        order_count(&o->counts.lost, op->value, t, op->stamp, 0);
         return 0;
     }
     if (event_has_residency(op->kind))
@@ -174,7 +179,7 @@ static inline int apply_record(struct order *o, struct merge_stream *s, struct w
     case HT_CLASS_POOL:
         return order_pool(o, t, op, ptr, result);
     case HT_CLASS_META:
-        return apply_meta(o, op, ptr);
+        return apply_meta(o, t, op, ptr);
     }
     return -EBADMSG;
 }

@@ -31,7 +31,8 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
 {
     if (!order_afford(o, o->n_held)) {
         s->forced = true;
-        o->counts.ambiguous++;
+        order_count(&o->counts.ambiguous, 1, s->user, stamp,
+                    why == ORDER_HOLD_RELEASE ? address : 0);
         merge_put_back(&o->merge, s);
         return ORDER_HELD;
     }
@@ -80,7 +81,8 @@ void order_unhold_all(struct order *o)
         struct order_held *h = &o->held[o->n_held - 1];
         h->thread->held = 0;
         h->stream->forced = true;
-        o->counts.ambiguous++;
+        order_count(&o->counts.ambiguous, 1, h->thread, h->stream->stamp,
+                    h->why == ORDER_HOLD_RELEASE ? h->address : 0);
         put_back(o, o->n_held - 1);
     }
     order_deadline(o);

@@ -253,6 +253,10 @@ static inline void order_note_release(struct order *o, const struct order_thread
 void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp,
                            uint64_t address);
 
+// Adds `n` events of the thread to the faults. `address` is 0 if it is unknown.
+void order_count(struct order_faults *f, uint64_t n, const struct order_thread *t, uint64_t stamp,
+                 uint64_t address);
+
 // Sets the stream aside until order_wake releases it or the window has passed.
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp,
                uint64_t address);

@@ -165,7 +165,7 @@ static bool pair_overtakes(struct order *o, struct pair *p, uint64_t address)
     if (!as_stamped)
         return false;
     // Both orders are possible. Prefer the order with the smaller stamp error.
-    o->counts.ambiguous++;
+    order_count(&o->counts.ambiguous, 1, p->thread, p->a, address);
     return too_early(p->b, p->for_a, p->a) < as_stamped;
 }
 
@@ -229,7 +229,7 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
 {
     struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
     bool later = may_be_freed_again(o, stamp, address) && pair_overtakes(o, &p, address);
-    o->counts.ambiguous += !o->steps;
+    order_count(&o->counts.ambiguous, !o->steps, p.thread, stamp, address);
     return later;
 }
 
@@ -257,7 +257,7 @@ void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64
         if (g->address != address || g->thread == t->number || g->stamp + skid < stamp)
             continue;
         if (is_allocated(o, g->thread, address, g->stamp + skid) || !o->steps) {
-            o->counts.ambiguous++;
+            order_count(&o->counts.ambiguous, 1, t, stamp, address);
             return;
         }
     }
