@@ -89,9 +89,13 @@ static bool is_small(uint64_t size)
 
 static bool is_tracked_size(uint64_t size)
 {
-    return (size >= TRUTH_MIN_SIZE && size < TRUTH_MIN_SIZE + TRUTH_SIZES) ||
-           (size >= TRUTH_BIG_MIN_SIZE && size < TRUTH_BIG_MIN_SIZE + TRUTH_SIZES) ||
-           (log_.has_small && is_small(size));
+    static const unsigned from[] = {TRUTH_MIN_SIZE, TRUTH_BIG_MIN_SIZE, TRUTH_MAPPED_MIN_SIZE,
+                                    TRUTH_GROWN_MIN_SIZE};
+    for (unsigned i = 0; i < sizeof from / sizeof *from; i++) {
+        if (size >= from[i] && size < from[i] + TRUTH_SIZES)
+            return true;
+    }
+    return log_.has_small && is_small(size);
 }
 
 static void name_thread(uint32_t *name, uint64_t size)

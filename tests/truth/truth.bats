@@ -38,17 +38,31 @@ print(s["order"]["ambiguous"], s["unmatched_frees"], sum(p["lost_records"] for p
   cmp a.htw strict.htw
   heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw
   expect "a replay that the verifying allocator passes" [ "$status" -eq 0 ]
+  # The guard allocator maps and unmaps each of the big blocks.
+  [ "${modes[*]}" != mremap ] || return 0
   heaptape replay -q -r 1 --no-latency -a guard a.htw
   expect "a replay that the guard allocator passes" [ "$status" -eq 0 ]
 }
 
-# truth_holds_often ALLOCATOR: the same for 2, 4 and 16 threads, HEAPTAPE_TEST_ROUNDS times.
+# truth_holds_often ALLOCATOR: the same for 2, 4 and 16 threads, HEAPTAPE_TEST_ROUNDS times with
+# HEAPTAPE_TEST_CALLS calls.
 truth_holds_often() {
   local round threads
   for round in $(seq "${HEAPTAPE_TEST_ROUNDS:-1}"); do
-    for threads in 2 4 16; do truth_holds "$1" $threads; done
+    for threads in 2 4 16; do truth_holds "$1" $threads "${HEAPTAPE_TEST_CALLS:-20000}"; done
   done
 }
+
+# stopped STOPS COMMAND...: stops and continues the process of the command at random.
+stopped() {
+  local pid=$$ left=$1
+  while [ $((left--)) -gt 0 ] && sleep "0.00$((RANDOM % 10))" && kill -STOP "$pid"; do
+    sleep "0.00$((RANDOM % 10))"
+    kill -CONT "$pid"
+  done >/dev/null 2>&1 3>&- &
+  exec "${@:2}"
+}
+export -f stopped
 
 is_installed() {
   "$HEAPTAPE" allocators --json | python3 -c 'import json, sys
@@ -76,6 +90,30 @@ needs_allocator() {
   skip_under_sanitizer
   needs_allocator mimalloc
   truth_holds_often mimalloc
+}
+
+# truth_holds_rarely ALLOCATOR...: as truth_holds_often for the installed allocators, but without
+# HEAPTAPE_TEST_ROUNDS only for 4 threads on glibc.
+truth_holds_rarely() {
+  local allocator
+  [ -n "${HEAPTAPE_TEST_ROUNDS:-}" ] || { truth_holds glibc 4 && return; }
+  for allocator; do
+    ! is_installed "$allocator" || truth_holds_often "$allocator"
+  done
+}
+
+# HEAPTAPE_TEST_ROUNDS=20 HEAPTAPE_TEST_CALLS=100000 HEAPTAPE_TEST_STOPS=20 tools/test truth SIGSTOP
+# is the whole matrix of threads and allocators.
+@test "truth: 2, 4 and 16 threads, stopped by SIGSTOP at random" {
+  skip_under_sanitizer
+  before=(bash -c 'stopped "$@"' stopped "${HEAPTAPE_TEST_STOPS:-5}")
+  truth_holds_rarely glibc jemalloc mimalloc
+}
+
+@test "truth: realloc moves blocks by mremap" {
+  skip_under_sanitizer
+  modes=(mremap)
+  truth_holds_rarely glibc
 }
 
 # Blocks of these allocators are 16 bytes apart, so two blocks share the byte that contains the

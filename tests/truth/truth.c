@@ -1,11 +1,13 @@
 // truth THREADS CALLS LOG [MODE...]: logs its calls (truth_log.h). Their order is known, because
 // the program passes blocks between threads with atomics and locks. All blocks are in one size
 // class, so that any thread soon reuses a freed address. Each mode makes about CALLS calls in
-// total:
+// total. Without modes, each mode runs except mremap:
 //   ring     every thread passes its blocks to the next thread, which frees them
 //   lock     a stack under a mutex
 //   pool     a thread swaps its new block for an older block of any thread, which it frees
 //   realloc  as pool, but realloc moves the old block, which frees its address during the call
+//   mremap   as realloc, but with blocks that glibc maps: mremap(2) moves a block while others map
+//            new blocks at its old address
 //   birth    as pool, with threads that start, exit, and leave their blocks to later threads
 //   small    modifies the other modes: blocks of at most 16 bytes instead of about 1,000
 //   slow     modifies the other modes: threads sleep after every eight calls, so that stopper.c
@@ -15,6 +17,7 @@
 #include "truth_log.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,7 +34,8 @@ enum {
     POOL = 48,
     STACK = 64,
     GENERATIONS = 6,
-    CALLS_A_NAP = 8
+    CALLS_A_NAP = 8,
+    MAPPED_SHARE = 8, // calls that map blocks are slow, so the mode makes fewer
 };
 
 // A block contains its number, which the next owner reads.
@@ -43,6 +47,7 @@ struct thread {
     uint32_t name;
     unsigned position; // index among the running threads
     uint64_t seed, blocks;
+    bool maps;                // allocates blocks that glibc maps
     struct truth_call *calls; // the array is mapped, not allocated
     size_t n, capacity;
 };
@@ -108,6 +113,8 @@ static struct block *number(struct thread *t, unsigned kind, void *at, uint64_t 
 
 static uint64_t pick_size(struct thread *t)
 {
+    if (t->maps)
+        return TRUTH_MAPPED_MIN_SIZE + pick(t, TRUTH_SIZES);
     return small ? TRUTH_SMALL_MIN_SIZE + pick(t, TRUTH_SMALL_SIZES)
                  : TRUTH_MIN_SIZE + pick(t, TRUTH_SIZES);
 }
@@ -135,7 +142,8 @@ static void give(struct thread *t, struct block *b)
 // Resizes the block to the other size class, which moves it.
 static struct block *resize(struct thread *t, struct block *b)
 {
-    uint64_t size = pick(t, 2) ? pick_size(t) : TRUTH_BIG_MIN_SIZE + pick(t, TRUTH_SIZES);
+    unsigned grown = t->maps ? TRUTH_GROWN_MIN_SIZE : TRUTH_BIG_MIN_SIZE;
+    uint64_t size = pick(t, 2) ? pick_size(t) : grown + pick(t, TRUTH_SIZES);
     write_down(t, HT_REALLOC, b->number, size);
     b = realloc(b, size);
     if (!b)
@@ -181,13 +189,25 @@ static void mode_pool(struct thread *t)
         give(t, atomic_exchange(&pool[pick(t, POOL)], take(t)));
 }
 
-static void mode_realloc(struct thread *t)
+static void swap_resized(struct thread *t, unsigned times)
 {
-    for (unsigned i = 0; i < calls_each / 3; i++) {
+    for (unsigned i = 0; i < times; i++) {
         struct block *b = atomic_exchange(&pool[pick(t, POOL)], pick(t, 4) ? NULL : take(t));
         if (b)
             give(t, atomic_exchange(&pool[pick(t, POOL)], resize(t, b)));
     }
+}
+
+static void mode_realloc(struct thread *t)
+{
+    swap_resized(t, calls_each / 3);
+}
+
+static void mode_mremap(struct thread *t)
+{
+    t->maps = true;
+    swap_resized(t, calls_each / MAPPED_SHARE / 3);
+    t->maps = false;
 }
 
 static void begin(struct thread *t, unsigned position)
@@ -285,14 +305,16 @@ int main(int argc, char **argv)
         const char *name;
         void (*mode)(struct thread *);
     } all[] = {
-        {"ring", mode_ring}, {"lock", mode_lock}, {"pool", mode_pool}, {"realloc", mode_realloc}};
+        {"ring", mode_ring},       {"lock", mode_lock},     {"pool", mode_pool},
+        {"realloc", mode_realloc}, {"mremap", mode_mremap},
+    };
     pthread_t id[MAX_THREADS];
     bool with_births = argc == 4;
     if (argc < 4 || (n_threads = (unsigned)atoi(argv[1])) < 1 || n_threads > MAX_THREADS)
         return 2;
     calls_each = (unsigned)atoi(argv[2]) / n_threads + 1;
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
-        bool wanted = argc == 4;
+        bool wanted = argc == 4 && all[i].mode != mode_mremap;
         for (int k = 4; k < argc; k++)
             wanted |= strcmp(argv[k], all[i].name) == 0;
         if (wanted)
@@ -303,6 +325,8 @@ int main(int argc, char **argv)
         slow |= strcmp(argv[k], "slow") == 0;
         small |= strcmp(argv[k], "small") == 0;
     }
+    // Otherwise, glibc raises the limit at the first free of a mapped block.
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
     begin(&threads[0], 0);
     pthread_barrier_init(&barrier, NULL, n_threads);
     for (unsigned i = 0; i < n_threads; i++)

@@ -13,6 +13,9 @@ enum {
     TRUTH_MIN_SIZE = 1001,
     TRUTH_SIZES = 16,
     TRUTH_BIG_MIN_SIZE = 2601, // size class of resized blocks
+    // Blocks that glibc maps, and moves with mremap(2).
+    TRUTH_MAPPED_MIN_SIZE = 200001,
+    TRUTH_GROWN_MIN_SIZE = 400001,
     // Sizes of blocks that may be 16 bytes apart. Only tracked if the log contains such a size.
     TRUTH_SMALL_MIN_SIZE = 9,
     TRUTH_SMALL_SIZES = 8,
