@@ -140,6 +140,9 @@ typedef struct heaptape_process {
     uint64_t threads; // number of threads with events
     uint64_t lost_records;
     uint32_t sites; // number of call sites, which are numbered from 1
+    // About early_events times of events are early by up to early_max_ns, and all others by up to
+    // early_usual_ns, because the clock is not read at every event. 0: no times are early.
+    uint64_t early_events, early_max_ns, early_usual_ns;
 } heaptape_process;
 
 typedef struct heaptape_thread {

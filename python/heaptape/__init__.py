@@ -55,6 +55,7 @@ class _Process(ctypes.Structure):
     _fields_ += [(name, _text) for name in ("exe", "command", "allocator")]
     _fields_ += [(name, _u64) for name in ("start_time_ns", "end_time_ns", "exit_status", "events", "threads", "lost_records")]
     _fields_ += [("sites", _u32)]
+    _fields_ += [(name, _u64) for name in ("early_events", "early_max_ns", "early_usual_ns")]
 
 
 class _Thread(ctypes.Structure):
@@ -84,7 +85,7 @@ Event = collections.namedtuple("Event", "process event time_ns thread operation 
                                "freed_address freed_block site failed error text")
 Op = collections.namedtuple("Op", "thread op time_ns operation size count align value slot site flags error dependencies text")
 Process = collections.namedtuple("Process", "process pid parent_pid forked_from exe command allocator start_time_ns "
-                                 "end_time_ns exit_status events threads lost_records sites")
+                                 "end_time_ns exit_status events threads lost_records sites early_events early_max_ns early_usual_ns")
 Frame = collections.namedtuple("Frame", "function file line object address known library")
 
 
@@ -366,7 +367,7 @@ class Trace:
                 found.append(Process(p.process, p.pid, _or_none(p.parent_pid), _or_none(p.forked_from), _decoded(p.exe),
                                      _decoded(p.command), _decoded(p.allocator), _or_none(p.start_time_ns),
                                      _or_none(p.end_time_ns), _or_none(p.exit_status), p.events, p.threads,
-                                     p.lost_records, p.sites))
+                                     p.lost_records, p.sites, p.early_events, p.early_max_ns, p.early_usual_ns))
         return found
 
     def tid(self, process, thread):

@@ -104,6 +104,13 @@ static int put_process(struct tables_process *p, struct tables_row *row, const c
     return rc < 0 ? rc : tables_put_checked(p->scan, TABLES_TABLE_PROCESSES, row);
 }
 
+static void set_early(struct tables_row *row, uint64_t events, uint64_t max_ns, uint64_t usual_ns)
+{
+    tables_row_set(row, TABLES_PROCESS_EARLY_EVENTS, events);
+    tables_row_set(row, TABLES_PROCESS_EARLY_MAX, max_ns);
+    tables_row_set(row, TABLES_PROCESS_EARLY_USUAL, usual_ns);
+}
+
 static int put_traced_process(struct tables_process *p)
 {
     const struct trace_process *t = p->of;
@@ -122,6 +129,8 @@ static int put_traced_process(struct tables_process *p)
         tables_row_set(&row, TABLES_PROCESS_END_TIME, (uint64_t)tables_process_ns(p, t->end_stamp));
     if (t->has_exit_status)
         tables_row_set(&row, TABLES_PROCESS_EXIT_STATUS, t->exit_status);
+    set_early(&row, t->early_events, clock_to_ns(t->early_max_ticks, p->clock_hz),
+              clock_to_ns(t->early_usual_ticks, p->clock_hz));
     return put_process(p, &row, t->argv, t->argv_bytes);
 }
 
@@ -235,7 +244,8 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
     return rc;
 }
 
-static int put_workload_process(struct tables_process *p, const struct workload_header *h)
+static int put_workload_process(struct tables_process *p, const struct workload_header *h,
+                                const struct workload_summary *sum)
 {
     struct tables_row row = {0};
     tables_row_set(&row, TABLES_PROCESS_PID, h->pid);
@@ -245,6 +255,7 @@ static int put_workload_process(struct tables_process *p, const struct workload_
     tables_row_set_text(&row, TABLES_PROCESS_ALLOCATOR, h->allocator);
     if (p->has_times)
         tables_row_set(&row, TABLES_PROCESS_START_TIME, 0);
+    set_early(&row, sum->early_events, sum->early_max_ns, sum->early_usual_ns);
     return put_process(p, &row, h->argv, h->argv_bytes);
 }
 
@@ -262,7 +273,7 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
     p->next_event = sum->events;
     p->preexisting = 0;
     if (rc == 0 && wants_rows(p->scan, TABLES_TABLE_PROCESSES))
-        rc = put_workload_process(p, h);
+        rc = put_workload_process(p, h, sum);
     for (size_t i = 0; rc == 0 && wants_rows(p->scan, TABLES_TABLE_SAMPLES) && i < n; i++)
         rc = put_sample(p, samples[i].stamp, samples[i].rss_bytes, samples[i].anon_bytes);
     return rc;

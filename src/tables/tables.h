@@ -77,7 +77,10 @@ enum tables_type {
     X(EXIT_STATUS, "exit_status", INTEGER, "", "status as wait returns it; NULL if not known, and in workloads") \
     X(THREADS, "threads", INTEGER, "", "threads with events") \
     X(EVENTS, "events", INTEGER, "", "events except those of kind preexisting, as counted by stat") \
-    X(LOST, "lost_records", INTEGER, "", "records that were lost")
+    X(LOST, "lost_records", INTEGER, "", "records that were lost") \
+    X(EARLY_EVENTS, "early_events", INTEGER, "", "approximate number of events whose time is early by up to early_max_ns") \
+    X(EARLY_MAX, "early_max_ns", INTEGER, "ns", "maximum by which times of these events are early; 0 if each event has its own time") \
+    X(EARLY_USUAL, "early_usual_ns", INTEGER, "ns", "maximum by which times of all other events are early")
 
 #define TABLES_SAMPLES(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \

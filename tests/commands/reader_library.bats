@@ -59,7 +59,7 @@ needs_numpy() {
 #define AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member)
 AT(heaptape_event, time_ns, 0); AT(heaptape_event, text, 72); AT(heaptape_event, known, 80); AT(heaptape_event, error, 98);
 AT(heaptape_op, time_ns, 0); AT(heaptape_op, dependencies, 48); AT(heaptape_op, n_dependencies, 64); AT(heaptape_op, error, 82);
-AT(heaptape_process, exe, 24); AT(heaptape_process, lost_records, 88); AT(heaptape_process, sites, 96);
+AT(heaptape_process, exe, 24); AT(heaptape_process, lost_records, 88); AT(heaptape_process, sites, 96); AT(heaptape_process, early_usual_ns, 120);
 AT(heaptape_frame, address, 24); AT(heaptape_frame, library, 37); AT(heaptape_thread, tid, 4);
 AT(heaptape_dependency, thread, 8); AT(heaptape_column, items, 8);
 END
@@ -275,7 +275,7 @@ assert trace.kind == "workload"
 ops = list(trace.ops())
 assert ops[0].operation == "malloc" and ops[0].slot == 0
 assert any(o.dependencies == ((0, 1),) for o in ops)
-assert [p.command for p in trace.processes()] == ["prog -x"]
+assert [(p.command, p.early_events, p.early_max_ns, p.early_usual_ns) for p in trace.processes()] == [("prog -x", 0, 0, 0)]
 first, second = trace.events(), trace.events()
 next(first)
 next(second)

@@ -88,13 +88,26 @@ END
   diff want got
 }
 
+@test "csv: limits of early times, as in stat" {
+  local f
+  "$HEAPTAPE" record -q -o a.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 2000 2>said
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  "$HEAPTAPE" stat --json a.ht | jq -r '.processes[0] | [.early_events // 0, .early_max_ns, .early_usual_ns] | join(",")' >want
+  [[ "$(cat want)" =~ ^[0-9]+,[1-9] ]]
+  # The rate of the clock is known exactly only at the end of a trace.
+  for f in a.ht a.htw; do
+    "$HEAPTAPE" sql --csv $f 'select early_events, early_max_ns, early_usual_ns from processes' | tail -n 1 >got
+    paste -d, want got | awk -F, '{ exit !($1 == $4 && ($2 - $5) ^ 2 < 1e6 && ($3 - $6) ^ 2 < 1e6) }'
+  done
+}
+
 @test "csv: processes, samples and sites" {
   make_example
   table processes a.ht >got
   cat >want <<'END'
-process,pid,parent_pid,forked_from,exe,command,allocator,start_time_ns,end_time_ns,exit_status,threads,events,lost_records
-0,100,1,,/bin/x,prog -x,,0,9000,,2,12,0
-1,200,1,,/bin/x,second,,0,9000,,1,2,0
+process,pid,parent_pid,forked_from,exe,command,allocator,start_time_ns,end_time_ns,exit_status,threads,events,lost_records,early_events,early_max_ns,early_usual_ns
+0,100,1,,/bin/x,prog -x,,0,9000,,2,12,0,0,0,0
+1,200,1,,/bin/x,second,,0,9000,,1,2,0,0,0,0
 END
   diff want got
   table samples a.ht >got

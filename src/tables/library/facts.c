@@ -92,6 +92,9 @@ int library_facts_row(struct library_facts *f, const struct tables_row *row)
     p->of.events = get_number(row, TABLES_PROCESS_EVENTS);
     p->of.threads = get_number(row, TABLES_PROCESS_THREADS);
     p->of.lost_records = get_number(row, TABLES_PROCESS_LOST);
+    p->of.early_events = get_number(row, TABLES_PROCESS_EARLY_EVENTS);
+    p->of.early_max_ns = get_number(row, TABLES_PROCESS_EARLY_MAX);
+    p->of.early_usual_ns = get_number(row, TABLES_PROCESS_EARLY_USUAL);
     return rc;
 }
 
