@@ -61,8 +61,8 @@ static int keep_samples(void *context, const struct trace_sample *samples, size_
     return rc;
 }
 
-// Appends ", N events (first: ADDRESS in thread TID at +SECONDS s)" to the text if there are faults.
-// The time is as in the output of `dump`. Returns the new end of the text.
+// Appends ", N events (first: ADDRESS in thread TID at +SECONDS s)" if there are faults. The
+// time is as in the output of `dump`. Returns the new end of the text.
 static char *put_faults(char *to, const struct trace_session *session, const struct order_faults *f,
                         const char *events)
 {

@@ -79,8 +79,8 @@ enum tables_type {
     X(EVENTS, "events", INTEGER, "", "events except those of kind preexisting, as counted by stat") \
     X(LOST, "lost_records", INTEGER, "", "records that were lost") \
     X(EARLY_EVENTS, "early_events", INTEGER, "", "approximate number of events whose time is early by up to early_max_ns") \
-    X(EARLY_MAX, "early_max_ns", INTEGER, "ns", "maximum by which times of these events are early; 0 if each event has its own time") \
-    X(EARLY_USUAL, "early_usual_ns", INTEGER, "ns", "maximum by which times of all other events are early")
+    X(EARLY_MAX, "early_max_ns", INTEGER, "ns", "limit for these events; 0 if each event has its own time") \
+    X(EARLY_USUAL, "early_usual_ns", INTEGER, "ns", "limit for all other events")
 
 #define TABLES_SAMPLES(X) \
     X(PROCESS, "process", INTEGER, "", "number of the process in the file, see processes") \

@@ -209,7 +209,8 @@ static void strict_fails_on_an_unknown_block(void **state)
     assert_int_equal(
         convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e),
         -EBADMSG);
-    assert_non_null(strstr(e.text, "--strict: 1 free has no recorded allocation (first: 0x9000 in thread "));
+    assert_non_null(
+        strstr(e.text, "--strict: 1 free has no recorded allocation (first: 0x9000 in thread "));
 }
 
 static void a_cut_off_trace_is_noted(void **state)
