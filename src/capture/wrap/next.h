@@ -78,8 +78,8 @@ bool next_is_libc(const void *address);
 // earlier. `caller` is the return address.
 bool next_is_cache_free(const void *caller);
 
-// Returns the target of the call instruction before the return address. Requires an x86-64 call
-// with a 32-bit displacement; returns 0 for other instructions.
+// Returns the target of the call instruction before the return address: a call with a 32-bit
+// displacement on x86-64, or bl on aarch64. Returns 0 for other instructions.
 uintptr_t next_call_target(const void *caller);
 
 // Looks up a function that may be missing. If the function is found, sets *to and returns true.
