@@ -61,7 +61,7 @@ static void find_next(void)
     is_finding = true;
     for (unsigned i = 0; i < KIND_LIMIT; i++)
         next[i] = dlsym(RTLD_NEXT, kinds[i].symbol);
-    // If a program opens libstdc++ with dlopen, dlsym does not find its functions, which call malloc
+    // If a program opens libstdc++ with dlopen, dlsym does not find its functions. They call malloc
     // and free.
     if (!next[KIND_new])
         next[KIND_new] = next[KIND_malloc];
