@@ -283,7 +283,7 @@ END
   gzip -c android >android.gz
   misused "--heap: unknown allocator 'nosuch': 'heaptape stat -v' lists the allocators of a recording" convert -o n.htw --heap nosuch a.ht
   misused "unexpected operand '2'; use -- before a PROGRAM" doctor $$ 2
-  misused "standard input and output are not supported" symbolize -o n.ht -
+  misused "'-' is not supported: name files" symbolize -o n.ht -
   misused "standard input is not supported, because a query may read a file several times" sql - 'SELECT 1'
   misused "--runs: '1001' is out of range: 1 to 1000" replay -r 1001 w.htw
   refuses 125 "file descriptor 77: Bad file descriptor" record --log-fd 77 -- true 77>&-
