@@ -275,6 +275,30 @@ static void write_between_two_calls(uint64_t second_kib)
     release(&f);
 }
 
+// The kernel unmaps a freed block of 500 KiB at the third sample. The replay has freed it by then.
+static void sample_in_a_free(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, steady_kib, files_kib);
+    const uint64_t rss_kib[4] = {1100, 1600, 1500, 1100}, heap_kib[4] = {100, 600, 100, 100};
+    struct workload_sample recorded[4];
+    struct results_sample samples[4];
+    for (unsigned i = 0; i < 4; i++) {
+        recorded[i] = (struct workload_sample){20 * i, rss_kib[i] * KIB, (rss_kib[i] - 800) * KIB};
+        samples[i] =
+            (struct results_sample){.event = 2 * i, .ns = i, .rss_bytes = heap_kib[i] * KIB};
+    }
+    plan_free(s->plan);
+    s->plan = make_plan(4, recorded);
+    f.runs[0].samples = samples;
+    f.runs[0].n_samples = 4;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 0, 1600, 1000);
+    assert_true(process_rss_outside(&s->outside, &f.runs[0], 4) == 1000 * KIB);
+    release(&f);
+}
+
 // The program writes before the third sample, or already before the second sample.
 static void writes_between_two_calls(void **state)
 {
@@ -416,6 +440,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(replay_that_lags_at_a_sample),
     cmocka_unit_test(writes_between_two_calls),
     cmocka_unit_test(writes_after_the_last_sample),
+    cmocka_unit_test(sample_in_a_free),
     cmocka_unit_test(thread_exits_before_a_sample),
     cmocka_unit_test(sample_in_a_call_that_copies),
     cmocka_unit_test(sample_in_a_call_that_clears),
