@@ -406,13 +406,13 @@ static void finish(void)
     _exit(0);
 }
 
-// Drains until all spools have ended.
+// Drains until all spools have ended. A spool whose file was not complete at the last scan counts.
 static void drain_all(struct drain *c, struct seen *seen, pid_t child)
 {
     const struct drain_sink sink = {.ctx = seen, .segment = see};
     struct err e = {0};
     uint64_t end_ns = clock_monotonic_ns() + DEADLINE_S * 1000000000ull;
-    for (bool found = c->n_spools; !found || c->n_spools;) {
+    for (bool found = c->n_spools; !found || c->n_spools || c->pending;) {
         assert_true(clock_monotonic_ns() < end_ns);
         uint32_t wakeups = drain_wakeups(c);
         drain_check_ends(c);
