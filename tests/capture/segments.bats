@@ -50,13 +50,19 @@ setup() {
   "$HEAPTAPE" record -q --segment 400ms --on-segment cat -o s/%n.ht -- sh -c "$lists_until" go >/dev/null 2>&1 &
   recorder=$!
   wait_until test -e s/2.ht
+  writer=$(pgrep -P $recorder -x heaptape)
   kill -9 $recorder
   wait $recorder || true
-  wait_until no_part
+  wait_until writer_ended
+  no_part
   touch go
   "$HEAPTAPE" check -q "s/$(ls s | sort -n | tail -1)"
   run "$HEAPTAPE" check s
   [[ "$output" == *"cut off"* ]]
+}
+
+writer_ended() {
+  ! grep -q '^State:.[^Z]' "/proc/$writer/status" 2>/dev/null
 }
 
 no_part() {
