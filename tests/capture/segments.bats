@@ -62,7 +62,7 @@ setup() {
 }
 
 writer_ended() {
-  ! grep -q '^State:.[^Z]' "/proc/$writer/status" 2>/dev/null
+  [ -z "$(grep '^State:.[^Z]' "/proc/$writer/status" 2>/dev/null)" ]
 }
 
 no_part() {
