@@ -518,7 +518,7 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
     struct output out;
     if (strcmp(path, "-") == 0 ||
         (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-        return err_set(e, -EINVAL, "%s: is not a regular file, %s", path, why);
+        return why ? err_set(e, -EINVAL, "%s: is not a regular file, %s", path, why) : 0;
     int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
     return rc < 0 ? rc : output_close(&out, false, e);
 }

@@ -143,7 +143,7 @@ int output_make_folder(const char *folder, struct err *e);
 
 // Checks that `path` can be opened with OUTPUT_ASIDE later, without leaving a file there. Returns
 // 0, or a negative errno of output_open. If `path` exists and is not a regular file, returns
-// -EINVAL with a message that ends in `why`.
+// -EINVAL with a message that ends in `why`, or 0 if `why` is NULL.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 
 // Closes the output. With `commit`, renames a temporary file to its final name; otherwise removes

@@ -1,3 +1,4 @@
+#include "base/fio.h"
 #include "commands/replay_options.h"
 #include "replay/json.h"
 #include "replay/real.h"
@@ -130,7 +131,7 @@ static int run_compare(const void *fields, char **argv)
                            "at least two allocators (-a) or a tunable (--sweep) are required");
     // Check this before the replays, which take a long time.
     if (o->page)
-        die_on_error(page_check(o->page, o->force, &e), EXIT_FAILED, &e);
+        die_on_error(output_check_aside(o->page, o->force, NULL, &e), EXIT_FAILED, &e);
     return replay_options_run(&cmd_compare, o, argv[0], print_comparison);
 }
 

@@ -1,4 +1,5 @@
 #include "analysis/symbols/symbols.h"
+#include "base/fio.h"
 #include "cli/command.h"
 #include "commands/parts.h"
 #include "report/diff.h"
@@ -154,7 +155,7 @@ static int run_report(const void *fields, char **argv)
     if (wanted && !output)
         die(EXIT_FAILED, "out of memory");
     if (wanted)
-        die_on_error(page_check(output, o->force, &e), EXIT_FAILED, &e);
+        die_on_error(output_check_aside(output, o->force, NULL, &e), EXIT_FAILED, &e);
     for (int i = 0; i < cli_common.n_operands; i++) {
         die_on_error(document_add_file(&d, argv[i], o->diff ? i : 0, &e), EXIT_FAILED, &e);
     }

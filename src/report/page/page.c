@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 // Appends JSON for a script element. Escapes "<", which occurs only in strings.
 static int put_escaped(struct buf *b, const char *text)
@@ -38,17 +37,6 @@ static int write_page(struct output *out, const char *text, struct err *e)
         rc = output_write(out, b.data, b.size, e);
     buf_release(&b);
     return rc;
-}
-
-int page_check(const char *path, bool force, struct err *e)
-{
-    struct stat s;
-    struct output out;
-    // Opening a pipe would wait for its reader.
-    if (strcmp(path, "-") == 0 || (stat(path, &s) == 0 && !S_ISREG(s.st_mode)))
-        return 0;
-    int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
-    return rc ?: output_close(&out, false, e);
 }
 
 int page_save(const struct document *d, const char *path, bool force, struct err *e)

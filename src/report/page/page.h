@@ -7,10 +7,6 @@
 
 enum { PAGE_MAX_BYTES = 3 << 20 };
 
-// Checks in advance whether page_save can create the file, without changing anything. Pipes and
-// devices are not checked. Returns 0, or the error that page_save would return.
-int page_check(const char *path, bool force, struct err *e);
-
 // Writes the page to `path`. Replaces an existing file only if `force` is set. Returns 0, -EFBIG if
 // the page would exceed PAGE_MAX_BYTES, or another negative errno. Sets the message on errors.
 int page_save(const struct document *d, const char *path, bool force, struct err *e);
