@@ -17,7 +17,8 @@ extern char **environ;
 
 enum {
     // The output, followed by the descriptors of struct launch_files in the order in results.h.
-    LAUNCH_FDS = 4
+    LAUNCH_FDS = 4,
+    FIRST_FD = RESULTS_LIBRARY_FD + 1,
 };
 _Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_STREAM_FD == RESULTS_FD + 1,
                "in that order");
@@ -40,27 +41,39 @@ static bool is_set_here(const char *variable, const struct allocator *a)
     return false;
 }
 
-static bool needs_descriptor(const struct allocator *a)
+static bool needs_descriptor(const char *library)
 {
-    return a->library && strpbrk(a->library, " :");
+    return library && strpbrk(library, " :");
 }
 
-void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions)
+static void open_library(const char *library, int fd, posix_spawn_file_actions_t *actions)
 {
-    if (needs_descriptor(a))
-        posix_spawn_file_actions_addopen(actions, RESULTS_LIBRARY_FD, a->library, O_RDONLY, 0);
+    if (needs_descriptor(library))
+        posix_spawn_file_actions_addopen(actions, fd, library, O_RDONLY, 0);
+}
+
+// Returns the name of a library for LD_PRELOAD.
+static const char *preloaded_name(const char *library, int fd, char descriptor[32])
+{
+    snprintf(descriptor, 32, "/proc/self/fd/%d", fd);
+    return needs_descriptor(library) ? descriptor : library;
+}
+
+void launch_open_libraries(const struct allocator *a, const char *first,
+                           posix_spawn_file_actions_t *actions)
+{
+    open_library(a->library, RESULTS_LIBRARY_FD, actions);
+    open_library(first, FIRST_FD, actions);
 }
 
 char **launch_environment(const struct allocator *a, const char *first, const char *libc)
 {
     static const char format[] = "LD_PRELOAD=%s%s%s";
     size_t n = 0, out = 0;
-    char descriptor[32];
-    const char *library = a->library ? a->library : libc;
-    if (needs_descriptor(a)) {
-        snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", RESULTS_LIBRARY_FD);
-        library = descriptor;
-    }
+    char descriptors[2][32];
+    const char *library =
+        preloaded_name(a->library ? a->library : libc, RESULTS_LIBRARY_FD, descriptors[0]);
+    first = preloaded_name(first, FIRST_FD, descriptors[1]);
     while (environ[n])
         n++;
     size_t most = n + a->n_tunables + 2;
@@ -104,7 +117,7 @@ static int spawn_player(const char *player, const struct allocator *a, char **en
         if (fds[i] >= 0)
             posix_spawn_file_actions_adddup2(&actions, fds[i], RESULTS_PLAN_FD + i - 1);
     }
-    launch_open_library(a, &actions);
+    launch_open_libraries(a, "", &actions);
     int rc = posix_spawn(pid, player, &actions, &attributes, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);

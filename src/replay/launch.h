@@ -22,10 +22,12 @@ struct launch_files {
     struct watchdog *watchdog;
 };
 
-// If the path of the allocator's library contains a space or colon, makes the new process open the
-// library, because LD_PRELOAD cannot contain such a path. launch_environment() then uses the
-// descriptor instead of the path. Call after all other actions have been added.
-void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
+// If the path of the allocator's library or of `first`, which may be "", contains a space or colon,
+// makes the new process open this library, because LD_PRELOAD cannot contain such a path.
+// launch_environment() then uses the descriptor instead of the path. Call after all other actions
+// have been added.
+void launch_open_libraries(const struct allocator *a, const char *first,
+                           posix_spawn_file_actions_t *actions);
 
 // Returns heaptape's environment with the allocator's tunables added. The environment preloads
 // `first`, which may be "", and the allocator's library or, if a->library is NULL, `libc`. The

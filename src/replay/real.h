@@ -25,8 +25,7 @@ int replay_real_run(struct replay_result *const *results, size_t n, uint64_t run
 // Runs the program once more for each result, with the library libheaptape-times.so at the path
 // `times` preloaded, and stores the times of its calls in the result's member `real_calls`. Of
 // several processes, the process with the most calls is stored. A process that ends by _exit(2), a
-// signal or exec reports no calls. Returns 0, -EINVAL if LD_PRELOAD cannot contain the path, or an
-// error of replay_real_run().
+// signal or exec reports no calls. Returns 0, or an error of replay_real_run().
 int replay_real_time_calls(struct replay_result *const *results, size_t n, const char *times,
                            char *const argv[], struct err *e);
 

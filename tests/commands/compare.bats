@@ -318,6 +318,13 @@ assert all(c["new"]["count"] == c["delete(size)"]["count"] == 2000 for c in foun
   has "$output" "the program reported no calls"
   "$HEAPTAPE" compare -q --json --no-latency --real -r 1 -a glibc -a ./loaded.so calls.ht >out.json
   json 'assert d["allocators"][0]["real"]["calls"] is None'
+  # The path of heaptape's own libraries contains a space.
+  mkdir "with space"
+  for name in heaptape-replay libheaptape-null.so libheaptape-times.so; do
+    cp "$HEAPTAPE_BUILD/src/replay/player/$name" "with space/"
+  done
+  HEAPTAPE_LIBEXEC="$PWD/with space" "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht >out.json
+  json 'assert all(a["real"]["calls"]["malloc"]["count"] == 3000 for a in d["allocators"])'
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so calls.ht
   [[ "$output" != *replayed\ *p99.9* && "$output" != *"reported no calls"* ]]
 }
