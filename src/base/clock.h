@@ -59,6 +59,17 @@ static inline uint64_t clock_counter_ordered(void)
     return clock_counter();
 }
 
+// Reads the counter after all earlier instructions (x86-64), or like clock_counter_ordered.
+static inline uint64_t clock_counter_after(void)
+{
+#if defined(__x86_64__)
+    unsigned cpu;
+    return __builtin_ia32_rdtscp(&cpu);
+#else
+    return clock_counter_ordered();
+#endif
+}
+
 static inline uint64_t clock_ticks(enum clock_kind kind)
 {
     return kind == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter();

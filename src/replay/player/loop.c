@@ -12,17 +12,6 @@
 
 enum { PLAYER_PAGE_BYTES = 4096 };
 
-// Returns the stamp for the end of a call. On x86, RDTSCP waits for all earlier instructions.
-ALWAYS_INLINE uint64_t stamp_after(void)
-{
-#if defined(__x86_64__)
-    unsigned cpu;
-    return __builtin_ia32_rdtscp(&cpu);
-#else
-    return clock_counter_ordered();
-#endif
-}
-
 ALWAYS_INLINE uint64_t time_begin(bool timed)
 {
     if (!timed)
@@ -37,8 +26,8 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
 {
     if (!timed)
         return;
-    uint64_t end =
-        player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
+    uint64_t end = player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns()
+                                                                 : clock_counter_after();
     // The counters of two CPUs may differ by a few ticks.
     uint64_t ticks = end > begin ? end - begin : 0;
     unsigned class = size ? results_size_class(*size) : RESULTS_SIZES;

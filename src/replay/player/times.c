@@ -112,27 +112,6 @@ static inline void end(struct times *t, enum kind kind, uint64_t from, uint64_t 
     t->inside = false;
 }
 
-#if defined(__x86_64__)
-static inline uint64_t ticks_before(void)
-{
-    return clock_counter_ordered();
-}
-static inline uint64_t ticks_after(void)
-{
-    unsigned cpu;
-    return __builtin_ia32_rdtscp(&cpu);
-}
-#else
-static inline uint64_t ticks_before(void)
-{
-    return clock_counter_ordered();
-}
-static inline uint64_t ticks_after(void)
-{
-    return clock_counter();
-}
-#endif
-
 #define VISIBLE                      __attribute__((visibility("default")))
 #define NEXT(kind, type, parameters) ((type(*) parameters)next[KIND_##kind])
 
@@ -147,9 +126,9 @@ static inline uint64_t ticks_after(void)
         struct times *t = begin();                                                                 \
         if (!t)                                                                                    \
             return NEXT(kind, void *, parameters) arguments;                                       \
-        uint64_t from = ticks_before();                                                            \
+        uint64_t from = clock_counter_ordered();                                                   \
         void *result = NEXT(kind, void *, parameters) arguments;                                   \
-        end(t, KIND_##kind, from, ticks_after());                                                  \
+        end(t, KIND_##kind, from, clock_counter_after());                                          \
         return result;                                                                             \
     }
 
@@ -166,9 +145,9 @@ static inline uint64_t ticks_after(void)
             NEXT(kind, void, parameters) arguments;                                                \
             return;                                                                                \
         }                                                                                          \
-        uint64_t from = ticks_before();                                                            \
+        uint64_t from = clock_counter_ordered();                                                   \
         NEXT(kind, void, parameters) arguments;                                                    \
-        end(t, KIND_##kind, from, ticks_after());                                                  \
+        end(t, KIND_##kind, from, clock_counter_after());                                          \
     }
 
 // clang-format off
@@ -194,9 +173,9 @@ static double overhead_ticks(void)
     static struct histogram h;
     void *(*volatile call)(size_t) = do_nothing;
     for (unsigned i = 0; i < 100000; i++) {
-        uint64_t from = ticks_before();
+        uint64_t from = clock_counter_ordered();
         call(i);
-        histogram_add(&h, ticks_after() - from);
+        histogram_add(&h, clock_counter_after() - from);
     }
     return histogram_trimmed_mean(&h, 0.99);
 }
