@@ -869,12 +869,8 @@ static int begin_session(struct recorder *r, struct err *e)
     record_launch_find_root(is_visit(r) ? r->settings->attach.pid : 0, root);
     int rc = drain_open(&r->drain, session_flags(r->settings), r->clock, root, e);
     struct err ended = {0};
-    // If the process has ended, its root directory no longer exists. While a process ends, its
-    // state does not show this yet.
-    if (rc < 0 && *root && status_ended(r->settings->attach.pid, &ended) == 0 &&
-        access(root, F_OK) < 0 && errno == ENOENT)
-        err_set(&ended, -ESRCH, "%ld: the process has ended", (long)r->settings->attach.pid);
-    if (ended.text[0])
+    // If the process has ended, its root directory no longer exists.
+    if (rc < 0 && *root && status_ended(r->settings->attach.pid, &ended) < 0)
         *e = ended;
     if (rc < 0)
         return rc;

@@ -147,7 +147,10 @@ int status_ended(pid_t pid, struct err *e)
         return err_set(e, -ENOTSUP,
                        "%ld: its main thread has ended, so /proc does not show its memory",
                        (long)pid);
-    if (state == 'Z' || state == 'X')
+    // The kernel releases the root directory of a process before its state changes.
+    char root[64];
+    snprintf(root, sizeof root, "/proc/%ld/root", (long)pid);
+    if (state == 'Z' || state == 'X' || (access(root, F_OK) < 0 && errno == ENOENT))
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
     return 0;
 }
