@@ -66,9 +66,8 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
              human_items(s->order_repaired, "event", "events"));
     if (s->preexisting_blocks)
         note("%s: begins with %s (%s) live before the first event: at the start of a dump of "
-             "'record --flight', "
-             "found by 'record --walk', or in the parent at the fork, which shares their pages "
-             "until one of the two writes there",
+             "'record --flight', found by 'record --walk', or in the parent at the fork, which "
+             "shares their pages until one of the two writes there",
              to, human_items(s->preexisting_blocks, "block", "blocks"),
              human_size(s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)

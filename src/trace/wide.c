@@ -68,14 +68,20 @@ WIDE static inline void interleave_halves(__m512i *a)
     memcpy(a, b, sizeof b);
 }
 
+// Returns the indexes that transpose 32 pairs of bytes from columns of `rows` pairs.
+WIDE static inline __m512i transpose_pairs(unsigned rows)
+{
+    uint16_t pairs[32];
+    for (unsigned k = 0; k < 32; k++)
+        pairs[k] = (uint16_t)(k % rows * (32 / rows) + k / rows);
+    return _mm512_loadu_si512(pairs);
+}
+
 WIDE uint32_t wide_planes(uint8_t *const *to, const uint64_t *w, uint32_t n, unsigned at)
 {
     const __m512i below = _mm512_set1_epi64((1ll << at) - 1);
-    uint16_t pairs[32];
+    const __m512i order = transpose_pairs(4);
     uint32_t i = 0;
-    for (unsigned k = 0; k < 32; k++)
-        pairs[k] = (uint16_t)(k % 4 * 8 + k / 4);
-    const __m512i order = _mm512_loadu_si512(pairs);
     for (; n - i >= 64; i += 64) {
         __m512i a[8];
         for (unsigned k = 0; k < 8; k++) {
@@ -99,11 +105,8 @@ WIDE uint32_t wide_words(const uint8_t *const *from, uint64_t *to, uint32_t n, u
 {
     const __m512i below = _mm512_set1_epi64((1ll << at) - 1),
                   body = _mm512_set1_epi64((1ll << BODY_BITS) - 1);
-    uint16_t pairs[32];
+    const __m512i order = transpose_pairs(8);
     uint32_t i = 0;
-    for (unsigned k = 0; k < 32; k++)
-        pairs[k] = (uint16_t)(k % 8 * 4 + k / 8);
-    const __m512i order = _mm512_loadu_si512(pairs);
     for (; n - i >= 64; i += 64) {
         __m512i a[8] = {0};
         for (unsigned p = 0; p < PLANES; p++)
