@@ -2,6 +2,7 @@
 a separate connection.
 
   early    answers 200 to every other PUT before it has read the body, and closes the connection
+  buffer   as early, when the client has sent the body but only the kernels have it
   discard  answers 200 to every other PUT before it has read the body, reads it and forwards nothing
   late     answers a second after the server
   never    forwards PUTs, and never answers
@@ -61,6 +62,9 @@ def send(connection, data):
 
 
 def early(connection, head, rest):
+    if how == "buffer":
+        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        time.sleep(0.5)
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     if how == "discard":
         part, rest = b" ", bytearray(rest)
@@ -100,7 +104,7 @@ def serve(connection):
             break
         is_put = head.startswith(b"PUT ")
         number = next(numbers) if is_put else 0
-        if how in ("early", "discard") and number % 2:
+        if how in ("early", "buffer", "discard") and number % 2:
             rest = early(connection, head, rest)
             continue
         request, rest = read_message(connection, head + rest)
@@ -110,5 +114,8 @@ def serve(connection):
 
 
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+if how == "buffer":
+    # Less than a body, which therefore fills part of the client's buffer. Connections inherit the size.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()

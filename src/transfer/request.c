@@ -23,6 +23,7 @@ enum { STEP_BYTES = 64 << 10, BODY_BYTES = 120 };
 struct request {
     const struct request_settings *settings;
     CURL *curl;
+    curl_socket_t socket; // of the last connection
     int fd;
     off_t at;
     uint64_t bytes;        // size of the file
@@ -103,21 +104,25 @@ static int seek_body(void *context, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
+// CURLINFO_ACTIVESOCKET is unknown until the end of a connection's first request.
+static int keep_socket(void *context, curl_socket_t fd, curlsocktype purpose)
+{
+    (void)purpose;
+    ((struct request *)context)->socket = fd;
+    return CURL_SOCKOPT_OK;
+}
+
 // Returns true if the peer has acknowledged the whole file.
 static bool has_sent_all(const struct request *r, bool http_1)
 {
     curl_off_t sent = 0;
-    curl_socket_t fd = CURL_SOCKET_BAD;
     int unacknowledged = 0;
     if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK ||
         (uint64_t)sent < r->bytes)
         return false;
     // With HTTP/1, bytes that are unacknowledged when the response arrives have not been received.
     // With HTTP/2, unacknowledged bytes may belong to other frames.
-    if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK &&
-        fd != CURL_SOCKET_BAD && ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
-        return unacknowledged == 0;
-    return true;
+    return !http_1 || ioctl(r->socket, SIOCOUTQ, &unacknowledged) < 0 || unacknowledged == 0;
 }
 
 // If the line contains the header `name` (in lower case) and the value fits into `size` bytes,
@@ -242,6 +247,8 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     } else {
         SET(CURLOPT_NOBODY, 1L);
     }
+    SET(CURLOPT_SOCKOPTFUNCTION, keep_socket);
+    SET(CURLOPT_SOCKOPTDATA, r);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, r);
     SET(CURLOPT_READFUNCTION, read_body);

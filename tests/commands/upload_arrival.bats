@@ -70,6 +70,14 @@ early_bytes=10000000
   has "$stderr" "the server answered 200 before it had received the whole file; heaptape tries again"
 }
 
+@test "upload: an answer before the server's kernel has the body" {
+  make_files 3 200000
+  start_proxy buffer
+  upload
+  all_arrived
+  has "$stderr" "the server answered 200 before it had received the whole file; heaptape tries again"
+}
+
 @test "upload: an answer before the body, which the server reads and drops" {
   make_files 3 $early_bytes
   start_proxy discard
