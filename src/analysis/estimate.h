@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-// An all-zero struct is an empty sum.
+// A struct of zeros is an empty sum.
 struct estimate {
     double bytes, blocks;
     double variance;         // variance of `bytes`

@@ -21,7 +21,7 @@ struct live_blocks_entry {
     uint32_t allocator : 5;
 };
 
-// An all-zero struct is empty.
+// A struct of zeros is an empty table.
 struct live_blocks {
     struct live_blocks_entry *items;
     size_t n, capacity;

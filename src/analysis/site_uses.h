@@ -27,7 +27,7 @@ struct site_uses_thread {
     bool is_last;  // the allocation was the last op of the thread
 };
 
-// An all-zero struct is empty.
+// A struct of zeros is an empty table.
 struct site_uses {
     struct site_use *sites; // indexed by site number; site 0 means unknown
     size_t n_sites, sites_capacity;

@@ -28,7 +28,7 @@ struct timeline_bin {
     uint64_t groups[TIMELINE_GROUPS]; // live bytes at the end
 };
 
-// The axis counts either events or stamps since the start. An all-zero struct is an empty timeline
+// The axis counts either events or stamps since the start. A struct of zeros is an empty timeline
 // whose bins have a width of 1.
 struct timeline {
     struct timeline_bin *bins;

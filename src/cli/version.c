@@ -69,13 +69,7 @@ void version_print(FILE *to, bool verbose)
 #endif
     print_fact(to, "options", HEAPTAPE_BUILD_OPTIONS);
     print_fact(to, "architecture", HEAPTAPE_ARCHITECTURE);
-    print_fact(to, "attach",
-#if defined(__x86_64__) || defined(__aarch64__)
-               "yes"
-#else
-               "no (only on x86-64 and aarch64)"
-#endif
-    );
+    print_fact(to, "attach", "yes");
     print_libraries(to);
     print_files(to);
 }

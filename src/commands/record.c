@@ -645,10 +645,6 @@ static int set_up_program(const void *fields, void *settings)
         die(EXIT_RECORD, "%s", e.text);
     replay_note_unread(&allocator, NULL);
     s->allocator = allocator.library;
-#if !defined(__x86_64__) && !defined(__aarch64__)
-    if (o->wrap)
-        die(EXIT_RECORD, "--wrap: heaptape redirects functions on x86-64 and aarch64 only");
-#endif
     s->variables = allocator.tunables;
     s->n_variables = allocator.n_tunables;
     return set_up_wrap(o, s);

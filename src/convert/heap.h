@@ -19,7 +19,7 @@ struct heap_freed {
     struct heap_note note;
 };
 
-// Information about a process's blocks. An all-zero struct is empty.
+// Information about a process's blocks. A struct of zeros has no blocks.
 struct heap_notes {
     struct heap_note *items;
     size_t n, capacity;
@@ -53,7 +53,7 @@ struct heap_frame {
     struct workload_frame frame;
 };
 
-// An all-zero struct is empty. The heap does not refer to the order from which it was copied.
+// A struct of zeros is a heap without blocks. The heap does not refer to the order from which it was copied.
 struct heap {
     // `stamp` is the stamp of the fork. Allocations up to `limit` count as earlier than the fork.
     uint64_t stamp, limit;

@@ -12,7 +12,7 @@ struct site_table_frame {
     struct workload_frame frame;
 };
 
-// An all-zero struct is empty.
+// A struct of zeros is an empty table.
 struct site_table {
     struct map numbers;       // maps the id of a site to its number in `all`
     struct map frame_numbers; // maps the id of a frame to its index in `frames` plus 1

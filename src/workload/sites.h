@@ -26,7 +26,7 @@ struct workload_site {
     uint32_t n;   // 0 if the site is undefined
 };
 
-// An all-zero struct is empty. Sites are numbered from 1.
+// A struct of zeros has no sites. Sites are numbered from 1.
 struct workload_sites {
     struct workload_module *modules;
     struct workload_frame *frames;

@@ -13,7 +13,7 @@ struct wrapper {
     size_t stacks;
 };
 
-// An all-zero struct is empty.
+// A struct of zeros is an empty set.
 struct wrappers {
     struct wrapper *list;
     size_t n, capacity;
