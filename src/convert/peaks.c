@@ -14,10 +14,11 @@ enum {
     MOST_BLOCKS = 1 << 18, // maximum number of tracked blocks, which need 8 MiB
     // Bits of a size in a value of `blocks`; the higher bits are the process number.
     SIZE_BITS = 40,
+    // An image makes nearly all calls if it makes more than this many times the calls of all others.
+    NEARLY_ALL = 3,
 };
 
-#define ANY        UINT32_MAX
-#define NEARLY_ALL 0.75
+#define ANY UINT32_MAX
 
 // Figures of a process.
 struct tally {
@@ -39,6 +40,7 @@ struct count {
     uint32_t pid;       // 0 selects all
     uint32_t only, but; // the only image to count, and an image to skip; ANY if unset
     uint64_t enough;    // the walk stops when a peak reaches this size
+    uint64_t left;      // the walk stops after this number of events
     struct trace_file *trace;
     struct progress *progress;
 };
@@ -160,11 +162,13 @@ static int count_call(void *context, const struct walk_call *call)
     if (!of)
         return -ENOMEM;
     of->events += event_counts(ev->kind);
+    c->left -= event_counts(ev->kind);
     bool frees = class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && (ev->result || !ev->error));
     if (frees && ev->ptr)
         remove_block(c, of, key_of(call, ev->ptr));
-    return (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && ev->result ? add_block(c, call)
-                                                                               : 0;
+    bool allocates = (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && ev->result;
+    int rc = allocates ? add_block(c, call) : 0;
+    return rc == 0 && !c->left ? -ECANCELED : rc;
 }
 
 static int count_sample(void *context, const struct trace_sample *s)
@@ -241,6 +245,7 @@ static struct count count_of(struct trace_file *t, uint32_t pid, struct progress
                           .only = ANY,
                           .but = ANY,
                           .enough = UINT64_MAX,
+                          .left = UINT64_MAX,
                           .seed = seed_random(),
                           .trace = t,
                           .progress = progress};
@@ -287,23 +292,23 @@ void peaks_release(struct peaks *p)
 }
 
 // Returns the number of images that match `pid`, using the counts at the end of the file. Sets
-// *most to the image with the most events, and *part to its share of the events of all matching
-// images.
+// *most to the image with the most events, and *others to the number of events of the other
+// matching images.
 static size_t count_candidates(const struct trace_file *t, uint32_t pid,
-                               const struct trace_count **most, double *part)
+                               const struct trace_count **most, uint64_t *others)
 {
     size_t candidates = 0;
-    double events = 0;
+    uint64_t events = 0;
     *most = NULL;
     for (size_t i = 0; i < t->tail.n; i++) {
         const struct trace_count *c = &t->tail.counts[i];
         if (!c->events || (pid && c->pid != pid))
             continue;
         *most = *most && (*most)->events >= c->events ? *most : c;
-        events += (double)c->events;
+        events += c->events;
         candidates++;
     }
-    *part = *most ? (double)(*most)->events / events : 0;
+    *others = *most ? events - (*most)->events : 0;
     return candidates;
 }
 
@@ -316,16 +321,20 @@ static uint64_t highest_peak(const struct count *c)
 }
 
 // Handles a file in which nearly all calls belong to one image, as with `env PROGRAM` or `sh -c
-// PROGRAM`. Reads the other images first, without decoding the frames that contain only the large
-// image. Then reads the large image, until its live bytes exceed the highest peak of the others.
-static int walk_others_first(struct count *c, const struct trace_count *most, struct err *e)
+// PROGRAM`. Reads the other images first, up to the last of their `others` events, without decoding
+// the frames that contain only the large image. Then reads the large image, until its live bytes
+// exceed the highest peak of the others.
+static int walk_others_first(struct count *c, const struct trace_count *most, uint64_t others,
+                             struct err *e)
 {
     c->but = most->process;
+    c->left = others;
     int rc = walk_trace(c, e);
     rc = rc == 0 ? trace_file_rewind(c->trace, e) : rc;
     c->but = ANY;
     c->only = most->process;
     c->enough = highest_peak(c);
+    c->left = UINT64_MAX;
     rc = rc == 0 ? walk_trace(c, e) : rc;
     if (most->process < c->n)
         c->tallies[most->process].events = most->events;
@@ -349,18 +358,19 @@ int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, struct pro
                  struct err *e)
 {
     const struct trace_count *most;
-    double part;
+    uint64_t others;
     *p = (struct peaks){0};
     int rc = trace_file_read_tail(t, e);
     p->n_all = t->tail.n;
     if (rc < 0)
         return rc;
-    if (count_candidates(t, pid, &most, &part) == 1) {
+    if (count_candidates(t, pid, &most, &others) == 1) {
         p->chosen = most->process;
         return 0;
     }
     struct count c = count_of(t, pid, progress);
-    rc = part > NEARLY_ALL ? walk_others_first(&c, most, e) : walk_trace(&c, e);
+    bool nearly_all = most && others < most->events / NEARLY_ALL;
+    rc = nearly_all ? walk_others_first(&c, most, others, e) : walk_trace(&c, e);
     rc = rc == 0 ? list_peaks(p, &c, e) : rc;
     release_count(&c);
     if (rc < 0)

@@ -129,6 +129,18 @@ END
   [ "$("$HEAPTAPE" stat --json one.htw | jq .peak_live_bytes)" -eq 5000 ]
 }
 
+@test "convert: finds the peak of a process that makes few calls, in its last call" {
+  {
+    echo "process 100 busy"
+    for i in {1..30}; do echo "0 ${i}000 malloc size=10 result=0x${i}000"; done
+    printf '%s\n' "process 200 small" "0 100 malloc size=20 result=0x1000" round \
+      "0 40000 malloc size=400 result=0x2000" round end
+  } | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
+  heaptape convert -o a.htw a.ht
+  has "${stderr_lines[0]}" "process 200 of 2: small (peak live 420 B)"
+  has "${stderr_lines[1]}" "process 100: busy (300 B)"
+}
+
 # many PID BLOCKS SIZE: lines for BLOCKS live blocks.
 many() {
   awk -v pid="$1" -v n="$2" -v size="$3" 'BEGIN {
