@@ -10,9 +10,6 @@
 // Smaller changes in heap size between two calls are ignored.
 enum { JOINED_BYTES = 256 << 10 };
 
-// A free may take milliseconds, during which other threads make calls.
-enum { UNFINISHED_CALLS = 64 };
-
 // A peak that exceeds all samples by this factor lies between two samples.
 #define HIDDEN_PEAK 1.02
 
@@ -115,11 +112,11 @@ static const struct results_sample *find_sample(const struct replay_run *run, ui
 // after the same call, the heap is between the values of the two nearest samples. The program may
 // have written to a block earlier than the replay did, or the recorded sample may be in the middle
 // of a call that clears or copies a block. In both cases, the heap is at most the heap at the
-// replay's next sample. If a block was freed shortly before the recorded sample, the kernel may
-// still be unmapping its pages. If a thread exited before the recorded sample, the C library or the
-// allocator may not have freed its memory until after the sample. In both cases, the heap is at
-// most the heap at the replay's previous sample. If the peak falls between the replay's samples,
-// the heap is at most the peak.
+// replay's next sample. If a thread exited before the recorded sample, the C library or the
+// allocator may not have freed its memory until after the sample. The heap is then at most the heap
+// at the replay's previous sample. If the last call of a thread is a free, the kernel may still be
+// unmapping the block's pages. If the peak falls between the replay's samples, the heap is at most
+// the peak.
 static struct heap_range find_range(const struct outside_input *in, size_t i, double rss)
 {
     const struct replay_run *run = in->run;
@@ -134,9 +131,10 @@ static struct heap_range find_range(const struct outside_input *in, size_t i, do
     } else {
         range.high = fmax(rss, next);
     }
-    if (b > run->samples && (event - b[-1].event <= UNFINISHED_CALLS ||
-                             (i && in->recorded[i].exits != in->recorded[i - 1].exits)))
+    if (b > run->samples && i && in->recorded[i].exits != in->recorded[i - 1].exits)
         range.high = fmax(range.high, (double)b[-1].rss_bytes);
+    range.high = fmax(range.high, fmin(range.high + (double)in->recorded[i].freed_bytes,
+                                       run->figures.peak_rss_bytes));
     if (fmax(range.high, next) >= in->highest_rss &&
         run->figures.peak_rss_bytes > HIDDEN_PEAK * in->highest_rss)
         range.high = run->figures.peak_rss_bytes;

@@ -21,7 +21,10 @@ struct fixture {
 
 static const uint64_t at_event[3] = {0, CALLS / 2, CALLS};
 
-static struct plan *make_plan(size_t n, const struct workload_sample *samples)
+// Call number `free_at` frees the block of the first call, which then has 500 KiB. If `free_at` is
+// 0, no call does.
+static struct plan *make_plan_with_free(size_t n, const struct workload_sample *samples,
+                                        uint32_t free_at)
 {
     struct plan *p;
     struct err e = {0};
@@ -30,10 +33,19 @@ static struct plan *make_plan(size_t n, const struct workload_sample *samples)
     assert_int_equal(plan_set_samples(p, samples, n, &e), 0);
     for (uint32_t i = 0; i < CALLS; i++) {
         struct workload_op op = {.kind = HT_MALLOC, .slot = i, .size = BLOCK, .stamp = 10 * i + 5};
+        if (free_at && i == 0)
+            op.size = 500 * KIB;
+        if (free_at && i == free_at)
+            op = (struct workload_op){.kind = HT_FREE, .stamp = op.stamp};
         assert_int_equal(plan_add_ops(p, 0, &op, 1, &e), 0);
     }
     assert_int_equal(plan_finish(p, &e), 0);
     return p;
+}
+
+static struct plan *make_plan(size_t n, const struct workload_sample *samples)
+{
+    return make_plan_with_free(n, samples, 0);
 }
 
 // `rss_kib` and `shared_kib` are the recorded samples.
@@ -275,10 +287,10 @@ static void write_between_two_calls(uint64_t second_kib)
     release(&f);
 }
 
-// The kernel unmaps a freed block of 500 KiB at the third sample. The replay has freed it by then.
-static void sample_in_a_free(void **state)
+// The kernel unmaps a freed block of 500 KiB at the third sample, after four calls. The replay has
+// freed it by then. If the free is not the last call, the free has ended, so the memory is outside.
+static void free_before_a_sample(uint32_t free_at, double outside_kib)
 {
-    (void)state;
     struct fixture f;
     struct replay_session *s = make(&f, steady_kib, files_kib);
     const uint64_t rss_kib[4] = {1100, 1600, 1500, 1100}, heap_kib[4] = {100, 600, 100, 100};
@@ -290,13 +302,20 @@ static void sample_in_a_free(void **state)
             (struct results_sample){.event = 2 * i, .ns = i, .rss_bytes = heap_kib[i] * KIB};
     }
     plan_free(s->plan);
-    s->plan = make_plan(4, recorded);
+    s->plan = make_plan_with_free(4, recorded, free_at);
     f.runs[0].samples = samples;
     f.runs[0].n_samples = 4;
     assert_int_equal(process_rss_predict(s), 0);
     expect(&f, 0, 1600, 1000);
-    assert_true(process_rss_outside(&s->outside, &f.runs[0], 4) == 1000 * KIB);
+    assert_true(process_rss_outside(&s->outside, &f.runs[0], 4) == outside_kib * KIB);
     release(&f);
+}
+
+static void sample_in_a_free(void **state)
+{
+    (void)state;
+    free_before_a_sample(3, 1000);
+    free_before_a_sample(2, 1400);
 }
 
 // The program writes before the third sample, or already before the second sample.

@@ -399,6 +399,8 @@ static int add_free(struct pending_op *a)
     count_live(a, 0 - slot->size);
     if (rc == 0)
         rc = put_counted(a, &c);
+    a->stream->freed_bytes = slot->size;
+    a->stream->freed_ops = a->stream->ops;
     return rc < 0 ? rc : free_entry(a, slot);
 }
 

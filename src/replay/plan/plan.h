@@ -120,6 +120,7 @@ struct plan_recorded_sample {
     uint64_t event;        // number of calls before the sample, in all threads
     uint64_t exits;        // number of thread exits before the sample
     int64_t live_bytes;    // requested bytes
+    uint64_t freed_bytes;  // in blocks that the threads' last calls were freeing
     uint64_t mapped_bytes; // private mappings of the program, if recorded
 };
 

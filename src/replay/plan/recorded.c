@@ -30,12 +30,28 @@ static void follow_mapping(struct plan *p, const struct workload_op *op)
         p->mapped_bytes -= op->size < p->mapped_bytes ? op->size : p->mapped_bytes;
 }
 
+// Returns the bytes of the blocks whose free is the last call of a thread. The call may not have
+// returned yet. Counts each block at one sample only.
+static uint64_t pass_freed(struct plan *p)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->n_streams; i++) {
+        struct plan_stream *s = p->streams[i];
+        if (s && s->freed_ops == s->ops)
+            bytes += s->freed_bytes;
+        if (s)
+            s->freed_bytes = 0;
+    }
+    return bytes;
+}
+
 // Places a sample between the last op so far and the next op.
-static void locate_sample(const struct plan *p, struct plan_recorded_sample *r)
+static void locate_sample(struct plan *p, struct plan_recorded_sample *r)
 {
     r->event = p->facts.events;
     r->exits = p->n_exited;
     r->live_bytes = p->live;
+    r->freed_bytes = pass_freed(p);
     r->mapped_bytes = p->mapped_bytes;
 }
 

@@ -69,6 +69,8 @@ struct plan_stream {
     uint64_t chunk_words; // size of the newest chunk; chunk sizes double
     uint64_t ops;         // number of numbered ops
     uint64_t ops_at_exit; // value of `ops` after the thread's exit, or 0
+    uint64_t freed_bytes; // in the last block that the thread freed
+    uint64_t freed_ops;   // value of `ops` after that free
     uint64_t *index;      // index[i] is the word number of op index_from + i * PLAN_INDEX_OPS
     uint64_t index_from;  // with windows: number of the first op in the current window
     size_t indexed, index_capacity;
