@@ -123,11 +123,33 @@ static int compare_steps(const void *a, const void *b)
     return order ? order : x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
 }
 
+// Appends the residency of blocks that have only steps, because a signal killed the program before
+// it freed them. The last step becomes the residency.
+static void add_unreleased(struct samples_residency *l)
+{
+    if (HT_GROW(&l->items, &l->capacity, l->n + l->n_steps) < 0)
+        return;
+    const struct samples_residency sorted = *l;
+    for (size_t i = 0; i < l->n_steps && l->n < RESIDENCY_MAX; i++) {
+        const struct workload_residency_step *s = &l->steps[i];
+        bool is_last = i + 1 == l->n_steps || compare_step_ops(s + 1, s->thread, s->op) != 0;
+        if (is_last && !samples_residency_find(&sorted, s->thread, s->op))
+            l->items[l->n++] = (struct workload_residency){.op = s->op,
+                                                           .thread = s->thread,
+                                                           .used = s->used,
+                                                           .resident = s->used,
+                                                           .front = s->used};
+    }
+    qsort(l->items, l->n, sizeof *l->items, compare_ops);
+}
+
 static void sort_steps(struct samples_residency *l)
 {
     size_t kept = 0, n;
-    if (l->n_steps)
-        qsort(l->steps, l->n_steps, sizeof *l->steps, compare_steps);
+    if (!l->n_steps)
+        return;
+    qsort(l->steps, l->n_steps, sizeof *l->steps, compare_steps);
+    add_unreleased(l);
     for (size_t i = 0; i < l->n_steps; i += n) {
         const struct workload_residency_step first = l->steps[i];
         const struct workload_residency *r = samples_residency_find(l, first.thread, first.op);

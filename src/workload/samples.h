@@ -47,7 +47,8 @@ int samples_residency_add_step(struct samples_residency *l,
                                const struct workload_residency_step *s);
 
 // Sorts blocks and steps by thread and op, for writing and searching, and removes duplicate ops.
-// Keeps a block's steps only if the first step is below the block's final residency.
+// Keeps a block's steps only if the first step is below the block's final residency. If a block has
+// no final residency, its last step becomes the final residency.
 void samples_residency_sort(struct samples_residency *l);
 
 // Returns the residency of the block, or NULL.

@@ -125,6 +125,31 @@ static void steps_of_late_blocks(void **state)
     (void)state;
 }
 
+// A signal killed the program, so only the first block was measured when it was freed.
+static void live_blocks_of_a_killed_program(void **state)
+{
+    const struct workload_residency block = {.op = 7, .used = 900, .resident = 900};
+    const struct workload_residency_step steps[] = {{.op = 9, .stamp = 2, .used = 40},
+                                                    {.op = 7, .stamp = 1, .used = 100},
+                                                    {.op = 9, .stamp = 1, .used = 4},
+                                                    {.op = 3, .thread = 2, .stamp = 1}};
+    struct samples_residency l = {0};
+    size_t n;
+    assert_int_equal(samples_residency_add(&l, &block), 0);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        assert_int_equal(samples_residency_add_step(&l, &steps[i]), 0);
+    samples_residency_sort(&l);
+    assert_int_equal(l.n, 3);
+    assert_int_equal(samples_residency_find(&l, 0, 7)->used, 900);
+    const struct workload_residency *r = samples_residency_find(&l, 0, 9);
+    assert_true(r->used == 40 && r->resident == 40 && r->front == 40);
+    samples_residency_steps(&l, 0, 9, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(samples_residency_find(&l, 2, 3)->used, 0);
+    samples_residency_release(&l);
+    (void)state;
+}
+
 // The words after the last step of the array are not steps.
 static void the_end_of_steps(void **state)
 {
@@ -238,10 +263,16 @@ static void steps_that_are_in_no_order(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(steps_of_late_blocks),       cmocka_unit_test(the_end_of_steps),
-    cmocka_unit_test(many_blocks_are_thinned),    cmocka_unit_test(the_larger_residency_is_kept),
-    cmocka_unit_test(wrong_residency_is_refused), cmocka_unit_test(steps_at_one_time_are_in_order),
-    cmocka_unit_test(steps_that_are_in_no_order), cmocka_unit_test(few_are_kept_as_they_are),
-    cmocka_unit_test(lows_and_highs_stay),        cmocka_unit_test(all_equal),
+    cmocka_unit_test(steps_of_late_blocks),
+    cmocka_unit_test(the_end_of_steps),
+    cmocka_unit_test(live_blocks_of_a_killed_program),
+    cmocka_unit_test(many_blocks_are_thinned),
+    cmocka_unit_test(the_larger_residency_is_kept),
+    cmocka_unit_test(wrong_residency_is_refused),
+    cmocka_unit_test(steps_at_one_time_are_in_order),
+    cmocka_unit_test(steps_that_are_in_no_order),
+    cmocka_unit_test(few_are_kept_as_they_are),
+    cmocka_unit_test(lows_and_highs_stay),
+    cmocka_unit_test(all_equal),
 };
 UNIT_MAIN(tests)
