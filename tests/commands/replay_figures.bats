@@ -246,6 +246,32 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
   expect "${bytes[*]}" [ $((bytes[0] - bytes[1])) -gt 300000 ]
 }
 
+@test "the reserve of the C++ library, which the program has allocated, is allocated once" {
+  skip_under_sanitizer
+  # This allocator prints the number of big blocks that are live at exit.
+  echo '#include <malloc.h>
+#include <stdio.h>
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void __libc_free(void *);
+static int live;
+void *calloc(size_t n, size_t size) { return __libc_calloc(n, size); }
+void *realloc(void *at, size_t n) { return __libc_realloc(at, n); }
+void *malloc(size_t n) { return live += n > 70000, __libc_malloc(n); }
+void free(void *at) { live -= at && malloc_usable_size(at) > 70000, __libc_free(at); }
+__attribute__((destructor)) static void end(void) { dprintf(2, "live %d\n", live); }' >counts.c
+  cc -shared -fPIC -o counts.so counts.c -Wl,--no-as-needed -lstdc++
+  echo '#include <stdlib.h>
+#include <unistd.h>
+int main(void) { free(malloc(100)); return usleep(300000); }' >main.c
+  cc -O0 -o c main.c
+  cc -O0 -o cxx main.c -Wl,--no-as-needed -lstdc++
+  for program in c cxx; do
+    "$HEAPTAPE" record -q -o $program.ht -- ./$program
+    "$HEAPTAPE" replay -q -r 1 --no-latency -a ./counts.so $program.ht >$program.out 2>&1
+  done
+  expect "$(cat c.out cxx.out)" [ "$(grep -c '^live 0$' c.out) $(grep -c '^live 0$' cxx.out)" = '0 1' ]
+}
+
 @test "an allocator that the program is linked with is in the process on every allocator" {
   skip_under_sanitizer
   tcmalloc=$("$HEAPTAPE" allocators | grep -o '/[^ ]*libtcmalloc[^ ]*') || skip "no tcmalloc"
