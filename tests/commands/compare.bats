@@ -314,6 +314,28 @@ assert c["malloc"]["count"] == 3000 and c["calloc"]["count"] == 5000, c'
   "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./calls plugin >out.json
   json 'found = [a["real"]["calls"] for a in d["allocators"]]
 assert all(c["new"]["count"] == c["delete(size)"]["count"] == 2000 for c in found), found'
+  # libstdc++'s array operators call the others; these calls are not counted twice.
+  cat >arrays.cc <<'END'
+#include <cstdlib>
+#include <new>
+void *volatile kept;
+int main()
+{
+    for (int i = 0; i < 1500; i++) {
+        kept = new int[3];
+        operator delete[](kept, sizeof(int[3]));
+        kept = new (std::nothrow) int;
+        operator delete(kept);
+        void *aligned;
+        free(kept = posix_memalign(&aligned, 64, 64) ? nullptr : aligned);
+    }
+}
+END
+  c++ -O0 -o arrays arrays.cc
+  "$HEAPTAPE" compare -q --json --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./arrays >out.json
+  json 'found = [a["real"]["calls"] for a in d["allocators"]]
+kinds = ["new[]", "new(nothrow)", "delete[](size)", "delete", "posix_memalign"]
+assert all(c[k]["count"] == 1500 for c in found for k in kinds) and not any("new" in c for c in found), found'
   heaptape compare -q --real -r 1 -a glibc -a ./loaded.so calls.ht -- ./calls _exit
   has "$output" "the program reported no calls"
   "$HEAPTAPE" compare -q --json --no-latency --real -r 1 -a glibc -a ./loaded.so calls.ht >out.json

@@ -6,8 +6,10 @@
 // Calls inside other calls are not timed: libstdc++'s operator new calls malloc.
 #include "base/clock.h"
 #include "replay/player/histogram.h"
+#include "trace/event/event.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,37 +18,40 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define KINDS(X)                                                                                   \
-    X(malloc, "malloc", "malloc")                                                                  \
-    X(free, "free", "free")                                                                        \
-    X(calloc, "calloc", "calloc")                                                                  \
-    X(realloc, "realloc", "realloc")                                                               \
-    X(new, "new", "_Znwm")                                                                         \
-    X(delete, "delete", "_ZdlPv")                                                                  \
-    X(delete_sized, "delete(size)", "_ZdlPvm")
+// clang-format off
+// X(kind, type of the result, function, parameters, arguments, result before the next function is
+// known). libstdc++'s other operators call these functions.
+#define ALLOCATIONS(X)                                                                             \
+    X(MALLOC, void *, malloc, (size_t bytes), (bytes), allocate_early(bytes))                      \
+    X(CALLOC, void *, calloc, (size_t n, size_t bytes), (n, bytes), allocate_early(n * bytes))     \
+    X(REALLOC, void *, realloc, (void *p, size_t bytes), (p, bytes), NULL)                         \
+    X(REALLOCARRAY, void *, reallocarray, (void *p, size_t n, size_t bytes), (p, n, bytes), NULL)  \
+    X(MEMALIGN, void *, memalign, (size_t align, size_t bytes), (align, bytes), NULL)              \
+    X(ALIGNED_ALLOC, void *, aligned_alloc, (size_t align, size_t bytes), (align, bytes), NULL)    \
+    X(POSIX_MEMALIGN, int, posix_memalign, (void **to, size_t align, size_t bytes),                \
+      (to, align, bytes), ENOMEM)                                                                  \
+    X(NEW, void *, _Znwm, (size_t bytes), (bytes), NULL)                                           \
+    X(NEW_ARRAY, void *, _Znam, (size_t bytes), (bytes), NULL)                                     \
+    X(NEW_NOTHROW, void *, _ZnwmRKSt9nothrow_t, (size_t bytes, void *tag), (bytes, tag), NULL)     \
+    X(NEW_ARRAY_NOTHROW, void *, _ZnamRKSt9nothrow_t, (size_t bytes, void *tag), (bytes, tag), NULL)
 
-enum kind {
-#define X(name, label, symbol) KIND_##name,
-    KINDS(X)
-#undef X
-        KIND_LIMIT
-};
+#define FREES(X)                                                                                   \
+    X(FREE, free, (void *p), (p))                                                                  \
+    X(DELETE, _ZdlPv, (void *p), (p))                                                              \
+    X(DELETE_ARRAY, _ZdaPv, (void *p), (p))                                                        \
+    X(DELETE_SIZED, _ZdlPvm, (void *p, size_t bytes), (p, bytes))                                  \
+    X(DELETE_ARRAY_SIZED, _ZdaPvm, (void *p, size_t bytes), (p, bytes))
+// clang-format on
 
-static const struct {
-    const char *label, *symbol;
-} kinds[] = {
-#define X(name, label, symbol) {label, symbol},
-    KINDS(X)
-#undef X
-};
+enum { KINDS = HT_NEW_ARRAY_NOTHROW + 1 };
 
 struct times {
     struct times *next;
     bool inside;
-    struct histogram calls[KIND_LIMIT];
+    struct histogram calls[KINDS];
 };
 
-static void *next[KIND_LIMIT];
+static void *next[KINDS];
 static _Atomic(struct times *) all;
 static __thread struct times *mine __attribute__((tls_model("initial-exec")));
 static const char *path;
@@ -59,16 +64,16 @@ static void find_next(void)
     if (is_finding)
         return;
     is_finding = true;
-    for (unsigned i = 0; i < KIND_LIMIT; i++)
-        next[i] = dlsym(RTLD_NEXT, kinds[i].symbol);
+#define HT_X(kind, ...) next[HT_##kind] = dlsym(RTLD_NEXT, event_infos[HT_##kind].symbol);
+    ALLOCATIONS(HT_X)
+    FREES(HT_X)
+#undef HT_X
     // If a program opens libstdc++ with dlopen, dlsym does not find its functions. They call malloc
     // and free.
-    if (!next[KIND_new])
-        next[KIND_new] = next[KIND_malloc];
-    if (!next[KIND_delete])
-        next[KIND_delete] = next[KIND_free];
-    if (!next[KIND_delete_sized])
-        next[KIND_delete_sized] = next[KIND_free];
+    for (unsigned kind = HT_NEW; kind <= HT_NEW_ARRAY_NOTHROW; kind++) {
+        if (!next[kind])
+            next[kind] = next[event_infos[kind].class == HT_CLASS_FREE ? HT_FREE : HT_MALLOC];
+    }
 }
 
 static void *allocate_early(size_t bytes)
@@ -106,29 +111,29 @@ static inline struct times *begin(void)
     return t;
 }
 
-static inline void end(struct times *t, enum kind kind, uint64_t from, uint64_t to)
+static inline void end(struct times *t, enum event_kind kind, uint64_t from, uint64_t to)
 {
     histogram_add(&t->calls[kind], to > from ? to - from : 0);
     t->inside = false;
 }
 
 #define VISIBLE                      __attribute__((visibility("default")))
-#define NEXT(kind, type, parameters) ((type(*) parameters)next[KIND_##kind])
+#define NEXT(kind, type, parameters) ((type(*) parameters)next[HT_##kind])
 
-#define TIMED(kind, symbol, parameters, arguments, early_result)                                   \
-    VISIBLE void *symbol parameters;                                                               \
-    void *symbol parameters                                                                        \
+#define TIMED(kind, type, symbol, parameters, arguments, early_result)                             \
+    VISIBLE type symbol parameters;                                                                \
+    type symbol parameters                                                                         \
     {                                                                                              \
-        if (!next[KIND_##kind])                                                                    \
+        if (!next[HT_##kind])                                                                      \
             find_next();                                                                           \
-        if (!next[KIND_##kind])                                                                    \
+        if (!next[HT_##kind])                                                                      \
             return early_result;                                                                   \
         struct times *t = begin();                                                                 \
         if (!t)                                                                                    \
-            return NEXT(kind, void *, parameters) arguments;                                       \
+            return NEXT(kind, type, parameters) arguments;                                         \
         uint64_t from = clock_counter_ordered();                                                   \
-        void *result = NEXT(kind, void *, parameters) arguments;                                   \
-        end(t, KIND_##kind, from, clock_counter_after());                                          \
+        type result = NEXT(kind, type, parameters) arguments;                                      \
+        end(t, HT_##kind, from, clock_counter_after());                                            \
         return result;                                                                             \
     }
 
@@ -136,9 +141,9 @@ static inline void end(struct times *t, enum kind kind, uint64_t from, uint64_t 
     VISIBLE void symbol parameters;                                                                \
     void symbol parameters                                                                         \
     {                                                                                              \
-        if (!next[KIND_##kind])                                                                    \
+        if (!next[HT_##kind])                                                                      \
             find_next();                                                                           \
-        if (!next[KIND_##kind] || is_early(p))                                                     \
+        if (!next[HT_##kind] || is_early(p))                                                       \
             return;                                                                                \
         struct times *t = begin();                                                                 \
         if (!t) {                                                                                  \
@@ -147,18 +152,11 @@ static inline void end(struct times *t, enum kind kind, uint64_t from, uint64_t 
         }                                                                                          \
         uint64_t from = clock_counter_ordered();                                                   \
         NEXT(kind, void, parameters) arguments;                                                    \
-        end(t, KIND_##kind, from, clock_counter_after());                                          \
+        end(t, HT_##kind, from, clock_counter_after());                                            \
     }
 
-// clang-format off
-TIMED(malloc, malloc, (size_t bytes), (bytes), allocate_early(bytes))
-TIMED(calloc, calloc, (size_t n, size_t bytes), (n, bytes), allocate_early(n * bytes))
-TIMED(realloc, realloc, (void *p, size_t bytes), (p, bytes), NULL)
-TIMED_FREE(free, free, (void *p), (p))
-TIMED(new, _Znwm, (size_t bytes), (bytes), NULL)
-TIMED_FREE(delete, _ZdlPv, (void *p), (p))
-TIMED_FREE(delete_sized, _ZdlPvm, (void *p, size_t bytes), (p, bytes))
-// clang-format on
+ALLOCATIONS(TIMED)
+FREES(TIMED_FREE)
 
 static __attribute__((noinline)) void *do_nothing(size_t bytes)
 {
@@ -194,23 +192,25 @@ static __attribute__((constructor)) void start(void)
 
 static __attribute__((destructor)) void stop(void)
 {
-    char text[100 * (KIND_LIMIT + 1)];
-    static struct histogram sum[KIND_LIMIT];
+    char text[100 * (KINDS + 1)];
+    static struct histogram sum[KINDS];
     int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
         return;
     path = NULL;
     double hz = (double)clock_hz(clock_best()), overhead = overhead_ticks();
     for (const struct times *t = all; t; t = t->next) {
-        for (unsigned i = 0; i < KIND_LIMIT; i++)
-            histogram_merge(&sum[i], &t->calls[i]);
+        for (unsigned i = 0; i < KINDS; i++) {
+            if (t->calls[i].count)
+                histogram_merge(&sum[i], &t->calls[i]);
+        }
     }
     int n = snprintf(text, sizeof text, "process %ld\n", (long)getpid());
-    for (unsigned i = 0; i < KIND_LIMIT; i++) {
+    for (unsigned i = 0; i < KINDS; i++) {
         const struct histogram *h = &sum[i];
         if (h->count)
             n += snprintf(text + n, sizeof text - (size_t)n, "%s %llu %.0f %.0f %.0f\n",
-                          kinds[i].label, (unsigned long long)h->count,
+                          event_infos[i].name, (unsigned long long)h->count,
                           quantile_ns(h, 0.5, overhead, hz), quantile_ns(h, 0.99, overhead, hz),
                           quantile_ns(h, 0.999, overhead, hz));
     }
