@@ -267,6 +267,17 @@ static uint64_t find_libraries(const struct replay_session *s)
     return s->summary.libraries;
 }
 
+// Sets the program's time between two calls, if the CPU time is known.
+static void set_gap(const struct replay_session *s, struct results_task *task)
+{
+    uint64_t calls = plan_facts(s->plan)->calls,
+             other_ns = s->summary.recording_ns + s->summary.calls_min_ns;
+    if (!calls || s->summary.cpu_ns <= other_ns)
+        return;
+    task->gap_ns = (s->summary.cpu_ns - other_ns) / calls;
+    task->other_ns = other_ns / calls;
+}
+
 static int run_once(struct replay_session *s, struct replay_result *r, enum run_purpose purpose,
                     struct err *e)
 {
@@ -286,6 +297,9 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .task.paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
         .task.idle_wait_ns = is_null || apart || purpose != RUN_MEASURED ? 0 : set->idle_ns,
     };
+    // The null allocator's times are the replay overhead.
+    if (purpose == RUN_TIMED && !is_null)
+        set_gap(s, &settings.task);
     if (purpose == RUN_MEASURED && HT_GROW(&r->runs, &r->runs_capacity, r->n_runs + 1) < 0)
         return err_no_memory(e, NULL);
     struct replay_run *const to[] = {[RUN_MEASURED] = r->runs + r->n_runs,

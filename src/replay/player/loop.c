@@ -12,10 +12,12 @@
 
 enum { PLAYER_PAGE_BYTES = 4096 };
 
-ALWAYS_INLINE uint64_t time_begin(bool timed)
+ALWAYS_INLINE uint64_t time_begin(bool timed, struct player_thread *t)
 {
     if (!timed)
         return 0;
+    if (t->gap_ns)
+        player_evict(t);
     return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns()
                                                          : clock_counter_ordered();
 }
@@ -200,7 +202,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
 // size, or is NULL if there is no size.
 #define CALL(kind, call, bytes)                                                                    \
     ({                                                                                             \
-        uint64_t begin_ = time_begin(timed);                                                       \
+        uint64_t begin_ = time_begin(timed, t);                                                    \
         void *block_ = (call);                                                                     \
         time_end(timed, t, kind, begin_, bytes);                                                   \
         block_;                                                                                    \
@@ -217,7 +219,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
 #define DEALLOCATE(kind, call)                                                                     \
     do {                                                                                           \
         VERIFY_FREE(kind);                                                                         \
-        uint64_t begin_ = time_begin(timed);                                                       \
+        uint64_t begin_ = time_begin(timed, t);                                                    \
         (call);                                                                                    \
         time_end(timed, t, kind, begin_, NULL);                                                    \
     } while (0)
@@ -393,7 +395,12 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_TRIM(SYMBOL)     player_trim()
 #define PLAY_SNAPSHOT(SYMBOL) player_snapshot(RESULTS_SNAPSHOT_OP)
 #define PLAY_SWITCH(SYMBOL)   player_switch((uint32_t)(word >> 9), word &PLAN_SWITCH_EXITED)
-#define PLAY_PACE(SYMBOL)     player_pace(t, word >> 8)
+#define PLAY_PACE(SYMBOL)                                                                          \
+    do {                                                                                           \
+        player_pace(t, word >> 8);                                                                 \
+        if (timed)                                                                                 \
+            player_set_gap(t, word >> 8, t->calls + (uint64_t)(pc - player.words));                \
+    } while (0)
 #define PLAY_TOUCH(SYMBOL)                                                                         \
     do {                                                                                           \
         t->touches = true;                                                                         \

@@ -139,6 +139,7 @@ static void play_leftovers(void)
     struct results *r = player.results;
     main_thread.at = player_unthreaded_position();
     main_thread.calls = 0;
+    main_thread.gap_ns = 0; // the latencies are not used
     player_play(&main_thread, player.words + player.plan->leftovers_at);
     r->calls_made += main_thread.calls;
     r->figures.rss_after_free_bytes = player_private_bytes();
@@ -179,6 +180,7 @@ int main(void)
     player_memory_init();
     player_find_functions();
     player_wait_init();
+    player_evict_init();
     player_extensions_init();
     player_counters_init();
     if (player.results->task.touch == RESULTS_TOUCH_VERIFY)

@@ -68,6 +68,10 @@ struct player_thread {
     // For a streamed plan: the thread's window, and the number of segments received.
     uint32_t window, segments;
     uint64_t stalls, stall_ns, free_space_wait_ns;
+    // CPU time of the program between two calls, the part of it for which no line was evicted, and
+    // the number of lines evicted so far.
+    uint64_t gap_ns, owed_ns, evicted;
+    uint64_t paced_ns, paced_calls;       // time of the last PACE, and number of calls before it
     uint64_t calls;                       // number of calls made; valid at the end of a stream
     uint64_t refused;                     // number of calls counted by player_refused()
     struct player_seen seen[PLAYER_SEEN]; // indexed by thread number modulo PLAYER_SEEN
@@ -218,6 +222,13 @@ void player_idle(uint64_t ns);
 void player_clock_init(void);
 void player_clock_set(uint64_t ns);
 void player_clock_run(void);
+
+// evict.c: caches as cold as in the program. Call player_evict() before a timed call, if gap_ns of
+// the thread is not 0. player_set_gap() sets gap_ns at a PACE with the time `ns`, after `calls`
+// calls of the thread.
+void player_evict_init(void);
+void player_evict(struct player_thread *t);
+void player_set_gap(struct player_thread *t, uint64_t ns, uint64_t calls);
 
 // counters.c: hardware counters.
 void player_counters_init(void);

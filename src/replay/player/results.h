@@ -143,6 +143,9 @@ struct results_task {
     uint32_t paced;     // keep the pace of the plan: execute PACE ops
     uint32_t coupled;   // keep threads as close together as when recorded: execute COUPLE ops
     uint32_t trim_step; // execute every n-th TRIM op, or none if 0
+    // If calls are timed: CPU time of the program between two calls (mean), or 0 to leave caches as
+    // warm as they are in the replay; and the rest of the recorded time per call.
+    uint64_t gap_ns, other_ns;
     uint64_t libraries; // libraries of the recorded program, as in trace/libraries.h
     // Measure memory again this long after everything has been freed. If 0, do not measure again.
     uint64_t idle_wait_ns;

@@ -66,8 +66,11 @@ void player_threads_init(void (*play)(struct player_thread *t, const uint64_t *f
 static void init_thread(struct player_thread *t, uint32_t number, uint32_t shard,
                         struct player_latency *latencies)
 {
-    *t = (struct player_thread){
-        .number = number, .line = &player.lines[number], .shard = shard, .latencies = latencies};
+    *t = (struct player_thread){.number = number,
+                                .line = &player.lines[number],
+                                .shard = shard,
+                                .latencies = latencies,
+                                .gap_ns = player.results->task.gap_ns};
     t->at = &results_positions(player.results)[number];
     t->window = PLAYER_NO_WINDOW;
 }
