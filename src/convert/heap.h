@@ -53,7 +53,8 @@ struct heap_frame {
     struct workload_frame frame;
 };
 
-// A struct of zeros is a heap without blocks. The heap does not refer to the order from which it was copied.
+// A struct of zeros is a heap without blocks. The heap does not refer to the order from which it
+// was copied.
 struct heap {
     // `stamp` is the stamp of the fork. Allocations up to `limit` count as earlier than the fork.
     uint64_t stamp, limit;
