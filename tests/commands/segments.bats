@@ -124,7 +124,7 @@ events() {
   [ "$(events s)" -eq "$("$HEAPTAPE" dump --format json t.ht | grep -vc '"kind":"preexisting"')" ]
 }
 
-@test "segments: with many live blocks, at most half of them are lists" {
+@test "segments: with many live blocks, lists are at most 3/4 of the new data" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/live_blocks" 100000 600000
   segment t.ht 1000000000
@@ -136,7 +136,8 @@ events() {
   are_traces
   all=$(stat -c %s s/*.ht | total)
   echo "$one $all"
-  [ "$all" -le $((2 * one)) ]
+  # The last segment has a list too, and may have no new data.
+  [ "$((10 * all))" -le $((19 * one)) ]
 }
 
 @test "segments: of small recordings" {

@@ -84,15 +84,15 @@ static uint64_t expected_list(const struct segments *s)
 
 // Returns the size at which the segment ends, or UINT64_MAX if there is no limit. If lists of live
 // blocks use more than half of the limit, segments are larger. A segment then ends only when all
-// lists together, including the next, are at most as large as the new data. Without this rule,
-// small segments would multiply the size of a recording.
+// lists together, including the next, have at most 3/4 of the size of the new data, so that the
+// recording is at most twice as large even if the last segments have little new data.
 static uint64_t full_bytes(const struct segments *s)
 {
     uint64_t bytes = s->settings->window.bytes, list = bytes ? expected_list(s) : 0;
     if (!bytes || list <= bytes / 2)
         return bytes ? bytes : UINT64_MAX;
-    uint64_t lists = s->list_bytes + list, large = s->start_bytes;
-    large += lists > s->new_bytes ? lists - s->new_bytes : 0;
+    uint64_t wanted = (s->list_bytes + list) / 3 * 4, large = s->start_bytes;
+    large += wanted > s->new_bytes ? wanted - s->new_bytes : 0;
     return large > bytes ? large : bytes;
 }
 
