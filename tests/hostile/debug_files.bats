@@ -71,11 +71,31 @@ refused() {
   shows "main (p.c:2)"
 }
 
+# unit PROGRAM: prints the path of the program's split unit.
+unit() {
+  readelf --debug-dump=info "$1" | sed -n 's/.*DW_AT.*dwo_name.*: //p' | tail -n 1
+}
+
 @test "a pipe or device instead of a split unit is not opened" {
   recorded -g -gsplit-dwarf
   shows "main (p.c:2)"
-  mv ./*.dwo away
-  refused "$(readelf --debug-dump=info p | sed -n 's/.*DW_AT.*dwo_name.*: //p' | tail -n 1)" "main (p"
+  local name
+  name=$(unit p)
+  mv "$name" away
+  refused "$name" "main (p"
+  # The path is relative to the directory of the executable, or to the directory of the compilation.
+  mkdir bin && mv p bin
+  "$HEAPTAPE" record -q --stacks -f -o p.ht -- bin/p
+  refused "bin/$name" "main (p"
+  refused "$name" "main (p"
+  mv away "$name"
+  shows "main (p.c:2)"
+  recorded -g -gsplit-dwarf -dumpdir "$PWD/bin/"
+  rm -f "$name"
+  name=$(unit p)
+  [ "${name%/*}" = "$PWD/bin" ]
+  shows "main (p.c:2)"
+  refused "$name" "main (p"
 }
 
 @test "a module's file that was replaced by a pipe is not opened" {
@@ -132,11 +152,15 @@ with_section() {
   shows "main (p.c:2)" --debug-dir dbg
   shows "main (p.c:2)" --debug-dir "none:./dbg/"
   shows "main (p.c:2)" --debug-dir "$PWD/dbg"
+  # A directory is relative to the current one, not to the directory of the executable.
+  mkdir bin && mv p bin
+  "$HEAPTAPE" record -q --stacks -f -o p.ht -- bin/p
+  shows "main (p.c:2)" --debug-dir dbg
   mkdir there && cd there
   run --separate-stderr "$HEAPTAPE" stat --by site --debug-dir ../dbg ../p.ht
   [[ "${lines[1]}" == *"main (p.c:2)"* ]]
   "$HEAPTAPE" symbolize -q --debug-dir ../dbg -o named.ht ../p.ht
-  rm -r ../p ../dbg
+  rm -r ../bin ../dbg
   run --separate-stderr "$HEAPTAPE" stat --by site named.ht
   [[ "${lines[1]}" == *"main (p.c:2)"* ]]
 }
