@@ -75,6 +75,10 @@ are_refused() {
   run -125 "$HEAPTAPE" record -f -o t.ht --pid "$child" --duration 1
   [ "$output" = "heaptape: $child: is already recorded by process $recorder" ]
   run -0 "$HEAPTAPE" ctl "$child" status
+  # The recorder is also named if the process cannot be attached to.
+  kill -STOP "$child"
+  run -125 "$HEAPTAPE" record -f -o t.ht --pid "$child" --duration 1
+  [ "$output" = "heaptape: $child: is already recorded by process $recorder" ]
   kill -9 "$child"
   wait "$recorder" || true
   # A killed recorder no longer owns the process.

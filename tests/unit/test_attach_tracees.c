@@ -61,6 +61,11 @@ static void test_each_thread_is_seized_whatever_failed_before(void **state)
     errno = ESRCH; // simulates a recorder that saw another process exit
     assert_int_equal(tracees_seize(&t, &r, &entry, &error), 0);
     assert_int_equal(t.n, 1);
+    // This process already traces a thread that a traced thread created.
+    struct tracees again;
+    assert_int_equal(tracees_seize(&again, &r, &entry, &error), 0);
+    assert_int_equal(again.n, 0);
+    tracees_release(&again);
     tracees_release(&t);
     remote_close(&r);
     end(child);
@@ -131,6 +136,25 @@ static void test_files_of_an_exited_process(void **state)
     pid_t child = start(open_exited);
     (void)state;
     assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        UNIT_SKIP("this user cannot become another one");
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+// Runs in a process of another user, which may not read the root directory of the zombie.
+static void test_an_exited_process_of_another_user(void **state)
+{
+    int status;
+    pid_t zombie = start(rest);
+    (void)state;
+    assert_int_equal(kill(zombie, SIGKILL), 0);
+    wait_for_zombie(zombie);
+    pid_t other = fork();
+    if (other == 0)
+        _exit(setgid(65534) || setuid(65534) ? 77 : status_ended(zombie, &error) != -ESRCH);
+    assert_int_equal(waitpid(other, &status, 0), other);
+    assert_int_equal(waitpid(zombie, NULL, 0), zombie);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == 77)
         UNIT_SKIP("this user cannot become another one");
@@ -226,6 +250,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_thread_is_seized_whatever_failed_before),
     cmocka_unit_test(test_a_refused_thread_is_seized_again),
     cmocka_unit_test(test_files_of_an_exited_process),
+    cmocka_unit_test(test_an_exited_process_of_another_user),
     cmocka_unit_test(test_an_exited_thread_is_skipped),
     cmocka_unit_test(test_an_object_that_is_loaded_in_the_place_of_another),
 };
