@@ -68,14 +68,14 @@ whole() {
     grep -qx "X($name)" names.h
   done
   gcc -O1 -w -fno-builtin -fPIC -shared -I. -o interposer.so "$HEAPTAPE_SOURCE/tests/hostile/interposer.c"
-  expect "without heaptape" [ "$(LD_PRELOAD=$PWD/interposer.so timeout 60 ./prog)" = "done" ]
+  expect "without heaptape" [ "$(LD_PRELOAD=$PWD/interposer.so timeout 300 ./prog)" = "done" ]
   # Preloads the library after and before the capture library. A call first reaches the first
   # library.
   records sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
   records sh -c "LD_PRELOAD=$PWD/interposer.so:\$LD_PRELOAD exec ./prog"
   whole
-  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f --stacks -o t.ht -- sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
+  run --separate-stderr timeout -k 1 300 "$HEAPTAPE" record -f --stacks -o t.ht -- sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
   # Here, the recorder also loads the library.
   LD_PRELOAD=$PWD/interposer.so records ./prog
@@ -109,7 +109,7 @@ wrapped() {
   command -v "$1" >/dev/null || skip "no $1"
   records "$@" ./prog
   whole
-  run --separate-stderr timeout -k 1 120 "$@" "$HEAPTAPE" record -f -o t.ht -- ./prog
+  run --separate-stderr timeout -k 1 300 "$@" "$HEAPTAPE" record -f -o t.ht -- ./prog
   whole
 }
 
@@ -138,7 +138,7 @@ seconds() {
     # Another day, a stopped clock, and a clock at 100 times the speed.
     for time in '@2001-01-01 00:00:00' '2001-01-01 00:00:00' '+0 x100'; do
       export HEAPTAPE_CLOCK=$clock
-      run --separate-stderr timeout -k 1 120 faketime -f "$time" "$HEAPTAPE" record -f -o t.ht -- ./prog
+      run --separate-stderr timeout -k 1 300 faketime -f "$time" "$HEAPTAPE" record -f -o t.ht -- ./prog
       whole
       expect "one line, $clock, $time" [ "$(wc -l <<<"$stderr")" -eq 1 ]
       expect "less than 20 s" [ "$(seconds)" -lt 20 ]
