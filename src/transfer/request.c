@@ -386,9 +386,8 @@ static bool is_success(long status)
 }
 
 // Turns a success into a temporary failure.
-static void distrust(struct request_result *result, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static void distrust(struct request_result *result, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void distrust(struct request_result *result,
+                                                           const char *fmt, ...)
 {
     va_list args;
     *result = (struct request_result){0};
