@@ -275,7 +275,7 @@ END
     [[ "$stderr" == *"has no call stacks: all blocks have one row (record with --stacks)"* ]]
     [ -s "t.$format" ]
   done
-  [ "$(jq -c '[.ftbl[1], .pps[0].eb]' t.dhat)" = '["(unknown)",100]' ]
+  [ "$(jq -c '[.cmd, .ftbl[1], .pps[0].eb]' t.dhat)" = '["unknown program","(unknown)",100]' ]
 }
 
 @test "profiles: recorded as a DHAT file, and a truncated workload is refused" {

@@ -76,6 +76,37 @@ static void process_has_ended(void **state)
     assert_int_equal(count_names(0, clock_ns(CLOCK_REALTIME) - 60 * SECOND), 1);
 }
 
+// Invalid lines do not hide the lines after them.
+static void invalid_lines(void **state)
+{
+    static const char *const lines[] = {"",
+                                        "render",
+                                        "1000",
+                                        "1000 render",
+                                        "1000 10",
+                                        "1000 10 ",
+                                        "1000 0 zero",
+                                        " 1000 10 space",
+                                        "-1000 10 x",
+                                        "1000 +10 x",
+                                        "10000000000000000 10 large"};
+    enum { LINES = sizeof lines / sizeof *lines };
+    const struct code_names_process p = {getpid(), (uint32_t)getpid(), 0};
+    struct code_names c;
+    (void)state;
+    FILE *f = fopen(path, "ae");
+    assert_non_null(f);
+    for (size_t i = 0; i < LINES; i++)
+        fprintf(f, "%s\n%zx 8 draw\n", lines[i], 0x2000 + 8 * i);
+    fputs("9000 10 incompl", f);
+    assert_int_equal(fclose(f), 0);
+    code_names_init(&c);
+    code_names_read(&c, &p, false);
+    assert_int_equal(c.names.n_entries, 1 + LINES);
+    assert_int_equal(c.bad_lines, LINES);
+    code_names_release(&c);
+}
+
 // Reads the name of a function of a script from a record with this text.
 static size_t count_scripts(const char *text, uint32_t n, uint64_t line, struct code_names *c)
 {
@@ -119,6 +150,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(attached_later, write_map, remove_map),
         cmocka_unit_test_setup_teardown(older_than_the_process, write_map, remove_map),
         cmocka_unit_test_setup_teardown(process_has_ended, write_map, remove_map),
+        cmocka_unit_test_setup_teardown(invalid_lines, write_map, remove_map),
         cmocka_unit_test(scripts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,10 +240,13 @@ static void a_chunk_out_of_turn_waits(void **state)
     publish(second, 10);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     assert_int_equal(c.streams_waiting, 1);
+    assert_int_equal(c.chunks_done, 0);
     assert_int_equal(seen.words[0], 5);
     publish(first, 10);
     atomic_store(&first->state, SPOOL_CHUNK_DONE);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(c.streams_waiting, 0);
+    assert_int_equal(c.chunks_done, 1);
     assert_int_equal(seen.words[0], 20);
     assert_int_equal(seen.gaps + seen.wrong, 0);
     assert_int_equal(atomic_load(&first->state), SPOOL_CHUNK_FREE);
