@@ -107,6 +107,49 @@ static void test_the_order_by_growth(void **state)
     assert_true(ranks[MIXED] > ranks[LEAK]);
 }
 
+static void test_blocks_that_a_thread_replaces(void **state)
+{
+    enum { SITE = 1, OTHER };
+    (void)state;
+    sites.count_uses = true;
+    uint32_t first = add(0, SITE, 100), second = add(0, SITE, 200);
+    drop(first);
+    uint32_t third = add(0, SITE, 800);
+    drop(second);
+    uint32_t fourth = add(0, SITE, 3204); // more than four times as large
+    drop(third);
+    uint32_t fifth = add(0, SITE, 3204);
+    drop(fourth);
+    drop(fifth); // the thread has not allocated since its last free
+    uint32_t theirs = add(1, SITE, 100);
+    add(0, SITE, 200);
+    drop(theirs);
+    uint32_t sixth = add(0, SITE, 100);
+    add(0, OTHER, 200);
+    drop(sixth);
+    const struct site_use *use = &sites.uses.sites[SITE];
+    assert_int_equal(use->freed, 7);
+    assert_int_equal(use->remote, 1);
+    assert_int_equal(use->replaced, 4);
+    assert_int_equal(use->regrown.blocks, 2);
+    assert_int_equal(use->regrown.bytes, 100 + 200);
+}
+
+static void test_blocks_that_live_briefly(void **state)
+{
+    enum { SITE = 1, OTHER };
+    (void)state;
+    sites.count_uses = true;
+    for (unsigned events = SITE_USES_SHORT_EVENTS; events <= SITE_USES_SHORT_EVENTS + 1; events++) {
+        uint32_t slot = add(0, SITE, 100);
+        for (unsigned i = 1; i < events; i++)
+            add(0, OTHER, 100);
+        drop(slot);
+    }
+    assert_int_equal(sites.uses.sites[SITE].freed, 2);
+    assert_int_equal(sites.uses.sites[SITE].short_lived, 1);
+}
+
 // A realloc does not count as a free.
 static void test_resized_blocks_are_not_freed(void **state)
 {
@@ -351,6 +394,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(pools_are_the_sum_of_their_blocks),
     cmocka_unit_test_setup_teardown(test_a_leak_grows_and_a_burst_does_not, empty, release),
     cmocka_unit_test_setup_teardown(test_the_order_by_growth, empty, release),
+    cmocka_unit_test_setup_teardown(test_blocks_that_a_thread_replaces, empty, release),
+    cmocka_unit_test_setup_teardown(test_blocks_that_live_briefly, empty, release),
     cmocka_unit_test_setup_teardown(test_resized_blocks_are_not_freed, empty, release),
     cmocka_unit_test_setup_teardown(test_short_runs_have_no_more_growth_than_is_live, empty,
                                     release),
