@@ -348,6 +348,29 @@ static void a_broken_chunk_is_counted(void **state)
     close_session(&c);
 }
 
+// A header with one impossible value makes the recorder leave the spool.
+static void an_impossible_header_is_noticed(void **state)
+{
+    enum { POSSIBLE, MAGIC, PID, UNRECORDED, WAIT, CASES };
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        struct drain c = open_session();
+        struct seen seen = {.take = UINT32_MAX};
+        const struct drain_sink sink = {.ctx = &seen, .segment = see};
+        struct err e = {0};
+        struct producer p;
+        producer_open(&p, c.dir, "1-0.spool");
+        assert_int_equal(drain_discover(&c, &e), 1);
+        p.header->magic ^= i == MAGIC;
+        p.header->pid += i == PID;
+        p.header->unrecorded[SPOOL_COUNTS - 1].calls = (1ull << 48) - (i != UNRECORDED);
+        p.header->wait_ns = (1ull << 48) - (i != WAIT);
+        assert_int_equal(drain_drain(&c, &sink, &e), 0);
+        assert_int_equal(c.spools[0]->broken != NULL, i != POSSIBLE);
+        close_session(&c);
+    }
+}
+
 // A program overwrites its spool with random bytes. The recorder must neither crash nor hang.
 static void a_scribbled_spool_does_no_harm(void **state)
 {
@@ -430,6 +453,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_reset_restarts_the_published_count),
     cmocka_unit_test(a_missing_chunk_is_counted),
     cmocka_unit_test(a_broken_chunk_is_counted),
+    cmocka_unit_test(an_impossible_header_is_noticed),
     cmocka_unit_test(a_scribbled_spool_does_no_harm),
     cmocka_unit_test(odd_files_are_left_alone),
     cmocka_unit_test(a_recorder_that_begins_is_not_swept),
