@@ -56,7 +56,7 @@ bool verdict_is_growing(const struct growth *g)
 
 // Returns true if new blocks may replace blocks that are older than the recording. These blocks are
 // not counted, so live bytes grow from 0 in any process that replaces its blocks.
-bool verdict_is_replacing(const struct verdict_facts *f)
+static bool is_replacing(const struct verdict_facts *f)
 {
     bool rss_follows =
         verdict_is_growing(&f->rss) && f->rss.grown_bytes >= FOLLOWS_SHARE * f->live.grown_bytes;
@@ -183,7 +183,7 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
     if (is_unwritten(f))
         return VERDICT_KIND_unwritten;
     if (verdict_is_growing(&f->live))
-        return verdict_is_replacing(f) ? VERDICT_KIND_unclear : VERDICT_KIND_grows;
+        return is_replacing(f) ? VERDICT_KIND_unclear : VERDICT_KIND_grows;
     if (is_heap_growing(f))
         return VERDICT_KIND_heap_grows;
     if (is_growing_in_steps(f))

@@ -201,7 +201,6 @@ double verdict_stuck_bytes(const struct verdict_facts *f);
 double verdict_outside_bytes(const struct verdict_facts *f);
 double verdict_unwritten_bytes(const struct verdict_facts *f);
 bool verdict_is_growing(const struct growth *g);
-bool verdict_is_replacing(const struct verdict_facts *f);
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f);
 
 // Private. Appends to a string in an array of `size` bytes. Omits the space at the start of `fmt`

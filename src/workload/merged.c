@@ -332,7 +332,9 @@ static int add_sites(struct workload_sites *to, const struct merged_source *s)
     return rc < 0 ? rc : workload_sites_copy_modules(to, from);
 }
 
-int merged_sites(const struct merged *m, struct workload_sites *to)
+// Merges the call sites of all inputs. Call after reading all ops. The caller must release *to.
+// Returns 0 or -ENOMEM.
+static int merge_sites(const struct merged *m, struct workload_sites *to)
 {
     int rc = 0;
     *to = (struct workload_sites){0};
@@ -341,8 +343,9 @@ int merged_sites(const struct merged *m, struct workload_sites *to)
     return rc;
 }
 
-// Ops keep their numbers within their threads, so the op numbers need no change.
-int merged_residency(const struct merged *m, struct samples_residency *to)
+// Like merge_sites, but merges the residency of all inputs. Sorts the result. Ops keep their numbers
+// within their threads, so the op numbers need no change.
+static int merge_residency(const struct merged *m, struct samples_residency *to)
 {
     int rc = 0;
     *to = (struct samples_residency){0};
@@ -413,11 +416,11 @@ static int end_output(struct merged_writing *w, struct workload_summary *s)
         s->dependencies_needed += of->dependencies_needed;
         summary_add_early(s, of);
     }
-    int rc = merged_sites(w->merged, &sites);
+    int rc = merge_sites(w->merged, &sites);
     if (rc < 0)
         err_no_memory(w->e, w->to.out->name);
     struct samples_residency residency = {0};
-    if (rc == 0 && (rc = merged_residency(w->merged, &residency)) < 0)
+    if (rc == 0 && (rc = merge_residency(w->merged, &residency)) < 0)
         err_no_memory(w->e, w->to.out->name);
     workload_write_sites(w->to.writer, &sites);
     workload_write_residency(w->to.writer, &residency);

@@ -26,13 +26,6 @@ const struct workload_header *merged_header(const struct merged *m);
 // end, or a negative errno like workload_next_op, or -EOVERFLOW if slot or thread numbers run out.
 int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
 
-// Merges the call sites of all inputs. Call after reading all ops. The caller must release *to.
-// Returns 0 or -ENOMEM.
-int merged_sites(const struct merged *m, struct workload_sites *to);
-
-// Like merged_sites, but merges the residency of all inputs. Sorts the result.
-int merged_residency(const struct merged *m, struct samples_residency *to);
-
 struct merged_files {
     struct workload_file *in;   // n ≥ 1 inputs, each positioned at its first op
     const uint64_t *offsets_ns; // as merged_input.offset_ns, one for each input

@@ -35,7 +35,8 @@ static const char *wanted_symbol(unsigned function)
     return symbol && strncmp(symbol, "heaptape_", strlen("heaptape_")) != 0 ? symbol : NULL;
 }
 
-void plans_miss(struct plans *p, const char *name, const char *why)
+// Sets `missing` to the reason, unless `missing` already contains a reason.
+static void note_missing(struct plans *p, const char *name, const char *why)
 {
     if (!p->missing[0])
         snprintf(p->missing, sizeof p->missing, "%.60s: %s", name, why);
@@ -43,7 +44,7 @@ void plans_miss(struct plans *p, const char *name, const char *why)
 
 void plans_miss_object(struct plans *p, struct plans_object *o, const char *why)
 {
-    plans_miss(p, entries_symbol(o->plan->entries[0].function), why);
+    note_missing(p, entries_symbol(o->plan->entries[0].function), why);
     o->named = 0;
 }
 
@@ -124,7 +125,7 @@ static void note_refusals(struct plans *p, const struct entries_result *result,
         if (is_wanted(wanted, result->base + refused->at) &&
             refused->reason != ENTRIES_REASON_ALIAS &&
             wanted->at[ENTRIES_LOADS] != result->base + refused->at)
-            plans_miss(p, refused->name, entries_reason_texts[refused->reason]);
+            note_missing(p, refused->name, entries_reason_texts[refused->reason]);
     }
 }
 
@@ -255,7 +256,7 @@ int plans_find(struct plans *p, const struct remote *r, const struct spool_wrap 
     for (unsigned f = 0; f < ENTRIES_FUNCTION_LIMIT; f++) {
         if (wanted.at[f] && entries_class(f) != HT_CLASS_NONE && !is_planned(p, wanted.at[f]) &&
             !is_planned(p, wanted.target[f]))
-            plans_miss(p, wanted_symbol(f), "its object cannot be read");
+            note_missing(p, wanted_symbol(f), "its object cannot be read");
     }
     return rc < 0 ? err_no_memory(e, NULL) : 0;
 }

@@ -45,9 +45,6 @@ bool plans_have_names(const struct plans *p, const struct spool_wrap *wrap);
 
 void plans_release(struct plans *p);
 
-// Sets `missing` to the reason, unless it already contains a reason.
-void plans_miss(struct plans *p, const char *name, const char *why);
-
 // Records in `missing` that the functions of an object cannot be redirected.
 void plans_miss_object(struct plans *p, struct plans_object *o, const char *why);
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const entries_family_names[ENTRIES_FAMILIES] = {
+// Names of the families; "" for ENTRIES_FAMILY_LIBC.
+static const char *const family_names[ENTRIES_FAMILIES] = {
 #define ROW(SYMBOL, name) name,
     ENTRIES_FAMILY_TABLE(ROW)
 #undef ROW
@@ -19,7 +20,7 @@ _Static_assert((int)ENTRIES_FAMILIES <= (int)HT_ALLOCATORS, "the numbers in trac
 const char *entries_allocator_name(unsigned allocator)
 {
     return !allocator                     ? "malloc"
-           : allocator < ENTRIES_FAMILIES ? entries_family_names[allocator]
+           : allocator < ENTRIES_FAMILIES ? family_names[allocator]
                                           : "unknown";
 }
 

@@ -36,9 +36,6 @@ enum entries_family {
         ENTRIES_FAMILIES,
 };
 
-// Names of the families; "" for ENTRIES_FAMILY_LIBC.
-extern const char *const entries_family_names[ENTRIES_FAMILIES];
-
 // Returns the name of an allocator that an event notes: "malloc" for 0, else the family's name.
 const char *entries_allocator_name(unsigned allocator);
 

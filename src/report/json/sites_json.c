@@ -220,7 +220,7 @@ static const struct {
 #undef HT_X
 };
 
-const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT] = {
+static const char *const list_keys[SITES_JSON_LIST_COUNT] = {
 #define HT_X(key, by, max) #key,
     SITES_JSON_LISTS(HT_X)
 #undef HT_X
@@ -266,7 +266,7 @@ void sites_json_top(struct json *j, const struct sites_json *n, const union stat
     for (enum sites_json_list list = 0; list < SITES_JSON_LIST_COUNT; list++) {
         uint32_t top[SITES_JSON_TOP];
         size_t n_top = sites_json_list(n->totals, list, top);
-        json_put_array(j, sites_json_list_keys[list]);
+        json_put_array(j, list_keys[list]);
         for (size_t i = 0; i < n_top; i++)
             sites_json_site(j, n, top[i], true);
         json_end_array(j);

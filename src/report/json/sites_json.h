@@ -70,8 +70,6 @@ size_t sites_json_list(const struct by_site *b, enum sites_json_list list,
 // Returns the figure of a site by which the list is sorted.
 uint64_t sites_json_weight(const struct by_site *b, enum sites_json_list list, uint32_t site);
 
-extern const char *const sites_json_list_keys[SITES_JSON_LIST_COUNT];
-
 // Figures about the use of a site's blocks. X(key in JSON, member of struct site_use) is called for
 // each figure.
 #define SITES_JSON_USES(X)                                                                         \
