@@ -218,3 +218,18 @@ END
   [ "$(jq -c '[.size_classes[].classes[-1].max_bytes]' stat.json)" = "[null,null]" ]
   "$HEAPTAPE_SOURCE/tools/check-json" stat stat.json || [ $? -eq 77 ]
 }
+
+@test "stat: a call path loses its outermost functions, or the end of its only one, to fit in a line" {
+  local name
+  for name in an-application-with-a-long-name another-application-whose-name-is-too-long-for-one-line; do
+    cat >paths.json <<END
+{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x10000","size":4096,"offset":0,"text":"00 /opt/$name"}
+{"kind":"heaptape.stack","pid":7,"tid":7,"time_ns":1,"site":1,"frames":["0x10010","0x10020","0x10030"]}
+{"kind":"malloc","pid":7,"tid":7,"time_ns":2,"size":5000,"site":1,"result":"0xa0000"}
+END
+    "$HEAPTAPE" import -q -f --format json -o paths.htw paths.json
+    "$HEAPTAPE" stat paths.htw | sed -n 's/^ *4.9 KiB  *4.9 KiB  //p'
+  done >paths
+  [ "$(cat paths)" = "an-application-with-a-long-name+0x10
+another-application-whose-name-is-too-long-for-one-l" ]
+}
