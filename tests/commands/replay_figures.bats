@@ -201,6 +201,8 @@ assert d["process_peak_rss_bytes"] == d["peak_rss_bytes"] + d["outside_rss_bytes
   maps=$("$HEAPTAPE" stat --rss --json t.ht | jq .page_maps)
   [ "$(jq .process_rss_has_recording out.json)" = "$([ "$maps" -eq 0 ] && echo true || echo false)" ]
   [ "$(grep -c 'too high by the memory of heaptape in the recorded process' out)" -eq "$((maps == 0))" ]
+  "$HEAPTAPE" replay -q -r 1 --no-latency cxx.htw >text
+  [ "$(grep -c 'too high by the memory of heaptape in the recorded process' text)" -eq "$((maps == 0))" ]
   grep -q "^\(! \)\?recorded on glibc: peak RSS [01].[09]" out
   grep -q "time/event process RSS .*outside heap   peak RSS" out
   record_and_compare -- ./uses map touched
