@@ -459,10 +459,6 @@ static void print_program_ratios(const struct replay_session *s)
                "placement of the blocks%s\n",
                "", 100 * p.rest_share,
                s->results[0].n_real ? "" : " (--real measures the program)");
-    if (is_any && s->results[0].latency.calls)
-        printf(
-            "%-12s not predicted: the latency of calls in the program, where caches are colder\n",
-            "");
 }
 
 static int name_width(const struct replay_session *s)
