@@ -47,9 +47,10 @@ static void print_libraries(FILE *to)
 
 static void print_files(FILE *to)
 {
-    static const char *const names[] = {"libheaptape.so",         "heaptape-replay",
-                                        "libheaptape-null.so",    "libheaptape-times.so",
-                                        "libheaptape-receive.so", "libheaptape-upload.so"};
+    static const char *const names[] = {"libheaptape.so",       "libheaptape-musl.so",
+                                        "heaptape-replay",      "libheaptape-null.so",
+                                        "libheaptape-times.so", "libheaptape-receive.so",
+                                        "libheaptape-upload.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[PATH_MAX];
         fprintf(to, "%-24s%s\n", names[i],

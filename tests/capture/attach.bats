@@ -122,6 +122,28 @@ lasted_half_a_second() {
   end_service
 }
 
+@test "a program of musl: every call, in repeated attaches, and nothing remains after a detach" {
+  local options
+  command -v musl-gcc >/dev/null || skip "no musl"
+  musl-gcc -O2 -D_GNU_SOURCE -fno-builtin -o musl "$HEAPTAPE_SOURCE/tests/capture/service.c"
+  ./musl 2 forks >out 3>&- &
+  service=$!
+  until_line ready
+  for options in "" --stacks --stacks; do
+    # shellcheck disable=SC2086
+    attach_for 5000 $options
+    cat err
+    ! grep lost err || false
+    all_calls_are_there
+    # The calls of the children.
+    [ "$("$HEAPTAPE_PROGRAMS/trace_lines" -m 7000 t.ht)" -gt 0 ]
+    # The threads no longer use the memory of the recording, which is therefore unmapped.
+    ! grep -q spool /proc/"$service"/maps || false
+  done
+  [ "$(grep -c 'r-xp.*memfd:libheaptape' /proc/"$service"/maps)" -eq 1 ]
+  end_service
+}
+
 # Recording starts in all objects at the same time.
 @test "blocks that one object allocates and another one frees" {
   tee lib{0..299}.so <"$HEAPTAPE_PROGRAMS/libservice_library.so" >/dev/null

@@ -77,6 +77,13 @@ static void *load(void *arg)
     return arg;
 }
 
+// glibc relocates the pointers in the dynamic section, musl does not.
+static const ElfW(Rela) *table_at(const struct dl_phdr_info *info, const ElfW(Dyn) *d)
+{
+    uintptr_t at = d->d_un.d_ptr;
+    return (const ElfW(Rela) *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
+}
+
 // Adds all relocated addresses of functions and variables of an object to the sum.
 static int add_object(struct dl_phdr_info *info, size_t size, void *sum)
 {
@@ -93,9 +100,9 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *sum)
     }
     for (; d && d->d_tag; d++) {
         if (d->d_tag == DT_JMPREL)
-            tables[0] = (const ElfW(Rela) *)d->d_un.d_ptr;
+            tables[0] = table_at(info, d);
         if (d->d_tag == DT_RELA)
-            tables[1] = (const ElfW(Rela) *)d->d_un.d_ptr;
+            tables[1] = table_at(info, d);
         if (d->d_tag == DT_PLTRELSZ)
             bytes[0] = d->d_un.d_val;
         if (d->d_tag == DT_RELASZ)

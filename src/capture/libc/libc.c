@@ -141,6 +141,18 @@ SYSTEM_CALL(int, nanosleep, (const struct timespec *how_long, struct timespec *l
 SYSTEM_CALL(int, sched_yield, (void), SYS_sched_yield, 0)
 SYSTEM_CALL(uid_t, geteuid, (void), SYS_geteuid, 0)
 
+#if defined(HEAPTAPE_DYNAMIC_TLS) && defined(__x86_64__)
+// Called by the compiler's code. musl keeps the addresses of each module's thread-local variables
+// in a vector, whose address is the second word of the thread's descriptor.
+HIDDEN void *__tls_get_addr(const size_t variable[2]);
+void *__tls_get_addr(const size_t variable[2])
+{
+    const uintptr_t *vector;
+    __asm__("mov %%fs:8, %0" : "=r"(vector));
+    return (void *)(vector[variable[0]] + variable[1]);
+}
+#endif
+
 // Exits the process. Called if libc does not define a function in NEEDED_TABLE.
 static _Noreturn void exit_unsupported(void)
 {

@@ -134,8 +134,7 @@ struct producer_tls {
 // Whether the stack of an event is recorded.
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
 
-extern _Thread_local struct producer_tls producer_tls
-    __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern _Thread_local struct producer_tls producer_tls __attribute__((visibility("hidden")));
 
 enum {
     // Value of producer_stream.sequence that requests a reading. spool_readings.sequence never has
@@ -177,7 +176,11 @@ static inline char *producer_thread_pointer(void)
 // counter.
 static inline volatile uint64_t *producer_section_word(void)
 {
+#ifdef HEAPTAPE_DYNAMIC_TLS
+    return &producer_tls.section;
+#else
     return (volatile uint64_t *)(void *)(producer_thread_pointer() + producer_section_at);
+#endif
 }
 
 // Each unit records which thread recorded the last event at an address. A unit is one byte. It

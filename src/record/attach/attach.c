@@ -34,6 +34,7 @@ enum {
     STACK_BYTES = 256 << 10, // stack for called functions; a thread's own stack may be too small
     RED_ZONE = 128,          // bytes between the first stack frame and the arguments
     MAX_PATH = 4096,
+    MAX_MODULES = 65536,
     WAITING_TRIES = 100, // tries to find a waiting thread, one every 10 ms
 };
 #define PICKY_NS MS(200) // time to find a thread that calls malloc from outside libc
@@ -575,13 +576,20 @@ static int load_from_session(struct caller *c, const char *library, const char *
     return rc;
 }
 
-static struct leave_what describe_library(const struct caller *c, uint64_t state_offset)
+// `state` is the address of the struct spool_thread of the calling thread.
+static struct leave_what describe_library(const struct caller *c, uint64_t state)
 {
     struct remote *r = c->tracees->remote;
-    return (struct leave_what){.state_offset = state_offset,
-                               .busy = SPOOL_THREAD_WRITING,
-                               .library =
-                                   remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
+    uint64_t thread = thread_pointer(c->tid);
+    struct leave_what in = {.state_offset = state - thread,
+                            .module = r->libc == r->loader,
+                            .busy = SPOOL_THREAD_WRITING,
+                            .library =
+                                remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
+    // The struct is the first thread-local variable of the library.
+    while (leave_state(r, &in, thread) != state && in.module <= MAX_MODULES)
+        in.module++;
+    return in;
 }
 
 // Waits until all threads have left the library, and then resets the state of the recording in each
@@ -592,11 +600,12 @@ static bool release_threads(const struct caller *c, const struct leave_what *in,
     struct tracees *t = c->tracees;
     struct spool_thread own;
     struct machine_registers *threads = leave_all(t, in, most_ns);
-    bool good = threads &&
-                remote_read(t->remote, in->state_offset + thread_pointer(c->tid), &own, sizeof own);
+    bool good =
+        threads && remote_read(t->remote, leave_state(t->remote, in, thread_pointer(c->tid)), &own,
+                               sizeof own);
     for (size_t i = 0; good && i < t->n; i++) {
         uint64_t state =
-            in->state_offset + threads[i].thread + offsetof(struct spool_thread, state);
+            leave_state(t->remote, in, threads[i].thread) + offsetof(struct spool_thread, state);
         good =
             t->all[i].tid == c->tid || remote_write(t->remote, state, &own.state, sizeof own.state);
     }
@@ -631,7 +640,7 @@ static int clear_recording(struct caller *c, bool *done, struct err *e)
     int failed = read_redirected(c, &redirected, e);
     if (!failed)
         failed = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
-    const struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
+    const struct leave_what in = describe_library(c, at);
     for (uint64_t k = 1; !failed && (int)rc == EAGAIN && clock_monotonic_ns() - start < CLEAR_NS;
          k *= 2) {
         bool released =
@@ -780,6 +789,13 @@ static int join_session(struct caller *c, const struct attach_how *how, struct p
                          (long)c->tracees->remote->pid, strerror((int)error));
 }
 
+// Writes the path of the library for the process's C library, next to libheaptape.so.
+static void choose_library(const struct remote *r, const char *library, char path[MAX_PATH])
+{
+    snprintf(path, MAX_PATH, "%.*s%s.so", (int)(strlen(library) - strlen(".so")), library,
+             r->libc == r->loader ? "-musl" : "");
+}
+
 static int begin_recording(struct caller *c, const struct attach_how *how, struct plans *p,
                            bool memfd, struct err *e)
 {
@@ -801,8 +817,9 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
     // A loaded library of another version cannot join the session and stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
-    rc = memfd ? load_memory(c, how->library, e)
-               : load_from_session(c, how->library, how->session_dir, e);
+    char library[MAX_PATH];
+    choose_library(r, how->library, library);
+    rc = memfd ? load_memory(c, library, e) : load_from_session(c, library, how->session_dir, e);
     return rc < 0 ? rc : join_session(c, how, p, e);
 }
 
@@ -861,7 +878,7 @@ static void list_blocks(struct caller *c, const struct plans *p, struct attach_r
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
     // Move out every thread that may have changed the heap but not yet recorded the call.
-    struct leave_what in = describe_library(c, at - thread_pointer(c->tid));
+    struct leave_what in = describe_library(c, at);
     in.busy = UINT32_MAX;
     in.malloc = true;
     in.plans = p;

@@ -13,12 +13,25 @@ enum {
     WAITS = 4, // tries after which a thread in a system call is considered to be waiting
 };
 
+uint64_t leave_state(const struct remote *r, const struct leave_what *in, uint64_t thread)
+{
+    uint64_t vector, n, state;
+    if (!in->module)
+        return thread + in->state_offset;
+    // The first word of the vector is the number of modules.
+    return remote_read(r, thread + MACHINE_MUSL_VECTOR, &vector, sizeof vector) &&
+                   remote_read(r, vector, &n, sizeof n) && in->module <= n &&
+                   remote_read(r, vector + in->module * sizeof state, &state, sizeof state)
+               ? state
+               : 0;
+}
+
 static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid,
                        struct machine_registers *r, bool *known)
 {
     struct spool_thread state;
     *known = machine_get(tid, r) &&
-             remote_read(remote, r->thread + in->state_offset, &state, sizeof state);
+             remote_read(remote, leave_state(remote, in, r->thread), &state, sizeof state);
     return *known && !(state.busy & in->busy) &&
            (r->pc < in->library.start || r->pc >= in->library.end) &&
            !(in->plans && plans_have_code(in->plans, r->pc)) &&

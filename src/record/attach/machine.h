@@ -15,6 +15,8 @@ enum {
     MACHINE_TRAPPED_BYTES = 0,    // distance from a breakpoint to the program counter of its trap
     MACHINE_AUDIT = AUDIT_ARCH_AARCH64,
     MACHINE_TLS = 1, // direction from the thread pointer to the variables of libc
+    // Offset, from the thread pointer, of musl's vector of addresses of modules' variables.
+    MACHINE_MUSL_VECTOR = -8,
 };
 #else
 enum {
@@ -23,6 +25,7 @@ enum {
     MACHINE_TRAPPED_BYTES = 1,
     MACHINE_AUDIT = AUDIT_ARCH_X86_64,
     MACHINE_TLS = -1,
+    MACHINE_MUSL_VECTOR = 8,
 };
 #endif
 enum { MACHINE_VECTORS = 16384 }; // size of the buffer for the registers of the FPU, in bytes

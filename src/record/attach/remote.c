@@ -346,8 +346,9 @@ size_t remote_count(const struct remote *r, const char *name)
 static uint64_t find_libc(const struct remote *r)
 {
     for (size_t i = 0; i < r->n_objects; i++) {
-        if (find_function(r, &r->objects[i], "gnu_get_libc_version"))
-            return r->objects[i].base;
+        const struct remote_object *o = &r->objects[i];
+        if (find_function(r, o, o->base == r->loader ? "dlopen" : "gnu_get_libc_version"))
+            return o->base;
     }
     return 0;
 }
@@ -393,8 +394,8 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
         return remote_set_over(r, e);
     if (!r->libc)
         return err_set(e, -ENOTSUP,
-                       "%ld: its C library is not glibc, and cannot load heaptape's library into a "
-                       "running process (start the program with 'heaptape record')",
+                       "%ld: its C library is neither glibc nor musl (start the program with "
+                       "'heaptape record')",
                        (long)r->pid);
     return 0;
 }

@@ -38,7 +38,7 @@ struct remote {
     int memory;            // /proc/PID/mem
     uint64_t entry;        // entry point of the program
     uint64_t tls_bytes;    // size of the program's thread-local variables, without its libraries
-    uint64_t loader, libc; // base addresses of the dynamic loader and libc
+    uint64_t loader, libc; // base addresses of the dynamic loader and libc, one object in musl
     uint64_t r_debug;
     struct remote_object *objects; // in load order
     size_t n_objects, capacity;
