@@ -27,7 +27,7 @@ static struct entries_plan *new_plan(void)
                                .place = -65536,
                                .span = 0x10000,
                                .code_bytes = 4096,
-                               .area_bytes = 8192,
+                               .area_bytes = 2 * ENTRIES_PAGE_BYTES,
                                .n_entries = 1,
                                .n_fixups = 1,
                                .fixups = {64}};
@@ -35,7 +35,7 @@ static struct entries_plan *new_plan(void)
     *e = (struct entries_entry){.at = AT,
                                 .trampoline = TRAMPOLINE,
                                 .stub = STUB,
-                                .slot = 4096,
+                                .slot = ENTRIES_PAGE_BYTES,
                                 .function = HT_MALLOC,
                                 .bytes = sizeof before,
                                 .keep = ENTRIES_KEEP_BYTES};
@@ -63,7 +63,9 @@ static void valid_plans_and_others(void **state)
     } while (0)
     REFUSES(p->magic++);
     REFUSES(p->code_bytes = 100);
-    REFUSES(p->code_bytes = 8192);
+    REFUSES(p->code_bytes = 2 * ENTRIES_PAGE_BYTES);
+    REFUSES(p->area_bytes = ENTRIES_PAGE_BYTES);
+    REFUSES(p->area_bytes += 8);
     REFUSES(p->area_bytes = 1 << 30);
     REFUSES(p->n_entries = 0);
     REFUSES(p->n_entries = ENTRIES_MAX + 1);
@@ -78,7 +80,8 @@ static void valid_plans_and_others(void **state)
     REFUSES(p->entries[0].stub = 4096);
     REFUSES(p->entries[0].slot = 4095);
     REFUSES(p->entries[0].slot = 4100);
-    REFUSES(p->entries[0].slot = 8192);
+    REFUSES(p->entries[0].slot = 2 * ENTRIES_PAGE_BYTES);
+    REFUSES(p->entries[0].slot = ENTRIES_PAGE_BYTES - 8);
     REFUSES(p->entries[0].function = HT_REALLOC_BEGIN);
     REFUSES(p->entries[0].function = ENTRIES_FUNCTION_LIMIT);
     REFUSES(p->entries[0].bytes = sizeof before - 1);

@@ -54,7 +54,6 @@ static void read_dynamic(struct object *o, const ElfW(Dyn) * d, size_t n)
 
 static void read_segments(struct object *o, const struct dl_phdr_info *info)
 {
-    const uintptr_t page = 4095;
     *o = (struct object){.path = info->dlpi_name,
                          .loads = info->dlpi_adds,
                          .unloads = info->dlpi_subs,
@@ -69,8 +68,8 @@ static void read_segments(struct object *o, const struct dl_phdr_info *info)
             o->start = from < o->start ? from : o->start;
             o->end = to > o->end ? to : o->end;
         } else if (s->p_type == PT_GNU_RELRO) {
-            o->relro_start = from & ~page;
-            o->relro_end = to & ~page; // aligned to pages, as in the loader
+            o->relro_start = from;
+            o->relro_end = to;
         }
     }
 }

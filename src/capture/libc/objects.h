@@ -13,7 +13,7 @@ struct object {
     const char *path;                  // "" for the main program
     unsigned long long loads, unloads; // the loader's counters
     uintptr_t base, start, end;
-    uintptr_t relro_start, relro_end; // read-only after relocation
+    uintptr_t relro_start, relro_end; // whole pages are read-only after relocation
     const ElfW(Phdr) * segments;
     size_t n_segments;
     const ElfW(Sym) * symbols; // NULL if the object has no dynamic symbols

@@ -62,11 +62,6 @@ const char *entries_letters(unsigned function)
     return !is_aligned ? "ps" : is_cxx ? "psa" : "pas";
 }
 
-static bool is_pages(uint64_t bytes)
-{
-    return bytes && bytes % ENTRIES_PAGE_BYTES == 0;
-}
-
 static bool is_entry_valid(const struct entries_plan *p, const struct entries_entry *e)
 {
     if (!entries_symbol(e->function) || e->bytes > ENTRIES_MAX_BYTES ||
@@ -78,8 +73,8 @@ static bool is_entry_valid(const struct entries_plan *p, const struct entries_en
             return false;
     }
     return e->at < p->span && e->bytes <= p->span - e->at && e->trampoline < p->code_bytes &&
-           e->stub < p->code_bytes && e->slot % sizeof(uint64_t) == 0 && e->slot >= p->code_bytes &&
-           e->slot < p->area_bytes;
+           e->stub < p->code_bytes && e->slot % sizeof(uint64_t) == 0 &&
+           e->slot >= entries_slots(p) && e->slot < p->area_bytes;
 }
 
 static bool are_apart(const struct entries_entry *a, const struct entries_entry *b)
@@ -90,11 +85,12 @@ static bool are_apart(const struct entries_entry *a, const struct entries_entry 
 
 bool entries_are_valid(const struct entries_plan *p)
 {
-    if (p->magic != ENTRIES_MAGIC || !is_pages(p->code_bytes) || !is_pages(p->area_bytes) ||
-        p->code_bytes > ENTRIES_MAX_CODE || p->area_bytes > 2 * ENTRIES_MAX_CODE ||
-        p->code_bytes >= p->area_bytes || !p->n_entries || p->n_entries > ENTRIES_MAX ||
+    if (p->magic != ENTRIES_MAGIC || !p->code_bytes || p->code_bytes % ENTRIES_UNIT_BYTES != 0 ||
+        p->code_bytes > ENTRIES_MAX_CODE || p->area_bytes % ENTRIES_PAGE_BYTES != 0 ||
+        p->area_bytes <= ENTRIES_PAGE_BYTES || p->area_bytes > 4 * ENTRIES_PAGE_BYTES ||
+        p->code_bytes > entries_slots(p) || !p->n_entries || p->n_entries > ENTRIES_MAX ||
         p->n_fixups > ENTRIES_MAX_FIXUPS || p->span >= ENTRIES_REACH ||
-        p->place % ENTRIES_PAGE_BYTES != 0 || p->place >= (int64_t)ENTRIES_REACH ||
+        p->place % ENTRIES_UNIT_BYTES != 0 || p->place >= (int64_t)ENTRIES_REACH ||
         p->place < -(int64_t)ENTRIES_REACH)
         return false;
     for (uint32_t i = 0; i < p->n_fixups; i++) {

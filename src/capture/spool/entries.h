@@ -25,20 +25,31 @@ enum {
     ENTRIES_MAX = 96,             // entries of a plan
     ENTRIES_MAX_FIXUPS = 384,     // displacements in the area's code that point into the object
     ENTRIES_MAX_BYTES = 16,       // replaced bytes of a function
-    ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the page size
+    ENTRIES_MAX_CODE = 8192,      // bytes of code in the area; a multiple of the unit
+    ENTRIES_UNIT_BYTES = 4096,    // unit of code and places; the unit of adrp on aarch64
     ENTRIES_KEEP_BYTES = 4,       // size of an instruction that stays before the jump
-    ENTRIES_PAGE_BYTES = 4096,    // size of a page of the area
     ENTRIES_NO_INSTRUCTION = 255, // in `moved`: this byte is not the first byte of an instruction
     ENTRIES_NAMESPACES = 16,      // DL_NNS of glibc: maximum number of namespaces of dlmopen
 };
 
 // The jump of this machine: its size, the number of bytes that are written last and at once, and
-// the byte that fills code that is never executed.
+// the byte that fills code that is never executed. The pages of an area have the maximum page size
+// of the machine's kernels.
 #if defined(__aarch64__)
-enum { ENTRIES_JUMP_BYTES = 4, ENTRIES_LAST_BYTES = 4, ENTRIES_FILL = 0 };
+enum {
+    ENTRIES_JUMP_BYTES = 4,
+    ENTRIES_LAST_BYTES = 4,
+    ENTRIES_FILL = 0,
+    ENTRIES_PAGE_BYTES = 65536
+};
 #define ENTRIES_REACH (UINT64_C(1) << 27) // a jump reaches addresses within this distance
 #else
-enum { ENTRIES_JUMP_BYTES = 5, ENTRIES_LAST_BYTES = 1, ENTRIES_FILL = 0xcc };
+enum {
+    ENTRIES_JUMP_BYTES = 5,
+    ENTRIES_LAST_BYTES = 1,
+    ENTRIES_FILL = 0xcc,
+    ENTRIES_PAGE_BYTES = 4096
+};
 #define ENTRIES_REACH (UINT64_C(1) << 31)
 #endif
 
@@ -83,7 +94,7 @@ struct entries_entry {
     uint64_t at;         // address of the function, relative to the object's base
     uint32_t trampoline; // offsets in the area
     uint32_t stub;
-    uint32_t slot; // a multiple of 8, not below code_bytes
+    uint32_t slot; // a multiple of 8, in the last page of the area
     // event kind (event_table.h) or enum entries_control, which selects the wrapper
     uint16_t function;
     // 0 for the names of libc and C++; for other values, see src/record/entries/plan.h. Recorded as
@@ -119,16 +130,21 @@ struct entries_redirected {
 // addresses of the trampolines in the slots, and computes the jumps in the object.
 struct entries_plan {
     uint64_t magic;
-    int64_t place;       // relative to the object's base, a multiple of the page size
+    int64_t place;       // relative to the object's base, a multiple of ENTRIES_UNIT_BYTES
     uint64_t span;       // end of the part of the object that the code refers to, relative to base
-    uint32_t code_bytes; // a multiple of the page size, at most ENTRIES_MAX_CODE
-    // code_bytes plus at least one page for the slots; a multiple of the page size
-    uint32_t area_bytes;
+    uint32_t code_bytes; // a multiple of ENTRIES_UNIT_BYTES, at most ENTRIES_MAX_CODE
+    uint32_t area_bytes; // code_bytes, rounded up to pages, and a page for the slots
     uint32_t n_entries, n_fixups;
     struct entries_entry entries[ENTRIES_MAX];
     uint32_t fixups[ENTRIES_MAX_FIXUPS];
     uint8_t code[ENTRIES_MAX_CODE];
 };
+
+// Returns the offset, in the area, of the page with the slots.
+static inline uint32_t entries_slots(const struct entries_plan *p)
+{
+    return p->area_bytes - ENTRIES_PAGE_BYTES;
+}
 
 // Sets `name` to the name of the file, in the session directory, that contains an object's plan.
 // `file` is the status of the object's file. If the named file is empty, the object has no plan.

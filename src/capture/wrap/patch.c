@@ -19,7 +19,6 @@ enum {
     MAX_WRAPPERS = 128,
     MAX_SLOTS = 1 << 18,
     CHECK_NS = 10000000, // between checks for newly loaded objects
-    PAGE_BYTES = 4096,
 };
 
 // A slot that holds a wrapper's address.
@@ -60,13 +59,13 @@ static void *find_real(void *wrapper, const char *name)
 
 static void write_slot(const struct object *o, uintptr_t *slot, uintptr_t value)
 {
-    bool sealed = (uintptr_t)slot >= o->relro_start && (uintptr_t)slot < o->relro_end;
-    void *page = (void *)((uintptr_t)slot & ~(uintptr_t)(PAGE_BYTES - 1));
-    if (sealed && syscall(SYS_mprotect, page, PAGE_BYTES, PROT_READ | PROT_WRITE))
+    const uintptr_t bytes = getauxval(AT_PAGESZ), page = (uintptr_t)slot & -bytes;
+    bool sealed = page >= (o->relro_start & -bytes) && page < (o->relro_end & -bytes);
+    if (sealed && syscall(SYS_mprotect, page, bytes, PROT_READ | PROT_WRITE))
         return;
     __atomic_store_n(slot, value, __ATOMIC_RELEASE);
     if (sealed)
-        syscall(SYS_mprotect, page, PAGE_BYTES, PROT_READ);
+        syscall(SYS_mprotect, page, bytes, PROT_READ);
 }
 
 // Returns true if the slot leads to the real function. Slots that lead to an object's own allocator

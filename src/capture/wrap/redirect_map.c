@@ -232,7 +232,7 @@ static int map_area(const struct redirect_objects *objects, uintptr_t *area)
     *area = map_in_reach(plan, objects->base);
     if (!*area)
         return errno == EEXIST ? ENOMEM : errno;
-    if (syscall(SYS_mprotect, *area + plan->code_bytes, plan->area_bytes - plan->code_bytes,
+    if (syscall(SYS_mprotect, *area + entries_slots(plan), (size_t)ENTRIES_PAGE_BYTES,
                 PROT_READ | PROT_WRITE)) {
         int error = errno;
         syscall(SYS_munmap, *area, plan->area_bytes);

@@ -69,8 +69,10 @@ static void place_area(struct draft *d)
         cells += !d->list.functions[k].is_alias && d->list.functions[k].row->function;
     p->magic = ENTRIES_MAGIC;
     p->code_bytes =
-        cells * CELL_BYTES <= ENTRIES_PAGE_BYTES ? ENTRIES_PAGE_BYTES : ENTRIES_MAX_CODE;
-    p->area_bytes = p->code_bytes + ENTRIES_PAGE_BYTES;
+        cells * CELL_BYTES <= ENTRIES_UNIT_BYTES ? ENTRIES_UNIT_BYTES : ENTRIES_MAX_CODE;
+    p->area_bytes =
+        (p->code_bytes + ENTRIES_PAGE_BYTES - 1) / ENTRIES_PAGE_BYTES * ENTRIES_PAGE_BYTES +
+        ENTRIES_PAGE_BYTES;
     p->span = move_reached_end(&d->image);
     p->place = (int64_t)(d->image.start & ~(uint64_t)(ENTRIES_PAGE_BYTES - 1)) - p->area_bytes;
     memset(p->code, ENTRIES_FILL, sizeof p->code);
@@ -88,7 +90,7 @@ static enum entries_reason add_entry(struct draft *d, const struct find_function
     struct entries_entry *e = &p->entries[k];
     *e = (struct entries_entry){.stub = k * CELL_BYTES,
                                 .trampoline = k * CELL_BYTES + MOVE_STUB_BYTES,
-                                .slot = p->code_bytes + k * (uint32_t)sizeof(uint64_t),
+                                .slot = entries_slots(p) + k * (uint32_t)sizeof(uint64_t),
                                 .function = f->row->function,
                                 .family = (uint16_t)f->family,
                                 .named = f->row->named != 0};

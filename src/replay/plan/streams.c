@@ -157,7 +157,7 @@ static int add_chunk(struct plan_stream *s, struct err *e)
         return rc;
     // One call is cheaper than a page fault for each page. Kernels before 5.14 return an error.
     if (words == MAX_CHUNK_WORDS && !m->window_words)
-        madvise((void *)((uintptr_t)(m->words + at) & ~(uintptr_t)4095), words * 8,
+        madvise((void *)((uintptr_t)(m->words + at) & -(uintptr_t)sysconf(_SC_PAGESIZE)), words * 8,
                 MADV_POPULATE_WRITE);
     s->next = at;
     s->end = at + words - 1;

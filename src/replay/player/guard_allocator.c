@@ -14,12 +14,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT     __attribute__((visibility("default")))
 
-enum { PAGE_BYTES = 4096, LEAST_ALIGN = 16 };
+#define PAGE_BYTES getauxval(AT_PAGESZ)
+
+enum { LEAST_ALIGN = 16 };
 
 // Address space for all blocks of a run. The size is halved until the reservation succeeds.
 #define MAX_REGION_BYTES ((uint64_t)32 << 40)
