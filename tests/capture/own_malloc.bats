@@ -284,7 +284,7 @@ CALLED void *mi_malloc(size_t size) { return allocate(size); }
 CALLED void mi_free(void *p) { RELEASE(p); }
 END
   "${shared[@]}" -DLIBC_NAMES -o libself.so self.c
-  record_options="--allocator ./libself.so" record ./own
+  record_options="--allocator ./libself.so" record_planned ./own
   [ "$status" -eq 0 ]
   awk '$7 > 600 && $7 < 700 { n[$5 " " $7]++ } END { for (i in n) print i, n[i] }' lines | sort >counts
   cat counts
@@ -300,10 +300,10 @@ CALLED void dallocx(void *p, int flags) { if (flags == 0) RELEASE(p); }
 END
   echo "void *mallocx(unsigned long, int);
 void dallocx(void *, int);
-int main(void) { for (int i = 0; i < 1000; i++) dallocx(mallocx(606, 0), 0); }" >extra.c
+int main(int n, char **argv) { for (int i = 0; i < 1000 && n == 1; i++) dallocx(mallocx(606, 0), 0); }" >extra.c
   "${shared[@]}" -DLIBC_NAMES -o libextended.so extended.c
   gcc -w -O1 -fno-builtin -o extra extra.c -L. -lextended -lself -Wl,-rpath,"$PWD"
-  record_options="--allocator ./libself.so" record ./extra
+  record_options="--allocator ./libself.so" record_planned ./extra
   [ "$status" -eq 0 ]
   [ "$(awk '$5 == "malloc" && $7 == 606' lines | wc -l)" -eq 1000 ]
 
