@@ -292,6 +292,29 @@ needs_filters() {
   done
 }
 
+# spool_exceeds PID KIB: the process has more of the spool mapped, or has ended.
+spool_exceeds() {
+  local kib
+  kib=$(awk '/^[0-9a-f]+-/ { spool = /spool/ } spool && $1 == "Size:" { n += $2 } END { print n + 0 }' "/proc/$1/smaps" 2>/dev/null) || return 0
+  [ "$kib" -gt "$2" ]
+}
+
+# A stopped recorder frees no chunks, so the library maps more of the spool.
+@test "a seccomp filter that kills, and a spool that grows" {
+  needs_filters
+  under="$filtered only kill" start_service 2
+  "$HEAPTAPE" record -q -f -o t.ht --pid "$service" 2>err 3>&- &
+  recorder=$!
+  wait_until has_attached "$service" "$recorder"
+  kill -STOP "$recorder"
+  wait_until spool_exceeds "$service" 2048
+  kill -CONT "$recorder"
+  "$HEAPTAPE" ctl "$service" detach
+  wait "$recorder"
+  all_calls_are_there
+  end_service
+}
+
 @test "a seccomp filter that forbids memfd_create: the library is loaded from a file" {
   needs_filters
   local action

@@ -54,6 +54,7 @@ const struct filters_need filters_needs[FILTERS_NEEDS] = {
     NEED(mprotect, ARG(2), 0, 0, PROT_NONE),
     NEED(mprotect, ARG(2), 0, 0, PROT_READ),
     NEED(mprotect, ARG(2), 0, 0, PROT_READ | PROT_WRITE),
+    NEED(mremap, ARG(1) | ARG(3), 0, 0, 0, MREMAP_MAYMOVE | MREMAP_FIXED),
     NEED(munmap, 0),
     NEED(nanosleep, 0),
     NEED(newfstatat, 0, NO_FD),

@@ -16,7 +16,7 @@ struct filters_need {
     uint64_t args[6]; // with these arguments, the call fails immediately or has no effect
 };
 
-enum { FILTERS_NEEDS = 37 };
+enum { FILTERS_NEEDS = 38 };
 extern const struct filters_need filters_needs[FILTERS_NEEDS];
 
 // Returns the filter's action, SECCOMP_RET_* without data: the most restrictive action over all
