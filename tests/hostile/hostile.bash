@@ -5,7 +5,7 @@ load ../helper
 # must be reported.
 records() {
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 300 "$HEAPTAPE" record -f -o t.ht "$@"
+  run --separate-stderr timeout -k 1 600 "$HEAPTAPE" record -f -o t.ht "$@"
   expect "no hang" [ "$status" -ne 124 ]
   expect "no hang" [ "$status" -ne 137 ]
 }

@@ -68,14 +68,14 @@ whole() {
     grep -qx "X($name)" names.h
   done
   gcc -O1 -w -fno-builtin -fPIC -shared -I. -o interposer.so "$HEAPTAPE_SOURCE/tests/hostile/interposer.c"
-  expect "without heaptape" [ "$(LD_PRELOAD=$PWD/interposer.so timeout 300 ./prog)" = "done" ]
+  expect "without heaptape" [ "$(LD_PRELOAD=$PWD/interposer.so timeout 600 ./prog)" = "done" ]
   # Preloads the library after and before the capture library. A call first reaches the first
   # library.
   records sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
   records sh -c "LD_PRELOAD=$PWD/interposer.so:\$LD_PRELOAD exec ./prog"
   whole
-  run --separate-stderr timeout -k 1 300 "$HEAPTAPE" record -f --stacks -o t.ht -- sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
+  run --separate-stderr timeout -k 1 600 "$HEAPTAPE" record -f --stacks -o t.ht -- sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/interposer.so exec ./prog"
   whole
   # Here, the recorder also loads the library.
   LD_PRELOAD=$PWD/interposer.so records ./prog
@@ -109,7 +109,7 @@ wrapped() {
   command -v "$1" >/dev/null || skip "no $1"
   records "$@" ./prog
   whole
-  run --separate-stderr timeout -k 1 300 "$@" "$HEAPTAPE" record -f -o t.ht -- ./prog
+  run --separate-stderr timeout -k 1 600 "$@" "$HEAPTAPE" record -f -o t.ht -- ./prog
   whole
 }
 
@@ -133,15 +133,16 @@ seconds() {
 @test "interposers: libfaketime does not change the recorder's clock" {
   bats_require_minimum_version 1.5.0
   command -v faketime >/dev/null || skip "no faketime"
-  local clock time
+  local clock time start
   for clock in monotonic best; do
     # Another day, a stopped clock, and a clock at 100 times the speed.
     for time in '@2001-01-01 00:00:00' '2001-01-01 00:00:00' '+0 x100'; do
       export HEAPTAPE_CLOCK=$clock
-      run --separate-stderr timeout -k 1 300 faketime -f "$time" "$HEAPTAPE" record -f -o t.ht -- ./prog
+      start=$SECONDS
+      run --separate-stderr timeout -k 1 600 faketime -f "$time" "$HEAPTAPE" record -f -o t.ht -- ./prog
       whole
       expect "one line, $clock, $time" [ "$(wc -l <<<"$stderr")" -eq 1 ]
-      expect "less than 20 s" [ "$(seconds)" -lt 20 ]
+      expect "no longer than the command" [ "$(seconds)" -le $((SECONDS - start + 1)) ]
     done
   done
 }
