@@ -13,8 +13,8 @@ let watchdog;
 // Starts Chromium with one page, and collects messages and requests of the page.
 export async function launch(chromium) {
   profile = mkdtempSync(join(tmpdir(), 'look-'));
-  browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-    '--disable-background-networking', '--disable-component-update', '--disable-sync', '--hide-scrollbars',
+  browser = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--in-process-gpu', '--disable-software-rasterizer',
+    '--disable-quic', '--no-first-run', '--disable-extensions', '--disable-default-apps', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--hide-scrollbars',
     '--user-data-dir=' + profile, '--remote-debugging-pipe', 'about:blank'], {stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe']});
   watchdog = setTimeout(() => finish(3, 'timed out'), TIMEOUT_MS);
   browser.stdio[4].on('data', (chunk) => {
