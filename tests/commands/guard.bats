@@ -53,7 +53,7 @@ guarded() {
 @test "a block that one thread uses in steps, and another one frees" {
   for options in "" "--threads one" "--speed x1000 --idle 0" "--memory 64K"; do
     # shellcheck disable=SC2086 # two words
-    heaptape compare -q -r 2 --no-latency -a guard -a glibc $options "$BATS_TEST_DIRNAME/../replay/late-use.htw"
+    heaptape compare -q -r 1 --no-latency -a guard -a glibc $options "$BATS_TEST_DIRNAME/../replay/late-use.htw"
     [ "$status" -eq 0 ] || { echo "$options: $output" && return 1; }
   done
 }

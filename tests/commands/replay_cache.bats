@@ -32,8 +32,11 @@ was_used() {
     expect "the same plan with $options" [ "$(kept)" = "$first" ]
     expect "used with $options" was_used
   done
-  local n=1
-  for options in "--threads one" "--memory 4M" "--stats-every 100000" "--trim-every 500000" "--speed x1000000"; do
+  local n=1 settings=("--threads one" "--memory 4M" "--stats-every 100000" "--trim-every 500000" "--speed x1000000")
+  # The names of plans are the same under a sanitizer, and a million events take seconds there. Both
+  # kinds of plans are written and read.
+  [ -z "$HEAPTAPE_SANITIZED" ] || settings=("--threads one" "--memory 4M")
+  for options in "${settings[@]}"; do
     for _ in 1 2; do
       # shellcheck disable=SC2086
       replay_verified $options
