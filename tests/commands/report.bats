@@ -332,12 +332,10 @@ END
     "$HEAPTAPE" report -q -f -o $name.html a.htw $name.json
   done
   browser
-  for name in same far single; do
-    node "$HEAPTAPE_SOURCE/tests/page/look.mjs" "$chromium" $name.html >$name.look
-  done
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" "$chromium" same.html far.html single.html >looks
   python3 - <<'END'
 import json
-same, far, single = (json.load(open(n + '.look')) for n in ('same', 'far', 'single'))
+same, far, single = (json.loads(line) for line in open('looks'))
 has = lambda look: any(s.startswith('live, replayed on glibc') for c in look['series'] for s in c)
 assert (has(same), has(far)) == (False, True), (same['series'], far['series'])
 assert same['how'] == ['Memory is that of runs whose threads stay as close to each other as recorded, times and latencies are those of runs at full speed.'], same['how']

@@ -1,15 +1,17 @@
-// look.mjs CHROMIUM PAGE.html [--width N] [--dark] [--print] [--run SCRIPT] [--twice]
+// look.mjs CHROMIUM PAGE.html... [--width N] [--dark] [--print] [--run SCRIPT] [--twice]
 //     [--shot OUT.png --top Y --height N] [--pdf OUT.pdf]
-// Opens a page in headless Chromium over its debugging pipe and prints one JSON object: messages of
-// the browser, requests, painted charts, and tables (name, caption, and the texts of the cells of
-// each row by column). --run first runs a script in the page, --twice repeats it with a dark page of
-// 360 pixels, --shot takes a picture, --pdf prints on A4. Needs only Node.
+// Opens pages in headless Chromium over its debugging pipe and prints a line of JSON for each page:
+// messages of the browser, requests, painted charts, and tables (name, caption, and the texts of the
+// cells of each row by column). --run first runs a script in the page, --twice repeats it with a dark
+// page of 360 pixels, --shot takes a picture, --pdf prints on A4. Needs only Node.
 import {writeFileSync} from 'node:fs';
 import {resolve} from 'node:path';
 import {pathToFileURL} from 'node:url';
 import {complaints, evaluate, finish, launch, open, requests, send} from './browser.mjs';
 
-const [chromium, page, ...rest] = process.argv.slice(2);
+const [chromium, ...rest] = process.argv.slice(2);
+const first = rest.findIndex((word) => word.startsWith('--'));
+const pages = rest.splice(0, first < 0 ? rest.length : first);
 const options = {};
 for (let i = 0; i < rest.length; i++) {
   options[rest[i].slice(2)] = rest[i + 1] === undefined || rest[i + 1].startsWith('--') ? true : rest[++i];
@@ -55,8 +57,8 @@ async function shoot(path) {
   writeFileSync(path, Buffer.from(data, 'base64'));
 }
 
-async function main() {
-  await launch(chromium);
+async function look(page) {
+  complaints.length = requests.length = 0;
   const url = pathToFileURL(resolve(page)).href;
   await open(url, Number(options.width || 1280), options.dark, options.print ? 'print' : '');
   if (options.run) {
@@ -74,7 +76,16 @@ async function main() {
     await open(url, 360, true);
     seen.narrow = await evaluate(LOOK);
   }
-  finish(0, JSON.stringify({...seen, complaints, requests: requests.filter((r) => r !== url)}));
+  return JSON.stringify({...seen, complaints, requests: requests.filter((r) => r !== url)});
+}
+
+async function main() {
+  const looks = [];
+  await launch(chromium);
+  for (const page of pages) {
+    looks.push(await look(page));
+  }
+  finish(0, looks.join('\n'));
 }
 
 main().catch((e) => finish(2, e.stack));
