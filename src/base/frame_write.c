@@ -142,12 +142,15 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
     bool trial = h->frames == 0;
     h->frames = (uint8_t)((h->frames + 1) % HINT_FRAMES);
     if (trial) {
-        size_t plain = compress_part(w, METHOD_PLAIN, part, to, room);
-        size_t patterns = compress_part(w, METHOD_PATTERNS, part, to, room);
-        h->method = (uint8_t)choose_method(w, part, plain, patterns);
-        h->percent = percent_of(h->method == METHOD_PATTERNS ? patterns : plain, part);
-        if (h->method == METHOD_PATTERNS)
-            return patterns;
+        // Try the previous method last, because its result is usually the one to keep.
+        enum method last = h->method == METHOD_PLAIN ? METHOD_PLAIN : METHOD_PATTERNS;
+        size_t sizes[METHOD_RAW];
+        sizes[!last] = compress_part(w, !last, part, to, room);
+        sizes[last] = compress_part(w, last, part, to, room);
+        h->method = (uint8_t)choose_method(w, part, sizes[METHOD_PLAIN], sizes[METHOD_PATTERNS]);
+        h->percent = percent_of(sizes[h->method != METHOD_PATTERNS], part);
+        if (h->method == last)
+            return sizes[last];
     }
     size_t got = compress_part(w, h->method, part, to, room);
     if (!trial && h->method != METHOD_RAW && abs(percent_of(got, part) - h->percent) > HINT_PERCENT)
@@ -206,11 +209,8 @@ static size_t compress_payload(struct frame_writer *w, const struct frame_part *
     size_t got = 0;
     if (w->codec == FRAME_CODEC_LZ4) {
         struct frame_part all;
-        bool joined = join_parts(w, parts, n, &all) && all.bytes;
-        int r = joined ? LZ4_compress_default((const char *)all.bytes, (char *)to, (int)raw_bytes,
-                                              (int)room)
-                       : 0;
-        got = r > 0 ? (size_t)r : 0;
+        if (join_parts(w, parts, n, &all) && all.bytes)
+            got = (size_t)LZ4_compress_default(all.bytes, (char *)to, (int)raw_bytes, (int)room);
     } else if (w->codec == FRAME_CODEC_ZSTD) {
         got = compress_zstd(w, parts, n, to, room);
     }
