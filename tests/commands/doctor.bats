@@ -653,7 +653,7 @@ END
   [ -z "$(ls tmp)" ]
   # Ctrl-C ends the program, too. The recording is kept.
   set -m
-  "$HEAPTAPE" doctor --json -o kept.ht -- "$HEAPTAPE_PROGRAMS/verdicts" leak >answer 3>&- &
+  env --default-signal=INT "$HEAPTAPE" doctor --json -o kept.ht -- "$HEAPTAPE_PROGRAMS/verdicts" leak >answer 3>&- &
   program=$!
   set +m
   wait_until grep -qsx ready answer
