@@ -78,7 +78,7 @@ static void *load(void *arg)
 }
 
 // glibc relocates the pointers in the dynamic section, musl does not.
-static const ElfW(Rela) *table_at(const struct dl_phdr_info *info, const ElfW(Dyn) *d)
+static const ElfW(Rela) * table_at(const struct dl_phdr_info *info, const ElfW(Dyn) * d)
 {
     uintptr_t at = d->d_un.d_ptr;
     return (const ElfW(Rela) *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
