@@ -204,6 +204,30 @@ END
   [ "$status" -eq 1 ]
 }
 
+@test "a program under record: its library is not detached" {
+  cat >ends.c <<'END'
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+static void call(void)
+{
+    for (int i = 0; i < 100; i++)
+        free(malloc(777));
+}
+int main(void)
+{
+    int (*end)(int) = dlsym(RTLD_DEFAULT, "heaptape_end");
+    call();
+    int error = end ? end(0) : 0;
+    call();
+    return error != ENOTSUP;
+}
+END
+  gcc -w -fno-builtin -D_GNU_SOURCE -o ends ends.c -ldl
+  run -0 "$HEAPTAPE" record -q -f -o t.ht -- ./ends
+  [ "$("$HEAPTAPE" dump t.ht | grep -c 'malloc(777)')" -eq 200 ]
+}
+
 @test "a debugger that traces the process at the end: a line says that the library remains" {
   command -v strace >/dev/null || skip "no strace"
   calls
