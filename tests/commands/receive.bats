@@ -198,6 +198,10 @@ assert s.recv(100).startswith(b"HTTP/1.1 201 ")
 for h in held:
     h.sendall(b"x")
     assert h.recv(100).startswith(b"HTTP/1.1 201 ")
+# The time limit of the headers ends a connection that no other connection replaces.
+s = put(6, b"X: ")
+s.settimeout(600)
+assert s.recv(1) == b""
 END
   [ "$(find up -name '*.ht' | wc -l)" -eq 66 ]
   stop_receiver
