@@ -343,8 +343,8 @@ static int merge_sites(const struct merged *m, struct workload_sites *to)
     return rc;
 }
 
-// Like merge_sites, but merges the residency of all inputs. Sorts the result. Ops keep their numbers
-// within their threads, so the op numbers need no change.
+// Like merge_sites, but merges the residency of all inputs. Sorts the result. Ops keep their
+// numbers within their threads, so the op numbers need no change.
 static int merge_residency(const struct merged *m, struct samples_residency *to)
 {
     int rc = 0;
