@@ -14,8 +14,7 @@ enum {
     MOST_BLOCKS = 1 << 18, // maximum number of tracked blocks, which need 8 MiB
     // Bits of a size in a value of `blocks`; the higher bits are the process number.
     SIZE_BITS = 40,
-    // An image makes nearly all calls if it makes more than NEARLY_ALL times the calls of all
-    // others.
+    // An image makes nearly all calls if it makes more than this many times the others' calls.
     NEARLY_ALL = 3,
 };
 
