@@ -1,6 +1,6 @@
-// Fast path for nearly all records: allocations at free addresses, and frees by the allocating
-// thread. Handles runs of such records of one stream, in steps that keep their state in registers.
-// order_allocate and order_release handle all other records.
+// Fast path for nearly all records: allocations at free addresses, and frees that need no new
+// dependency. Handles runs of such records of one stream, in steps that keep their state in
+// registers. order_allocate and order_release handle all other records.
 #ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
 #define HEAPTAPE_CONVERT_ORDER_FAST_H
 
@@ -131,8 +131,10 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
             slots[op->slot] = (struct table_block){address, use + i};
             continue;
         }
-        if (__builtin_expect(!cell || (slots[*cell].last ^ use) >> TABLE_OP_BITS || pool.n >= room,
-                             0))
+        if (__builtin_expect(!cell || pool.n >= room, 0))
+            break;
+        const bool remote = (slots[*cell].last ^ use) >> TABLE_OP_BITS;
+        if (__builtin_expect(remote, 0) && !order_releases_known(o, s, i, &slots[*cell]))
             break;
         op->slot = *cell;
         table_remove_at(&table, at->home, cell);

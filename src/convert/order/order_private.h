@@ -228,6 +228,12 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp,
                      uint64_t address);
 
+// Returns true if a free of the block by the stream's word number `i` from the head on needs
+// neither a new dependency on the thread that used the block last, nor a search for another free of
+// the address. If so, counts the dependency, which an earlier dependency implies.
+bool order_releases_known(struct order *o, const struct merge_stream *s, size_t i,
+                          const struct table_block *block);
+
 // Emits a pool op and replaces the pool's address with the pool's number. An op on a block gets the
 // size and the call site of the block; a reset gets the total of the released bytes. Returns 0, or
 // a negative errno.

@@ -233,6 +233,19 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
     return later;
 }
 
+bool order_releases_known(struct order *o, const struct merge_stream *s, size_t i,
+                          const struct table_block *block)
+{
+    const struct order_thread *t = s->user;
+    uint64_t stamp = codec_stamp(s->state.epoch, s->words[s->head + i]),
+             op = block->last & ((1ull << TABLE_OP_BITS) - 1);
+    if (map_get(&t->waited, (block->last >> TABLE_OP_BITS) + 1) <= op ||
+        (o->open_threads > 1 && may_be_freed_again(o, stamp, block->address)))
+        return false;
+    o->counts.dependencies_needed++;
+    return true;
+}
+
 // Returns true if a thread other than `by` allocates at the address up to the limit.
 static bool is_allocated(struct order *o, uint32_t by, uint64_t address, uint64_t limit)
 {
