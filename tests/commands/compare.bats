@@ -516,9 +516,6 @@ for a, b in zip(d["allocators"], json.load(open("added.json"))["allocators"]):
   grep -q 'mimalloc: .* × the CPU time of the program' out
   [ "$(grep -c '95 % interval' out)" -eq 0 ] # a single run
   grep -q 'not predicted: the other' out
-  [ "$(grep -c 'not predicted: the latency' out)" -eq 0 ] # not measured
-  "$HEAPTAPE" compare -r 1 -a glibc -a mimalloc t.htw >out
-  grep -q 'not predicted: the latency of calls' out
 }
 
 @test "a workload without CPU time allows no prediction for the program" {
