@@ -21,7 +21,7 @@ enum { CODE_LINES = 4096, DATA_BYTES = 2 << 20 };
 #endif
 
 #ifdef LINE
-__asm__(".text\n .balign 64\n"
+__asm__(".text\n .globl evict_lines\n .hidden evict_lines\n .balign 64\n"
         "evict_lines: .rept 4096\n" LINE ".balign 64\n 1:\n .endr\n"
         "evict_end: ret\n");
 
