@@ -124,6 +124,7 @@ lasted_half_a_second() {
 
 @test "a program of musl: every call, in repeated attaches, and nothing remains after a detach" {
   local options
+  skip_under_sanitizer
   command -v musl-gcc >/dev/null || skip "no musl"
   musl-gcc -O2 -D_GNU_SOURCE -fno-builtin -o musl "$HEAPTAPE_SOURCE/tests/capture/service.c"
   ./musl 2 forks >out 3>&- &
