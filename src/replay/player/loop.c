@@ -225,7 +225,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     } while (0)
 
 // Allocates a block of `bytes` for the entry. The new block replaces any old block of the entry.
-// The first `had` bytes of the new block have already been written.
+// The first `had` bytes of the new block have already been written. The entry is written atomically,
+// because prefetch_block() may read it in another thread.
 #define ALLOCATE(kind, bytes, had, call)                                                           \
     do {                                                                                           \
         size_t bytes_ = (bytes), had_ = (had);                                                     \
@@ -235,7 +236,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
             player_refused(t, kind, bytes_);                                                       \
         else                                                                                       \
             fill_block(touch, t, (struct player_block){kind, entry, new_, had_, bytes_});          \
-        slots[entry] = new_;                                                                       \
+        __atomic_store_n(&slots[entry], new_, __ATOMIC_RELAXED);                                   \
     } while (0)
 
 // Prefetches the block that a later op frees or resizes. Most programs use a block shortly before
@@ -390,12 +391,12 @@ ALWAYS_INLINE void *realloc_to_zero(void *block)
 #define PLAY_PREEXISTING(SYMBOL)                                                                   \
     do {                                                                                           \
         errno = 0;                                                                                 \
-        slots[entry] = player_allocate_preexisting((unsigned)EXTRA(1), EXTRA(0), size);            \
-        if (UNLIKELY(!slots[entry]) && size)                                                       \
+        char *new_ = player_allocate_preexisting((unsigned)EXTRA(1), EXTRA(0), size);              \
+        if (UNLIKELY(!new_) && size)                                                               \
             player_refused(t, HT_PREEXISTING, size);                                               \
         else                                                                                       \
-            fill_block(touch, t,                                                                   \
-                       (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});       \
+            fill_block(touch, t, (struct player_block){HT_PREEXISTING, entry, new_, 0, size});     \
+        __atomic_store_n(&slots[entry], new_, __ATOMIC_RELAXED);                                   \
     } while (0)
 
 #define PLAY_WAIT(SYMBOL) wait_for(t, &t->waits, (uint32_t)size, EXTRA(0))
