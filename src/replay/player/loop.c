@@ -225,7 +225,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     } while (0)
 
 // Allocates a block of `bytes` for the entry. The new block replaces any old block of the entry.
-// The first `had` bytes of the new block have already been written. The entry is written atomically,
+// The first `had` bytes of the new block have already been written. Writes the entry atomically,
 // because prefetch_block() may read it in another thread.
 #define ALLOCATE(kind, bytes, had, call)                                                           \
     do {                                                                                           \
