@@ -43,11 +43,6 @@ attach() {
   }
 }
 
-# has_attached PID RECORDER: the process is recorded, and the child of the recorder that traced it has exited.
-has_attached() {
-  has_events "$1" 1 && [ -z "$(pgrep -P "$2")" ]
-}
-
 # attach_for EVENTS OPTION...: records until the recorder has read EVENTS events after the attach.
 # Unlike with --duration, the number of events does not depend on how often the machine runs the
 # threads.

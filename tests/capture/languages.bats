@@ -21,10 +21,6 @@ counts_as_printed() {
   [ -s printed ] && diff printed recorded
 }
 
-is_attached() {
-  grep -q '\.spool' /proc/"$started"/maps && has_events "$started" 0 && [ -z "$(pgrep -P "$recorder")" ]
-}
-
 # records PROGRAM: records the program from its start, and attached before it begins.
 records() {
   local recorder
@@ -38,7 +34,8 @@ records() {
   exec 7>to
   "$HEAPTAPE" record -q -f -o t.ht --pid "$started" 2>err 3>&- 7>&- &
   recorder=$!
-  wait_until is_attached || { cat err; return 1; }
+  wait_until maps_heaptape "$started" || { cat err; return 1; }
+  wait_until has_attached "$started" "$recorder" 0 || { cat err; return 1; }
   echo >&7
   exec 7>&-
   wait "$started"

@@ -88,3 +88,9 @@ server_program() {
   ) 9>"$folder/server.lock"
   cp "$folder/server" "$1"
 }
+
+# has_attached PID RECORDER [EVENTS]: at least EVENTS events (default: 1) of the process were read, and
+# the child of the recorder that traced it has exited.
+has_attached() {
+  has_events "$1" "${3:-1}" && [ -z "$(pgrep -P "$2")" ]
+}
