@@ -39,7 +39,7 @@ int order_thread_number(struct order *o, struct order_thread *t)
 int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op)
 {
     o->counts.dependencies_needed++;
-    if (map_get(&t->waited, thread + 1ull) > op)
+    if (order_has_waited(t, thread, op))
         return 0;
     if (map_put(&t->waited, thread + 1ull, op + 1) < 0)
         return -ENOMEM;

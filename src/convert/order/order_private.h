@@ -191,6 +191,12 @@ static inline int order_thread_name(struct order *o, struct order_thread *t)
     return __builtin_expect(t->number != ORDER_NO_THREAD, 1) ? 0 : order_thread_number(o, t);
 }
 
+// Returns true if an earlier dependency of the thread implies a dependency on the op of `thread`.
+static inline bool order_has_waited(const struct order_thread *t, uint32_t thread, uint64_t op)
+{
+    return map_get(&t->waited, thread + 1ull) > op;
+}
+
 // Adds a dependency to the current op unless other dependencies imply it.
 int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op);
 

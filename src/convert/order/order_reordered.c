@@ -239,7 +239,7 @@ bool order_releases_known(struct order *o, const struct merge_stream *s, size_t 
     const struct order_thread *t = s->user;
     uint64_t stamp = codec_stamp(s->state.epoch, s->words[s->head + i]),
              op = block->last & ((1ull << TABLE_OP_BITS) - 1);
-    if (map_get(&t->waited, (block->last >> TABLE_OP_BITS) + 1) <= op ||
+    if (!order_has_waited(t, (uint32_t)(block->last >> TABLE_OP_BITS), op) ||
         (o->open_threads > 1 && may_be_freed_again(o, stamp, block->address)))
         return false;
     o->counts.dependencies_needed++;
