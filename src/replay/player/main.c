@@ -189,6 +189,7 @@ int main(void)
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
     start_null_allocator();
+    player_release_cxx_pool();
     player_touch_own_pages();
     player_reset_peak();
     player.results->figures.baseline_rss_bytes = player_private_bytes();

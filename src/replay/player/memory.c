@@ -189,9 +189,7 @@ static __attribute__((noinline)) void touch_stack(void)
     own_bytes += end > from ? end - from : 0;
 }
 
-// Frees libstdc++'s pool for exceptions if the recording contains the allocation of the pool.
-// Otherwise, the pool would be allocated twice.
-static void release_cxx_pool(void)
+void player_release_cxx_pool(void)
 {
     void (*release)(void);
     *(void **)&release = dlsym(RTLD_DEFAULT, "_ZN9__gnu_cxx9__freeresEv");
@@ -203,7 +201,6 @@ void player_touch_own_pages(void)
 {
     struct rlimit limit;
     bool is_linked = false;
-    release_cxx_pool();
     if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= 2ul * STACK_BYTES)
         touch_stack();
     dl_iterate_phdr(touch_object, &is_linked);

@@ -186,6 +186,9 @@ void player_verify_leftovers(void);
 
 // memory.c: resident memory.
 void player_memory_init(void);
+// Frees libstdc++'s pool for exceptions if the recording contains the allocation of the pool.
+// Otherwise, the pool would be allocated twice.
+void player_release_cxx_pool(void);
 void player_touch_own_pages(void); // touches the player's own data segments and stack
 void player_sample(uint64_t events, uint64_t live_change, bool keep); // executes SAMPLE and COUNT
 uint64_t player_private_bytes(void);
