@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -948,11 +949,15 @@ static int end_recording_of(struct caller *c, pid_t owner, struct err *e)
     return rc < 0 ? rc : end_recording(c, &cleared, e);
 }
 
-// Raises the priority, because threads of the process are about to be stopped. Call only after the
-// search for functions, which would take a CPU away from the program. Ignores failure.
+// Raises the priority, because threads of the process are about to be stopped. Real-time scheduling
+// lets this process run as soon as a thread stops. With the highest priority of the normal policy,
+// it waits until the next tick if another thread has just started to run on its CPU. Call only
+// after the search for functions, which would take a CPU away from the program. Ignores failure.
 static void raise_priority(void)
 {
-    setpriority(PRIO_PROCESS, 0, PRIO_MIN);
+    const struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    if (sched_setscheduler(0, SCHED_FIFO, &lowest) < 0)
+        setpriority(PRIO_PROCESS, 0, PRIO_MIN);
 }
 
 // Checks that the functions can be called.
