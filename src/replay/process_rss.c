@@ -131,10 +131,12 @@ static struct heap_range find_range(const struct outside_input *in, size_t i, do
     } else {
         range.high = fmax(rss, next);
     }
-    if (b > run->samples && i && in->recorded[i].exits != in->recorded[i - 1].exits)
+    // After the last call, no thread is still freeing memory.
+    bool is_over = i == in->n - 1 && after == end;
+    if (b > run->samples && i && in->recorded[i].exits != in->recorded[i - 1].exits && !is_over)
         range.high = fmax(range.high, (double)b[-1].rss_bytes);
-    range.high = fmax(range.high, fmin(range.high + (double)in->recorded[i].freed_bytes,
-                                       run->figures.peak_rss_bytes));
+    double freed = is_over ? 0 : (double)in->recorded[i].freed_bytes;
+    range.high = fmax(range.high, fmin(range.high + freed, run->figures.peak_rss_bytes));
     if (fmax(range.high, next) >= in->highest_rss &&
         run->figures.peak_rss_bytes > HIDDEN_PEAK * in->highest_rss)
         range.high = run->figures.peak_rss_bytes;

@@ -353,9 +353,27 @@ static void writes_after_the_last_sample(void **state)
     release(&f);
 }
 
-// The memory of a thread that exited before the last sample was freed after the sample. The replay
-// frees the memory before its sample.
+// The memory of a thread that exited before the second sample was freed after the sample. The
+// replay frees the memory before its sample.
 static void thread_exits_before_a_sample(void **state)
+{
+    (void)state;
+    struct fixture f;
+    size_t n;
+    struct replay_session *s = make(&f, (const uint64_t[]){1600, 1600, 1400}, files_kib);
+    f.samples[0][0].rss_bytes = 600 * KIB;
+    f.samples[0][1].rss_bytes = 100 * KIB;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 2100, 1200);
+    ((struct plan_recorded_sample *)plan_recorded_samples(s->plan, &n))[1].exits = 1;
+    assert_int_equal(process_rss_predict(s), 0);
+    expect(&f, 1, 1900, 1000);
+    release(&f);
+}
+
+// After the last call, the memory of ended threads and the blocks of the last frees are free. The
+// destructors of libraries have read 500 KiB of files.
+static void threads_exit_before_the_end(void **state)
 {
     (void)state;
     struct fixture f;
@@ -363,11 +381,12 @@ static void thread_exits_before_a_sample(void **state)
     struct replay_session *s = make(&f, (const uint64_t[]){1100, 1600, 1600}, files_kib);
     f.samples[0][2].rss_bytes = 100 * KIB;
     f.runs[0].figures.end_rss_bytes = 100 * KIB;
+    struct plan_recorded_sample *last =
+        (struct plan_recorded_sample *)plan_recorded_samples(s->plan, &n) + 2;
+    last->exits = 1;
+    last->freed_bytes = 500 * KIB;
     assert_int_equal(process_rss_predict(s), 0);
     expect(&f, 1, 2000, 1500);
-    ((struct plan_recorded_sample *)plan_recorded_samples(s->plan, &n))[2].exits = 1;
-    assert_int_equal(process_rss_predict(s), 0);
-    expect(&f, 1, 1900, 1000);
     release(&f);
 }
 
@@ -461,6 +480,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(writes_after_the_last_sample),
     cmocka_unit_test(sample_in_a_free),
     cmocka_unit_test(thread_exits_before_a_sample),
+    cmocka_unit_test(threads_exit_before_the_end),
     cmocka_unit_test(sample_in_a_call_that_copies),
     cmocka_unit_test(sample_in_a_call_that_clears),
     cmocka_unit_test(peak_between_samples),
