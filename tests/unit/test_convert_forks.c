@@ -232,6 +232,68 @@ static void the_end_of_a_process_is_reported_once(void **state)
     input_close(&in);
 }
 
+static int count_preexisting(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        *(unsigned *)context += ops[i].op.kind == HT_PREEXISTING;
+    return 0;
+}
+
+// Counts the preexisting blocks of the child only.
+static int choose_child(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    *sink = (struct convert_sink){
+        .ops = {.context = context, .ops = p->pid == 101 ? count_preexisting : drop_ops}};
+    return 1;
+}
+
+// Returns how many blocks the child inherits from its parent, which ends at the watermark 1000. The
+// conversion has advanced to `limit` when the child appears. A child may appear for 500 stamps.
+static unsigned inherited_blocks(uint64_t limit)
+{
+    enum { OTHER = 1, CHILD = 2 };
+    struct output out;
+    struct trace_writer w;
+    begin(&w, &out);
+    put_process(&w, &(struct trace_process){.number = 0, .pid = 100, .start_stamp = 10});
+    put_process(&w, &(struct trace_process){.number = OTHER, .pid = 200, .start_stamp = 10});
+    PUT(&w, 0, 1000, MALLOC(20, 1, 0x1000), MALLOC(30, 20, 0x2000));
+    put_end(&w, 0);
+    // A batch advances the conversion to the watermark of the previous batch.
+    PUT(&w, OTHER, limit, MALLOC(1010, 1, 0x1000));
+    PUT(&w, OTHER, 5000, MALLOC(1020, 1, 0x2000));
+    put_process(&w, &(struct trace_process){.number = CHILD,
+                                            .pid = 101,
+                                            .start_stamp = 60,
+                                            .forked_from = 100,
+                                            .forked_from_start = 10,
+                                            .fork_stamp = 45});
+    PUT(&w, CHILD, 6000, MALLOC(5001, 1, 0x9000));
+    put_end(&w, CHILD);
+    end(&w, &out);
+
+    unsigned blocks = 0;
+    struct input in;
+    struct trace_reader r;
+    struct convert_result result = {0};
+    struct err e = {0};
+    const struct convert_options how = {
+        .choose = choose_child, .context = &blocks, .find_forks = true, .fork_ns = 500000};
+    assert_int_equal(input_open(&in, trace, &e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    assert_int_equal(convert_run(&r, &how, &result, &e), 0);
+    trace_reader_close(&r);
+    input_close(&in);
+    return blocks;
+}
+
+static void a_parent_is_kept_for_a_time_after_its_end(void **state)
+{
+    (void)state;
+    assert_int_equal(inherited_blocks(1499), 2);
+    assert_int_equal(inherited_blocks(1500), 0);
+}
+
 // Several images share one pid. The child of the first image and the grandchild are read, and end,
 // before their parents have events.
 static void a_chain_among_images_of_one_pid(void **state)
@@ -300,6 +362,7 @@ static int remove_file(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_child_after_its_parents_end),
     cmocka_unit_test(the_end_of_a_process_is_reported_once),
+    cmocka_unit_test(a_parent_is_kept_for_a_time_after_its_end),
     cmocka_unit_test(the_time_of_the_fork_is_not_known),
     cmocka_unit_test(a_chain_among_images_of_one_pid),
 };
