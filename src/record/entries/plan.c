@@ -167,7 +167,6 @@ static void write_code(struct draft *d)
         for (unsigned f = 0; f < m->n_fixups; f++)
             p->fixups[p->n_fixups++] = e->trampoline + m->fixups[f];
     }
-    memset(p->entries + n, 0, (p->n_entries - n) * sizeof *p->entries);
     p->n_entries = n;
 }
 
