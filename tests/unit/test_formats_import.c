@@ -210,6 +210,10 @@ static void invalid_input_is_named(void **unused)
     } rows[] = {
         {"tcmalloc", INPUT("heap"),
          "input: expected the magic number of a gperftools trace (0x6cbd63e4) at byte 0"},
+        {"tcmalloc", INPUT(""),
+         "input: expected the magic number of a gperftools trace (0x6cbd63e4) at byte 0"},
+        {"tcmalloc", INPUT("\xe4\x63\xbd"),
+         "input: expected the magic number of a gperftools trace (0x6cbd63e4) at byte 0"},
         {"tcmalloc", INPUT(TCMALLOC),
          "input: expected an end record, found the end of the file at byte 4"},
         {"tcmalloc", INPUT(TCMALLOC "\x09"),
