@@ -127,7 +127,9 @@ END
   [ "$status" -eq 0 ]
   has "$output" "(process 28837): ended after 176.2 ms"
   has "$output" "live 4.0 KiB in 1 block, peak 6.8 KiB"
-  grep -Eq '^ +4\.0 KiB +1 ' <<<"$output"
+  # Six call sites with 6 allocations each. The blocks of one site are live.
+  grep -Eq '^ +4\.0 KiB +1 .* 6 +22\.7 KiB ' <<<"$output"
+  [ "$(grep -Ec '^ +0 B +0 .* 6 +38\.8 KiB ' <<<"$output")" -eq 5 ]
 }
 
 @test "aggregate: commands that need events reject it with one line" {
