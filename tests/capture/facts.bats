@@ -27,6 +27,26 @@ json() {
     "$(readelf -n "$library" | sed -n 's/.*Build ID: //p')" ]
 }
 
+# The recorder is stopped until the program has ended. It then finds both images at the same time. A
+# child process ends after the program.
+@test "only the last image of the program has its exit status" {
+  skip_under_sanitizer
+  command -v python3 >/dev/null || skip "no python3"
+  # shellcheck disable=SC2016
+  "$HEAPTAPE" record -q -f -o t.ht -- sh -c '(while kill -0 $$ 2>/dev/null; do LD_PRELOAD= sleep 0.01; done; exec "$0" _exit 5) & kill -STOP $PPID; exec "$1" 1' \
+    "$HEAPTAPE_PROGRAMS/ends" "$HEAPTAPE_PROGRAMS/names" >told 2>err 3>&- &
+  local recorder=$!
+  is_zombie() { ps -o stat= --ppid "$recorder" | grep -q ^Z; }
+  wait_until is_zombie
+  kill -CONT "$recorder"
+  local status=0
+  wait "$recorder" || status=$?
+  [ "$status" -eq 7 ]
+  [ "$(json t.ht "[p['exe'].split('/')[-1] for p in s['processes'] if p['pid'] == s['processes'][0]['pid']][-1]")" = names ]
+  [ "$(json t.ht "[p['exe'].split('/')[-1] for p in s['processes']][-1]")" = ends ]
+  [ "$(json t.ht "[(p['exe'].split('/')[-1], p['exit_status']) for p in s['processes'] if 'exit_status' in p]")" = "[('names', 7)]" ]
+}
+
 @test "names of threads that exited, and of others" {
   skip_under_sanitizer
   command -v python3 >/dev/null || skip "no python3"
