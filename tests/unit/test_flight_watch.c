@@ -104,11 +104,13 @@ static void test_the_reason_of_growth(void **state)
     struct flight_triggers t;
     struct watch w = watch_of("rss+50%/10s", &t);
     (void)state;
-    for (uint64_t s = 0; s <= 20; s++)
-        assert_false(sees(&w, s, 100));
-    assert_true(sees(&w, 21, 151));
-    assert_memory_equal(reason, "rss+50%: process 77 has 151.0 MiB, up from 100.0 MiB ", 50);
-    assert_false(sees(&w, 22, 151));
+    // The newest point that is at least 10 s old counts.
+    for (uint64_t s = 0; s <= 40; s++)
+        assert_false(sees(&w, s, 100 + s));
+    assert_false(sees(&w, 41, 196));
+    assert_true(sees(&w, 42, 199));
+    assert_string_equal(reason, "rss+50%: process 77 has 199.0 MiB, up from 132.0 MiB 10.00 s ago");
+    assert_false(sees(&w, 43, 200));
     watch_release(&w);
 }
 
