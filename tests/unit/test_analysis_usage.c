@@ -176,6 +176,46 @@ static void allocators_are_counted_apart(void **state)
     free(sums);
 }
 
+static struct workload_op aligned(uint32_t slot, uint64_t size, uint64_t align)
+{
+    struct workload_op a = op(HT_MEMALIGN, slot, size, 10);
+    a.align = align;
+    return a;
+}
+
+static void sizes_are_rounded(void **state)
+{
+    struct usage_sums *sums = calloc(1, sizeof *sums);
+    struct usage u;
+    const struct workload_op ops[] = {
+        // Rounding of 7 + 0 + 15 bytes: the size and a header of 8 bytes are a multiple of 16.
+        op(HT_MALLOC, 0, USAGE_EXACT + 1, 10),
+        op(HT_MALLOC, 1, USAGE_EXACT + 8, 10),
+        op(HT_MALLOC, 2, USAGE_EXACT + 9, 10),
+        // Padding of 63 + 0 + 62 bytes. 24 is not a power of two.
+        aligned(3, 1, 64),
+        aligned(4, 128, 64),
+        aligned(5, 66, 64),
+        aligned(6, 7, 24),
+    };
+    (void)state;
+    usage_init(&u, sums, 10, 1);
+    assert_int_equal(usage_run(&u, 0, ops, sizeof ops / sizeof *ops), 0);
+    assert_int_equal(usage_finish(&u), 0);
+    assert_int_equal(sums->large_rounding_bytes, 22);
+    assert_int_equal(sums->align_padding_bytes, 125);
+    assert_int_equal(sums->aligns[6].blocks, 3);
+    assert_int_equal(sums->aligns[4].blocks, 1);
+    assert_int_equal(sums->kinds[HT_MALLOC].min_bytes, USAGE_EXACT + 1);
+    assert_int_equal(sums->kinds[HT_MALLOC].max_bytes, USAGE_EXACT + 9);
+    assert_int_equal(sums->kinds[HT_MEMALIGN].sized, 4);
+    assert_int_equal(sums->kinds[HT_MEMALIGN].bytes, 202);
+    assert_int_equal(u.live.blocks, u.max_blocks);
+    assert_int_equal(u.max_blocks, 7);
+    usage_release(&u);
+    free(sums);
+}
+
 // Ops that heaptape never writes must not cause harm.
 static void broken_ops_are_harmless(void **state)
 {
@@ -200,7 +240,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(frequent_is_exact_for_few),    cmocka_unit_test(frequent_finds_the_frequent),
     cmocka_unit_test(timeline_joins_bins),          cmocka_unit_test(timeline_reaches_far),
     cmocka_unit_test(peak_keeps_its_composition),   cmocka_unit_test(broken_ops_are_harmless),
-    cmocka_unit_test(allocators_are_counted_apart),
+    cmocka_unit_test(allocators_are_counted_apart), cmocka_unit_test(sizes_are_rounded),
 };
 
 UNIT_MAIN(tests)
