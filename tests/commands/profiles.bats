@@ -245,6 +245,8 @@ def stack(id):
         mapping = interned[19, one(frame, 3)]
         out.append((one(interned[5, one(frame, 2)], 2).decode(), one(frame, 4), one(interned[17, one(mapping, 7)], 2).decode()))
     return tuple(out)
+app = next(m for (kind, _), m in interned.items() if kind == 19 and interned[17, m[7][0]][2] == [b'/home/me/app'])
+assert [one(app, n) for n in (4, 5, 8)] == [0x10000, 0x11000, 0] and interned[16, one(app, 2)][2] == [b'\x00\xaa'], app
 def samples(heap):
     return {stack(one(s, 1)): tuple(one(s, k) for k in (2, 3, 5, 6)) for s in map(fields, heap.get(2, []))}
 outer, inner = ('app+0x10', 0xf, '/home/me/app'), (('app+0x20', 0x1f, '/home/me/app'), ('app+0x30', 0x2f, '/home/me/app'))
