@@ -61,7 +61,8 @@ governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 assert m["cpu_governor"] == (open(governor).read().strip() if os.path.exists(governor) else None), m
 thp = "/sys/kernel/mm/transparent_hugepage/enabled"
 assert m["transparent_hugepages"] == (open(thp).read().split("[")[1].split("]")[0] if os.path.exists(thp) else None), m
-assert m["cpu_model"] is None or m["cpu_model"] in open("/proc/cpuinfo").read(), m
+models = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+assert m["cpu_model"] == (models[0] if models else None), m
 assert a["version"] == platform.libc_ver()[1], a'
   build_id=$(readelf -n "$(json 'print(d["allocator"]["library"])')" | sed -n 's/.*Build ID: //p')
   [ "$(json 'print(d["allocator"]["build_id"])')" = "$build_id" ]
