@@ -173,6 +173,21 @@ static void test_a_program_that_uses_its_block_at_once(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 16384 malloc SAMPLE SAMPLE free ");
 }
 
+// The program never uses the second half of the block. The samples are as expected.
+static void test_a_block_of_which_half_is_used(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 3, (const unsigned[]){1, 33, 1}, false);
+    c.block.used = c.block.resident = c.block.front = SIZE >> 11;
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 25, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    add(&c, 0, 35, small(1));
+    assert_int_equal(c.plan->unused, 0);
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 8192 malloc SAMPLE free SAMPLE malloc ");
+}
+
 static void test_without_samples(void **state)
 {
     (void)state;
@@ -346,6 +361,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_or_after_the_last_sample),
     cmocka_unit_test(test_or_after_the_last_call),
     cmocka_unit_test(test_a_program_that_uses_its_block_at_once),
+    cmocka_unit_test(test_a_block_of_which_half_is_used),
     cmocka_unit_test(test_without_samples),
     cmocka_unit_test(test_another_thread_frees),
     cmocka_unit_test(test_another_thread_frees_a_used_block),
