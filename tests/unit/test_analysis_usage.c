@@ -216,6 +216,24 @@ static void sizes_are_rounded(void **state)
     free(sums);
 }
 
+static void long_names_of_threads_are_cut(void **state)
+{
+    static const char name[] = "abcdefghijklmnopqrst";
+    struct usage_thread threads[2] = {0};
+    (void)state;
+    usage_name_thread(threads, name, 15);
+    assert_string_equal(threads->name, "abcdefghijklmno");
+    usage_name_thread(threads, name, 3);
+    assert_string_equal(threads->name, "abc");
+    for (size_t n = 16; n <= sizeof name; n++) {
+        usage_name_thread(threads, name, n);
+        assert_string_equal(threads->name, "abcdefghijklmno");
+    }
+    usage_name_thread(threads, name, 0);
+    assert_string_equal(threads->name, "");
+    assert_int_equal(threads[1].events, 0);
+}
+
 // Ops that heaptape never writes must not cause harm.
 static void broken_ops_are_harmless(void **state)
 {
@@ -237,10 +255,11 @@ static void broken_ops_are_harmless(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(frequent_is_exact_for_few),    cmocka_unit_test(frequent_finds_the_frequent),
-    cmocka_unit_test(timeline_joins_bins),          cmocka_unit_test(timeline_reaches_far),
-    cmocka_unit_test(peak_keeps_its_composition),   cmocka_unit_test(broken_ops_are_harmless),
-    cmocka_unit_test(allocators_are_counted_apart), cmocka_unit_test(sizes_are_rounded),
+    cmocka_unit_test(frequent_is_exact_for_few),     cmocka_unit_test(frequent_finds_the_frequent),
+    cmocka_unit_test(timeline_joins_bins),           cmocka_unit_test(timeline_reaches_far),
+    cmocka_unit_test(peak_keeps_its_composition),    cmocka_unit_test(broken_ops_are_harmless),
+    cmocka_unit_test(allocators_are_counted_apart),  cmocka_unit_test(sizes_are_rounded),
+    cmocka_unit_test(long_names_of_threads_are_cut),
 };
 
 UNIT_MAIN(tests)
