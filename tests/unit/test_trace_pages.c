@@ -1,4 +1,6 @@
+#include "base/tlv.h"
 #include "trace/pages.h"
+#include "trace/trace.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -126,6 +128,28 @@ static void test_hostile(void **state)
     assert_true(bad > 1000);
 }
 
+// Another writer may store longer names, and more of them.
+static void test_names_are_cut(void **state)
+{
+    char name[TRACE_PAGES_NAME_BYTES + 2];
+    (void)state;
+    memset(name, 'n', sizeof name);
+    assert_int_equal(trace_pages_put(&b, &(struct trace_pages){.page_bytes = 4096}), 0);
+    for (size_t i = 0; i <= TRACE_PAGES_NAMES; i++) {
+        uint8_t field[sizeof name + 2] = {TRACE_MEMORY_FILE, 7};
+        size_t n = TRACE_PAGES_NAME_BYTES - 2 + i % 5;
+        memcpy(field + 2, name, n);
+        assert_int_equal(tlv_put_bytes(&b, TRACE_F_NAMED, field, 2 + n), 0);
+    }
+    assert_int_equal(trace_pages_get(b.data, b.size, &got), 0);
+    assert_int_equal(got.n_names, TRACE_PAGES_NAMES);
+    for (size_t i = 0; i < TRACE_PAGES_NAMES; i++) {
+        assert_int_equal(got.names[i].kind, TRACE_MEMORY_FILE);
+        assert_int_equal(got.names[i].rss_bytes, 7);
+        assert_int_equal(strlen(got.names[i].name), TRACE_PAGES_NAME_BYTES - (i % 5 ? 1 : 2));
+    }
+}
+
 static void test_too_large(void **state)
 {
     struct trace_pages p = {.page_bytes = 4096};
@@ -142,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
