@@ -143,9 +143,17 @@ struct stacks {
 
 static void begin_stacks(struct stacks *s)
 {
+    static const char python[] = " /usr/bin/python3";
     const struct workload_module m = {.start = 0x10000, .bytes = 0x100000};
     *s = (struct stacks){.next = 0x10001};
     assert_int_equal(workload_sites_module(&s->sites, &m, " /app/prog", 10), 0);
+    assert_int_equal(workload_sites_module(&s->sites, &m, python, sizeof python - 1), 0);
+}
+
+// Functions of Python's interpreter begin with Py. The code of scripts has no file.
+static uint32_t module_of(const char *word)
+{
+    return strncmp(word, "py::", 4) == 0 ? 0 : strncmp(word, "Py", 2) == 0 ? 2 : 1;
 }
 
 static uint64_t address_of(struct stacks *s, const char *word)
@@ -160,7 +168,7 @@ static uint64_t address_of(struct stacks *s, const char *word)
     at = s->next++;
     assert_int_equal(map_put(&s->addresses, key, at), 0);
     assert_true(sscanf(word, "%63[^@]@%u", name, &line) > 0);
-    assert_int_equal(names_begin(&s->sites.names, 1, at - 1, 1), 0);
+    assert_int_equal(names_begin(&s->sites.names, module_of(word), at - 1, 1), 0);
     assert_int_equal(names_function(&s->sites.names, name, sizeof name, line ? "a.c" : "", 4, line),
                      0);
     return at;
@@ -175,7 +183,7 @@ static void add_stack(struct stacks *s, const char *words)
     uint32_t n = 0;
     snprintf(copy, sizeof copy, "%s", words);
     for (char *word; (word = strsep(&rest, " "));)
-        frames[n++] = (struct workload_frame){address_of(s, word), 1};
+        frames[n++] = (struct workload_frame){address_of(s, word), module_of(word)};
     assert_int_equal(workload_sites_set(&s->sites, ++s->n, frames, n), 0);
 }
 
@@ -304,7 +312,9 @@ static void paths(void **state)
         "a (prog) ×2 < b (prog) ×2 < main (prog)",
         "copy (prog) < list (prog) ×3 < node (prog) < plan (prog)",
         "main (prog)",
-        "_start (prog)"};
+        "_start (prog)",
+        "py::add:/srv/app.py < py::run:/srv/app.py < main (prog)",
+        "keep (prog) < PyEval (python3) < main (prog)"};
     char text[STACK_PATH_BYTES], words[64];
     struct stacks s;
     (void)state;
@@ -316,6 +326,9 @@ static void paths(void **state)
     add_stack(&s, "copy list node list query node list node plan prepare main");
     add_stack(&s, "main _start");
     add_stack(&s, "_start");
+    // In scripts, the functions of the interpreter are omitted.
+    add_stack(&s, "PyNew py::add:/srv/app.py PyEval py::run:/srv/app.py PyRun main _start");
+    add_stack(&s, "keep PyEval main");
     for (unsigned i = 0; i < 8; i++) {
         snprintf(words, sizeof words, "get caller_%u main", i);
         add_stack(&s, words);
