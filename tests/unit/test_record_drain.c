@@ -446,6 +446,21 @@ static void a_recorder_that_begins_is_not_swept(void **state)
     rmdir(begun);
 }
 
+static void the_longest_time_between_requests_is_kept(void **state)
+{
+    struct drain_spool s = {.requested_ticks = 100};
+    (void)state;
+    drain_count_early(&s, 150);
+    assert_int_equal(s.early_ticks, 50);
+    drain_count_early(&s, 120);
+    assert_int_equal(s.early_ticks, 50);
+    s.requested_ticks = 300;
+    drain_count_early(&s, 200); // another CPU's clock lags
+    assert_int_equal(s.early_ticks, 50);
+    drain_count_early(&s, 351);
+    assert_int_equal(s.early_ticks, 51);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_word_survives_sigkill),
     cmocka_unit_test(a_chunk_out_of_turn_waits),
@@ -457,5 +472,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_scribbled_spool_does_no_harm),
     cmocka_unit_test(odd_files_are_left_alone),
     cmocka_unit_test(a_recorder_that_begins_is_not_swept),
+    cmocka_unit_test(the_longest_time_between_requests_is_kept),
 };
 UNIT_MAIN(tests)
