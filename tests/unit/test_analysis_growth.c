@@ -184,6 +184,22 @@ static void test_disturbed_cache(void **unused)
     assert_int_equal(g.shape, GROWTH_IRREGULAR);
 }
 
+// A line after the start of a service needs six points.
+static void test_few_points_after_the_start(void **unused)
+{
+    (void)unused;
+    for (unsigned n = 10; n <= 12; n++) {
+        struct growth_point points[12];
+        struct growth g;
+        for (unsigned i = 0; i < n; i++) {
+            double level = i < n / 2 ? 30e6 * i / n : 30e6 + 2e6 * i;
+            points[i] = (struct growth_point){1e9 * i, level, level};
+        }
+        growth_find(&g, points, n);
+        assert_int_equal(g.shape, n - n / 2 >= 6 ? GROWTH_LINEAR : GROWTH_IRREGULAR);
+    }
+}
+
 // Growth is not judged if the time is short or if there are few points.
 static void test_too_short(void **unused)
 {
@@ -204,7 +220,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_shapes),         cmocka_unit_test(test_full),
     cmocka_unit_test(test_rate_and_error), cmocka_unit_test(test_limit),
     cmocka_unit_test(test_teeth),          cmocka_unit_test(test_disturbed_cache),
-    cmocka_unit_test(test_too_short),
+    cmocka_unit_test(test_too_short),      cmocka_unit_test(test_few_points_after_the_start),
 };
 
 UNIT_MAIN(tests)
