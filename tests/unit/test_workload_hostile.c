@@ -209,6 +209,29 @@ static void limits_and_dependencies(void **unused)
     (void)unused;
 }
 
+// The last slot of a frame must be below the limit, whether an op allocates or frees it.
+static void slots_are_below_the_limit(void **unused)
+{
+    static const uint8_t kinds[] = {HT_MALLOC, HT_FREE};
+    (void)unused;
+    for (unsigned i = 0; i < sizeof kinds; i++) {
+        struct encode x;
+        struct encode_frame f = {0};
+        struct encode_payload p = {0};
+        encode_init(&x);
+        x.has_stamps = true;
+        add(&x, 0, (struct workload_op){.kind = HT_MALLOC, .stamp = 5, .size = 8});
+        add(&x, 1, (struct workload_op){.kind = kinds[i], .stamp = 6, .slot = 1});
+        encode_end_frame(&x, &f);
+        assert_int_equal(encode_pack(&f, &p), 0);
+        assert_string_equal(decode_changed(&p, p.bytes.data + FORMAT_AT_SLOT_LIMIT, 2), "");
+        assert_string_not_equal(decode_changed(&p, p.bytes.data + FORMAT_AT_SLOT_LIMIT, 1), "");
+        buf_release(&p.bytes);
+        encode_frame_release(&f);
+        encode_release(&x);
+    }
+}
+
 static void two_frames_continue(void **unused)
 {
     struct encode x;
@@ -354,9 +377,13 @@ static void uses_are_ordered(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changed_bytes),       cmocka_unit_test(limits_and_dependencies),
-        cmocka_unit_test(two_frames_continue), cmocka_unit_test(slots_are_used_as_they_may),
-        cmocka_unit_test(summaries_agree),     cmocka_unit_test(uses_are_ordered),
+        cmocka_unit_test(changed_bytes),
+        cmocka_unit_test(limits_and_dependencies),
+        cmocka_unit_test(slots_are_below_the_limit),
+        cmocka_unit_test(two_frames_continue),
+        cmocka_unit_test(slots_are_used_as_they_may),
+        cmocka_unit_test(summaries_agree),
+        cmocka_unit_test(uses_are_ordered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
