@@ -1,4 +1,6 @@
-// Tests the losses that are collected over all processes.
+// Tests the losses that are collected over all processes, and the list of processes that were not
+// recorded.
+#include "trace/fields.h"
 #include "trace/losses.h"
 #include "unit.h"
 
@@ -76,10 +78,43 @@ static void test_objects_that_do_not_fit(void **state)
     assert_int_equal(losses.deepbound[ROOM - 1], 0);
 }
 
+// A number that is not known is not stored.
+static void test_missed_processes(void **state)
+{
+    static const struct trace_missed missed[] = {
+        {7, (char *)"known", (char *)"it was set-user-ID", 2, 100, 2000},
+        {8, (char *)"calls", (char *)"", 0, 0, UINT64_MAX},
+        {9, (char *)"time", (char *)"", 0, UINT64_MAX, 0},
+        {10, (char *)"none", (char *)"", 0, UINT64_MAX, UINT64_MAX},
+    };
+    enum { N = sizeof missed / sizeof *missed };
+    struct trace_unrecorded u = {.processes = 9}, got = {0};
+    struct buf b = {0};
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(trace_unrecorded_add(&u, &missed[i]), 0);
+    assert_int_equal(fields_put_unrecorded(&b, &u), 0);
+    assert_int_equal(fields_get_unrecorded(b.data, b.size, &got), 0);
+    assert_int_equal(got.processes, 9);
+    assert_int_equal(got.n, N);
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(got.items[i].pid, missed[i].pid);
+        assert_string_equal(got.items[i].name, missed[i].name);
+        assert_string_equal(got.items[i].why, missed[i].why);
+        assert_int_equal(got.items[i].forks, missed[i].forks);
+        assert_int_equal(got.items[i].calls, missed[i].calls);
+        assert_int_equal(got.items[i].ns, missed[i].ns);
+    }
+    trace_unrecorded_release(&u);
+    trace_unrecorded_release(&got);
+    buf_release(&b);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_facts_of_the_first_process, clear),
     cmocka_unit_test_setup(test_objects_are_collected_once, clear),
     cmocka_unit_test_setup(test_objects_that_do_not_fit, clear),
+    cmocka_unit_test(test_missed_processes),
 };
 
 UNIT_MAIN(tests)
