@@ -118,6 +118,23 @@ static void check_op(enum plan_op is, enum plan_op expected, int line)
 
 #define assert_op(read, expected) check_op((read).op, expected, __LINE__)
 
+// The ops of one thread may be earlier than the ops of another thread that were added before.
+static void test_duration_of_all_threads(void **state)
+{
+    (void)state;
+    struct plan *p = new_plan();
+    struct workload_op ops[] = {allocate(0, 8), allocate(1, 8), allocate(2, 8)};
+    ops[0].stamp = 100;
+    ops[1].stamp = 900;
+    ops[2].stamp = 400;
+    add(p, 0, ops[0]);
+    add(p, 0, ops[1]);
+    add(p, 1, ops[2]);
+    struct mapped m = finish(p);
+    assert_int_equal(plan_facts(p)->duration_stamps, 800);
+    release(&m);
+}
+
 static void test_usual_calls_are_one_word(void **state)
 {
     (void)state;
@@ -549,6 +566,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_bad_workloads_are_refused),
     cmocka_unit_test(test_an_empty_workload_is_refused),
     cmocka_unit_test(test_too_little_memory),
+    cmocka_unit_test(test_duration_of_all_threads),
 };
 
 UNIT_MAIN(tests)
