@@ -1,18 +1,24 @@
 # Compares functions, inlined functions and lines of addresses with llvm-symbolizer.
 
 load ../helper
+load ../capture/trace
 
-# build_program COMPILER OPTION...: builds the program in the current directory, and runs
-# llvm-symbolizer on its calls.
+# build_program COMPILER [OPTION...]: builds inlined.cc in the current directory, and runs
+# llvm-symbolizer on its calls. Instead of a compiler, server_program copies a larger program, which
+# has templates of the C++ library.
 build_program() {
-  "$@" -std=c++17 -O2 -g -pthread -o prog "$HEAPTAPE_SOURCE/tests/capture/server.cc"
+  if [ "$1" = server_program ]; then
+    server_program prog
+  else
+    "$@" -std=c++17 -O2 -g -o prog "$HEAPTAPE_SOURCE/tests/commands/inlined.cc"
+  fi
   objdump -d --no-show-raw-insn prog | awk '/call/ { getline; if ($1 ~ /:$/) print substr($1, 1, length($1) - 1) }' >addresses
   # The address of a call is before its return address.
   python3 -c 'for line in open("addresses"): print(hex(int(line, 16) - 1))' |
     llvm-symbolizer --inlines -e prog --output-style=JSON >theirs
 }
 
-# compare COMPILER OPTION...: builds the program, and compares the names of all return addresses.
+# compare COMPILER [OPTION...]: builds the program, and compares the names of all return addresses.
 # All builds of heaptape in ./check share the program through $HEAPTAPE_TEST_SHARED.
 compare() {
   command -v llvm-symbolizer >/dev/null || skip "no llvm-symbolizer"
@@ -45,6 +51,10 @@ END
 
 @test "inlined functions: of gcc, DWARF 5" {
   compare g++
+}
+
+@test "inlined functions: of gcc, in templates of the C++ library" {
+  compare server_program
   cp prog addresses "$BATS_FILE_TMPDIR"
 }
 
@@ -70,8 +80,8 @@ END
 }
 
 @test "inlined functions: damaged debugging information does not cause a loop" {
-  # Use the files of the first test if it has run.
-  cp "$BATS_FILE_TMPDIR"/{prog,addresses} . 2>/dev/null || compare g++
+  # Use the files of the test of the C++ library if it has run.
+  cp "$BATS_FILE_TMPDIR"/{prog,addresses} . 2>/dev/null || compare server_program
   cat >damage.py <<'END'
 import random, subprocess, sys
 sections = []
