@@ -239,6 +239,9 @@ static bool wait_for_request(const struct export_live *l, int requests)
     while (waitid(P_PID, (id_t)l->writer, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            !ended.si_pid && end_requests < LAST_REQUEST)
         sigsuspend(&waiting);
+    // Handle signals that arrived since sigsuspend(2): the restored actions may end this process.
+    sigprocmask(SIG_SETMASK, &waiting, NULL);
+    sigprocmask(SIG_BLOCK, &ours, NULL);
     for (int i = 0; i < ALL; i++)
         sigaction(signals[i], &before[i], NULL);
     sigprocmask(SIG_SETMASK, &mask, NULL);

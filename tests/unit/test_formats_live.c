@@ -7,7 +7,19 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+// The library's waitid calls return only after the writer has exited.
+static bool waits_for_exit;
+
+int __real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+    return __real_waitid(type, id, info, waits_for_exit ? options & ~WNOHANG : options);
+}
 
 // Returns true if the parent process catches the signal.
 static bool is_caught_by_parent(int sig)
@@ -85,6 +97,17 @@ static void test_one_request_does_not_end_the_writer(void **state)
     assert_int_equal(finish((struct scene){0, false}, EXPORT_LIVE_PATIENT, &e), 0);
 }
 
+// The parent of the writer gets no CPU between the signal and the writer's exit.
+static void test_a_request_just_before_the_writer_exits_does_not_end_the_parent(void **state)
+{
+    struct err e;
+    (void)state;
+    waits_for_exit = true;
+    assert_int_equal(finish((struct scene){SIGTERM, false}, 0, &e), 0);
+    assert_int_equal(finish((struct scene){SIGINT, false}, 0, &e), 0);
+    waits_for_exit = false;
+}
+
 // A parent may have blocked the signals.
 static void test_blocked_signals_are_seen(void **state)
 {
@@ -115,6 +138,7 @@ static void test_an_ignored_signal_stays_ignored(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_the_second_request_ends_a_blocked_writer),
     cmocka_unit_test(test_one_request_does_not_end_the_writer),
+    cmocka_unit_test(test_a_request_just_before_the_writer_exits_does_not_end_the_parent),
     cmocka_unit_test(test_blocked_signals_are_seen),
     cmocka_unit_test(test_an_ignored_signal_stays_ignored),
 };
