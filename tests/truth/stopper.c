@@ -11,22 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/time.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    AT_ONCE = 2,        // number of threads that are stopped at the same time
-    MAX_STEPS = 100000, // maximum number of steps to an rdtsc, because a sleeping thread never
-                        // reaches an rdtsc
-    MAX_READINGS = 4,   // number of readings to pass before the thread stays stopped
-    MAX_BEHIND = 12,    // maximum number of instructions from the rdtsc to slightly beyond the
-                        // store
-    RDTSC = 0x310f,     // opcode
-    SPINS = 1000,
-    NAP_NS = 100000,
-    WAIT_NS = 50000000, // time limit for a thread to stop
+    AT_ONCE = 2, // number of threads that are stopped at the same time
+    MAX_STEPS =
+        10000, // maximum number of steps to an rdtsc. Most stops need fewer than 1,000, but a
+               // thread that waits for a stopped thread may make no calls.
+    MAX_READINGS = 4, // number of readings to pass before the thread stays stopped
+    MAX_BEHIND = 12,  // maximum number of instructions from the rdtsc to slightly beyond the
+                      // store
+    RDTSC = 0x310f,   // opcode
+    NAP_NS = 1000000,
+    LONG_NAP_NS = 20000000, // while AT_ONCE threads are stopped
+    WAIT_NS = 50000000,     // time limit for a sleeping thread to stop
 };
 #define MAX_STOP_NS 2000000000u
 
@@ -61,9 +63,22 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void nap(void)
+static void nap(long ns)
 {
-    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+static void on_tick(int sig)
+{
+    (void)sig;
+}
+
+// Interrupts waitpid(2) at intervals of WAIT_NS.
+static void start_ticks(void)
+{
+    const struct timeval tick = {.tv_usec = WAIT_NS / 1000};
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_tick}, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){tick, tick}, NULL);
 }
 
 static void find_code(void)
@@ -106,20 +121,30 @@ static pid_t pick_thread(const struct stopped of[AT_ONCE])
     return found;
 }
 
-// Waits for the thread to stop. Returns false after WAIT_NS, or if the thread has exited.
+static bool is_asleep(pid_t tid)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", (long)program, (long)tid);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    if (f)
+        fclose(f);
+    return state == 'S';
+}
+
+// Waits for the thread to stop. Returns false if the thread has exited or still sleeps after
+// WAIT_NS. A thread that has no CPU may need longer.
 static bool wait_for_stop(pid_t tid)
 {
     uint64_t until_ns = now_ns() + WAIT_NS;
     int status;
-    for (unsigned looks = 0;; looks++) {
-        pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
-        if (got == tid)
-            return WIFSTOPPED(status);
-        if (got < 0 || now_ns() > until_ns)
+    pid_t got;
+    while ((got = waitpid(tid, &status, __WALL)) < 0 && errno == EINTR) {
+        if (now_ns() > until_ns && is_asleep(tid))
             return false;
-        if (looks > SPINS)
-            nap();
     }
+    return got == tid && WIFSTOPPED(status);
 }
 
 static bool is_at_counter(pid_t tid)
@@ -186,6 +211,8 @@ static bool has_ended(void)
 
 static bool stop(struct stopped *s, pid_t tid)
 {
+    if (!code_start)
+        find_code();
     // The thread may be exiting.
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
         return false;
@@ -222,26 +249,26 @@ int main(int argc, char **argv)
     }
     if (ptrace(PTRACE_SEIZE, program, NULL, NULL))
         fail("threads may not be traced");
+    start_ticks();
     let_go(program);
     while (stops < wanted && !has_ended()) {
         int free_place = -1;
         release_due(of, false);
         for (int i = 0; i < AT_ONCE; i++)
             free_place = of[i].tid ? free_place : i;
-        find_code();
         pid_t tid = free_place >= 0 ? pick_thread(of) : 0;
         if (tid && stop(&of[free_place], tid))
             stops++;
-        nap();
+        nap(free_place >= 0 ? NAP_NS : LONG_NAP_NS);
     }
     for (int i = 0; i < AT_ONCE; i++) {
         while (of[i].tid && !has_ended()) {
             release_due(of, false);
-            nap();
+            nap(LONG_NAP_NS);
         }
     }
     while (!has_ended())
-        nap();
+        nap(LONG_NAP_NS);
     fprintf(stderr, "%u stops\n", stops);
     return exit_status;
 }
