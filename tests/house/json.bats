@@ -59,6 +59,35 @@ END
   done
 }
 
+@test "combined schemas: right documents need no jsonschema, and each kind of wrong document is found" {
+  needs_jsonschema
+  mkdir copy without
+  cat >copy/kinds.schema.json <<'END'
+{"$defs": {"x": {"properties": {"n": {"type": "integer"}}}}, "type": "object", "additionalProperties": false, "properties": {
+  "all": {"type": "object", "allOf": [{"$ref": "#/$defs/x"}], "properties": {"m": {"type": "integer"}}, "unevaluatedProperties": false},
+  "one": {"oneOf": [{"type": "null"}, {"type": "string"}]},
+  "if": {"type": "object", "if": {"properties": {"k": {"const": "a"}}}, "then": {"required": ["v"]}, "else": {"required": ["w"]}},
+  "first": {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "string"}},
+  "pattern": {"type": "object", "patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
+  "needs": {"type": "object", "dependentRequired": {"p": ["q"]}, "dependentSchemas": {"r": {"required": ["s"]}}}}}
+END
+  cat >right <<'END'
+{"all": {"n": 1, "m": 2}} {"one": null} {"one": "x"} {"if": {"k": "a", "v": 1}} {"if": {"k": "b", "w": 1}} {"first": [1, "a"]}
+{"first": []} {"pattern": {"a": 1, "b": "x"}} {"needs": {"p": 1, "q": 1, "r": 1, "s": 1}} {"needs": {}}
+END
+  cat >wrong <<'END'
+{"all": {"n": "1"}} {"all": {"o": 1}} {"one": 1} {"if": {"k": "a"}} {"if": {"k": "b", "v": 1}} {"first": ["a"]} {"first": [1, 2]}
+{"pattern": {"a": "x"}} {"pattern": {"b": 1}} {"needs": {"p": 1}} {"needs": {"r": 1}}
+END
+  echo 'raise SystemExit("imported")' >without/jsonschema.py
+  PYTHONPATH=without "$HEAPTAPE_SOURCE/tools/check-json" --schemas copy kinds right
+  run "$HEAPTAPE_SOURCE/tools/check-json" --schemas copy kinds wrong
+  echo "$output"
+  [ "$status" -eq 1 ]
+  # The first document has two messages.
+  [ "$(grep -c '(schema kinds)' <<<"$output")" -eq 12 ]
+}
+
 @test "the schema of dump has every kind and member of the table of events" {
   table=$HEAPTAPE_SOURCE/src/trace/event/event_table.h
   jq -r '.. | objects | select(has("kind")) | .kind.enum[]?' "$schemas/dump.schema.json" | sort -u >kinds
