@@ -129,6 +129,27 @@ static void test_blocks_and_mappings_explain_memory(void **state)
     assert_int_equal(find_with(&started, hidden, 2, mapped, 2), 0);
 }
 
+// Most frames are decoded only if the others do not explain the memory.
+static void test_block_in_any_frame(void **state)
+{
+    (void)state;
+    enum { FRAMES = 40 };
+    const struct event first = {.kind = HT_MALLOC, .stamp = 1, .size = 64 << 20, .result = arena},
+                       block = {.kind = HT_MALLOC, .stamp = 2, .size = 8 << 20, .result = pool},
+                       last = {.kind = HT_MALLOC, .stamp = 3, .size = 8, .result = pool + 9 * mib};
+    for (size_t at = 1; at < FRAMES; at++) {
+        bool is_growth;
+        begin(&started);
+        write_map(hidden, 2);
+        for (size_t i = 0; i < FRAMES; i++)
+            write_events(i == 0            ? &first
+                         : i == FRAMES - 1 ? &last
+                                           : &block,
+                         i == 0 || i == at || i == FRAMES - 1);
+        assert_int_equal(find(&started, &is_growth), (at < FRAMES - 1 ? 23 : 31) * mib);
+    }
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -214,6 +235,7 @@ static void test_map_of_the_next_program(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_blocks_and_mappings_explain_memory),
+    cmocka_unit_test(test_block_in_any_frame),
     cmocka_unit_test(test_limits),
     cmocka_unit_test(test_gaps_with_another_message),
     cmocka_unit_test(test_map_of_the_next_program),

@@ -3,15 +3,21 @@
 #include "base/buf.h"
 #include "base/search.h"
 #include "base/sort.h"
-#include "convert/walk.h"
+#include "trace/codec.h"
 #include "trace/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     GRANULE_SHIFT = 20,
     MAX_GRANULES = 1 << 22, // limits the memory that invalid maps can use
+    // The first reading decodes the first SAMPLED_FIRST frames of events, and then one frame in
+    // SAMPLED_EACH.
+    SAMPLED_FIRST = 4,
+    SAMPLED_EACH = 16,
+    KNOWN_GRANULES = 256,
 };
 
 // Resident anonymous bytes in 1 MiB of address space.
@@ -29,7 +35,6 @@ struct unexplained_candidate {
     uint64_t most_bytes;
     struct unexplained_granule *granules; // sorted by number
     size_t n, capacity;
-    size_t last; // index of the granule of the last block
     uint64_t unexplained_bytes;
 };
 
@@ -38,6 +43,12 @@ struct unexplained_search {
     struct unexplained_candidate *all;
     size_t n, capacity;
     size_t open; // number of candidates that may reach the limits
+    bool skips;  // the next frame of events is not decoded
+    // Granules of the process `known_of` that need not be searched again, because they are
+    // explained or not in `granules`. Each entry is 1 + the number of a granule, at the number
+    // modulo KNOWN_GRANULES.
+    uint64_t known[KNOWN_GRANULES];
+    const struct unexplained_candidate *known_of;
     struct progress *progress;
 };
 
@@ -196,60 +207,95 @@ static int choose_candidates(struct unexplained_search *s)
 
 // Marks the memory of a block as explained. Returns false if the process can no longer reach the
 // limits.
-static bool explain(struct unexplained_candidate *c, uint64_t address, uint64_t bytes)
+static bool explain(struct unexplained_search *s, struct unexplained_candidate *c, uint64_t address,
+                    uint64_t bytes)
 {
     uint64_t number = address >> GRANULE_SHIFT,
-             last = (address + (bytes ? bytes - 1 : 0)) >> GRANULE_SHIFT;
-    if (number == last && c->granules[c->last].number == number && c->granules[c->last].explained)
+             last = (address + (bytes ? bytes - 1 : 0)) >> GRANULE_SHIFT,
+             *known = &s->known[number % KNOWN_GRANULES];
+    if (number == last && *known == number + 1)
         return true;
     for (size_t i = HT_SEARCH(k, c->n, c->granules[k].number >= number);
          i < c->n && c->granules[i].number <= last; i++) {
         struct unexplained_granule *g = &c->granules[i];
-        c->last = i;
         if (!g->explained)
             c->unexplained_bytes -= g->bytes;
         g->explained = true;
     }
+    *known = number + 1;
     return reaches_limits(c->unexplained_bytes, c->most.rss_bytes);
 }
 
-static int visit_call(void *context, const struct walk_call *call)
+// Like explain, for the block that the event allocates, if any.
+static bool explain_event(struct unexplained_search *s, struct unexplained_candidate *c,
+                          const struct event *ev)
 {
-    struct unexplained_search *s = context;
-    const struct event *ev = call->event;
-    struct unexplained_candidate *c = find_candidate(s, call->process->number);
     bool allocates = (event_infos[ev->kind].fields & HT_ALLOCATES) == HT_ALLOCATES;
-    if (!c || !allocates || !ev->result || !reaches_limits(c->unexplained_bytes, c->most.rss_bytes))
-        return 0;
+    if (!allocates || !ev->result)
+        return true;
     uint64_t bytes = ev->kind == HT_MREMAP ? ev->count // the new size
                                            : event_requested(ev->kind, ev->size, ev->count);
-    if (!explain(c, ev->result, bytes))
-        s->open--;
-    return s->open ? 0 : -ECANCELED;
+    return explain(s, c, ev->result, bytes);
+}
+
+static void read_segment(struct unexplained_search *s, const struct trace_segment *segment)
+{
+    struct unexplained_candidate *c = find_candidate(s, segment->process);
+    struct codec_state state = {segment->epoch0, segment->base0};
+    struct event ev;
+    if (!c || !reaches_limits(c->unexplained_bytes, c->most.rss_bytes))
+        return;
+    if (s->known_of != c)
+        memset(s->known, 0, sizeof s->known);
+    s->known_of = c;
+    for (uint32_t at = 0, words; at < segment->n_words; at += words) {
+        words = codec_get(&state, segment->words + at, segment->n_words - at, &ev);
+        if (words && explain_event(s, c, &ev))
+            continue;
+        s->open -= words != 0;
+        return;
+    }
 }
 
 static bool wants_process(void *context, const struct trace_process *p)
 {
-    return find_candidate(context, p->number) != NULL;
-}
-
-static int show_progress(void *context)
-{
     const struct unexplained_search *s = context;
-    progress_update(s->progress, s->file->in.offset);
-    return 0;
+    return !s->skips && find_candidate(s, p->number) != NULL;
 }
 
+// Reads the events while a process may reach the limits. If `samples` is set, decodes only some of
+// the frames. Any order of the events has the same result. Returns 0, or a negative errno.
+static int read_events(struct unexplained_search *s, bool samples, struct err *e)
+{
+    struct trace_reader *r = &s->file->reader;
+    struct trace_item item;
+    int rc = 1;
+    r->wants = wants_process;
+    r->wants_context = s;
+    for (uint64_t n = 0; s->open && rc > 0; n += rc > 0 && item.type == TRACE_EVENTS) {
+        s->skips = samples && n >= SAMPLED_FIRST && n % SAMPLED_EACH;
+        rc = trace_next(r, &item, e);
+        for (size_t i = 0; rc > 0 && item.type == TRACE_EVENTS && i < item.n_segments; i++)
+            read_segment(s, &item.segments[i]);
+        progress_update(s->progress, s->file->in.offset);
+    }
+    r->wants = NULL;
+    return rc > 0 || rc == -ENODATA ? 0 : rc; // -ENODATA: the recording is cut off
+}
+
+// Reads a sample of the events first, because a few blocks in each MiB usually explain all memory.
 static int read_blocks(struct unexplained_search *s, struct err *e)
 {
-    const struct walk_options how = {
-        .call = visit_call, .wants = wants_process, .pause = show_progress, .context = s};
-    struct err cut;
+    struct err ignored; // the second reading finds the same error
     if (s->progress)
         s->progress->total = s->file->in.size_bytes;
-    int rc = walk_run(&s->file->reader, &how, &cut, e);
+    int rc = read_events(s, true, &ignored);
+    if (s->open && rc != -ENOMEM)
+        rc = trace_file_rewind(s->file, e) ?: read_events(s, false, e);
+    else if (s->open)
+        rc = err_no_memory(e, s->file->in.name);
     progress_clear(s->progress);
-    return rc;
+    return s->open ? rc : 0;
 }
 
 // Returns true if another message explains why blocks are missing, or if the process may use blocks
@@ -324,7 +370,7 @@ int unexplained_find(struct unexplained *u, struct trace_file *t, struct progres
         trace_pages_release(&s.all[i].most);
     }
     free(s.all);
-    return rc == -ECANCELED ? 0 : rc;
+    return rc;
 }
 
 void unexplained_release(struct unexplained *u)
