@@ -9,6 +9,7 @@ enum {
     UNIT_BITS = CODEC_PTR_BITS, // bits of an address in units of 8 bytes
     HIGH_BITS = UNIT_BITS - PLACE_BITS - PRODUCER_FREED_INDEX_BITS,
     TABLE_BYTES = PRODUCER_FREED_ENTRIES * 8,
+    HEADER_BYTES = 8, // the part of a block's header that glibc's free reads
 };
 _Static_assert(1 << PLACE_BITS == PRODUCER_FREED_PLACES, "the places of an entry");
 _Static_assert(HIGH_BITS + PRODUCER_FREED_GENERATION_BITS + PRODUCER_FREED_PLACES == 64,
@@ -135,6 +136,9 @@ bool producer_put_noted_plain(unsigned kind, uint64_t address, unsigned allocato
 
 bool producer_retry_plain(unsigned kind, uint64_t address)
 {
+    // The reading of the counter waits for earlier loads, and would delay the allocator's access to
+    // the block's header, whose cache line another thread may have written.
+    __builtin_prefetch((const void *)(uintptr_t)(address - HEADER_BYTES), 1);
     struct producer_stream *stream = producer_begin(producer_residency_big_hint(address), false);
     if (!stream)
         return false;
