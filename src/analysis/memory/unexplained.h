@@ -30,8 +30,8 @@ struct unexplained {
 // known gaps. Omits fork children, which may use blocks of their parents. Memory counts as
 // explained if a recorded block or recorded mapping was ever within the same MiB. Rewinds the
 // trace, which must have been opened for reading twice. Reads the page maps first, and then reads
-// events only while a process may still reach the limits. Returns 0, or a negative errno with *e
-// set. The caller must release *u in either case.
+// events only while a process may still reach the limits: a sample first, then all. Returns 0, or a
+// negative errno with *e set. The caller must release *u in either case.
 int unexplained_find(struct unexplained *u, struct trace_file *t, struct progress *progress,
                      struct err *e);
 void unexplained_release(struct unexplained *u);
