@@ -2,7 +2,6 @@
 
 #include "base/sort.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 // Returns the entry of the value. If the value has no entry, returns the empty entry where the

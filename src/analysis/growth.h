@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 // GROWTH_SHAPES(X) calls X(SYMBOL, name in JSON, meaning) for each shape.
 #define GROWTH_SHAPES(X)                                                                           \

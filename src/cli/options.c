@@ -1,7 +1,6 @@
 #include "cli/options.h"
 
 #include "base/clock.h"
-#include "cli/help.h"
 #include "cli/span.h"
 #include "cli/suggest.h"
 

@@ -6,7 +6,6 @@
 #include "convert/walk.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
 

@@ -7,7 +7,6 @@
 
 #include <sys/resource.h>
 
-#include <stdatomic.h>
 #include <sys/types.h>
 
 struct record_launch {

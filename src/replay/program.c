@@ -3,7 +3,6 @@
 #include "replay/fidelity.h"
 
 #include <math.h>
-#include <stdint.h>
 
 // Maximum estimated cost of recording, relative to the remaining time. The estimate may be off by
 // 50 %.

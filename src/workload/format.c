@@ -4,7 +4,6 @@
 #include "base/varint.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #define HEADER(member)  TLV_MEMBER(struct workload_header, member)
 #define SUMMARY(member) TLV_MEMBER(struct workload_summary, member)

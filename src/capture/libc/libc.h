@@ -8,7 +8,6 @@
 #ifndef HEAPTAPE_LIBC_LIBC_H
 #define HEAPTAPE_LIBC_LIBC_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 // Returns an address inside the process's C library.

@@ -2,7 +2,6 @@
 // address. Does not trust the contents of the tables.
 #include "capture/unwind/unwind.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>

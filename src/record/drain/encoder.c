@@ -4,7 +4,6 @@
 #include "trace/columns.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #ifndef HEAPTAPE_PLAN_SLOT_TABLE_H
 #define HEAPTAPE_PLAN_SLOT_TABLE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -5,7 +5,6 @@
 #include "cli/command.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static void group_label(struct symbols *symbols, char text[STACK_SITE_BYTES],
                         enum fragmentation_by grouping, uint64_t key)

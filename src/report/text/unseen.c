@@ -6,7 +6,6 @@
 #include "report/text/balance.h"
 #include "report/text/watch.h"
 
-#include <stdio.h>
 #include <sys/stat.h>
 
 enum {

@@ -2,7 +2,6 @@
 #ifndef HEAPTAPE_TOP_TERMINAL_H
 #define HEAPTAPE_TOP_TERMINAL_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum terminal_key {

@@ -5,7 +5,6 @@
 #include "trace/event/event_table.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) HT_##SYMBOL = wire,
