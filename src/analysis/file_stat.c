@@ -354,10 +354,9 @@ static int read_history(struct file_stat *s, struct trace_file *t)
     struct err ignored; // the conversion has already reported errors in the file
     rss_history_release(&s->history);
     s->history = (struct rss_history){.n = 0};
-    int rc = trace_file_rewind(t, &ignored);
-    if (rc == 0)
-        rc = rss_history_read(&s->history, t, s->processes[s->of_usage].facts.number, NULL,
-                              &ignored);
+    int rc = trace_file_rewind(t, &ignored)
+                 ?: rss_history_read(&s->history, t, s->processes[s->of_usage].facts.number, NULL,
+                                     &ignored);
     s->history.n = rc < 0 ? 0 : s->history.n;
     return rc == -ENOMEM ? rc : 0;
 }
@@ -380,11 +379,9 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     s->stack_sample_bytes = t->reader.session.stack_sample_bytes;
     s->clock_hz = t->reader.session.clock_hz;
     s->stamp_shift = t->reader.session.stamp_shift;
-    int rc = begin_history(s, t, e);
-    if (rc == 0)
-        rc = trace_forks_find(&forks, t, e);
-    if (rc == 0)
-        rc = convert_run(&t->reader, &how, &result, e);
+    int rc = begin_history(s, t, e)
+                 ?: trace_forks_find(&forks, t, e)
+                 ?: convert_run(&t->reader, &how, &result, e);
     trace_forks_release(&forks);
     if (rc < 0) {
         rss_reading_end(s->reading, false);
@@ -544,9 +541,7 @@ int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e)
 {
     struct input in;
-    int rc = file_open_input(&in, path, e);
-    if (rc == 0)
-        rc = file_stat_input(s, &in, part, NULL, watch, e);
+    int rc = file_open_input(&in, path, e) ?: file_stat_input(s, &in, part, NULL, watch, e);
     if (rc == 0)
         s->name = path;
     return rc;

@@ -383,11 +383,9 @@ int placement_read(struct workload_reader *r, struct placement_bounds *b, struct
 {
     struct workload_reading d = {0};
     placement_init(&d.placement, NULL);
-    int rc = workload_read_residency(r, &d.residency, e);
-    if (rc == 0)
-        rc = read_ops(&d, r, e);
-    if (rc == 0)
-        rc = placement_find(&d.placement, b, e);
+    int rc = workload_read_residency(r, &d.residency, e)
+                 ?: read_ops(&d, r, e)
+                 ?: placement_find(&d.placement, b, e);
     placement_release(&d.placement);
     samples_residency_release(&d.residency);
     free(d.op_numbers);

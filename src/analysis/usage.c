@@ -443,9 +443,7 @@ int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (i + AHEAD < n)
             live_blocks_prefetch(&u->live_blocks, ops[i + AHEAD].op.slot);
-        rc = reserve_threads(u, ops[i].thread);
-        if (rc == 0)
-            rc = count_op(u, ops[i].thread, &ops[i].op);
+        rc = reserve_threads(u, ops[i].thread) ?: count_op(u, ops[i].thread, &ops[i].op);
     }
     return rc;
 }

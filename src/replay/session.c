@@ -187,9 +187,8 @@ static int find_placement(struct replay_session *s, uint64_t events, struct err 
                                       : NULL;
     if (s->placement_missing_reason)
         return 0;
-    int rc = workload_file_rewind(s->input, e);
-    if (rc == 0)
-        rc = placement_read(s->input->reader, &s->placement, e);
+    int rc =
+        workload_file_rewind(s->input, e) ?: placement_read(s->input->reader, &s->placement, e);
     if (rc != -EFBIG)
         return rc;
     *e = (struct err){0};

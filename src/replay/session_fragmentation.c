@@ -80,9 +80,8 @@ static int run_once(struct replay_session *s, const struct plan *p, struct repla
 
 static int read_sites(struct replay_session *s, struct err *e)
 {
-    int rc = workload_file_rewind(s->input, e);
-    if (rc == 0)
-        rc = workload_read_sites(s->input->reader, &s->sites, e);
+    int rc =
+        workload_file_rewind(s->input, e) ?: workload_read_sites(s->input->reader, &s->sites, e);
     if (rc < 0)
         return rc;
     s->symbols = symbols_new(&s->sites, workload_reader_header(s->input->reader)->exe);
@@ -93,9 +92,7 @@ int replay_session_find_fragmentation(struct replay_session *s, struct err *e)
 {
     struct plan *p = NULL;
     struct output file = {.fd = -1};
-    int rc = read_sites(s, e);
-    if (rc == 0)
-        rc = make_plan(s, &p, &file, e);
+    int rc = read_sites(s, e) ?: make_plan(s, &p, &file, e);
     for (size_t i = 0; rc == 0 && i < s->n_results; i++)
         rc = run_once(s, p, &s->results[i], e);
     plan_free(p);

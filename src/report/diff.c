@@ -185,8 +185,6 @@ void diff_write(struct json *j, const struct document *d)
 
 int diff_rows(struct document *d)
 {
-    int rc = workload_rows(d);
-    if (rc == 0)
-        rc = result_rows(d);
+    int rc = workload_rows(d) ?: result_rows(d);
     return rc == 0 && !d->n_rows ? -ENOENT : rc;
 }

@@ -89,9 +89,7 @@ static int by_text(const void *a, const void *b)
 static int add_line(struct line *to, struct symbols *symbols, size_t number)
 {
     struct buf text = {0};
-    int rc = put_site(&text, symbols, number);
-    if (rc == 0)
-        rc = buf_put_u8(&text, 0);
+    int rc = put_site(&text, symbols, number) ?: buf_put_u8(&text, 0);
     to->text = (char *)text.data;
     return rc;
 }

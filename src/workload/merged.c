@@ -101,11 +101,10 @@ static int make_header(struct workload_header *to, const struct merged_input *in
                                    .stack_sample_bytes = first->stack_sample_bytes};
     for (size_t i = 0; i < n; i++)
         to->has_stamps &= workload_reader_header(inputs[i].reader)->has_stamps;
-    int rc = join_argv(to, inputs, n);
-    if (rc == 0)
-        rc = common_text(&to->exe, inputs, n, offsetof(struct workload_header, exe));
-    if (rc == 0)
-        rc = common_text(&to->allocator, inputs, n, offsetof(struct workload_header, allocator));
+    int rc = join_argv(to, inputs, n)
+                 ?: common_text(&to->exe, inputs, n, offsetof(struct workload_header, exe))
+                 ?: common_text(&to->allocator, inputs, n,
+                                offsetof(struct workload_header, allocator));
     return rc < 0 ? rc
                   : common_text(&to->allocator_build_id, inputs, n,
                                 offsetof(struct workload_header, allocator_build_id));
@@ -278,9 +277,7 @@ static int renumber_op(struct merged *m, struct merged_source *s, uint32_t *thre
     *op = *s->op;
     *thread = s->thread;
     op->stamp = s->stamp;
-    int rc = number_thread(m, s, thread);
-    if (rc == 0)
-        rc = number_named(m, s, op);
+    int rc = number_thread(m, s, thread) ?: number_named(m, s, op);
     if (rc == 0 && op->slot != WORKLOAD_NO_SLOT)
         rc = renumber(&s->slots, &op->slot, &m->n_slots);
     if (rc == 0 && op->value && (op->kind == HT_PREEXISTING || format_has_site(op->kind)))

@@ -179,9 +179,7 @@ static int read_frame_at(struct beside *b, uint64_t offset, struct frame *f, uns
 {
     struct workload_reader *r = b->r;
     uint64_t skipped = 0;
-    int rc = input_seek(r->in, offset, e);
-    if (rc == 0)
-        rc = frame_resync(&b->frames, &skipped, e);
+    int rc = input_seek(r->in, offset, e) ?: frame_resync(&b->frames, &skipped, e);
     if (rc == 0 || (rc > 0 && skipped))
         return err_set(e, -EBADMSG, "%s: the index points to byte %llu, where no frame begins",
                        r->in->name, (unsigned long long)offset);
@@ -218,13 +216,11 @@ static int read_summary_and_index(struct beside *b, struct workload_summary *s,
     struct workload_reader *r = b->r;
     uint64_t offset = 0;
     *index = (struct format_index){0};
-    int rc = read_trailer(r, &offset, e);
-    if (rc == 0)
-        rc = read_frame_at(b, offset, f, FORMAT_INDEX, e);
-    if (rc == 0)
-        rc = report_error(r, f, format_get_index(f->data, f->size, index), "malformed index", e);
-    if (rc == 0)
-        rc = read_frame_at(b, index->summary_offset, f, FORMAT_SUMMARY, e);
+    int rc = read_trailer(r, &offset, e)
+                 ?: read_frame_at(b, offset, f, FORMAT_INDEX, e)
+                 ?: report_error(r, f, format_get_index(f->data, f->size, index),
+                                 "malformed index", e)
+                 ?: read_frame_at(b, index->summary_offset, f, FORMAT_SUMMARY, e);
     *s = (struct workload_summary){0};
     if (rc == 0)
         rc = get_summary(r, f, s, e);
@@ -407,9 +403,8 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
 {
     struct format_index index = {0};
     uint8_t trailer[FORMAT_TRAILER_BYTES + 1];
-    int rc = report_error(r, f, format_get_index(f->data, f->size, &index), "malformed index", e);
-    if (rc == 0)
-        rc = check_index(r, f, &index, e);
+    int rc = report_error(r, f, format_get_index(f->data, f->size, &index), "malformed index", e)
+                 ?: check_index(r, f, &index, e);
     free(index.entries);
     if (rc < 0)
         return rc;

@@ -189,9 +189,7 @@ int workload_sites_used_names(const struct workload_sites *s, struct names *to)
         uint64_t key = workload_sites_key(f);
         if (!e || map_get(&seen, key))
             continue;
-        rc = map_put(&seen, key, 1);
-        if (rc == 0)
-            rc = copy_name(to, &s->names, e, f);
+        rc = map_put(&seen, key, 1) ?: copy_name(to, &s->names, e, f);
     }
     names_index_release(&x);
     map_release(&seen);

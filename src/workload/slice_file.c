@@ -223,9 +223,8 @@ static int prepare_slice(struct slicing *j)
 {
     const struct workload_header *h = workload_reader_header(j->in->reader);
     struct slice_sink sink = {j, put_op, note_placement};
-    int rc = resolve_point(&j->how.from, h, j->in->in.name, j->e);
-    if (rc == 0)
-        rc = resolve_point(&j->how.to, h, j->in->in.name, j->e);
+    int rc = resolve_point(&j->how.from, h, j->in->in.name, j->e)
+                 ?: resolve_point(&j->how.to, h, j->in->in.name, j->e);
     if (rc == 0 && j->in->in.size_bytes)
         rc = workload_read_summary(j->in->reader, &j->source, j->e);
     if (rc < 0)
@@ -241,11 +240,10 @@ int slice_file(struct workload_file *in, struct output *out, const struct slice_
                struct slice_counts *counts, struct err *e)
 {
     struct slicing j = {.in = in, .how = o->part, .progress = o->progress, .e = e};
-    int rc = prepare_slice(&j);
-    if (rc == 0)
-        rc = workload_output_begin(&j.to, out, o->level, workload_reader_header(in->reader), e);
-    if (rc == 0)
-        rc = read_ops(&j);
+    int rc = prepare_slice(&j)
+                 ?: workload_output_begin(&j.to, out, o->level, workload_reader_header(in->reader),
+                                          e)
+                 ?: read_ops(&j);
     progress_clear(j.progress);
     if (rc == 0)
         rc = finish_part(&j);

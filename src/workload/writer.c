@@ -294,19 +294,13 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
 {
     struct workload_summary summary = *s;
     w->alone |= count_ops(w) < ENCODE_FRAME_OPS; // a single frame needs no thread
-    int rc = flush_frame(w, e);
-    if (rc == 0)
-        rc = drain_frames(w, e);
-    if (rc == 0)
-        rc = put_sites(w, &summary.sites_at, e);
-    if (rc == 0)
-        rc = put_names(w, e);
-    if (rc == 0)
-        rc = put_samples(w, &summary.samples_at, e);
-    if (rc == 0)
-        rc = put_residency(w, FORMAT_RESIDENCY, &summary.residency_at, e);
-    if (rc == 0)
-        rc = put_residency(w, FORMAT_STEPS, &summary.residency_steps_at, e);
+    int rc = flush_frame(w, e)
+                 ?: drain_frames(w, e)
+                 ?: put_sites(w, &summary.sites_at, e)
+                 ?: put_names(w, e)
+                 ?: put_samples(w, &summary.samples_at, e)
+                 ?: put_residency(w, FORMAT_RESIDENCY, &summary.residency_at, e)
+                 ?: put_residency(w, FORMAT_STEPS, &summary.residency_steps_at, e);
     if (rc < 0)
         return rc;
     w->index.summary_offset = w->out->offset;

@@ -330,9 +330,7 @@ int rss_find_outside(struct rss *r, const struct rss_heap *heap)
 {
     struct finder f = {.to = r, .heap = heap};
     // Individually mapped blocks are added so that their mappings count as heap.
-    int rc = add_blocks(&f, RSS_GLIBC_MMAP_BYTES);
-    if (rc == 0)
-        rc = count_mappings(&f);
+    int rc = add_blocks(&f, RSS_GLIBC_MMAP_BYTES) ?: count_mappings(&f);
     free(f.extents);
     free(f.blocks);
     return rc;

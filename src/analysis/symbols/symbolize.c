@@ -68,9 +68,7 @@ static int name_all(struct symbolizing *j, const struct workload_sites *sites, c
         uint64_t key = workload_sites_key(f);
         if (map_get(&seen, key))
             continue;
-        rc = map_put(&seen, key, 1);
-        if (rc == 0)
-            rc = name_frame(j, symbols, f, to);
+        rc = map_put(&seen, key, 1) ?: name_frame(j, symbols, f, to);
     }
     if (rc == 0)
         symbols_missing(symbols, &missing);

@@ -114,9 +114,7 @@ int symbolize_workload(struct input *in, struct output *out, const struct names 
     struct copying c = {.names = names, .e = e};
     frame_reader_init(&c.from, in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
     frame_writer_init(&c.to, out, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION, FRAME_CODEC_ZSTD, LEVEL);
-    int rc = input_seek(in, 0, e);
-    if (rc == 0)
-        rc = copy_all(&c);
+    int rc = input_seek(in, 0, e) ?: copy_all(&c);
     frame_reader_release(&c.from);
     frame_writer_release(&c.to);
     buf_release(&c.payload);

@@ -377,9 +377,7 @@ int wrappers_find(struct wrappers *w, struct symbols *s)
     int rc = 0;
     for (unsigned round = 0; rc == 0 && any && round < ROUNDS; round++) {
         any = false;
-        rc = count_stacks(&f);
-        if (rc == 0)
-            rc = fold_candidates(&f, w, &any);
+        rc = count_stacks(&f) ?: fold_candidates(&f, w, &any);
     }
     if (rc == 0)
         rc = add_inner_wrappers(&f, w);

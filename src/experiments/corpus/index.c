@@ -116,12 +116,10 @@ int corpus_index_read(struct corpus_index *x, const char *path, struct err *e)
 {
     struct buf text = {0};
     struct json_value *root = NULL;
-    int rc = input_read_file(path, &text, MAX_BYTES, "an index of a corpus", e);
-    if (rc == 0)
-        rc = json_value_parse(&root, path, (const char *)text.data, text.size, e)
-                 ?: document_check_version(root, path, e);
-    if (rc == 0)
-        rc = read_entries(x, path, root, e);
+    int rc = input_read_file(path, &text, MAX_BYTES, "an index of a corpus", e)
+                 ?: json_value_parse(&root, path, (const char *)text.data, text.size, e)
+                 ?: document_check_version(root, path, e)
+                 ?: read_entries(x, path, root, e);
     json_value_free(root);
     buf_release(&text);
     return rc;

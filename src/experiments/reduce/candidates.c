@@ -29,9 +29,8 @@ static int make_part(int source, struct output *out, const struct slice_options 
     const struct slice_file_options how = {.part = *part, .level = level};
     char path[PATH_BYTES];
     path_of(source, path);
-    int rc = file_open(&f, path, FILE_WORKLOAD, e);
-    if (rc == 0)
-        rc = slice_file(&f.workload, out, &how, &counts, e);
+    int rc =
+        file_open(&f, path, FILE_WORKLOAD, e) ?: slice_file(&f.workload, out, &how, &counts, e);
     file_close(&f);
     return rc;
 }

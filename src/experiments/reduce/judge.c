@@ -158,9 +158,7 @@ static int read_plan(const struct judge *j, const char *path, struct replay_sess
                                         .no_cache = true,
                                         .quiet = true};
     replay_session_init(s, &how);
-    int rc = file_open(&f, path, FILE_WORKLOAD, e);
-    if (rc == 0)
-        rc = replay_session_read(s, path, &f.workload, e);
+    int rc = file_open(&f, path, FILE_WORKLOAD, e) ?: replay_session_read(s, path, &f.workload, e);
     file_close(&f);
     return rc;
 }

@@ -77,11 +77,9 @@ static int set_part(struct reduce *r, struct input *in, struct err *e)
     input_close(&r->part);
     r->part = *in;
     r->candidates.source = r->part.fd;
-    int rc = duplicate_input(&copy, &r->part, e);
-    if (rc == 0)
-        rc = input_seek(&copy, 0, e);
-    if (rc == 0)
-        rc = workload_file_adopt(&w, &copy, e);
+    int rc = duplicate_input(&copy, &r->part, e)
+                 ?: input_seek(&copy, 0, e)
+                 ?: workload_file_adopt(&w, &copy, e);
     reduce_blocks_release(&r->blocks);
     if (rc == 0)
         rc = reduce_blocks_read(&r->blocks, w.reader, e);
@@ -107,9 +105,7 @@ static int judge_part(struct reduce *r, unsigned runs, struct candidate_report *
     struct output out;
     size_t tag;
     r->candidates.runs = runs;
-    int rc = candidates_start(&r->candidates, NULL, 0, e);
-    if (rc == 0)
-        rc = wait_for_one(r, &report, &tag, &out);
+    int rc = candidates_start(&r->candidates, NULL, 0, e) ?: wait_for_one(r, &report, &tag, &out);
     r->candidates.runs = r->settings.runs;
     if (rc < 0) {
         candidates_cancel(&r->candidates);
@@ -136,11 +132,9 @@ int reduce_begin(struct reduce *r, const struct workload_file *w, struct err *e)
     replay_run_ticks_per_second();
     progress_init(&r->progress, r->status, "candidates", 0, r->settings.quiet);
     snprintf(r->status, sizeof r->status, "reduce: the input");
-    int rc = candidates_init(&r->candidates, e);
-    if (rc == 0)
-        rc = duplicate_input(&in, &w->in, e);
-    if (rc == 0)
-        rc = set_part(r, &in, e);
+    int rc = candidates_init(&r->candidates, e)
+                 ?: duplicate_input(&in, &w->in, e)
+                 ?: set_part(r, &in, e);
     r->input = r->blocks;
     r->input.items = NULL;
     if (rc == 0)

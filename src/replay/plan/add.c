@@ -366,9 +366,7 @@ static int add_allocation(struct pending_op *a)
     struct plan_slot *slot;
     if ((a->op->flags & WORKLOAD_FAILED) || a->op->slot == WORKLOAD_NO_SLOT)
         return put_skipped(a);
-    int rc = find_slot(a, true, &slot);
-    if (rc == 0)
-        rc = allocate_entry(a, slot);
+    int rc = find_slot(a, true, &slot) ?: allocate_entry(a, slot);
     if (rc < 0)
         return rc;
     slot->size = 0;
@@ -427,13 +425,10 @@ static int add_realloc(struct pending_op *a)
         c.extra[0] = op->count;
         c.extra[1] = slot->size;
     }
-    rc = plan_late_released(a->plan, a->stream, slot, a->e);
-    if (rc == 0)
-        rc = set_size(a, slot);
-    if (rc == 0)
-        rc = plan_note_allocation(a->plan, a->recorded, a->op, a->e);
-    if (rc == 0)
-        rc = put_touch(a, a->stream, slot);
+    rc = plan_late_released(a->plan, a->stream, slot, a->e)
+             ?: set_size(a, slot)
+             ?: plan_note_allocation(a->plan, a->recorded, a->op, a->e)
+             ?: put_touch(a, a->stream, slot);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
@@ -471,11 +466,9 @@ static int add_preexisting(struct pending_op *a)
                           .entry = slot->entry,
                           .size = slot->size,
                           .extra = {1ull << slot->align_log2, kind}};
-    rc = put_touch(a, &p->preexisting, slot);
-    if (rc == 0)
-        rc = plan_put_call(p, &p->preexisting, &c, a->e);
-    if (rc == 0)
-        rc = plan_note_allocation(p, a->recorded, a->op, a->e);
+    rc = put_touch(a, &p->preexisting, slot)
+             ?: plan_put_call(p, &p->preexisting, &c, a->e)
+             ?: plan_note_allocation(p, a->recorded, a->op, a->e);
     return rc < 0 ? rc : put_without_call(a);
 }
 
@@ -504,9 +497,7 @@ static int add_thread_exit(struct pending_op *a)
 {
     struct slot_table_pool *pool = &a->stream->pool;
     a->stream->outlives = false;
-    int rc = plan_late_exit(a->plan, a->stream, a->recorded, a->e);
-    if (rc == 0)
-        rc = put_without_call(a);
+    int rc = plan_late_exit(a->plan, a->stream, a->recorded, a->e) ?: put_without_call(a);
     a->plan->current_exited = true;
     if (a->plan->facts.one_thread)
         return rc;
@@ -600,9 +591,7 @@ static int put_recorded_samples(struct pending_op *a)
     int rc = 0;
     while (rc == 0 && (sample = plan_pass_sample(p, a->op))) {
         plan_late_sample(p, sample);
-        rc = put_pace(a, sample->stamp);
-        if (rc == 0)
-            rc = plan_late_put(p, a->stream, a->e);
+        rc = put_pace(a, sample->stamp) ?: plan_late_put(p, a->stream, a->e);
         if (rc == 0 && p->facts.events)
             rc = put_sample(a);
     }
@@ -718,9 +707,7 @@ int plan_put_end(struct plan *p, struct err *e)
     int rc = 0;
     while (rc == 0 && (a.stream = plan_late_stream(p)) && (sample = plan_pass_sample(p, NULL))) {
         plan_late_sample(p, sample);
-        rc = plan_late_put(p, NULL, e);
-        if (rc == 0)
-            rc = put_sample(&a);
+        rc = plan_late_put(p, NULL, e) ?: put_sample(&a);
     }
     plan_late_step(p, UINT64_MAX);
     plan_late_use_all(p);

@@ -36,10 +36,9 @@ int plan_new(struct plan **out, const char *name, const struct plan_settings *se
     p->memory.fd = p->ring.fd = -1;
     p->preexisting.memory = p->leftovers.memory = &p->memory;
     slot_table_init(&p->slot_table);
-    int rc = plan_memory_init(&p->memory, p->memory_bytes, e);
-    if (rc == 0)
-        rc = plan_memory_allocate(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at,
-                                  e);
+    int rc = plan_memory_init(&p->memory, p->memory_bytes, e)
+                 ?: plan_memory_allocate(&p->memory, (sizeof(struct plan_header) + 7) / 8,
+                                         &p->header_at, e);
     if (rc == 0 && p->facts.streamed)
         rc = plan_windows_new(p, e);
     if (rc < 0) {
@@ -188,11 +187,9 @@ int plan_finish(struct plan *p, struct err *e)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         h.by_kind[kind] = p->facts.by_kind[kind] + p->preexisting_by[kind];
-    int rc = plan_finish_snapshots(p, e);
-    if (rc == 0)
-        rc = stop_stream(p, &p->preexisting, e);
-    if (rc == 0)
-        rc = write_leftovers(p, &h, e);
+    int rc = plan_finish_snapshots(p, e)
+                 ?: stop_stream(p, &p->preexisting, e)
+                 ?: write_leftovers(p, &h, e);
     for (size_t i = 0; rc == 0 && !p->facts.streamed && i < p->n_streams; i++) {
         if (p->streams[i] && p->streams[i]->first)
             rc = stop_stream(p, p->streams[i], e);

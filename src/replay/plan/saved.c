@@ -267,11 +267,7 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
     p->memory_bytes = settings->memory_bytes / (settings->streamed ? 2 : 1);
     p->memory.fd = fd;
     p->ring.fd = -1;
-    int rc = read_trailer(&f, key, e);
-    if (rc == 0)
-        rc = read_tail(p, &f, e);
-    if (rc == 0)
-        rc = map_words(p, &f.trailer, e);
+    int rc = read_trailer(&f, key, e) ?: read_tail(p, &f, e) ?: map_words(p, &f.trailer, e);
     if (rc == 0 && !plan_check(p))
         rc = refuse_saved(p->name, "invalid ops", e);
     if (rc < 0) {

@@ -238,9 +238,7 @@ int streaming_start(struct streaming **out, const struct plan *p, struct err *e)
         return err_no_memory(e, NULL);
     s->fd = -1;
     s->plan = p;
-    int rc = map_streaming(s, e);
-    if (rc == 0)
-        rc = thread_start(&s->thread, 0, run_decoder, s);
+    int rc = map_streaming(s, e) ?: thread_start(&s->thread, 0, run_decoder, s);
     s->started = rc == 0;
     if (rc < 0) {
         err_set(e, rc, "cannot start the thread that streams the plan");

@@ -222,9 +222,7 @@ static int add_counted(struct document *d, const char *path, int side, struct er
         return err_set(e, -EPROTO,
                        "%s: is an aggregate; --diff compares traces, workloads or results", path);
     }
-    rc = add_workload(d, path, side, NULL);
-    if (rc == 0)
-        rc = set_counted(d, &s);
+    rc = add_workload(d, path, side, NULL) ?: set_counted(d, &s);
     if (rc < 0)
         err_no_memory(e, path);
     if (rc == 0 && !aggregate)

@@ -24,11 +24,9 @@ static int put_escaped(struct buf *b, const char *text)
 static int write_page(struct output *out, const char *text, struct err *e)
 {
     struct buf b = {0};
-    int rc = buf_put(&b, page_head, page_head_bytes);
-    if (rc == 0)
-        rc = put_escaped(&b, text);
-    if (rc == 0)
-        rc = buf_put(&b, page_tail, page_tail_bytes);
+    int rc = buf_put(&b, page_head, page_head_bytes)
+                 ?: put_escaped(&b, text)
+                 ?: buf_put(&b, page_tail, page_tail_bytes);
     if (rc < 0)
         err_no_memory(e, out->name);
     else if (b.size > PAGE_MAX_BYTES)

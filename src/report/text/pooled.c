@@ -523,9 +523,7 @@ int pooled_print_changes(const struct document *before, const struct document *n
                          struct err *e)
 {
     struct pooled sides[2] = {0};
-    int rc = pool_results(&sides[0], before, false, e);
-    if (rc == 0)
-        rc = pool_results(&sides[1], now, false, e);
+    int rc = pool_results(&sides[0], before, false, e) ?: pool_results(&sides[1], now, false, e);
     if (rc == 0 && before->n_items && now->n_items)
         rc = expect_comparable(&before->items[0], &now->items[0], false, e);
     if (rc == 0)
