@@ -72,4 +72,12 @@ static inline uint64_t arena_bin(uint64_t arena, unsigned i)
     return arena + offsetof(struct arena, bins) + 16ull * i - 16;
 }
 
+static inline bool arena_has_empty_bin(const struct arena *a, uint64_t at)
+{
+    unsigned i = 0;
+    while (i < ARENA_BINS && a->bins[2 * i] != arena_bin(at, i))
+        i++;
+    return i < ARENA_BINS;
+}
+
 #endif

@@ -65,20 +65,12 @@ static bool has_bins(const struct remote *r, const struct arena *a, uint64_t at)
     return true;
 }
 
-static bool has_empty_bin(const struct arena *a, uint64_t at)
-{
-    unsigned i = 0;
-    while (i < ARENA_BINS && a->bins[2 * i] != arena_bin(at, i))
-        i++;
-    return i < ARENA_BINS;
-}
-
 static int find_main_arena(struct heap_walk *w)
 {
     for (uint64_t at = w->data.start; at + sizeof(struct arena) <= w->data.end; at += 8) {
         const struct arena *a =
             (const struct arena *)(const void *)(w->data.bytes + (at - w->data.start));
-        if (!has_empty_bin(a, at) || !has_bins(w->remote, a, at))
+        if (!arena_has_empty_bin(a, at) || !has_bins(w->remote, a, at))
             continue;
         if (w->main_arena)
             return set_unexpected(w, "a second main arena", at);

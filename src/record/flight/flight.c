@@ -249,17 +249,23 @@ static void reap_writer(struct flight *f, bool wait)
     }
 }
 
+static int feed(struct flight *f, const struct trace_item *item, struct err *e)
+{
+    int rc = convert_feed(f->converter, item);
+    return rc < 0 ? err_set(e, rc, "%s: cannot track live blocks: %s", f->reader.in->name,
+                            strerror(-rc))
+                  : 0;
+}
+
 // Passes the oldest frame to the converter and drops it from the ring.
 static int feed_oldest(struct flight *f, struct err *e)
 {
     struct trace_item item;
     int rc = read_again(&f->reader, STAILQ_FIRST(&f->ring), &item, e);
-    int fed = rc > 0 ? convert_feed(f->converter, &item) : 0;
+    if (rc > 0)
+        rc = feed(f, &item, e);
     drop_oldest(f);
-    if (fed < 0)
-        return err_set(e, fed, "%s: cannot track live blocks: %s", f->reader.in->name,
-                       strerror(-fed));
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 static void check_samples(struct flight *f, const struct trace_item *item)
@@ -304,10 +310,8 @@ static int examine_frame(struct flight *f, struct frame *frame, struct err *e)
     rc = trace_read_frame(&f->reader, frame, &item, e);
     if (rc > 0 && !announced)
         check_samples(f, &item);
-    int fed = rc > 0 && announced ? convert_feed(f->converter, &item) : 0;
-    if (fed < 0)
-        return err_set(e, fed, "%s: cannot track live blocks: %s", f->reader.in->name,
-                       strerror(-fed));
+    if (rc > 0 && announced)
+        return feed(f, &item, e);
     return rc < 0 ? rc : 0;
 }
 

@@ -92,14 +92,6 @@ static unsigned count_good_bins(const struct heap_reading *r, const struct arena
     return good;
 }
 
-static bool has_empty_bin(const struct arena *a, uint64_t at)
-{
-    unsigned i = 0;
-    while (i < ARENA_BINS && a->bins[2 * i] != arena_bin(at, i))
-        i++;
-    return i < ARENA_BINS;
-}
-
 static bool has_sizes(const struct arena *a)
 {
     return a->system_mem % PAGE == 0 && a->system_mem <= a->max_system_mem &&
@@ -113,7 +105,7 @@ static void find_main_arena(struct heap_reading *r)
     for (uint64_t at = r->data.start; at + sizeof(struct arena) <= r->data.end; at += 8) {
         const struct arena *a =
             (const struct arena *)(const void *)(r->data.bytes + (at - r->data.start));
-        unsigned good = has_empty_bin(a, at) && has_sizes(a) ? count_good_bins(r, a, at) : 0;
+        unsigned good = arena_has_empty_bin(a, at) && has_sizes(a) ? count_good_bins(r, a, at) : 0;
         if (good > most) {
             most = good;
             r->main_arena = at;
