@@ -92,40 +92,32 @@ static int each_event(struct placement_events *l,
 }
 
 // Converts bytes to granules. Returns 0, or -EFBIG for a block that does not fit in an arena.
-static int count_granules(uint64_t bytes, uint32_t *granules)
-{
-    if (bytes / PLACEMENT_GRANULE >= UINT32_MAX - 1)
-        return -EFBIG;
-    *granules = bytes ? (uint32_t)((bytes + PLACEMENT_GRANULE - 1) / PLACEMENT_GRANULE) : 1;
-    return 0;
-}
-
 static int too_big(struct err *e)
 {
     return err_set(e, -EFBIG, "a block is too big for the search of a placement");
 }
 
-// Stores an allocation in `to`, and its size in *granules.
-static int add_block(struct placement_search *p, struct placement_events *to, uint32_t slot,
-                     uint64_t bytes, uint32_t *granules, struct err *e)
+// Stores an allocation in `to`. Returns its size in granules, or a negative errno.
+static int64_t add_block(struct placement_search *p, struct placement_events *to, uint32_t slot,
+                         uint64_t bytes, struct err *e)
 {
-    *granules = 0;
-    if (count_granules(bytes, granules) < 0)
+    uint64_t granules = bytes ? (bytes - 1) / PLACEMENT_GRANULE + 1 : 1;
+    if (bytes / PLACEMENT_GRANULE >= UINT32_MAX - 1)
         return too_big(e);
     if (slot >= p->n_slots && HT_EXTEND(&p->live, &p->n_slots, &p->slots_capacity, slot + 1ull) < 0)
         return err_no_memory(e, NULL);
     p->allocations++;
-    return append_event(to, slot, *granules, e);
+    int rc = append_event(to, slot, (uint32_t)granules, e);
+    return rc < 0 ? rc : (int64_t)granules;
 }
 
 int placement_put(struct placement_search *p, uint32_t slot, uint64_t bytes, struct err *e)
 {
-    uint32_t granules;
-    int rc = add_block(p, &p->events, slot, bytes, &granules, e);
-    if (rc < 0)
-        return rc;
-    p->now += (int64_t)granules - p->live[slot];
-    p->live[slot] = granules;
+    int64_t granules = add_block(p, &p->events, slot, bytes, e);
+    if (granules < 0)
+        return (int)granules;
+    p->now += granules - p->live[slot];
+    p->live[slot] = (uint32_t)granules;
     if (p->now > p->peak) {
         p->peak = p->now;
         p->peak_after = p->events.in_file + p->events.n;
@@ -136,12 +128,11 @@ int placement_put(struct placement_search *p, uint32_t slot, uint64_t bytes, str
 int placement_put_preexisting(struct placement_search *p, uint32_t slot, uint64_t bytes,
                               struct err *e)
 {
-    uint32_t granules;
-    int rc = add_block(p, &p->preexisting, slot, bytes, &granules, e);
-    if (rc < 0)
-        return rc;
-    p->live[slot] = granules;
-    p->preexisting_granules += granules;
+    int64_t granules = add_block(p, &p->preexisting, slot, bytes, e);
+    if (granules < 0)
+        return (int)granules;
+    p->live[slot] = (uint32_t)granules;
+    p->preexisting_granules += (uint64_t)granules;
     return 0;
 }
 

@@ -210,11 +210,9 @@ static int add_workload(struct corpus_entry *c, const char *path, struct err *e)
     struct workload_summary s;
     const struct workload_sample *samples = NULL;
     size_t n = 0;
-    int rc = file_open(&f, path, FILE_WORKLOAD | FILE_REGULAR, e);
-    if (rc == 0)
-        rc = workload_read_summary(f.workload.reader, &s, e);
-    if (rc == 0)
-        rc = workload_read_samples(f.workload.reader, &samples, &n, e);
+    int rc = file_open(&f, path, FILE_WORKLOAD | FILE_REGULAR, e)
+                 ?: workload_read_summary(f.workload.reader, &s, e)
+                 ?: workload_read_samples(f.workload.reader, &samples, &n, e);
     if (rc == 0) {
         const struct workload_header *h = workload_reader_header(f.workload.reader);
         uint64_t rss = 0;
@@ -475,18 +473,18 @@ static int print_changes(const struct matrix *m, const char *against, const stru
                          struct err *e)
 {
     struct matrix earlier = {0};
-    struct pooled_changes c = {.runs = SIZE_MAX};
+    char label[64];
+    struct pooled_changes c = {.label = label, .runs = SIZE_MAX};
     int rc = matrix_open(&earlier, against, e);
     putchar('\n');
     for (size_t i = 1; rc == 0 && i <= m->n_jobs; i++) {
         struct document before = {.mode = "report"}, now = {.mode = "report"};
-        char label[64];
         if (!command_is_first_job(m, i))
             continue;
         job_label(&m->jobs[i - 1], label);
-        rc = read_results(&before, &earlier, label, e) ?: read_results(&now, m, label, e);
-        if (rc == 0)
-            rc = pooled_print_changes(&before, &now, label, t, &c, e);
+        rc = read_results(&before, &earlier, label, e)
+                 ?: read_results(&now, m, label, e)
+                 ?: pooled_print_changes(&before, &now, t, &c, e);
         document_release(&before);
         document_release(&now);
     }

@@ -59,12 +59,12 @@ static void print_result(const char *path, uint64_t bytes, const struct workload
 }
 
 // Writes a trace, or a workload of one process.
-static int import_to(struct input *in, const char *to, unsigned flags, bool trace,
+static int import_to(struct input *in, const struct convert_files *to, bool trace,
                      const struct import_settings *how, struct err *e)
 {
     struct output out;
     struct workload_summary s;
-    int rc = output_open(&out, to, flags, e);
+    int rc = output_open(&out, to->pattern, to->flags, e);
     if (rc < 0)
         return rc;
     rc = trace ? import_trace(in, &out, how, e) : import_one(in, &out, how, &s, e);
@@ -86,7 +86,7 @@ static int import_file(const char *from, const char *to, const struct import_cli
     int rc = input_open(&in, from, &e);
     if (rc == 0)
         rc = o->pid.all ? import_each(&in, &files, how, &e)
-                        : import_to(&in, to, files.flags, o->trace, how, &e);
+                        : import_to(&in, &files, o->trace, how, &e);
     input_close(&in);
     die_on_error(rc, EXIT_FAILED, &e);
     return EXIT_DONE;

@@ -22,10 +22,12 @@ struct shared {
     struct results *results;
     size_t bytes;
     int wait_status;
+    struct streaming *streaming; // NULL if the plan is not streamed
 };
 
 static void shared_release(struct shared *s)
 {
+    streaming_free(s->streaming);
     if (s->results)
         munmap(s->results, s->bytes);
     if (s->fd >= 0)
@@ -111,37 +113,32 @@ static int check_end(const struct watchdog *w, const struct allocator *a,
 
 // Stops the decoder and returns its error, if any. Call before other checks, because an error of
 // the decoder may have caused other errors.
-static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
+static int stop_streaming(const struct shared *s, struct err *e)
 {
-    if (!streaming)
+    if (!s->streaming)
         return 0;
-    int rc = streaming_stop(streaming, e);
-    r->figures.idle_ns = streaming_idle_ns(streaming);
+    int rc = streaming_stop(s->streaming, e);
+    s->results->figures.idle_ns = streaming_idle_ns(s->streaming);
     return rc;
 }
 
 // Starts the player and waits until it exits. The results are in `shared`.
 static int run_player(const struct plan *p, const struct allocator *a,
-                      const struct replay_run_settings *set, struct shared *shared,
-                      struct streaming *streaming, struct err *e)
+                      const struct replay_run_settings *set, struct shared *shared, struct err *e)
 {
     struct launch_outcome s;
     struct watchdog w;
     struct results *r = shared->results;
     const uint64_t n[] = {r->max_samples, r->max_stats, r->n_spans, r->snapshot_entries};
     struct launch_files files = {p ? plan_fd(p) : -1, shared->fd,
-                                 streaming ? streaming_fd(streaming) : -1, &w};
-    watchdog_init(&w, p, streaming, r, set->timeout_ns);
-    int rc = set_library(shared->results, a, e);
-    if (rc == 0)
-        rc = launch_player(set->player, a, &files, &s, e);
+                                 shared->streaming ? streaming_fd(shared->streaming) : -1, &w};
+    watchdog_init(&w, p, shared->streaming, r, set->timeout_ns);
+    int rc = set_library(shared->results, a, e) ?: launch_player(set->player, a, &files, &s, e);
     if (rc < 0)
         return rc;
     shared->wait_status = s.status;
     set_lengths(r, n); // an allocator may have overwritten the lengths
-    rc = stop_streaming(streaming, shared->results, e);
-    if (rc == 0)
-        rc = check_end(&w, a, &s, e);
+    rc = stop_streaming(shared, e) ?: check_end(&w, a, &s, e);
     if (rc == 0)
         forward_output(s.output);
     close(s.output);
@@ -234,7 +231,6 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
                struct replay_run *run, struct err *e)
 {
     struct shared shared;
-    struct streaming *streaming = NULL;
     *run = (struct replay_run){0};
     // Two additional samples are taken, at the start and at the end.
     const uint64_t n[] = {plan_facts(p)->samples + 2,
@@ -242,7 +238,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
                           s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);
     if (rc == 0 && plan_facts(p)->streamed)
-        rc = streaming_start(&streaming, p, e);
+        rc = streaming_start(&shared.streaming, p, e);
     if (rc == 0) {
         shared.results->task = s->task;
         shared.results->clock = clock_best();
@@ -250,7 +246,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
             (uint64_t)((double)replay_run_ticks_per_second() * SPIN_NS / 1e9);
         shared.results->plan_at = plan_facts(p)->file_at;
         shared.results->plan_bytes = plan_facts(p)->own_bytes;
-        rc = run_player(p, a, s, &shared, streaming, e);
+        rc = run_player(p, a, s, &shared, e);
     }
     if (rc == 0)
         rc = copy_results(run, p, &s->task, shared.results, e);
@@ -259,7 +255,6 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
         run->violation = shared.results ? shared.results->failed_violation : 0;
         run->wait_status = shared.wait_status;
     }
-    streaming_free(streaming);
     shared_release(&shared);
     return rc;
 }
@@ -297,7 +292,7 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0, 0}, e);
     if (rc == 0) {
         shared.results->probe = 1;
-        rc = run_player(NULL, a, s, &shared, NULL, e);
+        rc = run_player(NULL, a, s, &shared, e);
     }
     if (rc == 0) {
         snprintf(version, 128, "%.127s", shared.results->report.version);

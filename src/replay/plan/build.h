@@ -233,9 +233,8 @@ int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late
 int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late,
                         uint64_t to, struct err *e);
 
-// Reads bytes of one of the plan's files. Returns 0, or a negative errno.
-int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at,
-                 struct err *e);
+// Reads bytes of the file that contains the plan's words. Returns 0, or a negative errno.
+int plan_read_at(const struct plan *p, void *to, uint64_t bytes, uint64_t at, struct err *e);
 
 // Returns the size of the head of a streamed plan's ring.
 uint64_t plan_streaming_bytes(const struct plan *p);

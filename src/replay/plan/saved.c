@@ -226,7 +226,7 @@ static int read_tail(struct plan *p, const struct saved_file *f, struct err *e)
 {
     size_t n = f->end - f->trailer.tail_at;
     uint8_t *tail = malloc(n);
-    int rc = tail ? plan_read_at(p, f->fd, tail, n, f->trailer.tail_at, e) : err_no_memory(e, NULL);
+    int rc = tail ? plan_read_at(p, tail, n, f->trailer.tail_at, e) : err_no_memory(e, NULL);
     if (rc == 0 && XXH3_64bits(tail, n) != f->trailer.tail_hash)
         rc = refuse_saved(p->name, "checksum mismatch", e);
     if (rc == 0)

@@ -67,8 +67,9 @@ static int wait_for_free_space(struct streaming *s, uint64_t w)
     return atomic_load(&s->stopped) ? -ECANCELED : 0;
 }
 
-int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at, struct err *e)
+int plan_read_at(const struct plan *p, void *to, uint64_t bytes, uint64_t at, struct err *e)
 {
+    int fd = p->settings.file ? p->settings.file->fd : p->memory.fd;
     for (uint64_t done = 0; done < bytes;) {
         ssize_t n = pread(fd, (char *)to + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR)
@@ -104,17 +105,16 @@ static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct 
 {
     const struct plan *p = s->plan;
     const struct plan_window *window = &p->windows[w];
-    int fd = p->settings.file ? p->settings.file->fd : p->memory.fd;
     uint64_t bytes = window->words * 8;
     if (HT_GROW(&s->segments, &s->segments_capacity, window->segments) < 0)
         return err_no_memory(e, NULL);
-    int rc = plan_read_at(p, fd, words, bytes, window->at, e);
+    int rc = plan_read_at(p, words, bytes, window->at, e);
     if (rc == 0 && XXH3_64bits(words, bytes) != window->hash)
         rc = err_set(e, -EBADMSG,
                      "%s: checksum mismatch in window %llu of its saved plan: try again", p->name,
                      (unsigned long long)w);
     if (rc == 0)
-        rc = plan_read_at(p, fd, s->segments, window->segments * sizeof *s->segments,
+        rc = plan_read_at(p, s->segments, window->segments * sizeof *s->segments,
                           window->at + bytes, e);
     if (rc == 0 && !p->settings.file && !plan_check_window(p, words, w, s->segments))
         rc = err_set(e, -EBADMSG, "%s: invalid ops in window %llu of its saved plan: try again",

@@ -31,17 +31,19 @@ struct pooled {
 
 // Members that must be equal in two results. Otherwise, the results' times and memory are not
 // comparable.
-static const char *const machine_keys[] = {
-    "architecture", "cpu_model", "cores",        "memory_bytes",
-    "page_bytes",   "kernel",    "cpu_governor", "transparent_hugepages",
-    "cpu_boost",    NULL,
+struct equal_members {
+    const char *difference; // what differs if a member does
+    const char *keys[10];   // the last is NULL
 };
-static const char *const workload_keys[] = {
-    "events",          "skipped",           "preexisting", "preexisting_bytes",
-    "peak_live_bytes", "live_at_end_bytes", NULL,
-};
-static const char *const settings_keys[] = {"threads", "memory_threads", "speed", "touch_zeroed",
-                                            NULL};
+static const struct equal_members
+    machine_members = {"measured on another machine",
+                       {"architecture", "cpu_model", "cores", "memory_bytes", "page_bytes",
+                        "kernel", "cpu_governor", "transparent_hugepages", "cpu_boost"}},
+    workload_members = {"made from another workload",
+                        {"events", "skipped", "preexisting", "preexisting_bytes", "peak_live_bytes",
+                         "live_at_end_bytes"}},
+    settings_members = {"replayed with other options",
+                        {"threads", "memory_threads", "speed", "touch_zeroed"}};
 
 static bool is_same(const struct json_value *a, const struct json_value *b)
 {
@@ -54,13 +56,12 @@ static bool is_same(const struct json_value *a, const struct json_value *b)
 }
 
 static int expect_same(const struct json_value *a, const struct json_value *b,
-                       const char *const *keys, const char *what, const char *names[2],
-                       struct err *e)
+                       const struct equal_members *m, const char *names[2], struct err *e)
 {
-    for (; *keys; keys++) {
-        if (!is_same(json_value_get(a, *keys), json_value_get(b, *keys)))
-            return err_set(e, -EINVAL, "%s: %s than %s: '%s' differs", names[1], what, names[0],
-                           *keys);
+    for (const char *const *key = m->keys; *key; key++) {
+        if (!is_same(json_value_get(a, *key), json_value_get(b, *key)))
+            return err_set(e, -EINVAL, "%s: %s than %s: '%s' differs", names[1], m->difference,
+                           names[0], *key);
     }
     return 0;
 }
@@ -69,16 +70,12 @@ static int expect_comparable(const struct document_item *a, const struct documen
                              bool across_machines, struct err *e)
 {
     const char *names[2] = {a->name, b->name};
-    int rc = across_machines ? 0
-                             : expect_same(json_value_get(a->file, "machine"),
-                                           json_value_get(b->file, "machine"), machine_keys,
-                                           "measured on another machine", names, e);
-    if (rc == 0)
-        rc = expect_same(a->result, b->result, workload_keys, "made from another workload", names,
-                         e);
-    return rc < 0 ? rc
-                  : expect_same(a->result, b->result, settings_keys, "replayed with other options",
-                                names, e);
+    int rc = across_machines
+                 ? 0
+                 : expect_same(json_value_get(a->file, "machine"),
+                               json_value_get(b->file, "machine"), &machine_members, names, e);
+    return rc ?: expect_same(a->result, b->result, &workload_members, names, e)
+              ?: expect_same(a->result, b->result, &settings_members, names, e);
 }
 
 // Finds or adds the group of an allocator. If there is a second build of an allocator, its name
@@ -480,7 +477,7 @@ static size_t count_changes(const struct pooled_table *t)
     return t->workloads * t->n;
 }
 
-static void print_change(const struct pooled_group *sides[2], size_t figure, const char *label,
+static void print_change(const struct pooled_group *sides[2], size_t figure,
                          const struct pooled_table *t, struct pooled_changes *c)
 {
     const struct measure_ratio r = ratio_of(sides[0], sides[1], figure);
@@ -488,7 +485,7 @@ static void print_change(const struct pooled_group *sides[2], size_t figure, con
         return;
     bool worse = is_worse(r.ratio, 1, figure);
     enum cli_color color = cli_color_of_change(r.ratio, figure_infos[figure].better == FIGURE_MORE);
-    printf("%s %s %s %s -> ", cli_cell(label, LABEL_WIDTH),
+    printf("%s %s %s %s -> ", cli_cell(c->label, LABEL_WIDTH),
            cli_cell(figure_infos[figure].label, FIGURE_WIDTH),
            cli_cell(sides[1]->name, COLUMN_WIDTH), median_text(sides[0], figure));
     printf("%s  %s%.2f [%.2f, %.2f]%s\n", median_text(sides[1], figure), cli_color(color), r.ratio,
@@ -502,8 +499,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void print_workload_changes(const struct pooled sides[2], const char *label,
-                                   const struct pooled_table *t, struct pooled_changes *c)
+static void print_workload_changes(const struct pooled sides[2], const struct pooled_table *t,
+                                   struct pooled_changes *c)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct pooled_group *g[2] = {named_group(&sides[0], t->names[i]),
@@ -513,21 +510,20 @@ static void print_workload_changes(const struct pooled sides[2], const char *lab
         c->runs = least(c->runs, least(g[0]->n_runs, g[1]->n_runs));
         for (size_t f = 0; f < FIGURES; f++) {
             if (!isnan(median_of(g[0], f)) && !isnan(median_of(g[1], f)))
-                print_change(g, f, label, t, c);
+                print_change(g, f, t, c);
         }
     }
 }
 
 int pooled_print_changes(const struct document *before, const struct document *now,
-                         const char *label, const struct pooled_table *t, struct pooled_changes *c,
-                         struct err *e)
+                         const struct pooled_table *t, struct pooled_changes *c, struct err *e)
 {
     struct pooled sides[2] = {0};
     int rc = pool_results(&sides[0], before, false, e) ?: pool_results(&sides[1], now, false, e);
     if (rc == 0 && before->n_items && now->n_items)
         rc = expect_comparable(&before->items[0], &now->items[0], false, e);
     if (rc == 0)
-        print_workload_changes(sides, label, t, c);
+        print_workload_changes(sides, t, c);
     release_groups(&sides[0]);
     release_groups(&sides[1]);
     return rc == -ENOMEM ? err_no_memory(e, NULL) : rc;

@@ -35,16 +35,16 @@ void pooled_table_release(struct pooled_table *t);
 
 // Numbers of significant changes since an earlier run of the same jobs.
 struct pooled_changes {
+    const char *label; // of the workload, borrowed
     size_t better, worse;
     size_t runs; // smallest number of runs of a side, or SIZE_MAX before the first comparison
 };
 
-// Prints a row for each figure of the workload `label` whose median in *now differs significantly
+// Prints a row for each figure of the workload c->label whose median in *now differs significantly
 // from the median in *before, and adds to *c. Compares the results of equal names of allocators.
 // Returns the same values as pooled_print.
 int pooled_print_changes(const struct document *before, const struct document *now,
-                         const char *label, const struct pooled_table *t, struct pooled_changes *c,
-                         struct err *e);
+                         const struct pooled_table *t, struct pooled_changes *c, struct err *e);
 // Prints the numbers of changes since the run in the directory `against`.
 void pooled_print_changes_foot(const struct pooled_changes *c, const struct pooled_table *t,
                                const char *against);
