@@ -96,10 +96,7 @@ static void write_page(const struct replay_session *s, const struct replay_optio
     int rc = 0;
     if (strcmp(s->workload, "-") != 0)
         rc = document_add_file(&d, s->workload, 0, &e);
-    if (rc == 0)
-        rc = add_results(&d, s, &e);
-    if (rc == 0)
-        rc = page_save(&d, o->page, o->force, &e);
+    rc = rc ?: add_results(&d, s, &e) ?: page_save(&d, o->page, o->force, &e);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text[0] ? e.text : "out of memory");
     document_release(&d);

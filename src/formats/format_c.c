@@ -157,10 +157,7 @@ static int c_put(struct export *x, const struct export_call *call)
         rc = put_before(x, &call->ev);
         return rc == 0 ? skip_call(x, call) : rc;
     }
-    if (rc == 0)
-        rc = put_waits(x, call);
-    if (rc == 0)
-        rc = put_skipped(x, stream);
+    rc = rc ?: put_waits(x, call) ?: put_skipped(x, stream);
     if (rc < 0)
         return rc;
     c->calls += !started;

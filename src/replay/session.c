@@ -137,10 +137,7 @@ static int make_plan(struct replay_session *s, struct err *e)
     s->plan_settings.file = &s->plan_file;
     if (s->plan_settings.streamed && cache_open_file(&s->cache, &s->plan_file, NULL) < 0)
         rc = output_open_unnamed(&s->plan_file, e);
-    if (rc == 0)
-        rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
-    if (rc == 0)
-        rc = set_samples(s, e);
+    rc = rc ?: plan_new(&s->plan, s->input->in.name, &s->plan_settings, e) ?: set_samples(s, e);
     workload_reader_prove_order(s->input->reader);
     if (rc == 0)
         rc = plan_read(s->plan, s->input->reader, &s->progress, e);
@@ -220,10 +217,7 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
     int rc = set_pace(s, w, e);
     if (rc == 0 && expected >= CACHE_MIN_EVENTS && !s->settings.no_cache)
         cache_init(&s->cache, w);
-    if (rc == 0)
-        rc = make_fitting_plan(s, expected, e);
-    if (rc == 0)
-        rc = find_placement(s, expected, e);
+    rc = rc ?: make_fitting_plan(s, expected, e) ?: find_placement(s, expected, e);
     progress_clear(&s->progress);
     return rc;
 }

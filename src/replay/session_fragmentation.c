@@ -19,10 +19,7 @@ static int make_plan(struct replay_session *s, struct plan **p, struct output *f
     how.snapshot_after_ops = plan_facts(s->plan)->ops_to_peak;
     how.file = file;
     int rc = how.streamed ? output_open_unnamed(file, e) : 0;
-    if (rc == 0)
-        rc = workload_file_rewind(s->input, e);
-    if (rc == 0)
-        rc = plan_new(p, s->input->in.name, &how, e);
+    rc = rc ?: workload_file_rewind(s->input, e) ?: plan_new(p, s->input->in.name, &how, e);
     return rc < 0 ? rc : plan_read(*p, s->input->reader, NULL, e);
 }
 

@@ -127,10 +127,7 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     if (rc == 0 && (size_t)(d->columns[0].first_end - d->columns[0].first) !=
                        (size_t)n_blocks * FORMAT_BLOCK_VALUES)
         rc = refuse(what, "invalid block table");
-    if (rc == 0)
-        rc = read_shapes(d, p + FORMAT_HEAD_BYTES, what);
-    if (rc == 0)
-        rc = read_limits(d, p, what);
+    rc = rc ?: read_shapes(d, p + FORMAT_HEAD_BYTES, what) ?: read_limits(d, p, what);
     d->n_runs = n_blocks;
     return rc < 0 ? rc : reserve_arrays(d, d->n_ops, n_blocks, n_dependencies);
 }

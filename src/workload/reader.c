@@ -504,10 +504,9 @@ static int check_part(struct beside *b, struct err *e)
     if (rc == 0 && (rc = proof_summary(&r->proof, r->header.has_stamps, &s, false)) < 0)
         report_disproof(r, at, rc, e);
     free(index.entries);
-    if (rc == 0)
-        rc = find_extras(b, s.sites_at, FORMAT_SITES, &x, e);
-    if (rc == 0)
-        rc = check_site(r, x.sites.n_sites, at, e);
+    rc = rc
+             ?: find_extras(b, s.sites_at, FORMAT_SITES, &x, e)
+             ?: check_site(r, x.sites.n_sites, at, e);
     workload_sites_release(&x.sites);
     return rc;
 }

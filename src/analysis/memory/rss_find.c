@@ -342,10 +342,7 @@ int rss_find(struct rss *r, const struct rss_heap *heap)
     int rc = add_blocks(&f, 0);
     if (rc == 0 && !r->maps)
         rc = make_map(&f);
-    if (rc == 0)
-        rc = count_mappings(&f);
-    if (rc == 0)
-        rc = count_blocks(&f);
+    rc = rc ?: count_mappings(&f) ?: count_blocks(&f);
     for (size_t i = 0; i < r->n_arenas; i++)
         add_counts(&r->all, &r->arenas[i].counts);
     if (!r->maps)

@@ -373,10 +373,9 @@ static int add_allocation(struct pending_op *a)
     rc = set_size(a, slot);
     note_family(slot, a->op, a->op->kind);
     struct plan_call c = allocation_call(a->op, slot->entry);
-    if (rc == 0)
-        rc = plan_note_allocation(a->plan, a->recorded, a->op, a->e);
-    if (rc == 0)
-        rc = put_touch(a, a->stream, slot);
+    rc = rc
+             ?: plan_note_allocation(a->plan, a->recorded, a->op, a->e)
+             ?: put_touch(a, a->stream, slot);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 

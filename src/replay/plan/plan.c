@@ -196,10 +196,9 @@ int plan_finish(struct plan *p, struct err *e)
     }
     if (rc == 0 && p->facts.streamed)
         rc = plan_write_window(p, e);
-    if (rc == 0)
-        rc = plan_memory_allocate(&p->memory, PLAN_AHEAD_WORDS, &unused, e);
-    if (rc == 0)
-        rc = write_threads(p, &h, e);
+    rc = rc
+             ?: plan_memory_allocate(&p->memory, PLAN_AHEAD_WORDS, &unused, e)
+             ?: write_threads(p, &h, e);
     if (rc < 0)
         return rc;
     thin_samples(p);

@@ -66,12 +66,10 @@ static int put_tail(struct buf *b, const struct plan *p)
     int rc = buf_put(b, &t, sizeof t);
     for (size_t i = 0; rc == 0 && i < p->n_streams; i++)
         rc = put_stream(b, p->streams[i]);
-    if (rc == 0)
-        rc = buf_put(b, p->recorded, p->n_recorded * sizeof *p->recorded);
-    if (rc == 0)
-        rc = buf_put(b, p->points, p->n_points * sizeof *p->points);
-    if (rc == 0)
-        rc = buf_put(b, p->windows, p->facts.windows * sizeof *p->windows);
+    rc = rc
+             ?: buf_put(b, p->recorded, p->n_recorded * sizeof *p->recorded)
+             ?: buf_put(b, p->points, p->n_points * sizeof *p->points)
+             ?: buf_put(b, p->windows, p->facts.windows * sizeof *p->windows);
     return rc < 0 ? rc : buf_put(b, p->samples, t.n_samples * sizeof *p->samples);
 }
 
@@ -89,12 +87,10 @@ int plan_save(const struct plan *p, const struct plan_key *key, struct output *o
     t.tail_at = t.words_at + bytes;
     t.tail_hash = XXH3_64bits(tail.data, tail.size);
     t.hash = XXH3_64bits(&t, offsetof(struct saved_trailer, hash));
-    if (rc == 0)
-        rc = output_write(out, p->memory.words, bytes, e);
-    if (rc == 0)
-        rc = output_write(out, tail.data, tail.size, e);
-    if (rc == 0)
-        rc = output_write(out, &t, sizeof t, e);
+    rc = rc
+             ?: output_write(out, p->memory.words, bytes, e)
+             ?: output_write(out, tail.data, tail.size, e)
+             ?: output_write(out, &t, sizeof t, e);
     buf_release(&tail);
     return rc;
 }
