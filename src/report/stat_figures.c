@@ -92,9 +92,8 @@ void stat_figures_init(union stat_figures *f)
     }
 }
 
-// Sets the figures whose source is not NULL. `file` may be NULL.
-static void compute(union stat_figures *f, const struct workload_summary *total,
-                    const struct file_stat *file)
+void stat_figures_of(union stat_figures *f, const struct workload_summary *total,
+                     const struct file_stat *file)
 {
     static const struct file_stat_process none;
     const struct usage_sums *sums = file ? file->sums : NULL;
@@ -122,12 +121,7 @@ static void compute(union stat_figures *f, const struct workload_summary *total,
 
 void stat_figures_of_file(union stat_figures *f, const struct file_stat *s)
 {
-    compute(f, &s->total, s);
-}
-
-void stat_figures_of_summary(union stat_figures *f, const struct workload_summary *s)
-{
-    compute(f, s, NULL);
+    stat_figures_of(f, &s->total, s);
 }
 
 void stat_figures_of_json(union stat_figures *f, const struct json_value *stat)

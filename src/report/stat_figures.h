@@ -329,7 +329,8 @@ void stat_figures_init(union stat_figures *f);
 // Compute the figures of a file or of a process, or read the figures from an object of `stat
 // --json`. The value of a figure that was not counted is unknown.
 void stat_figures_of_file(union stat_figures *f, const struct file_stat *s);
-void stat_figures_of_summary(union stat_figures *f, const struct workload_summary *s);
+void stat_figures_of(union stat_figures *f, const struct workload_summary *total,
+                     const struct file_stat *file); // `file` may be NULL
 void stat_figures_of_json(union stat_figures *f, const struct json_value *stat);
 
 // Returns the value of the figure with this number, or NAN if the value is unknown.

@@ -202,7 +202,7 @@ static void put_live(struct json *j, const union stat_figures *f)
 static void put_process(struct json *j, const struct file_stat_process *p, bool has_facts)
 {
     union stat_figures f;
-    stat_figures_of_summary(&f, &p->summary);
+    stat_figures_of(&f, &p->summary, NULL);
     json_begin_object(j);
     json_put_u64(j, "pid", p->pid);
     put_texts(j, "argv", p->argv, p->argv_bytes);
