@@ -541,22 +541,25 @@ int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e)
 {
     struct input in;
-    int rc = file_open_input(&in, path, e) ?: file_stat_input(s, &in, part, NULL, watch, e);
+    const struct file_stat_settings how = {.part = part, .watch = watch};
+    int rc = file_open_input(&in, path, e) ?: file_stat_input(s, &in, &how, e);
     if (rc == 0)
         s->name = path;
     return rc;
 }
 
-int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
-                    const struct file_stat_points *span, const struct convert_watch *watch,
+int file_stat_input(struct file_stat *s, struct input *in, const struct file_stat_settings *how,
                     struct err *e)
 {
     struct file f;
     const char *path = in->name;
-    *s = (struct file_stat){
-        .name = path, .part = part, .span = span, .progress = watch ? watch->progress : NULL};
+    const struct convert_watch *watch = how->watch;
+    *s = (struct file_stat){.name = path,
+                            .part = how->part,
+                            .span = how->span,
+                            .progress = watch ? watch->progress : NULL};
     int rc = file_adopt(&f, in, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
-    if (rc == 0 && (part == FILE_STAT_ALL || part == FILE_STAT_REPORT) &&
+    if (rc == 0 && (s->part == FILE_STAT_ALL || s->part == FILE_STAT_REPORT) &&
         !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_no_memory(e, path);
     s->kind = f.kind == FILE_TRACE ? FILE_STAT_TRACE : FILE_STAT_WORKLOAD;

@@ -37,6 +37,12 @@ struct file_stat_points {
     struct slice_point from, to;
 };
 
+struct file_stat_settings {
+    enum file_stat_part part;
+    const struct file_stat_points *span; // must outlive the result; may be NULL
+    const struct convert_watch *watch;   // may be NULL
+};
+
 // Live bytes of the kept process at the end of each period, from an aggregate. All periods have the
 // same length.
 struct file_stat_periods {
@@ -103,10 +109,8 @@ int file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
               const struct convert_watch *watch, struct err *e);
 
 // Like file_stat, but for an input positioned at its first byte. Closes or moves the input. s->name
-// is the name of the input. For FILE_STAT_SITES, also counts the blocks in `span`, which may be
-// NULL and must outlive the call.
-int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
-                    const struct file_stat_points *span, const struct convert_watch *watch,
+// is the name of the input. For FILE_STAT_SITES, also counts the blocks in how->span.
+int file_stat_input(struct file_stat *s, struct input *in, const struct file_stat_settings *how,
                     struct err *e);
 void file_stat_release(struct file_stat *s);
 

@@ -312,7 +312,8 @@ static int run_file(struct doctor *d, const char *path, bool keeps, bool as_json
 {
     struct file_stat s;
     struct err e = {0};
-    int rc = aggregate_file_stat(&s, path, FILE_STAT_ALL, NULL, watch_begin("doctor"), &e);
+    const struct file_stat_settings how = {FILE_STAT_ALL, .watch = watch_begin("doctor")};
+    int rc = aggregate_file_stat(&s, path, &how, &e);
     if (!keeps)
         remove_temporary(path);
     die_on_error(rc, EXIT_FAILED, &e);

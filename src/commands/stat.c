@@ -493,9 +493,8 @@ static int run_stat(const void *fields, char **argv)
     for (int i = 0; i < cli_common.n_operands; i++) {
         struct file_stat s;
         struct err e = {0};
-        die_on_error(aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL,
-                                         watch_begin("stat"), &e),
-                     EXIT_FAILED, &e);
+        const struct file_stat_settings how = {part, has_span ? &span : NULL, watch_begin("stat")};
+        die_on_error(aggregate_file_stat(&s, argv[i], &how, &e), EXIT_FAILED, &e);
         if (text && argv[1] && o->by != STAT_BY_NOTHING)
             printf("%s:\n", cli_text(s.name));
         print_file(&s, o);

@@ -33,7 +33,8 @@ static int run_symbolize(const void *fields, char **argv)
     if (strcmp(argv[0], "-") == 0 || (o->output && strcmp(o->output, "-") == 0))
         return usage_error(&cmd_symbolize, "'-' is not supported: name files");
     symbols_debug_dirs(o->debug_dirs);
-    int rc = symbolize(argv[0], o->output, o->force, watch_begin("symbolize"), &r, &e);
+    const struct symbolize_settings how = {argv[0], o->output, o->force, watch_begin("symbolize")};
+    int rc = symbolize(&how, &r, &e);
     symbols_debug_dirs(NULL);
     die_on_error(rc, EXIT_FAILED, &e);
     note("%s: named %" PRIu64 " of %" PRIu64 " addresses", o->output ? o->output : argv[0], r.named,

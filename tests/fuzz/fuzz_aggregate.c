@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct err e = {0};
     fuzz_frames(&in, FRAME_MAGIC_AGGREGATE, data, n);
     snprintf(path, sizeof path, "/proc/self/fd/%d", in.fd);
-    if (aggregate_file_stat(&s, path, FILE_STAT_SITES, NULL, NULL, &e) == 0)
+    if (aggregate_file_stat(&s, path, &(struct file_stat_settings){.part = FILE_STAT_SITES}, &e) ==
+        0)
         file_stat_release(&s);
     input_close(&in);
     return 0;

@@ -174,9 +174,10 @@ static int write_copy(struct symbolizing *j, struct file *f, const char *path, b
     return output_finish(&out, rc, j->e);
 }
 
-int symbolize(const char *path, const char *to, bool force, const struct convert_watch *watch,
-              struct symbolize_result *result, struct err *e)
+int symbolize(const struct symbolize_settings *how, struct symbolize_result *result, struct err *e)
 {
+    const char *path = how->path;
+    const struct convert_watch *watch = how->watch;
     struct symbolizing j = {.result = result, .watch = watch, .e = e};
     struct file f;
     *result = (struct symbolize_result){0};
@@ -193,7 +194,7 @@ int symbolize(const char *path, const char *to, bool force, const struct convert
         rc = err_set(e, -ENODATA,
                      "%s: no call sites were recorded (use 'heaptape record --stacks')", path);
     if (rc == 0)
-        rc = write_copy(&j, &f, to ? to : path, force || !to);
+        rc = write_copy(&j, &f, how->to ? how->to : path, how->force || !how->to);
     for (size_t i = 0; i < j.n; i++)
         names_release(&j.names[i]);
     free(j.names);

@@ -186,8 +186,7 @@ int aggregate_input_stat(struct file_stat *s, struct input *in, struct err *e)
     return rc;
 }
 
-int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_part part,
-                        const struct file_stat_points *span, const struct convert_watch *watch,
+int aggregate_file_stat(struct file_stat *s, const char *path, const struct file_stat_settings *how,
                         struct err *e)
 {
     struct input in;
@@ -196,15 +195,16 @@ int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_pa
         return rc;
     int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE, e);
     if (kind != FILE_AGGREGATE) {
-        rc = file_stat_input(s, &in, part, span, watch, e);
+        rc = file_stat_input(s, &in, how, e);
         if (rc == 0)
             s->name = path;
         return rc;
     }
-    rc = span ? err_set(e, -EINVAL,
-                        "%s: is an aggregate, which has no events: --from and --to need a trace",
-                        path)
-         : part == FILE_STAT_POOLS
+    rc = how->span
+             ? err_set(e, -EINVAL,
+                       "%s: is an aggregate, which has no events: --from and --to need a trace",
+                       path)
+         : how->part == FILE_STAT_POOLS
              ? err_set(
                    e, -EINVAL,
                    "%s: is an aggregate, which has no pools: --by pool needs a trace or a workload",
@@ -212,7 +212,7 @@ int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_pa
              : aggregate_input_stat(s, &in, e);
     s->name = path;
     input_close(&in);
-    if (rc == 0 && s->cut.text[0] && watch && watch->note)
-        watch->note(s->cut.text);
+    if (rc == 0 && s->cut.text[0] && how->watch && how->watch->note)
+        how->watch->note(s->cut.text);
     return rc;
 }

@@ -213,7 +213,8 @@ static int set_counted(struct document *d, const struct file_stat *s)
 static int add_counted(struct document *d, const char *path, int side, struct err *e)
 {
     struct file_stat s;
-    int rc = aggregate_file_stat(&s, path, FILE_STAT_REPORT, NULL, d->watch, e);
+    const struct file_stat_settings how = {.part = FILE_STAT_REPORT, .watch = d->watch};
+    int rc = aggregate_file_stat(&s, path, &how, e);
     if (rc < 0)
         return rc;
     bool aggregate = s.kind == FILE_STAT_AGGREGATE;

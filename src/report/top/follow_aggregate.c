@@ -129,7 +129,8 @@ int follow_read_aggregate(struct follow *f, struct err *e)
         return 0;
     f->read_ino = st.st_ino;
     f->read_ns = ns;
-    int rc = aggregate_file_stat(&counts, f->path, FILE_STAT_SITES, NULL, NULL, e);
+    int rc = aggregate_file_stat(&counts, f->path,
+                                 &(struct file_stat_settings){.part = FILE_STAT_SITES}, e);
     if (rc == 0 && counts.kind != FILE_STAT_AGGREGATE)
         rc = err_set(e, -EPROTO, "%s: is no longer an aggregate", f->path);
     else if (rc == 0 && replace_lives(f, &counts) < 0)
