@@ -62,18 +62,15 @@ static int bad_key(const char *path, size_t number, const char *key, struct err 
                    path, number, key);
 }
 
-static int read_text(struct corpus_entry *entry, const struct member *m, const struct json_value *v,
-                     const char *path, size_t number, struct err *e)
+static int read_text(struct corpus_entry *entry, const struct member *m, const struct json_value *v)
 {
     const char *text = json_value_string(v);
     bool may_lack =
         m->in_machine || strcmp(m->key, "version") == 0 || strcmp(m->key, "sha256") == 0;
-    if (!text && (!may_lack || json_value_kind(v) != JSON_VALUE_NULL))
-        return bad_key(path, number, m->key, e);
     if (!text)
-        return 0;
+        return may_lack && json_value_kind(v) == JSON_VALUE_NULL ? 0 : -EBADMSG;
     *text_of(entry, m) = strdup(text);
-    return *text_of(entry, m) ? 0 : err_no_memory(e, NULL);
+    return *text_of(entry, m) ? 0 : -ENOMEM;
 }
 
 static int read_entry(struct corpus_entry *entry, const struct json_value *v, const char *path,
@@ -81,17 +78,19 @@ static int read_entry(struct corpus_entry *entry, const struct json_value *v, co
 {
     const struct json_value *machine = json_value_get(v, "machine");
     int rc = 0;
-    for (const struct member *m = members; rc == 0 && m->key; m++) {
+    for (const struct member *m = members; m->key; m++) {
         const struct json_value *value = json_value_get(m->in_machine ? machine : v, m->key);
         bool known = json_value_kind(value) == JSON_VALUE_INTEGER && json_value_number(value) >= 0;
         if (m->is_text)
-            rc = read_text(entry, m, value, path, number, e);
+            rc = read_text(entry, m, value);
         else if (!known && json_value_kind(value) != JSON_VALUE_NULL)
-            rc = bad_key(path, number, m->key, e);
+            rc = -EBADMSG;
         else
             *number_of(entry, m) = known ? json_value_u64(value) : UINT64_MAX;
+        if (rc < 0)
+            return rc == -ENOMEM ? err_no_memory(e, NULL) : bad_key(path, number, m->key, e);
     }
-    return rc == 0 && !is_name(entry->name) ? bad_key(path, number, "name", e) : rc;
+    return is_name(entry->name) ? 0 : bad_key(path, number, "name", e);
 }
 
 static int read_entries(struct corpus_index *x, const char *path, const struct json_value *root,

@@ -110,9 +110,10 @@ static void drop_point(struct watch_state *p)
 // Returns true if RSS has grown by growth_percent. Compares with the newest point that is at least
 // growth_ns old, and drops older points. Points are at least 1/31 of growth_ns apart.
 static bool check_growth(const struct watch *w, struct watch_state *p,
-                         const struct trace_process *of, uint64_t ns, uint64_t rss, char *reason)
+                         const struct trace_process *of, const struct trace_sample *s, char *reason)
 {
     const struct flight_triggers *t = w->triggers;
+    uint64_t ns = trace_stamp_ns(w->session, s->stamp), rss = s->rss_bytes;
     if (!t->growth_ns ||
         (p->n_points && ns - p->stamps[p->n_points - 1] < t->growth_ns / (WATCH_POINTS - 1)))
         return false;
@@ -137,8 +138,7 @@ bool watch_sample(struct watch *w, const struct trace_process *of, const struct 
     if (HT_EXTEND(&w->processes, &w->n, &w->capacity, of->number + 1ull) < 0)
         return false;
     struct watch_state *p = &w->processes[of->number];
-    return check_rss(w, p, of, s->rss_bytes, reason) ||
-           check_growth(w, p, of, trace_stamp_ns(w->session, s->stamp), s->rss_bytes, reason);
+    return check_rss(w, p, of, s->rss_bytes, reason) || check_growth(w, p, of, s, reason);
 }
 
 static bool check_limit(struct watch *w, const struct proc_cgroup *c, char *reason)
