@@ -106,8 +106,7 @@ static int put_dependency(struct export *x, uint32_t thread, const struct worklo
     if (map_put(&self->known, d->thread + 1ull, w->threads[d->thread].ops) < 0)
         return export_no_memory(x);
     w->syncs++;
-    int rc = put_sync(w, d->thread, WL_SYNC_W);
-    return rc < 0 ? rc : put_sync(w, thread, WL_SYNC_R);
+    return put_sync(w, d->thread, WL_SYNC_W) ?: put_sync(w, thread, WL_SYNC_R);
 }
 
 static int put_dependencies(struct export *x, uint32_t thread,

@@ -158,8 +158,7 @@ static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct
     plan_free(s->plan);
     s->plan = NULL;
     s->plan_settings.streamed = true;
-    rc = workload_file_rewind(s->input, e);
-    return rc < 0 ? rc : make_plan(s, e);
+    return workload_file_rewind(s->input, e) ?: make_plan(s, e);
 }
 
 static void note_recording(struct replay_session *s, const struct workload_header *h)

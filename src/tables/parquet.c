@@ -210,8 +210,8 @@ static int encode_values(struct parquet *p, struct parquet_column *c, enum table
         return parquet_encode_delta(&p->page, c->integers, c->n);
     if (c->encoding == RLE_DICTIONARY) {
         unsigned width = c->n_names > 1 ? 32 - (unsigned)__builtin_clz(c->n_names - 1) : 1;
-        int rc = buf_put_u8(&p->page, (uint8_t)width);
-        return rc < 0 ? rc : parquet_encode_hybrid(&p->page, c->names, c->n, width);
+        return buf_put_u8(&p->page, (uint8_t)width)
+                   ?: parquet_encode_hybrid(&p->page, c->names, c->n, width);
     }
     return type == TABLES_BOOLEAN ? parquet_encode_bits(&p->page, c->integers, c->n)
            : c->text.size         ? buf_put(&p->page, c->text.data, c->text.size)

@@ -59,8 +59,7 @@ int workload_file_rewind(struct workload_file *w, struct err *e)
 {
     workload_reader_close(w->reader);
     w->reader = NULL;
-    int rc = input_seek(&w->in, 0, e);
-    return rc < 0 ? rc : workload_reader_open(&w->reader, &w->in, e);
+    return input_seek(&w->in, 0, e) ?: workload_reader_open(&w->reader, &w->in, e);
 }
 
 void workload_file_close(struct workload_file *w)

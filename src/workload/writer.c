@@ -286,8 +286,8 @@ static int write_index(struct workload_writer *w, struct err *e)
     uint8_t trailer[FORMAT_TRAILER_BYTES];
     put_u64(trailer, w->out->offset);
     put_u64(trailer + 8, FORMAT_TRAILER_MAGIC);
-    int rc = write_payload(w, FORMAT_INDEX, format_put_index(&w->payload, &w->index), e);
-    return rc < 0 ? rc : output_write(w->out, trailer, sizeof trailer, e);
+    return write_payload(w, FORMAT_INDEX, format_put_index(&w->payload, &w->index), e)
+               ?: output_write(w->out, trailer, sizeof trailer, e);
 }
 
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e)
@@ -305,8 +305,8 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
         return rc;
     w->index.summary_offset = w->out->offset;
     w->index.ops = count_ops(w);
-    rc = write_payload(w, FORMAT_SUMMARY, format_put_summary(&w->payload, &summary), e);
-    return rc < 0 ? rc : write_index(w, e);
+    return write_payload(w, FORMAT_SUMMARY, format_put_summary(&w->payload, &summary), e)
+               ?: write_index(w, e);
 }
 
 int workload_output_begin(struct workload_output *w, struct output *out, int level,

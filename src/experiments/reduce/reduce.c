@@ -249,6 +249,5 @@ int reduce_search(struct reduce *r, struct err *e)
 
 int reduce_write(struct reduce *r, struct output *out, struct err *e)
 {
-    int rc = input_seek(&r->part, 0, e);
-    return rc < 0 ? rc : input_copy(&r->part, out, e);
+    return input_seek(&r->part, 0, e) ?: input_copy(&r->part, out, e);
 }

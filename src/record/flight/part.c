@@ -124,8 +124,8 @@ static int write_process(void *context, const struct convert_unfinished *p)
         of.forked_from = 0;
         of.forked_from_start = of.fork_stamp = 0;
     }
-    int rc = trace_write_process(&part->writer, &of, part->e);
-    return rc < 0 ? rc : snapshot_write_names(&part->writer, of.number, p->order, part->e);
+    return trace_write_process(&part->writer, &of, part->e)
+               ?: snapshot_write_names(&part->writer, of.number, p->order, part->e);
 }
 
 static int write_blocks(void *context, const struct convert_unfinished *p)

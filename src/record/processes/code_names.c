@@ -188,8 +188,8 @@ static int put_line(struct code_names *c, char *line)
         c->bad_lines++;
         return 0;
     }
-    int rc = names_begin(&c->names, 0, start, bytes);
-    return rc < 0 ? rc : names_function(&c->names, line, strlen(line), "", 0, 0);
+    return names_begin(&c->names, 0, start, bytes)
+               ?: names_function(&c->names, line, strlen(line), "", 0, 0);
 }
 
 // Parses the complete lines in the buffer. Keeps the incomplete line at the end, unless it is too

@@ -62,6 +62,5 @@ int plan_write_window(struct plan *p, struct err *e)
                                                  .segments = m->n_open,
                                                  .hash = XXH3_64bits(m->words, bytes)};
     p->facts.windows = m->window + 1;
-    int rc = output_write(p->settings.file, m->words, bytes, e);
-    return rc < 0 ? rc : write_segments(p, e);
+    return output_write(p->settings.file, m->words, bytes, e) ?: write_segments(p, e);
 }
