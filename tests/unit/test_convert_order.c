@@ -233,6 +233,27 @@ static void free_with_implied_dependency_before_another_threads_free(void **stat
     (void)state;
 }
 
+// Like the previous test, but thread 2 has a later record, whose stamp is beyond the skid.
+static void free_with_implied_dependency_before_a_pause(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 0, 15, 35, Q + 128);
+    history_malloc(&h, 1, 20, 33, Q);
+    history_malloc(&h, 2, 30, 34, Q + 64);
+    history_free(&h, 2, 1000, Q + 128);
+    history_free(&h, 2, 5000, P);
+    history_free(&h, 1, 5020, P);
+    history_malloc(&h, 1, 5040, 48, P);
+    history_malloc(&h, 2, 9000, 36, Q + 192);
+    check_counts(history_finish(&h), 1, 0, 0);
+    assert_int_equal(h.ops[history_find(&h, 1, 1)].block, 32);
+    assert_int_equal(h.ops[history_find(&h, 2, 2)].block, 48);
+    history_release(&h);
+    (void)state;
+}
+
 // Like free_stamped_before_another_threads_free, but the allocation between the frees is stamped
 // before both frees.
 static void early_free_and_early_allocation(void **state)
@@ -767,6 +788,7 @@ int main(void)
         cmocka_unit_test(free_stamped_before_the_owners_free),
         cmocka_unit_test(free_stamped_before_another_threads_free),
         cmocka_unit_test(free_with_implied_dependency_before_another_threads_free),
+        cmocka_unit_test(free_with_implied_dependency_before_a_pause),
         cmocka_unit_test(early_free_and_early_allocation),
         cmocka_unit_test(undecided_frees_are_reported),
         cmocka_unit_test(close_frees_keep_their_order),

@@ -44,10 +44,10 @@ static inline bool order_is_calm(const struct order *o, const struct merge_strea
 }
 
 // Decodes the stream's next records into the run and prefetches their buckets. Stops before a
-// record that the fast path cannot handle, or whose stamp is above `bound`. If the stamp is above
-// `bound`, sets *beyond, and sets s->stamp to the stamp. Returns the number of records.
-static inline size_t order_decode_run(struct order *o, struct merge_stream *s, uint64_t bound,
-                                      bool *beyond)
+// record that the fast path cannot handle, or whose stamp is above `bound`. Sets *beyond to the
+// stamp that is above `bound`, or to 0. Returns the number of records.
+static inline size_t order_decode_run(struct order *o, const struct merge_stream *s, uint64_t bound,
+                                      uint64_t *beyond)
 {
     const struct order_thread *t = s->user;
     struct order_run *run = &o->run;
@@ -58,15 +58,14 @@ static inline size_t order_decode_run(struct order *o, struct merge_stream *s, u
     const uint32_t others = t->n_pending ? 1u << HT_REALLOC : 0,
                    tags = (order_plain_tags | order_sized_tags) & ~others;
     uint64_t last = t->last_stamp;
-    *beyond = false;
+    *beyond = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t word = words[i], stamp = codec_stamp(epoch, word);
         unsigned tag = codec_tag_of(word);
         if (!(tags >> tag & 1))
             return i;
         if (stamp > bound) {
-            s->stamp = stamp;
-            *beyond = true;
+            *beyond = stamp;
             return i;
         }
         bool sized = order_sized_tags >> tag & 1;
@@ -181,7 +180,7 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
 {
     struct order_run *run = &o->run;
     for (;;) {
-        bool beyond;
+        uint64_t beyond;
         size_t n = order_decode_run(o, s, bound, &beyond);
         order_prefetch_run(o, n);
         size_t done = order_bind_run(o, s->user, s, n), full = run->limit;
@@ -189,8 +188,14 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
         s->head += done;
         // Records that are decoded but not emitted will be decoded again.
         run->limit = 2 * done + 8 < ORDER_RUN ? 2 * done + 8 : ORDER_RUN;
-        if (rc < 0 || done < full)
-            return rc < 0 ? rc : done == n && beyond ? ORDER_BEYOND : ORDER_ODD;
+        if (rc < 0 || done < n || (done < full && !beyond))
+            return rc < 0 ? rc : ORDER_ODD;
+        if (beyond) {
+            // Set only here, because order_bind_run searches the heap, whose first stamp must not
+            // be higher than the others.
+            s->stamp = beyond;
+            return ORDER_BEYOND;
+        }
     }
 }
 
