@@ -42,8 +42,8 @@ static void block_release(struct encode_block *b)
     free(b->at.used);
     free(b->at.freed);
     for (unsigned i = 0; i < ENCODE_COLUMNS; i++) {
-        free(b->at.columns[i].first);
-        free(b->at.columns[i].rest);
+        free(b->columns[i].first);
+        free(b->columns[i].rest);
     }
     free(b->more.at);
     free(b->dependencies.at);
@@ -158,7 +158,7 @@ static int block_grow(struct encode_block *b)
         HT_GROW(&b->at.used, &c[2], want) < 0 || HT_GROW(&b->at.freed, &c[3], want) < 0)
         return -ENOMEM;
     for (unsigned i = 0; i < ENCODE_COLUMNS; i++) {
-        if (column_reserve(&b->at.columns[i], b->capacity, want) < 0)
+        if (column_reserve(&b->columns[i], b->capacity, want) < 0)
             return -ENOMEM;
     }
     b->capacity = want;
@@ -175,8 +175,8 @@ static int block_begin(struct encode *x, uint32_t thread)
                (x->frame.blocks_capacity - had) * sizeof *x->frame.blocks);
     struct encode_block *b = &x->frame.blocks[x->frame.n_blocks];
     b->thread = thread;
-    b->n_stamps = b->at.n_ops = b->at.n_used = b->at.n_freed = b->at.uses = b->at.last_explicit = 0;
-    for (struct encode_column *c = b->at.columns; c < b->at.columns + ENCODE_COLUMNS; c++) {
+    b->n_stamps = b->n_ops = b->at.n_used = b->at.n_freed = b->at.uses = b->at.last_explicit = 0;
+    for (struct encode_column *c = b->columns; c < b->columns + ENCODE_COLUMNS; c++) {
         c->first_at = c->first;
         c->rest_at = c->rest;
     }
@@ -285,10 +285,11 @@ static inline uint64_t allocated_code(struct encode_cursor *at, uint32_t slot)
 // op frees or resizes the slot, the code is the age of the last use or, if `recent` no longer
 // contains that use, ENCODE_BY_NUMBER | slot.
 static inline __attribute__((always_inline)) void
-code_slot(struct encode_cursor *at, uint32_t *recent, uint16_t *last, uint32_t slot, unsigned use)
+code_slot(struct encode_cursor *at, struct encode_column *allocated, uint32_t *recent,
+          uint16_t *last, uint32_t slot, unsigned use)
 {
     if (use == FORMAT_SLOT_ALLOCATED) {
-        column_put(&at->columns[ENCODE_ALLOCATED], allocated_code(at, slot));
+        column_put(allocated, allocated_code(at, slot));
     } else {
         uint32_t age = at->uses - 1 - *last;
         bool young = age < ENCODE_AGE_CODES && recent[*last % ENCODE_AGE_CODES] == slot;
@@ -309,7 +310,7 @@ static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t sl
         if (rc < 0)
             return rc;
     }
-    code_slot(&b->at, b->recent, &x->slots[slot], slot, use);
+    code_slot(&b->at, &b->columns[ENCODE_ALLOCATED], b->recent, &x->slots[slot], slot, use);
     return 0;
 }
 
@@ -361,7 +362,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     unsigned fields = x->frame.shapes[shape].fields, use = x->frame.shapes[shape].use;
     if (x->has_stamps && op->stamp < t->last_stamp)
         return -EINVAL;
-    if (__builtin_expect(b->at.n_ops == b->capacity, 0))
+    if (__builtin_expect(b->n_ops == b->capacity, 0))
         rc = block_grow(b);
     if (rc == 0 && (op->n_dependencies || fields & RARE_FIELDS))
         rc = put_rare(x, b, op, fields);
@@ -372,14 +373,14 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     if (rc < 0)
         return rc;
     if (fields & HT_F_SIZE)
-        column_put(&b->at.columns[ENCODE_SIZES], op->size);
+        column_put(&b->columns[ENCODE_SIZES], op->size);
     // put_rare may add a thread, which can reallocate the array.
     t = &x->threads[thread];
     if (x->has_stamps)
-        column_put(&b->at.columns[ENCODE_TIMES + (use == FORMAT_SLOT_ALLOCATED)],
-                   b->at.n_ops ? op->stamp - t->last_stamp : 0);
-    b->shapes[b->at.n_ops] = (uint8_t)shape;
-    note_stamp(b, b->at.n_ops++, t->last_stamp = op->stamp);
+        column_put(&b->columns[ENCODE_TIMES + (use == FORMAT_SLOT_ALLOCATED)],
+                   b->n_ops ? op->stamp - t->last_stamp : 0);
+    b->shapes[b->n_ops] = (uint8_t)shape;
+    note_stamp(b, b->n_ops++, t->last_stamp = op->stamp);
     t->next_op++;
     x->frame.n_ops++;
     return 0;
@@ -396,9 +397,9 @@ static size_t simple_room(const struct encode *x, uint32_t thread,
     const struct encode_block *b = &x->frame.blocks[t->block];
     // Without stamps, encode_op must record each switch between blocks.
     bool follows = x->has_stamps ? ops->stamp >= t->last_stamp : t->block == x->last_block;
-    size_t frame = ENCODE_FRAME_OPS - x->frame.n_ops, block = b->capacity - b->at.n_ops;
+    size_t frame = ENCODE_FRAME_OPS - x->frame.n_ops, block = b->capacity - b->n_ops;
     size_t room = frame < block ? frame : block;
-    return !b->at.n_ops || !follows ? 0 : n < room ? n : room;
+    return !b->n_ops || !follows ? 0 : n < room ? n : room;
 }
 
 // Appends the shapes of the ops before the first op that is not simple or has an invalid slot.
@@ -420,7 +421,7 @@ static size_t put_shapes(struct encode *x, uint8_t *to, const struct workload_si
 static void put_times(struct encode_block *b, uint64_t stamp, const struct workload_simple *ops,
                       size_t n)
 {
-    struct encode_column *times = &b->at.columns[ENCODE_TIMES];
+    struct encode_column *times = &b->columns[ENCODE_TIMES];
     uint8_t *at[2] = {times[0].first_at, times[1].first_at};
     memset(at[0], 0, n);
     memset(at[1], 0, n);
@@ -430,7 +431,7 @@ static void put_times(struct encode_block *b, uint64_t stamp, const struct workl
             times[allocates].first_at = at[allocates];
             column_put(&times[allocates], ops[i].stamp - stamp);
             stamp = ops[i].stamp;
-            note_stamp(b, b->at.n_ops + (uint32_t)i, stamp);
+            note_stamp(b, b->n_ops + (uint32_t)i, stamp);
         }
         at[allocates]++;
     }
@@ -442,11 +443,13 @@ static void put_slots(struct encode *x, struct encode_block *b, const struct wor
                       size_t n)
 {
     struct encode_cursor at = b->at;
+    struct encode_column allocated = b->columns[ENCODE_ALLOCATED];
     uint16_t *const last_uses = x->slots;
     for (size_t i = 0; i < n; i++)
-        code_slot(&at, b->recent, &last_uses[ops[i].slot], ops[i].slot,
+        code_slot(&at, &allocated, b->recent, &last_uses[ops[i].slot], ops[i].slot,
                   ops[i].allocates ? FORMAT_SLOT_ALLOCATED : FORMAT_SLOT_FREED);
     b->at = at;
+    b->columns[ENCODE_ALLOCATED] = allocated;
 }
 
 static void put_sizes(struct encode_column *to, const struct workload_simple *ops, size_t n)
@@ -466,7 +469,7 @@ size_t encode_simple(struct encode *x, uint32_t thread, const struct workload_si
         return 0;
     struct encode_thread *t = &x->threads[thread];
     struct encode_block *b = &x->frame.blocks[t->block];
-    n = put_shapes(x, b->shapes + b->at.n_ops, ops, n);
+    n = put_shapes(x, b->shapes + b->n_ops, ops, n);
     if (!n)
         return 0;
     if (x->has_stamps)
@@ -474,8 +477,8 @@ size_t encode_simple(struct encode *x, uint32_t thread, const struct workload_si
     else
         x->frame.switches.at[x->frame.switches.n - 1] += n;
     put_slots(x, b, ops, n);
-    put_sizes(&b->at.columns[ENCODE_SIZES], ops, n);
-    b->at.n_ops += (uint32_t)n;
+    put_sizes(&b->columns[ENCODE_SIZES], ops, n);
+    b->n_ops += (uint32_t)n;
     t->next_op += n;
     t->last_stamp = ops[n - 1].stamp;
     x->frame.n_ops += (uint32_t)n;

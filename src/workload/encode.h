@@ -56,12 +56,12 @@ enum {
     ENCODE_COLUMNS
 };
 
-// Write positions in a block, except positions that only rare ops change.
+// State of a block's slot codes. encode_simple keeps a copy in registers. The struct has no other
+// members, because a CPU cannot forward a store to one member to a load of several members.
 struct encode_cursor {
-    struct encode_column columns[ENCODE_COLUMNS];
     uint64_t *used;  // codes of freed or resized slots
     uint32_t *freed; // stack of slots that were freed and have not been allocated again
-    uint32_t n_ops, n_used, n_freed;
+    uint32_t n_used, n_freed;
     uint32_t uses;          // number of allocations and reallocs
     uint32_t last_explicit; // slot last encoded by number
 };
@@ -76,11 +76,12 @@ struct encode_block {
     uint32_t thread;
     uint32_t serial; // unique across all frames
     uint64_t first_op;
-    size_t capacity; // capacity of shapes, of stamps, and of the arrays and columns of `at`
+    size_t capacity; // capacity of shapes, of stamps, of the columns, and of the arrays of `at`
     uint8_t *shapes;
     // Stamps of the first op and of each op whose stamp exceeds the previous one.
     struct encode_stamp *stamps;
-    uint32_t n_stamps;
+    uint32_t n_stamps, n_ops;
+    struct encode_column columns[ENCODE_COLUMNS];
     struct encode_cursor at;
     // Slots used most recently, indexed by the number of the use modulo ENCODE_AGE_CODES.
     uint32_t recent[ENCODE_AGE_CODES];

@@ -59,7 +59,7 @@ static void pack_blocks(struct pack *p, const struct encode_frame *f)
         const struct encode_block *b = &f->blocks[i];
         put_value(p, b->thread);
         put_value(p, b->first_op);
-        put_value(p, b->at.n_ops);
+        put_value(p, b->n_ops);
         put_value(p, f->has_stamps ? b->stamps[0].stamp - p->base_stamp : 0);
     }
     column_end(p, FORMAT_COLUMN_BLOCKS);
@@ -68,8 +68,8 @@ static void pack_blocks(struct pack *p, const struct encode_frame *f)
 static void pack_shapes(struct pack *p, const struct encode_frame *f)
 {
     for (uint32_t i = 0; i < f->n_blocks; i++) {
-        memcpy(p->at, f->blocks[i].shapes, f->blocks[i].at.n_ops);
-        p->at += f->blocks[i].at.n_ops;
+        memcpy(p->at, f->blocks[i].shapes, f->blocks[i].n_ops);
+        p->at += f->blocks[i].n_ops;
     }
     end_part(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
 }
@@ -113,10 +113,10 @@ static void pack_column(struct pack *p, const struct encode_frame *f, enum forma
 {
     size_t n = 0;
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        n += encode_values(&f->blocks[i].at.columns[from]);
+        n += encode_values(&f->blocks[i].columns[from]);
     column_begin(p, column, n);
     for (uint32_t i = 0; i < f->n_blocks; i++) {
-        const struct encode_column *c = &f->blocks[i].at.columns[from];
+        const struct encode_column *c = &f->blocks[i].columns[from];
         size_t rest = (size_t)(c->rest_at - c->rest);
         if (encode_values(c))
             p->first = mempcpy(p->first, c->first, encode_values(c));
@@ -219,7 +219,7 @@ static size_t values_bound(const struct encode_frame *f)
         const struct encode_block *b = &f->blocks[i];
         n += b->at.n_used + b->more.n + b->texts.n;
         for (unsigned k = 0; k < ENCODE_COLUMNS; k++)
-            n += encode_values(&b->at.columns[k]);
+            n += encode_values(&b->columns[k]);
     }
     return n;
 }
