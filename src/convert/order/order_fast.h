@@ -35,6 +35,20 @@ static inline uint64_t order_plain_address(uint64_t word)
     return word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT;
 }
 
+// Returns the address in a one-word record. `base` is the base of its stream.
+static inline uint64_t order_address(uint64_t word, uint64_t base)
+{
+    bool sized = order_sized_tags >> codec_tag_of(word) & 1;
+    return sized ? base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT) : order_plain_address(word);
+}
+
+// Returns true if the table of addresses and the slots do not fit in the L2 cache.
+static inline bool order_has_many_blocks(const struct order *o)
+{
+    enum { NEAR_BUCKETS = 1 << 12 };
+    return o->table.n_buckets > NEAR_BUCKETS;
+}
+
 // Returns true if the fast path may be used: the thread has started and not exited, no stream is
 // held, and no address has two blocks.
 static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
@@ -43,7 +57,8 @@ static inline bool order_is_calm(const struct order *o, const struct merge_strea
     return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
-// Decodes the stream's next records into the run and prefetches their buckets. Stops before a
+// Decodes the stream's next records into the run and prefetches their buckets, if there are many
+// blocks also the buckets of the next run. Stops before a
 // record that the fast path cannot handle, or whose stamp is above `bound`. Sets *beyond to the
 // stamp that is above `bound`, or to 0. Returns the number of records.
 static inline size_t order_decode_run(struct order *o, const struct merge_stream *s, uint64_t bound,
@@ -54,12 +69,16 @@ static inline size_t order_decode_run(struct order *o, const struct merge_stream
     const struct table table = o->table;
     const uint64_t *words = s->words + s->head, epoch = s->state.epoch, base = s->state.base;
     const size_t left = s->tail - s->head, n = left < run->limit ? left : run->limit;
+    const size_t far = order_has_many_blocks(o) && left > ORDER_FAR ? left - ORDER_FAR : 0;
     // A realloc without a pending first half is an allocation.
     const uint32_t others = t->n_pending ? 1u << HT_REALLOC : 0,
                    tags = (order_plain_tags | order_sized_tags) & ~others;
     uint64_t last = t->last_stamp;
     *beyond = 0;
     for (size_t i = 0; i < n; i++) {
+        if (i < far) // this word may be of any kind, but all addresses have a bucket
+            __builtin_prefetch(
+                table_place_of(&table, order_address(words[i + ORDER_FAR], base)).home, 1);
         uint64_t word = words[i], stamp = codec_stamp(epoch, word);
         unsigned tag = codec_tag_of(word);
         if (!(tags >> tag & 1))
@@ -69,8 +88,7 @@ static inline size_t order_decode_run(struct order *o, const struct merge_stream
             return i;
         }
         bool sized = order_sized_tags >> tag & 1;
-        uint64_t address = sized ? base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT)
-                                 : order_plain_address(word);
+        uint64_t address = order_address(word, base);
         last = stamp > last ? stamp : last;
         run->addresses[i] = address;
         run->places[i] = table_place_of(&table, address);
@@ -83,15 +101,24 @@ static inline size_t order_decode_run(struct order *o, const struct merge_stream
     return n;
 }
 
-// If there are many blocks, prefetches those that the first `n` ops of the run may free. Always
-// inlined, because gcc 12 drops calls to functions without visible side effects.
-static inline __attribute__((always_inline)) void order_prefetch_run(const struct order *o,
-                                                                     size_t n)
+// If there are many blocks, prefetches those that the first `n` ops of the run may free, and the
+// slots that they reuse, unless the run frees these slots first. Always inlined, because gcc 12
+// drops calls to functions without visible side effects.
+static inline __attribute__((always_inline)) void
+order_prefetch_run(const struct order *o, const struct order_thread *t, size_t n)
 {
-    enum { NEAR_BUCKETS = 1 << 12 }; // the table and the slots fit in the L2 cache
-    for (size_t i = 0; i < n && o->table.n_buckets > NEAR_BUCKETS; i++) {
+    const struct pool *pool = &t->pool;
+    size_t depth = pool->n, lowest = depth;
+    for (size_t i = 0; i < n && order_has_many_blocks(o); i++) {
         const struct table_place *at = &o->run.places[i];
-        unsigned cells = o->run.ops[i].allocates ? 0 : table_match(at->home, at->tag);
+        if (o->run.ops[i].allocates) {
+            depth -= depth > 0;
+            if (depth < lowest)
+                __builtin_prefetch(&o->slots[pool->slots[lowest = depth]], 1);
+            continue;
+        }
+        depth++;
+        unsigned cells = table_match(at->home, at->tag);
         if (cells)
             __builtin_prefetch(&o->slots[at->home->slots[__builtin_ctz(cells)]], 1);
     }
@@ -182,7 +209,7 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
     for (;;) {
         uint64_t beyond;
         size_t n = order_decode_run(o, s, bound, &beyond);
-        order_prefetch_run(o, n);
+        order_prefetch_run(o, s->user, n);
         size_t done = order_bind_run(o, s->user, s, n), full = run->limit;
         int rc = done ? order_emit_run(o, s->user, done) : 0;
         s->head += done;

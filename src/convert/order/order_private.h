@@ -16,6 +16,7 @@ enum {
     ORDER_RECENT = 64, // number of a thread's latest ops whose stamps are stored
     ORDER_BATCH = 64,  // ops passed to the sink at a time
     ORDER_RUN = 128,   // simple ops passed to the sink at a time
+    ORDER_FAR = 160,   // prefetch distance in words, more than the words of a run
     // Limit on the number of addresses with two blocks. A higher number indicates lost events.
     ORDER_MAX_DUPLICATES = 64,
     // Budget of search steps: ORDER_FIRST_STEPS, plus ORDER_STEPS_PER_WORD for each word of the
