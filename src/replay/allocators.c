@@ -183,7 +183,7 @@ static int find_by_path(struct allocator *a, struct err *e)
         return err_set_errno(e, "%s", a->name);
     int rc = stat(real, &st) < 0 ? -errno : 0;
     if (rc == 0 && !S_ISREG(st.st_mode))
-        rc = err_set(e, -EINVAL, "%s: is no shared library", a->name);
+        rc = err_set(e, -EINVAL, "%s: is not a shared library", a->name);
     char *name = strdup(basename(a->name));
     if (rc < 0 || !name) {
         free(real);

@@ -39,10 +39,12 @@ char **launch_environment(const struct allocator *a, const char *first, const ch
 int launch_player(const char *player, const struct allocator *a, const struct launch_files *files,
                   struct launch_outcome *s, struct err *e);
 
-// launch_explain.c: launch_explain_failure explains a failure that the player reported.
+// launch_explain.c: launch_explain_failure explains a failure that the player reported. `output` is
+// the player's output, where the loader prints why it did not load a library.
 // launch_explain_death explains that the player died, exited without a report, or was killed
 // because it was stuck. Both return a negative errno.
-int launch_explain_failure(const struct watchdog *w, const struct allocator *a, struct err *e);
+int launch_explain_failure(const struct watchdog *w, const struct allocator *a, int output,
+                           struct err *e);
 int launch_explain_death(const struct watchdog *w, const struct allocator *a,
                          const struct launch_outcome *s, struct err *e);
 

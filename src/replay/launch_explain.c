@@ -109,17 +109,30 @@ static int explain_violation(const struct watchdog *w, const struct allocator *a
         a->name, found, size, other, kind, at);
 }
 
-int launch_explain_failure(const struct watchdog *w, const struct allocator *a, struct err *e)
+// Explains why malloc is not from the allocator. If the loader could not preload the library, its
+// message is the first output.
+static int explain_wrong_allocator(const struct results *r, const struct allocator *a, int output,
+                                   struct err *e)
+{
+    static const char loader[] = "ERROR: ld.so: ";
+    char line[300];
+    read_first_line(output, line, sizeof line);
+    bool not_loaded = strncmp(line, loader, strlen(loader)) == 0;
+    return err_set(e, -ENOEXEC, "%s: malloc is not from %s, but from %s%s%s", a->name,
+                   a->library ? a->library : "libc", r->found_library, not_loaded ? ": " : "",
+                   not_loaded ? line + strlen(loader) : "");
+}
+
+int launch_explain_failure(const struct watchdog *w, const struct allocator *a, int output,
+                           struct err *e)
 {
     const struct results *r = w->results;
     char at[WHERE_BYTES];
-    const char *asked = a->library ? a->library : "libc",
-               *kind = event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+    const char *kind = event_infos[r->failed_kind % HT_KIND_LIMIT].name;
     describe_place(w, r->failed_thread, r->failed_position, at);
     switch ((enum results_status)r->status) {
     case RESULTS_WRONG_ALLOCATOR:
-        return err_set(e, -ENOEXEC, "%s: malloc is not from %s, but from %s", a->name, asked,
-                       r->found_library);
+        return explain_wrong_allocator(r, a, output, e);
     case RESULTS_MIXED_ALLOCATOR:
         return err_set(e, -ENOEXEC, "%s: malloc is from this allocator, but %s is from %s", a->name,
                        kind, r->found_library);

@@ -99,7 +99,7 @@ static int check_end(const struct watchdog *w, const struct allocator *a,
     const struct results *r = w->results;
     uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
     if (status > RESULTS_DONE && !s->stuck)
-        return launch_explain_failure(w, a, e);
+        return launch_explain_failure(w, a, s->output, e);
     if (status != RESULTS_DONE || s->status != 0)
         return launch_explain_death(w, a, s, e);
     if (!w->plan || r->calls_made == plan_facts(w->plan)->calls)

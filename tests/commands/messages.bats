@@ -326,7 +326,7 @@ END
   write_files
   refuses 1 "nosuch: unknown allocator (try a path, or a name from 'heaptape allocators')" replay -a nosuch w.htw
   refuses 1 "'': an allocator's name or path is missing" replay -a '' w.htw
-  refuses 1 "./: is no shared library" replay -a ./ w.htw
+  refuses 1 "./: is not a shared library" replay -a ./ w.htw
   refuses 1 "glibc: LD_PRELOAD cannot be a tunable (use the library as the allocator)" replay -a glibc,LD_PRELOAD=x w.htw
   refuses 1 "glibc: the tunable 'x' is not VARIABLE=VALUE or glibc.NAME=VALUE" replay -a glibc,x w.htw
   refuses 1 "untimed.htw: has no times, which --speed needs" replay --speed recorded -a glibc -r 1 untimed.htw

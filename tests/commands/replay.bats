@@ -118,7 +118,11 @@ assert d["timeline"][-1][3] == 0'
   make_workload churn 1 100
   echo nonsense >bad.so
   heaptape replay -a ./bad.so w.htw
-  fails_with 1 "bad.so: malloc is not from $PWD/bad.so, but from"
+  fails_with 1 "bad.so: malloc is not from $PWD/bad.so, but from" "cannot be preloaded (file too short)"
+  # An object file is not a library.
+  echo 'int x;' | cc -c -x c -o x.o -
+  heaptape replay -a ./x.o w.htw
+  fails_with 1 "x.o: malloc is not from $PWD/x.o, but from" "cannot be preloaded (only ET_DYN"
 }
 
 @test "a missing allocator" {
