@@ -383,7 +383,7 @@ int replay_session_run_one(struct replay_session *s, size_t i, struct err *e)
 
 static int prepare_null(struct replay_session *s, struct err *e)
 {
-    s->null.allocator.name = strdup("null");
+    s->null.allocator.name = strdup("replay overhead"); // named only in errors
     s->null.allocator.library = strdup(s->settings.null_library);
     if (!s->null.allocator.name || !s->null.allocator.library)
         return err_no_memory(e, NULL);

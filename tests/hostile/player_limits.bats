@@ -22,6 +22,18 @@ limited() {
   done
 }
 
+@test "an address space that is too small for the measurement of the overhead" {
+  skip_under_sanitizer
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 100 >/dev/null
+  limited 60000
+  fails_with 1 "replay overhead: ended by exit status 127 before the player started: the allocator that measures it cannot map its own memory (try a higher ulimit -v)"
+  # With a little more, the player itself cannot map the memory for its results.
+  for kib in $(seq 65000 1500 80000); do
+    limited "$kib"
+    fails_with 1 "cannot map its own memory"
+  done
+}
+
 @test "more threads than the system allows: their number, and the limit" {
   skip_under_sanitizer
   for call in '"malloc","size":32,"result"' '"free","ptr"'; do

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -12,7 +14,7 @@
 
 static struct player_thread main_thread;
 
-enum { EXIT_BY_HAND = 2 };
+enum { EXIT_WITHOUT_RESULTS = 2 };
 
 static void *map_file(int fd, int protection, size_t size, uint64_t at)
 {
@@ -20,19 +22,28 @@ static void *map_file(int fd, int protection, size_t size, uint64_t at)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
+// Prints why there is no memory for results, and exits.
+static _Noreturn void exit_without_results(bool is_started_by_hand)
+{
+    const char *text = is_started_by_hand
+                           ? "heaptape-replay: only 'heaptape replay' can start this program\n"
+                           : "the player cannot map its own memory (try a higher ulimit -v)\n";
+    ssize_t n = write(STDERR_FILENO, text, strlen(text));
+    (void)n;
+    _exit(EXIT_WITHOUT_RESULTS);
+}
+
 static void map_results(void)
 {
     struct stat st;
     struct results *r = NULL;
-    if (fstat(RESULTS_FD, &st) == 0 && st.st_size >= (off_t)sizeof *r)
+    if (fstat(RESULTS_FD, &st) == 0 && st.st_size >= (off_t)sizeof *r) {
         r = map_file(RESULTS_FD, PROT_READ | PROT_WRITE, (size_t)st.st_size, 0);
-    if (!r || r->magic != RESULTS_MAGIC) {
-        static const char text[] =
-            "heaptape-replay: only 'heaptape replay' can start this program\n";
-        ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
-        (void)n;
-        _exit(EXIT_BY_HAND);
+        if (!r && errno == ENOMEM)
+            exit_without_results(false);
     }
+    if (!r || r->magic != RESULTS_MAGIC)
+        exit_without_results(true);
     player.results = r;
     atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
 }

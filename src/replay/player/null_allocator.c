@@ -51,8 +51,14 @@ static void map_memory(void)
     bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
     real_bytes = is_limited ? REAL_BYTES_LIMITED : REAL_BYTES;
     real_memory = map_shared(real_bytes);
-    if (!real_memory)
-        _exit(127);
+    if (real_memory)
+        return;
+    // heaptape shows the first line of the player's output.
+    static const char reason[] = "the allocator that measures it cannot map its own memory "
+                                 "(try a higher ulimit -v)\n";
+    ssize_t ignored = write(STDERR_FILENO, reason, sizeof reason - 1);
+    (void)ignored;
+    _exit(127);
 }
 
 EXPORT int heaptape_null_init(uint64_t max_block_bytes)
