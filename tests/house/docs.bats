@@ -77,6 +77,26 @@ sys.exit(bool(bad) or count < 90)
 END
 }
 
+# Words of a message that the source does not contain as one piece begin with a counted noun.
+@test "the messages in the documentation are those of the source" {
+  python3 - "$HEAPTAPE_SOURCE" <<'END'
+import glob, re, sys
+root = sys.argv[1]
+source = "".join(re.sub(r'"\s*\n\s*"', "", open(path, encoding="utf-8").read())
+                 for path in glob.glob(root + "/src/**/*.[ch]", recursive=True))
+count, bad = 0, []
+for path in [root + "/README.md", *glob.glob(root + "/docs/**/*.md", recursive=True)]:
+    for message in re.findall(r"^ +heaptape: (.*)", open(path, encoding="utf-8").read(), re.M):
+        for words in re.findall(r"[a-z]+(?: [a-z]+)+", message):
+            count += 1
+            rest = re.sub("^(thread|process|event|block)(s|es)? ", "", words)
+            if words not in source and rest not in source:
+                bad.append(f"{path}: '{words}' of '{message}' is not in a message of src")
+print(count, *bad, sep="\n")
+sys.exit(bool(bad) or count < 5)
+END
+}
+
 # with_line LINE: the output of check-docs for a project whose README has this line.
 with_line() {
   rm -rf project
