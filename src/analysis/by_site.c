@@ -62,10 +62,10 @@ static void count_span(struct by_site *b, const struct live_blocks_entry *block,
 // counting the op.
 static void follow_span(struct by_site_span *s, const struct workload_op *op, uint64_t events)
 {
-    if (!s->begun)
-        s->begun = s->from.at == SLICE_AT_EDGE || slice_point_reached(&s->from, op, events);
-    else
-        s->over |= slice_point_reached(&s->to, op, events);
+    bool begins =
+        !s->begun && (s->from.at == SLICE_AT_EDGE || slice_point_reached(&s->from, op, events));
+    s->begun |= begins;
+    s->over |= s->begun && slice_point_ends(&s->to, op, events, begins);
 }
 
 static struct by_site_part *part_of(struct by_site *b, uint32_t site, uint32_t thread,

@@ -80,6 +80,12 @@ bool slice_point_reached(const struct slice_point *p, const struct workload_op *
     return false;
 }
 
+bool slice_point_ends(const struct slice_point *to, const struct workload_op *op, uint64_t events,
+                      bool begins)
+{
+    return !(begins && to->at == SLICE_AT_MARK) && slice_point_reached(to, op, events);
+}
+
 static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
 {
     size_t n = (size_t)slot + 1;
@@ -319,10 +325,11 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
     if (!t)
         return -ENOMEM;
     t->read++;
-    if (!s->begun && (s->options.from.at == SLICE_AT_EDGE ||
-                      slice_point_reached(&s->options.from, op, s->events)))
+    bool begins = !s->begun && (s->options.from.at == SLICE_AT_EDGE ||
+                                slice_point_reached(&s->options.from, op, s->events));
+    if (begins)
         begin_part(s, op);
-    else if (s->begun && slice_point_reached(&s->options.to, op, s->events))
+    if (s->begun && slice_point_ends(&s->options.to, op, s->events, begins))
         s->over = true;
     if (s->over)
         return 1;

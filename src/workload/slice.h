@@ -36,6 +36,11 @@ void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t c
 bool slice_point_reached(const struct slice_point *p, const struct workload_op *op,
                          uint64_t events);
 
+// Returns true if a part ends before this op. A mark ends only a part that began at an earlier op;
+// `begins` is set if the part begins at this op.
+bool slice_point_ends(const struct slice_point *to, const struct workload_op *op, uint64_t events,
+                      bool begins);
+
 struct slice_range {
     uint32_t first, last;
 };

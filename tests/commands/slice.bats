@@ -144,6 +144,12 @@ thread.end()' ]
   usage_fails "--from: '5' is after --to: '3'"
   heaptape slice --from 2s --to 1500ms a.htw
   usage_fails "--from: '2s' is after --to: '1500ms'"
+  # There is no event between these points: the part may not contain the next event.
+  for part in "--from 5 --to 5" "--to 0" "--from 4100us --to 4900us" "--from 9 --to 4ms"; do
+    # shellcheck disable=SC2086
+    heaptape slice -o e.htw $part a.htw
+    fails_with 1 "a.htw: the part contains no events"
+  done
   heaptape slice --to 1.s a.htw
   usage_fails "--to: '1.s' is no"
   heaptape slice --threads 3-1 a.htw

@@ -218,6 +218,19 @@ static void test_a_span_that_is_not_reached(void **state)
     assert_int_equal(sites.sites[1].span_blocks, 0);
 }
 
+static void test_a_span_without_events(void **state)
+{
+    (void)state;
+    sites.span = (struct by_site_span){
+        .wanted = true, .from = {SLICE_AT_EVENT, 1, NULL}, .to = {SLICE_AT_EVENT, 1, NULL}};
+    for (unsigned i = 0; i < 3; i++)
+        add(0, 1, 100);
+    by_site_finish(&sites);
+    assert_true(sites.span.begun && sites.span.over);
+    assert_int_equal(sites.span.all.blocks, 0);
+    assert_int_equal(sites.sites[1].span_blocks, 0);
+}
+
 // Compares the totals of each site after each event, and the contribution of each block, with
 // separate counts.
 static void test_flows_and_parts_are_of_each_op(void **state)
@@ -401,6 +414,7 @@ static const struct CMUnitTest tests[] = {
                                     release),
     cmocka_unit_test_setup_teardown(test_span_by_site_thread_and_size, empty, release),
     cmocka_unit_test_setup_teardown(test_a_span_that_is_not_reached, empty, release),
+    cmocka_unit_test_setup_teardown(test_a_span_without_events, empty, release),
     cmocka_unit_test_setup_teardown(test_flows_and_parts_are_of_each_op, empty, release),
     cmocka_unit_test_setup_teardown(test_lifetimes_begin_before_the_first_site, empty, release),
 };
