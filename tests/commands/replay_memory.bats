@@ -40,8 +40,27 @@ assert 0 < d["mean_rss_bytes"] <= d["peak_rss_bytes"]'
 # The usable size of blocks of libc is at least 24 bytes, and 8 bytes more than a multiple of 16.
 assert s["usable_bytes"] > s["requested_bytes"] > 10500 * 8, s
 assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio"] > 1, s'
+  # The text has the same figures.
+  percent=$(json 's = d["internal_fragmentation"]; print("%+.1f %%" % (100 * s["usable_ratio"] - 100))')
+  heaptape replay -q -r 1 --no-latency --internal-fragmentation w.htw
+  has "$output" "rounding     $percent: usable sizes of "
+  heaptape compare -q -r 1 --no-latency --internal-fragmentation -a glibc -a glibc,LABEL=b w.htw
+  has "$output" "rounding     glibc $percent: usable sizes of "
+  [ "$(grep -c "$percent: usable sizes of .* requested, over all blocks" <<<"$output")" -eq 2 ]
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 'assert d["internal_fragmentation"] is None'
+  heaptape replay -q -r 1 --no-latency w.htw
+  [ -z "$(grep rounding <<<"$output")" ]
+  cat >m.c <<'END'
+static char pool[1 << 26], *at = pool;
+void *malloc(unsigned long n) { return (at += n + 15 & ~15ul) - n; }
+void *calloc(unsigned long n, unsigned long size) { return malloc(n * size); }
+void *realloc(void *p, unsigned long n) { return malloc(n); }
+void free(void *p) {}
+END
+  cc -w -fno-builtin -shared -fPIC -o m.so m.c
+  heaptape replay -q -r 1 --no-latency --internal-fragmentation -a ./m.so w.htw
+  has "$output" "rounding     unknown: the allocator has no malloc_usable_size"
 }
 
 @test "the allocator's own statistics" {

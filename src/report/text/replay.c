@@ -322,6 +322,27 @@ static bool refused_text(const struct replay_run *run, char text[static 160])
     return true;
 }
 
+// Compares the usable sizes of all blocks with the requested sizes. Returns false if they were not
+// compared.
+static bool rounding_text(const struct replay_session *s, const struct replay_result *r,
+                          char text[static 160])
+{
+    const struct results_report *u = &r->usable.report;
+    int n = 0;
+    if (!s->settings.internal_fragmentation)
+        return false;
+    if (!u->usable_bytes) {
+        snprintf(text, 160, "unknown: the allocator has no malloc_usable_size");
+        return true;
+    }
+    if (u->requested_bytes)
+        n = snprintf(text, 160, "%+.1f %%: ",
+                     100 * ((double)u->usable_bytes / (double)u->requested_bytes - 1));
+    snprintf(text + n, 160 - (size_t)n, "usable sizes of %s for %s requested, over all blocks",
+             human_size(u->usable_bytes), human_size(u->requested_bytes));
+    return true;
+}
+
 static const char recording_note[] =
     "             too high by the memory of heaptape in the recorded process, whose size is "
     "unknown: the recording has no map of its pages\n";
@@ -329,7 +350,7 @@ static const char recording_note[] =
 void replay_print_text(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    char refused[160];
+    char refused[160], rounding[160];
     printf("%-12s %s (%s)\n", "allocator", cli_text(r->allocator.name),
            cli_text(r->runs[r->typical].library));
     print_group(r, FIGURE_TIME);
@@ -343,6 +364,8 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
         fputs(recording_note, stdout);
     if (refused_text(&r->runs[r->typical], refused))
         printf("%-12s %s\n", "refused", refused);
+    if (rounding_text(s, r, rounding))
+        printf("%-12s %s\n", "rounding", rounding);
     if (r->figures.cache_switches > 0)
         printf("%-12s %s swapped, in %s switches between the recorded threads\n", "thread cache",
                human_number((uint64_t)r->figures.cache_switches),
@@ -613,6 +636,18 @@ static void print_refused(const struct replay_session *s)
     }
 }
 
+static void print_rounding(const struct replay_session *s)
+{
+    char name[NAME_BYTES], rounding[160];
+    for (size_t i = 0; i < s->n_results; i++) {
+        const struct replay_result *r = &s->results[i];
+        if (!rounding_text(s, r, rounding))
+            return;
+        row_name(&r->allocator, name);
+        printf("%-12s %s %s\n", i ? "" : "rounding", name, rounding);
+    }
+}
+
 static void print_process_rss(const struct replay_session *s)
 {
     const char *missing = process_rss_missing_reason(s);
@@ -676,6 +711,7 @@ void replay_print_table(const struct replay_session *s)
            s->results[0].figures.overhead_ns_per_event);
     print_program_ratios(s);
     print_process_rss(s);
+    print_rounding(s);
     print_placement(s);
 }
 
