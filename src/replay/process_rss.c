@@ -14,10 +14,11 @@ enum { JOINED_BYTES = 256 << 10 };
 #define HIDDEN_PEAK 1.02
 
 // Ignores results with tunables, because the allocator's settings in the recorded program are
-// unknown.
+// unknown, and results with added trims, because the program did not make these calls.
 static bool is_recorded(const struct replay_session *s, const struct replay_result *r)
 {
-    return !r->allocator.n_tunables && fidelity_has_recorded(s, r);
+    bool has_trims = s->settings.trim_every && r->trim_step;
+    return !r->allocator.n_tunables && !has_trims && fidelity_has_recorded(s, r);
 }
 
 const struct replay_result *process_rss_recorded(const struct replay_session *s)
@@ -40,7 +41,7 @@ const char *process_rss_missing_reason(const struct replay_session *s)
         return "the workload has no samples of the program's memory";
     return process_rss_recorded(s)
                ? NULL
-               : "the recorded allocator, without tunables, is not among those replayed";
+               : "the recorded allocator, without tunables and trims, is not among those replayed";
 }
 
 bool process_rss_has_recording(const struct replay_session *s)

@@ -328,7 +328,7 @@ static int add_recorded(struct replay_session *s, struct err *e)
     if (s->settings.verify || !has_use || !strstr(basename(recorded), ".so") ||
         process_rss_recorded(s))
         return 0;
-    s->added.trim_step = 1;
+    s->added.trim_step = 0; // as in the recorded program
     s->progress.total += s->settings.runs;
     return allocator_parse(&s->added.allocator, trace_is_glibc(recorded) ? "glibc" : recorded, e);
 }

@@ -40,8 +40,8 @@ struct replay_settings {
     uint64_t memory_bytes;            // larger plans are streamed; 0 for plan_default_memory()
     uint64_t stats_every, trim_every; // intervals in calls; 0 for never
     bool verify;                      // check the allocator instead of measuring it
-    // If the recorded allocator, without tunables, is not among the allocators, replay it as well
-    // for the predictions of the program.
+    // If the recorded allocator, without tunables and trims, is not among the allocators, replay it
+    // as well for the predictions of the program.
     bool add_recorded;
     // Each of the next three members adds a run on each allocator.
     bool latency;                // in this run, each call is timed

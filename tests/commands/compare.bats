@@ -481,6 +481,9 @@ for a, b in zip(d["allocators"], json.load(open("added.json"))["allocators"]):
   cat out
   grep -qx 'glibc, the recorded allocator, was also replayed, to predict the program' out
   grep -q '^process .*its peak RSS is predicted' out
+  # The program did not make the added calls of malloc_trim.
+  "$HEAPTAPE" compare -r 1 --no-latency --trim-every 1000 -a glibc -a jemalloc t.htw >out
+  grep -qx 'glibc, the recorded allocator, was also replayed without trims, to predict the program' out
 }
 
 @test "an allocator whose CPU time cannot be predicted is named with the reason" {

@@ -457,6 +457,14 @@ static void unknown_without_samples_or_the_recorded_allocator(void **state)
     f.results[0].allocator.n_tunables = 1;
     assert_non_null(strstr(process_rss_missing_reason(s), "without tunables"));
     f.results[0].allocator.n_tunables = 0;
+    // With added trims, the replay needs less memory than the program did.
+    s->settings.trim_every = 1000;
+    for (size_t i = 0; i < s->n_results; i++)
+        s->results[i].trim_step = 1;
+    assert_non_null(strstr(process_rss_missing_reason(s), "without tunables and trims"));
+    f.results[0].trim_step = 0;
+    assert_null(process_rss_missing_reason(s));
+    s->settings.trim_every = 0;
     s->recorded_allocator = "/lib/third.so";
     assert_non_null(strstr(process_rss_missing_reason(s), "not among those replayed"));
     assert_int_equal(process_rss_predict(s), 0);

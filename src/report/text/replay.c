@@ -704,8 +704,8 @@ void replay_print_table(const struct replay_session *s)
     print_stalls(s);
     print_fidelity_line(&f, recorded->allocator.name);
     if (s->added.n_runs)
-        printf("%s, the recorded allocator, was also replayed, to predict the program\n",
-               cli_text(s->added.allocator.name));
+        printf("%s, the recorded allocator, was also replayed%s, to predict the program\n",
+               cli_text(s->added.allocator.name), s->settings.trim_every ? " without trims" : "");
     printf("%llu run%s each; replay overhead %.1f ns per event\n",
            (unsigned long long)s->settings.runs, s->settings.runs == 1 ? "" : "s",
            s->results[0].figures.overhead_ns_per_event);
