@@ -97,10 +97,14 @@ static int run_sql(const void *fields, char **argv)
                 &cmd_sql,
                 "standard input is not supported, because a query may read a file several times");
     }
+    const char *last = argv[cli_common.n_operands - 1];
+    if (access(argv[0], F_OK) < 0 && access(last, F_OK) == 0)
+        return usage_error(&cmd_sql, "'%s' is a file, but the query must be the last operand",
+                           last);
     const struct sql_settings how = {
         .files = (const char *const *)argv,
         .n_files = (size_t)cli_common.n_operands - 1,
-        .query = argv[cli_common.n_operands - 1],
+        .query = last,
         .csv_safe = o->csv_safe,
         .max_memory_bytes = o->max_memory_bytes,
         .form = o->json  ? SQL_JSON

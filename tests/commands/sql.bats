@@ -113,6 +113,9 @@ END
   usage_fails "FILE is missing"
   heaptape sql a.ht
   usage_fails "the query is missing"
+  touch last.ht
+  heaptape sql 'SELECT 1' last.ht
+  usage_fails "'last.ht' is a file, but the query must be the last operand"
   heaptape sql --json --csv a.ht 'SELECT 1'
   usage_fails "--json cannot be combined with --csv"
   heaptape sql - 'SELECT 1'
