@@ -91,13 +91,13 @@ static int each_event(struct placement_events *l,
     return rc;
 }
 
-// Converts bytes to granules. Returns 0, or -EFBIG for a block that does not fit in an arena.
 static int too_big(struct err *e)
 {
     return err_set(e, -EFBIG, "a block is too big for the search of a placement");
 }
 
-// Stores an allocation in `to`. Returns its size in granules, or a negative errno.
+// Stores an allocation in `to`. Returns its size in granules, or a negative errno: -EFBIG for a
+// block that does not fit in an arena.
 static int64_t add_block(struct placement_search *p, struct placement_events *to, uint32_t slot,
                          uint64_t bytes, struct err *e)
 {
