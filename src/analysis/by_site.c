@@ -4,6 +4,7 @@
 #include "base/buf.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 void by_site_release(struct by_site *b)
@@ -401,22 +402,31 @@ static void set_estimates(struct by_site_totals *t)
         t->freed_blocks = t->calls > t->live_blocks ? t->calls - t->live_blocks : 1;
 }
 
-static uint64_t steady_growth(const struct by_site *b, size_t site)
+// Returns the site's level after so many events, or the current level if `event` is the last event
+// or in the last, unfinished bin.
+static double level_after(const struct by_site *b, size_t site, double event)
 {
-    double parts[BY_SITE_PARTS], first = site < b->n_levels ? (double)b->levels[site][0] : 0,
-                                 last = first;
-    for (size_t i = 0; i < BY_SITE_PARTS; i++) {
-        size_t bin =
-            (size_t)((double)b->events * (double)(i + 1) / BY_SITE_PARTS / (double)b->bin_events);
-        bool at_end = i == BY_SITE_PARTS - 1 || bin >= b->n_bins;
-        uint64_t level =
-            at_end || site >= b->n_levels ? level_of(b, &b->sites[site]) : b->levels[site][bin];
-        parts[i] = (double)level - last;
-        last = (double)level;
+    size_t bin = (size_t)(event / (double)b->bin_events);
+    if (event >= (double)b->events || bin >= b->n_bins)
+        return (double)level_of(b, &b->sites[site]);
+    return site < b->n_levels ? (double)b->levels[site][bin] : 0;
+}
+
+double by_site_growth(const struct by_site *b, size_t site, uint64_t from, uint64_t to)
+{
+    double parts[BY_SITE_PARTS];
+    if (!b->n_bins || to <= from)
+        return 0;
+    double width = (double)(to - from) / BY_SITE_PARTS, first = level_after(b, site, (double)from),
+           last = first;
+    for (unsigned i = 0; i < BY_SITE_PARTS; i++) {
+        double level = level_after(
+            b, site, i == BY_SITE_PARTS - 1 ? (double)to : (double)from + (i + 1) * width);
+        parts[i] = level - last;
+        last = level;
     }
-    double growth = BY_SITE_PARTS * measure_median(parts, BY_SITE_PARTS);
-    growth = growth < last - first ? growth : last - first;
-    return growth > 0 ? (uint64_t)growth : 0;
+    double growth = BY_SITE_PARTS * measure_median(parts, BY_SITE_PARTS), change = last - first;
+    return growth > 0 ? fmax(0, fmin(growth, change)) : fmin(0, fmax(growth, change));
 }
 
 void by_site_finish(struct by_site *b)
@@ -424,7 +434,7 @@ void by_site_finish(struct by_site *b)
     for (size_t i = 0; i < b->n_parts; i++)
         note_part_peak(b, &b->parts[i]);
     for (size_t i = 0; i < b->n_sites; i++) {
-        b->sites[i].growth_bytes = b->n_bins ? steady_growth(b, i) : 0;
+        b->sites[i].growth_bytes = (uint64_t)fmax(0, by_site_growth(b, i, 0, b->events));
         note_peak(b, &b->sites[i]);
         if (b->sample_bytes && i > 0)
             set_estimates(&b->sites[i]);

@@ -157,6 +157,11 @@ static inline double by_site_growth_rank(double growth_bytes, double freed_block
     return freed_blocks > 0 ? growth_bytes / BY_SITE_FREES_WEIGH : growth_bytes;
 }
 
+// Returns a site's steady growth between two numbers of counted events: eight times the median
+// growth over the eighths of this part of the run, but at most the site's growth in this part.
+// Negative if the site shrinks steadily. Call after by_site_finish.
+double by_site_growth(const struct by_site *b, size_t site, uint64_t from, uint64_t to);
+
 // Computes each site's growth and its figures at the peak. Call after the last op.
 void by_site_finish(struct by_site *b);
 

@@ -226,6 +226,7 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .live_blocks = NAN,
                                 .freed_before_blocks = NAN,
                                 .peak_live_bytes = NAN,
+                                .shrunk_bytes = NAN,
                                 .recent_live_bytes = NAN,
                                 .rss_bytes = NAN,
                                 .swap_bytes = NAN,

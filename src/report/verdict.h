@@ -111,7 +111,8 @@ struct verdict_facts {
     double first_stacks;          // number of thread stacks in the first sample
     double threads;               // number of running threads
     double ended_stack_bytes;     // address space of ended threads' stacks
-    struct verdict_sites growing; // sorted by growth of live bytes
+    struct verdict_sites growing; // sorted by growth of live bytes, in the time of `live`
+    double shrunk_bytes;          // bytes by which other call sites shrank in that time
     struct verdict_sites holding; // sorted by live bytes
     struct verdict_sites pinning; // sorted by pinned bytes
     // Largest mappings outside malloc, sorted by descending resident bytes.

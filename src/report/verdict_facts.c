@@ -28,15 +28,19 @@ static const struct file_stat_process *process_of(const struct file_stat *s)
     return s->of_usage < s->n_processes ? &s->processes[s->of_usage] : NULL;
 }
 
-// Adds a site. If a site has the same path already, adds the bytes to that site. Add the most
-// important site first.
-static void add_site(struct verdict_sites *to, const struct verdict_site *s)
+// The most important call sites. Sites with the same path become one.
+struct site_list {
+    struct verdict_site items[SITES_JSON_TOP];
+    size_t n;
+};
+
+// Adds a site. If a site has the same path already, adds the bytes to that site.
+static void add_site(struct site_list *to, const struct verdict_site *s)
 {
     size_t at = 0;
     while (at < to->n && strcmp(to->items[at].path, s->path) != 0)
         at++;
-    if (at == VERDICT_SITES || !(s->bytes > 0) ||
-        (at == to->n && to->n && s->bytes < SITE_SHARE * to->items[0].bytes))
+    if (at == SITES_JSON_TOP || !(s->bytes > 0))
         return;
     if (at == to->n)
         to->items[to->n++] = *s;
@@ -44,10 +48,34 @@ static void add_site(struct verdict_sites *to, const struct verdict_site *s)
         to->items[at].bytes += s->bytes;
 }
 
+// Returns the weight that determines the order of the sites.
+static double site_weight(const struct verdict_site *s, bool is_growth)
+{
+    return is_growth ? by_site_growth_rank(s->bytes, s->freed_share > 0) : s->bytes;
+}
+
+// Copies the sites with the highest weights, in order.
+static void choose_sites(struct verdict_sites *to, struct site_list *from, bool is_growth)
+{
+    to->n = 0;
+    for (size_t n = from->n; n && to->n < VERDICT_SITES; n--) {
+        struct verdict_site *best = &from->items[0];
+        for (size_t i = 1; i < n; i++) {
+            if (site_weight(&from->items[i], is_growth) > site_weight(best, is_growth))
+                best = &from->items[i];
+        }
+        if (to->n && best->bytes < SITE_SHARE * to->items[0].bytes)
+            return;
+        to->items[to->n++] = *best;
+        memmove(best, best + 1, (size_t)(from->items + n - best - 1) * sizeof *best);
+    }
+}
+
 static void set_sites(struct verdict_sites *to, const struct file_stat *s,
                       enum sites_json_list list)
 {
     uint32_t top[SITES_JSON_TOP];
+    struct site_list sites = {.n = 0};
     size_t n = sites_json_list(&s->by_site, list, top);
     for (size_t i = 0; i < n; i++) {
         const struct by_site_totals *t = &s->by_site.sites[top[i]];
@@ -58,8 +86,9 @@ static void set_sites(struct verdict_sites *to, const struct file_stat *s,
             .bytes = (double)bytes,
             .freed_share = t->calls ? (double)t->freed_blocks / (double)t->calls : NAN};
         stack_path(s->symbols, top[i], site.path);
-        add_site(to, &site);
+        add_site(&sites, &site);
     }
+    choose_sites(to, &sites, list == SITES_JSON_by_growth);
 }
 
 static void set_pinning(struct verdict_facts *f, const struct rss_history *h)
@@ -67,6 +96,7 @@ static void set_pinning(struct verdict_facts *f, const struct rss_history *h)
     const struct fragmentation *pinned = &h->rss.pinned;
     const struct fragmentation_groups *sites = &pinned->by[FRAGMENTATION_BY_SITE],
                                       *sizes = &pinned->by[FRAGMENTATION_BY_SIZE];
+    struct site_list list = {.n = 0};
     f->pinning_blocks = f->pinning_bytes = 0;
     for (size_t i = 0; i < sizes->n; i++) {
         f->pinning_blocks += sizes->groups[i].sparse_pages ? (double)sizes->groups[i].blocks : 0;
@@ -77,8 +107,9 @@ static void set_pinning(struct verdict_facts *f, const struct rss_history *h)
                                     .freed_share = NAN};
         if (sites->groups[i].key)
             stack_path(h->rss.symbols, sites->groups[i].key, site.path);
-        add_site(&f->pinning, &site);
+        add_site(&list, &site);
     }
+    choose_sites(&f->pinning, &list, false);
     if (h->rss.all.blocks)
         f->pinning_before_share = (double)h->before_blocks / (double)h->rss.all.blocks;
 }
@@ -287,9 +318,10 @@ static struct growth_point *points_of(const struct timeline *t, size_t bins, dou
 }
 
 // Finds the growth over the first `bins` bins of a timeline. If idle_until_ns exceeds span_ns, the
-// program made no more calls until that time.
-static void judge_timeline(struct growth *g, const struct timeline *t, size_t bins, double span_ns,
-                           double idle_until_ns)
+// program made no more calls until that time. Returns the number of events before the part of the
+// run that *g describes.
+static uint64_t judge_timeline(struct growth *g, const struct timeline *t, size_t bins,
+                               double span_ns, double idle_until_ns)
 {
     size_t n;
     struct growth_point *points = points_of(t, bins, span_ns, &n);
@@ -300,7 +332,10 @@ static void judge_timeline(struct growth *g, const struct timeline *t, size_t bi
     }
     if (points)
         growth_find(g, points, n);
+    double from_ns = points && n ? points[n - 1].ns - g->span_ns : 0;
+    size_t skipped = (size_t)fmax(0, round(from_ns / span_ns * (double)bins) - 1);
     free(points);
+    return skipped && skipped <= bins ? t->bins[skipped - 1].end_event : 0;
 }
 
 // Returns true if the level falls by half of the highest level or more.
@@ -385,6 +420,59 @@ static void set_recent(struct verdict_facts *f, const struct usage *u, double un
     }
 }
 
+// Growth of a call site.
+struct site_growth {
+    uint32_t site;
+    double bytes, freed_share, rank;
+};
+
+// Inserts a site into the sites with the highest ranks. Returns their new number.
+static size_t insert_growth(struct site_growth top[SITES_JSON_TOP], size_t n,
+                            const struct site_growth *g)
+{
+    size_t at = n;
+    while (at > 0 && top[at - 1].rank < g->rank)
+        at--;
+    if (at == SITES_JSON_TOP)
+        return n;
+    n += n < SITES_JSON_TOP;
+    memmove(top + at + 1, top + at, (n - at - 1) * sizeof *top);
+    top[at] = *g;
+    return n;
+}
+
+// Sets the call paths that grow between two numbers of events, and the bytes by which other call
+// sites shrink. If the process frees its blocks at exit, its total of freed blocks does not
+// describe the time before the exit.
+static void set_growing(struct verdict_facts *f, const struct file_stat *s, uint64_t from,
+                        uint64_t to)
+{
+    const struct by_site *b = &s->by_site;
+    struct site_list sites = {.n = 0};
+    struct site_growth top[SITES_JSON_TOP];
+    size_t n = 0;
+    from -= from < b->first_event ? from : b->first_event;
+    to -= to < b->first_event ? to : b->first_event;
+    f->shrunk_bytes = 0;
+    for (uint32_t i = 0; i < b->n_sites; i++) {
+        const struct by_site_totals *t = &b->sites[i];
+        struct site_growth g = {.site = i, .bytes = by_site_growth(b, i, from, to)};
+        g.freed_share = t->calls && isnan(f->freed_at_exit_ns)
+                            ? (double)t->freed_blocks / (double)t->calls
+                            : NAN;
+        g.rank = by_site_growth_rank(g.bytes, g.freed_share > 0);
+        f->shrunk_bytes += fmax(0, -g.bytes);
+        if (g.bytes > 0)
+            n = insert_growth(top, n, &g);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct verdict_site site = {.bytes = top[i].bytes, .freed_share = top[i].freed_share};
+        stack_path(s->symbols, top[i].site, site.path);
+        add_site(&sites, &site);
+    }
+    choose_sites(&f->growing, &sites, true);
+}
+
 // Finds the growth of the live bytes, over events and over time. If the load varies, a leak is
 // linear over events, but not over time. If a program allocates and then sleeps, the growth has
 // ended over time, but not over events.
@@ -393,6 +481,7 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
     const struct usage *u = &s->usage;
     const struct timeline *time = &u->by_time;
     struct growth events = {.shape = GROWTH_UNKNOWN};
+    uint64_t from, to, events_from;
     double span_ns = (double)u->last_stamp * u->ns_per_stamp, until_ns = 0;
     if (!(span_ns > 0) || !time->n) {
         set_idle(f, s);
@@ -404,19 +493,24 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
     size_t bins = find_exit(f, u, span_ns, until_ns);
     if (bins < time->n)
         span_ns = until_ns = f->freed_at_exit_ns;
-    judge_timeline(&f->live, time, bins, span_ns, until_ns);
+    from = judge_timeline(&f->live, time, bins, span_ns, until_ns);
+    to = bins < time->n ? time->bins[bins - 1].end_event : u->events;
     f->span_ns = f->live.span_ns;
-    judge_timeline(&events, &u->by_event,
-                   event_bins_until(&u->by_event, time->bins[bins - 1].end_event), f->live.span_ns,
-                   0);
+    events_from = judge_timeline(&events, &u->by_event,
+                                 event_bins_until(&u->by_event, time->bins[bins - 1].end_event),
+                                 f->live.span_ns, 0);
     enum growth_shape shape = f->live.shape;
     bool may_be_cache =
         (f->growing.n && f->growing.items[0].freed_share > FREED_SHARE) || growth_is_full(&f->live);
     if ((events.shape == GROWTH_LINEAR &&
          (shape == GROWTH_IRREGULAR || (shape == GROWTH_SATURATING && !may_be_cache))) ||
         (events.shape == GROWTH_SATURATING &&
-         (shape == GROWTH_IRREGULAR || (shape == GROWTH_LINEAR && may_be_cache))))
+         (shape == GROWTH_IRREGULAR || (shape == GROWTH_LINEAR && may_be_cache)))) {
         f->live = events;
+        from = events_from;
+    }
+    if (s->symbols)
+        set_growing(f, s, from, to);
 }
 
 static void set_period_growth(struct verdict_facts *f, const struct file_stat_periods *p)

@@ -11,6 +11,7 @@
 // Thresholds.
 #define FREED_SHARE        0.1  // freed blocks of a growing call site, as a share
 #define EXPLAINED_SHARE    0.1  // first call path's growth, as a share of the live bytes' growth
+#define MOVED_SHARE        0.1  // shrinking call paths, as a share of the live bytes' growth
 #define LONG_NS            60e9 // time after which growth is certain
 #define DECAY_NS           15e9
 #define LIMIT_RANGE        1.02 // a limit with a smaller range is printed as one figure
@@ -62,15 +63,21 @@ static const char *allocator_text(const struct verdict_facts *f)
     return f->allocator_name ? f->allocator_name : "the allocator";
 }
 
+static double sum_of(const struct verdict_sites *sites)
+{
+    double sum = 0;
+    for (size_t i = 0; i < sites->n; i++)
+        sum += sites->items[i].bytes;
+    return sum;
+}
+
 // Appends a text such as " 3 MiB from PATH, 1 MiB from PATH". If the sum exceeds `all`, which was
 // measured in another way, reduces the figures in proportion.
 static void say_parts(struct verdict *v, const struct verdict_sites *sites, const char *verb,
                       double all)
 {
     unsigned shown = 0;
-    double sum = 0;
-    for (size_t i = 0; i < sites->n; i++)
-        sum += sites->items[i].bytes;
+    double sum = sum_of(sites);
     for (size_t i = 0; i < sites->n; i++) {
         const struct verdict_site *s = &sites->items[i];
         if (s->path[0])
@@ -115,14 +122,30 @@ static bool is_explained(const struct verdict_facts *f)
     return f->growing.n && f->growing.items[0].bytes >= EXPLAINED_SHARE * f->live.grown_bytes;
 }
 
+// Returns true if blocks move from one call path to another, so that the call paths that grow gain
+// more bytes than all blocks together.
+static bool is_moving(const struct verdict_facts *f)
+{
+    double all = f->live.grown_bytes, shrunk = verdict_known(f->shrunk_bytes);
+    return shrunk >= MOVED_SHARE * all && shrunk >= (sum_of(&f->growing) - all) / 2;
+}
+
 // Appends the call paths that grow. If they do not explain the growth, appends the call paths with
 // the most live bytes.
 static void say_growing(struct verdict *v, const struct verdict_facts *f)
 {
     if (is_explained(f) || !has_path(&f->holding))
-        say_parts(v, &f->growing, " Call paths that grow: ", f->live.grown_bytes);
+        say_parts(v, &f->growing,
+                  " Call paths that grow: ", is_moving(f) ? INFINITY : f->live.grown_bytes);
     else
         say_sites(v, &f->holding, " Largest call paths: ");
+}
+
+// Call after say_growing.
+static void say_shrinking(struct verdict *v, const struct verdict_facts *f)
+{
+    if (is_explained(f) && has_path(&f->growing) && is_moving(f))
+        say(v, " Other call paths shrink by %s.", bytes_text(f->shrunk_bytes));
 }
 
 // If the number of threads grew, appends the old and the new number and returns true. The blocks
@@ -159,6 +182,7 @@ static void tell_grows(struct verdict *v, const struct verdict_facts *f)
         say(v, first->freed_share > 0 ? " The first of them frees less than a tenth of its blocks."
                                       : " The first of them frees none of its blocks.");
     }
+    say_shrinking(v, f);
     if (!isnan(f->freed_at_exit_ns))
         say(v, " At exit, the process frees them: tools that look for leaks then find nothing.");
     if (f->exited)
@@ -180,6 +204,7 @@ static void tell_grows_in_steps(struct verdict *v, const struct verdict_facts *f
         "become larger and are not cleared.",
         bytes_text(f->rss_bytes), bytes_text(f->live.grown_bytes));
     say_growing(v, f);
+    say_shrinking(v, f);
     set_growth_sure(v, &f->rss);
     advise(v, "Remove elements that are no longer used, or limit the number of elements.");
     advise_stacks(v, f);

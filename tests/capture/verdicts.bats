@@ -30,6 +30,7 @@ setup_file() {
     attached "$name" &
     started "$name" &
   done
+  started exits &
   "$HEAPTAPE" record -q -f -o two.ht -- sh -c "\"$HEAPTAPE_PROGRAMS/verdicts\" mapping 5 & exec \"$HEAPTAPE_PROGRAMS/verdicts\" reserve 5" >/dev/null 3>&- &
   wait
 }
@@ -64,6 +65,11 @@ first() {
   "$HEAPTAPE" stat -q started_leak.ht | tee screen
   [ "$(grep -c 'before the recording' screen)" -eq 0 ]
   "$HEAPTAPE" doctor -q leak.ht | tr '\n' ' ' | grep -q '^leak.ht, process [0-9]* ([^)]*verdicts leak): RSS'
+}
+
+@test "a list that is freed at exit is named, not the larger table beside it" {
+  first started_exits grows true 'Call paths that grow: [0-9.]* MiB in remember_session (verdicts.c:' 'At exit, the process frees them'
+  [ "$(jq -r .verdict.text started_exits.json | grep -c 'load_table\|The first of them')" -eq 0 ]
 }
 
 @test "a cache that fills is not accused" {

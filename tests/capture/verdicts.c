@@ -2,6 +2,7 @@
 // once the memory is allocated or the growth begins, and exits SECONDS later.
 //
 //   leak      remember_session() adds sessions to a list and never removes them
+//   exits     the same, beside a larger table; the list and the table are freed at exit
 //   cache     entries are added to a table until it is full, then they replace each other
 //   saw       each second, a batch of blocks is allocated and freed
 //   pinned    a batch of small blocks is freed, except 1 block in 200
@@ -85,6 +86,31 @@ static void leak(void)
             remember_session();
         }
     }
+}
+
+__attribute__((noinline)) static void **load_table(size_t n)
+{
+    void **table = get(n * sizeof *table);
+    for (size_t i = 0; i < n; i++)
+        table[i] = get(20000);
+    return table;
+}
+
+static void exits(void)
+{
+    enum { ENTRIES = 1000 };
+    void **table = load_table(ENTRIES);
+    time_t end = time(NULL) + seconds;
+    for (; time(NULL) < end; pace(10)) {
+        for (unsigned i = 0; i < 15; i++)
+            remember_session();
+    }
+    for (size_t i = 0; i < ENTRIES; i++)
+        free(table[i]);
+    free(table);
+    for (struct session *s; (s = sessions); free(s))
+        sessions = s->next;
+    exit(0);
 }
 
 __attribute__((noinline)) static void cache(void)
@@ -274,10 +300,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } causes[] = {{"leak", leak},     {"cache", cache},      {"saw", saw},
-                  {"pinned", pinned}, {"arenas", arenas},    {"mapping", mapping},
-                  {"stacks", stacks}, {"reserve", reserve},  {"small", small},
-                  {"ended", ended},   {"enlarged", enlarged}};
+    } causes[] = {{"leak", leak},     {"cache", cache},       {"saw", saw},
+                  {"pinned", pinned}, {"arenas", arenas},     {"mapping", mapping},
+                  {"stacks", stacks}, {"reserve", reserve},   {"small", small},
+                  {"ended", ended},   {"enlarged", enlarged}, {"exits", exits}};
     signal(SIGALRM, end);
     seconds = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {

@@ -242,6 +242,41 @@ for b in all: free(11, b)'
   judged sawtooth false "no leak"
 }
 
+# not_judged TEXT...: the verdict contains none of the texts.
+not_judged() {
+  local text
+  for text; do
+    [ "$(jq -r .verdict.text stat.json | grep -cF -- "$text")" -eq 0 ]
+  done
+}
+
+@test "the call paths that grow are those that grow in the time that is judged" {
+  # Blocks of another call site replace a table's elements in the first half of the time, in
+  # which a large block is allocated. A third call site leaks all the time, and frees most of its
+  # blocks.
+  steps 10 'table = [malloc(90000, 3) for i in range(240)]
+for i in range(5000):
+    kept = malloc(30000, 5)
+    if i % 10: free(kept)
+    if i == 300: malloc(40000000, 6)
+    if i % 10 == 0 and i < 2400:
+        free(table[i // 10])
+        malloc(90000, 4)'
+  judged grows true "MiB in 0x5000. The first of them frees 90 % of its blocks."
+  not_judged 0x4000 "Other call paths"
+}
+
+@test "blocks that move from one call path to another are not growth alone" {
+  # All the time, blocks of 0x4000 replace blocks of 0x3000, and 0x5000 leaks.
+  steps 10 'table = [malloc(90000, 3) for i in range(100)]
+for i in range(4000):
+    malloc(1000, 5)
+    if i % 40 == 0:
+        free(table[i // 40])
+        malloc(90000, 4)'
+  judged grows true "in 0x4000; " "in 0x5000. The first of them frees none of its blocks. Other call paths shrink by "
+}
+
 @test "growth that ended is not a leak, even if the process then makes no calls" {
   # The process allocates in the first fifth of the time, and then waits.
   service 'all = [malloc(1 + i * 0.002, 20000) for i in range(900)]

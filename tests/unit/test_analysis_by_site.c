@@ -78,6 +78,27 @@ static void test_a_leak_grows_and_a_burst_does_not(void **state)
     assert_int_equal(t[SHRINKS].growth_bytes, 0);
 }
 
+// A site fills in the first half and then shrinks; another site grows in the second half.
+static void test_growth_in_a_part_of_the_run(void **state)
+{
+    enum { EARLY = 1, LATE, STEPS = 8000 };
+    static uint32_t early[STEPS];
+    (void)state;
+    for (int i = 0; i < STEPS; i++)
+        early[i] = add(0, EARLY, 10);
+    for (int i = 0; i < STEPS; i += 2) {
+        drop(early[i]);
+        add(0, LATE, 20);
+    }
+    by_site_finish(&sites);
+    assert_int_equal(sites.events, 2 * STEPS);
+    assert_true(by_site_growth(&sites, EARLY, 0, STEPS) > 7.8e4);
+    assert_true(by_site_growth(&sites, LATE, 0, STEPS) == 0);
+    assert_true(by_site_growth(&sites, EARLY, STEPS, 2 * STEPS) < -3.8e4);
+    assert_true(by_site_growth(&sites, LATE, STEPS, 2 * STEPS) > 7.8e4);
+    assert_true(by_site_growth(&sites, LATE, STEPS, STEPS) == 0);
+}
+
 // A leak ranks before a cache that grows more but replaces blocks, and before growth that levels
 // off. A leaking site that also frees blocks still counts.
 static void test_the_order_by_growth(void **state)
@@ -406,6 +427,7 @@ static void pools_are_the_sum_of_their_blocks(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(pools_are_the_sum_of_their_blocks),
     cmocka_unit_test_setup_teardown(test_a_leak_grows_and_a_burst_does_not, empty, release),
+    cmocka_unit_test_setup_teardown(test_growth_in_a_part_of_the_run, empty, release),
     cmocka_unit_test_setup_teardown(test_the_order_by_growth, empty, release),
     cmocka_unit_test_setup_teardown(test_blocks_that_a_thread_replaces, empty, release),
     cmocka_unit_test_setup_teardown(test_blocks_that_live_briefly, empty, release),

@@ -513,6 +513,27 @@ static void grow_with_rss(struct verdict_facts *f)
 }
 
 // Blocks that were never written do not explain growth of RSS.
+// If other call paths shrink, the call paths that grow may gain more than all blocks together.
+static void test_shrinking_paths(void **unused)
+{
+    struct verdict_facts f;
+    struct verdict v;
+    (void)unused;
+    init(&f);
+    yes_grows(&f);
+    f.growing.items[0].bytes = 30 * MIB;
+    verdict_find(&v, &f);
+    assert_non_null(strstr(v.text, "Call paths that grow: 10.0 MiB in get"));
+    f.shrunk_bytes = 20 * MIB;
+    verdict_find(&v, &f);
+    assert_non_null(strstr(v.text, "Call paths that grow: 30.0 MiB in get"));
+    assert_non_null(strstr(v.text, "its blocks. Other call paths shrink by 20.0 MiB."));
+    f.shrunk_bytes = 0.9 * MIB;
+    verdict_find(&v, &f);
+    assert_non_null(strstr(v.text, "Call paths that grow: 10.0 MiB in get"));
+    assert_null(strstr(v.text, "Other call paths"));
+}
+
 static void test_unwritten_growth(void **unused)
 {
     (void)unused;
@@ -1107,6 +1128,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_unknown_blocks_remedies),
     cmocka_unit_test(test_pinning_blocks_from_before),
     cmocka_unit_test(test_growing_paths),
+    cmocka_unit_test(test_shrinking_paths),
     cmocka_unit_test(test_unwritten_growth),
     cmocka_unit_test(test_recent),
     cmocka_unit_test(test_regions),
