@@ -195,6 +195,19 @@ static int count_coverage(struct file_stat *s, const struct file_stat_process *p
                       : coverage_add_unknown(&s->coverage, &none);
 }
 
+// Finds the growth of a process's live bytes until its last event or, if it is later, its last
+// sample.
+static void find_live_growth(struct file_stat_process *p, const struct file_stat_counter *c)
+{
+    const struct usage *u = &c->usage;
+    double span_ns = (double)u->last_stamp * u->ns_per_stamp, until_ns = 0;
+    if (!(span_ns > 0) || !u->by_time.n)
+        return;
+    if (c->n_samples && c->samples[c->n_samples - 1].stamp > u->start_stamp)
+        until_ns = (double)(c->samples[c->n_samples - 1].stamp - u->start_stamp) * u->ns_per_stamp;
+    growth_of_timeline(&p->live_growth, &u->by_time, u->by_time.n, span_ns, until_ns);
+}
+
 static int count_done(void *context, const struct order_counts *counts,
                       const struct workload_sites *sites)
 {
@@ -213,6 +226,8 @@ static int count_done(void *context, const struct order_counts *counts,
         rc = count_coverage(c->file, p, &c->by_site, sites);
     if (rc == 0 && c->has_history)
         rc = rss_reading_done(c->file->reading, counts, sites);
+    if (rc == 0 && c->file->sums)
+        find_live_growth(p, c);
     if (rc == 0)
         keep_usage(c->file, c);
     p->counter = NULL;

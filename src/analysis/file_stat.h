@@ -5,6 +5,7 @@
 #include "analysis/big_blocks.h"
 #include "analysis/by_site.h"
 #include "analysis/coverage.h"
+#include "analysis/growth.h"
 #include "analysis/memory/rss_history.h"
 #include "analysis/memory/unexplained.h"
 #include "analysis/symbols/symbols.h"
@@ -27,7 +28,8 @@ struct file_stat_process {
     uint32_t argv_bytes;
     char *exe; // owned, may be NULL
     struct workload_summary summary;
-    struct trace_process facts;        // from a trace or aggregate
+    struct trace_process facts; // from a trace or aggregate
+    struct growth live_growth;  // growth of live bytes over time, in a trace, if `sums` is set
     struct file_stat_counter *counter; // set only while reading; owned
 };
 

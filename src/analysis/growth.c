@@ -1,10 +1,12 @@
 #include "analysis/growth.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum {
     WINDOWS = 16,    // only the low level of each window is used, so bursts have no effect
     MIN_WINDOWS = 6, // fewer points may fit a line by chance
+    IDLE_POINTS = 8, // number of points added after the last event
     TAUS = 48,       // number of time constants that are tried for a saturating level
 };
 
@@ -266,4 +268,42 @@ void growth_find(struct growth *g, const struct growth_point *p, size_t n)
         g->shape = GROWTH_SAWTOOTH;
     else
         g->shape = g->grown_bytes < -change ? GROWTH_FALLING : GROWTH_STEADY;
+}
+
+// Returns the points of the first `bins` bins of a timeline, scaled so that the last bin ends at
+// span_ns. Sets *n to the number of points. The array has space for IDLE_POINTS more points. The
+// caller frees the array. Returns NULL when out of memory.
+static struct growth_point *points_of(const struct timeline *t, size_t bins, double span_ns,
+                                      size_t *n)
+{
+    struct growth_point *points = calloc(bins + IDLE_POINTS, sizeof *points);
+    *n = 0;
+    for (size_t i = 0; points && i < bins; i++) {
+        const struct timeline_bin *bin = &t->bins[i];
+        if (!bin->end_event)
+            continue; // before the first event
+        // Blocks that are older than the recording appear within the first bin.
+        uint64_t low = *n ? bin->counts.min_bytes : bin->end_bytes;
+        points[(*n)++] = (struct growth_point){(double)(i + 1) / (double)bins * span_ns,
+                                               (double)low, (double)bin->counts.max_bytes};
+    }
+    return points;
+}
+
+uint64_t growth_of_timeline(struct growth *g, const struct timeline *t, size_t bins, double span_ns,
+                            double idle_until_ns)
+{
+    size_t n;
+    struct growth_point *points = points_of(t, bins, span_ns, &n);
+    double idle_ns = (idle_until_ns - span_ns) / IDLE_POINTS;
+    for (unsigned i = 0; points && n && idle_ns > 0 && i < IDLE_POINTS; i++, n++) {
+        double level = (double)t->bins[bins - 1].end_bytes;
+        points[n] = (struct growth_point){points[n - 1].ns + idle_ns, level, level};
+    }
+    if (points)
+        growth_find(g, points, n);
+    double from_ns = points && n ? points[n - 1].ns - g->span_ns : 0;
+    size_t skipped = (size_t)fmax(0, round(from_ns / span_ns * (double)bins) - 1);
+    free(points);
+    return skipped && skipped <= bins ? t->bins[skipped - 1].end_event : 0;
 }

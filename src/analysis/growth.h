@@ -2,6 +2,8 @@
 #ifndef HEAPTAPE_ANALYSIS_GROWTH_H
 #define HEAPTAPE_ANALYSIS_GROWTH_H
 
+#include "analysis/timeline.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -51,6 +53,12 @@ struct growth {
 
 // Fits the models to n points with increasing `ns`.
 void growth_find(struct growth *g, const struct growth_point *points, size_t n);
+
+// Finds the growth over the first `bins` bins of a timeline. If idle_until_ns exceeds span_ns, the
+// program made no more calls until that time. Returns the number of events before the part of the
+// run that *g describes.
+uint64_t growth_of_timeline(struct growth *g, const struct timeline *t, size_t bins, double span_ns,
+                            double idle_until_ns);
 
 // Returns true if the level has reached its limit, so that it hardly grows in the second half.
 bool growth_is_full(const struct growth *g);

@@ -16,6 +16,7 @@
 // clang-format off
 #define HT_FINDINGS(X) \
     X(verdict, true, "always first, for a recording: why the memory of the process is resident, see below; marked by its kind", NULL) \
+    X(other_process_grows, true, "live bytes of another process than the verdict's grow linearly, by at least 1 MiB and a tenth of the peak of the verdict's process, and more blocks are live at the end than twice the blocks from before the recording that were freed", NULL) \
     X(faster_allocator, true, "an allocator has a ratio of wall times below 0.98, a 95 % interval without 1, and at most 1.10 times the first allocator's peak RSS", NULL) \
     X(fastest_uses_more, false, "the fastest allocator is faster, as above, but has more than 1.10 times the peak RSS", NULL) \
     X(none_faster, false, "several allocators have intervals, but no allocator is faster", NULL) \

@@ -11,7 +11,6 @@
 
 enum {
     ARENA_BYTES = 256 << 10, // minimum free memory of an arena that is counted
-    IDLE_POINTS = 8,         // number of points added after the last event
 };
 
 #define SITE_SHARE   0.02 // call sites below this share of the first call site are not named
@@ -297,47 +296,6 @@ static double sample_ns(const struct file_stat *s, size_t i)
     return stamp > start ? (double)(stamp - start) * s->usage.ns_per_stamp : 0;
 }
 
-// Returns the points of the first `bins` bins of a timeline, scaled so that the last bin ends at
-// span_ns. Sets *n to the number of points. The array has space for IDLE_POINTS more points. The
-// caller frees the array. Returns NULL when out of memory.
-static struct growth_point *points_of(const struct timeline *t, size_t bins, double span_ns,
-                                      size_t *n)
-{
-    struct growth_point *points = calloc(bins + IDLE_POINTS, sizeof *points);
-    *n = 0;
-    for (size_t i = 0; points && i < bins; i++) {
-        const struct timeline_bin *bin = &t->bins[i];
-        if (!bin->end_event)
-            continue; // before the first event
-        // Blocks that are older than the recording appear within the first bin.
-        uint64_t low = *n ? bin->counts.min_bytes : bin->end_bytes;
-        points[(*n)++] = (struct growth_point){(double)(i + 1) / (double)bins * span_ns,
-                                               (double)low, (double)bin->counts.max_bytes};
-    }
-    return points;
-}
-
-// Finds the growth over the first `bins` bins of a timeline. If idle_until_ns exceeds span_ns, the
-// program made no more calls until that time. Returns the number of events before the part of the
-// run that *g describes.
-static uint64_t judge_timeline(struct growth *g, const struct timeline *t, size_t bins,
-                               double span_ns, double idle_until_ns)
-{
-    size_t n;
-    struct growth_point *points = points_of(t, bins, span_ns, &n);
-    double idle_ns = (idle_until_ns - span_ns) / IDLE_POINTS;
-    for (unsigned i = 0; points && n && idle_ns > 0 && i < IDLE_POINTS; i++, n++) {
-        double level = (double)t->bins[bins - 1].end_bytes;
-        points[n] = (struct growth_point){points[n - 1].ns + idle_ns, level, level};
-    }
-    if (points)
-        growth_find(g, points, n);
-    double from_ns = points && n ? points[n - 1].ns - g->span_ns : 0;
-    size_t skipped = (size_t)fmax(0, round(from_ns / span_ns * (double)bins) - 1);
-    free(points);
-    return skipped && skipped <= bins ? t->bins[skipped - 1].end_event : 0;
-}
-
 // Returns true if the level falls by half of the highest level or more.
 static bool falls(const struct timeline *t, size_t bins, double highest)
 {
@@ -493,12 +451,12 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
     size_t bins = find_exit(f, u, span_ns, until_ns);
     if (bins < time->n)
         span_ns = until_ns = f->freed_at_exit_ns;
-    from = judge_timeline(&f->live, time, bins, span_ns, until_ns);
+    from = growth_of_timeline(&f->live, time, bins, span_ns, until_ns);
     to = bins < time->n ? time->bins[bins - 1].end_event : u->events;
     f->span_ns = f->live.span_ns;
-    events_from = judge_timeline(&events, &u->by_event,
-                                 event_bins_until(&u->by_event, time->bins[bins - 1].end_event),
-                                 f->live.span_ns, 0);
+    events_from = growth_of_timeline(&events, &u->by_event,
+                                     event_bins_until(&u->by_event, time->bins[bins - 1].end_event),
+                                     f->live.span_ns, 0);
     enum growth_shape shape = f->live.shape;
     bool may_be_cache =
         (f->growing.n && f->growing.items[0].freed_share > FREED_SHARE) || growth_is_full(&f->live);

@@ -287,6 +287,55 @@ free(11, malloc(11, 8))'
   judged grows true
 }
 
+# two STATEMENTS: writes a trace of process 100, which allocates 20 MB, and of process 101, whose
+# calls the statements print with call(second, text), to two.ht.
+two() {
+  python3 - "$1" >two.txt <<'END'
+import sys
+def call(second, text):
+    print(0, int(second * 1e9), text)
+print("process 100 prog")
+for i in range(1000):
+    call(1 + i / 1e6, f"malloc size=20000 result={0x1000000 + 0x10000 * i}")
+call(10, "free ptr=0x1000000")
+print("process 101 worker")
+exec(sys.argv[1])
+print("end")
+END
+  "$HEAPTAPE_PROGRAMS/make_trace" two.ht <two.txt
+  "$HEAPTAPE" stat -q --json two.ht >stat.json
+}
+
+@test "other_process_grows: yes" {
+  two 'for i in range(800): call(1 + i / 100, f"malloc size=4000 result={0x5000000 + 0x10000 * i}")'
+  said verdict
+  said other_process_grows
+  has "$output" "Live bytes of process 101 (/bin/x) grow linearly, by 2.9 MiB in 7.97 s"
+  has "$output" "'heaptape convert --pid 101 -o 101.htw two.ht'"
+  [ "$(jq -r '.verdict.kind, (.findings | map(.name) | index("other_process_grows"))' stat.json | xargs)" = "unknown 1" ]
+}
+
+@test "other_process_grows: no" {
+  # The growth ends, and the process makes other calls.
+  two 'for i in range(800): call(1 + i / 1000, f"malloc size=4000 result={0x5000000 + 0x10000 * i}")
+for i in range(800):
+    call(2 + i / 100, "malloc size=100 result=0x4000000")
+    call(2 + i / 100, "free ptr=0x4000000")'
+  unsaid other_process_grows
+  # Less than a tenth of the peak.
+  two 'for i in range(800): call(1 + i / 100, f"malloc size=2000 result={0x5000000 + 0x10000 * i}")'
+  unsaid other_process_grows
+  # The process frees as many blocks from before the recording.
+  two 'for i in range(800):
+    call(1 + i / 100, f"malloc size=4000 result={0x5000000 + 0x10000 * i}")
+    call(1 + i / 100, f"free ptr={0x15000000 + 0x10000 * i}")'
+  unsaid other_process_grows
+  # The only process that grows has the verdict.
+  two 'for i in range(8000): call(1 + i / 1000, f"malloc size=4000 result={0x5000000 + 0x10000 * i}")'
+  [ "$(jq -r .verdict.kind stat.json)" = grows ]
+  unsaid other_process_grows
+}
+
 @test "peak: yes" {
   workload 'a = malloc(1000); free(malloc(2000)); free(a)'
   said peak
