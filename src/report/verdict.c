@@ -242,6 +242,7 @@ void verdict_facts_init(struct verdict_facts *f)
                                 .pinning_before_share = NAN,
                                 .stacks = NAN,
                                 .first_stacks = NAN,
+                                .all_threads = NAN,
                                 .threads = NAN,
                                 .ended_stack_bytes = NAN};
     growth_find(&f->live, NULL, 0);

@@ -110,6 +110,7 @@ struct verdict_facts {
     double stacks;                // number of thread stacks
     double first_stacks;          // number of thread stacks in the first sample
     double threads;               // number of running threads
+    double all_threads;           // number of threads since the start of the process
     double ended_stack_bytes;     // address space of ended threads' stacks
     struct verdict_sites growing; // sorted by growth of live bytes, in the time of `live`
     double shrunk_bytes;          // bytes by which other call sites shrank in that time

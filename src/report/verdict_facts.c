@@ -509,6 +509,8 @@ static void set_process(struct verdict_facts *f, const struct file_stat *s,
     // Only the child of the recorder has an exit status.
     f->exited = whole && p->facts.ended && (!p->facts.has_exit_status || WIFEXITED(status));
     f->from_start = whole && s->kind == FILE_STAT_TRACE;
+    if (f->from_start)
+        f->all_threads = (double)p->summary.threads;
     f->live_bytes = (double)p->summary.live_at_end_bytes;
     f->live_blocks = (double)p->summary.live_at_end_blocks;
     if (attached)

@@ -16,6 +16,7 @@
 #define DECAY_NS           15e9
 #define LIMIT_RANGE        1.02 // a limit with a smaller range is printed as one figure
 #define RETURNED           2    // peak RSS as a multiple of RSS
+#define FEW_STACKS         16   // stacks without a thread that are ignored
 #define KEPT_STACKS_BYTES  (64.0 * (1 << 20)) // more than glibc keeps for new threads (40 MiB)
 #define SMALL_GROWTH_SHARE 0.1                // share of the live bytes
 #define MORE_STACKS        1.1                // thread stacks as a multiple of their first number
@@ -275,18 +276,32 @@ static void tell_unwritten(struct verdict *v, const struct verdict_facts *f)
     v->saves_bytes = 0;
 }
 
+// Returns true if most stacks belong to no thread that ever ran. Coroutines have such stacks: a
+// mapping behind a guard page.
+static bool has_coroutines(const struct verdict_facts *f)
+{
+    return f->stacks > 2 * f->all_threads + FEW_STACKS;
+}
+
 static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
 {
     double bytes = f->resident[VERDICT_STACKS];
-    say(v, "Thread stacks have %s of %s resident, %s.", bytes_text(bytes), bytes_text(f->rss_bytes),
-        percent_text(bytes / f->rss_bytes));
+    say(v, "%s have %s of %s resident, %s.", has_coroutines(f) ? "Stacks" : "Thread stacks",
+        bytes_text(bytes), bytes_text(f->rss_bytes), percent_text(bytes / f->rss_bytes));
     bool ended = f->ended_stack_bytes > KEPT_STACKS_BYTES;
     if (f->stacks > 1)
         say(v, " There are %s, %s each on average", count_text(f->stacks, "stack", "stacks"),
             bytes_text(bytes / f->stacks));
     if (ended)
-        say(v, ", but only %s: the other threads ended and were neither joined nor detached",
+        say(v,
+            ", but only %s: the other stacks belong to threads that ended and were neither "
+            "joined nor detached, or to coroutines",
             count_text(f->threads, "thread", "threads"));
+    if (has_coroutines(f))
+        say(v,
+            ", but the process had only %s: most are stacks of coroutines, or other mappings "
+            "behind a guard page",
+            count_text(f->all_threads, "thread", "threads"));
     if (f->stacks > 1)
         say(v, ".");
     if (verdict_is_growing(&f->of[VERDICT_STACKS])) {
@@ -295,12 +310,18 @@ static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
         say(v, ".");
     }
     say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));
-    advise(v, ended ? "Call pthread_join for each thread that ends, or pthread_detach: until then, "
-                      "its stack stays mapped."
-                    : "Run fewer threads (a pool), or end idle ones: the pages that a stack once "
-                      "used stay resident until its thread ends and is joined or detached. Move "
-                      "large local arrays to the heap.");
     v->saves_bytes = bytes;
+    if (has_coroutines(f)) {
+        advise(v, "Unmap or reuse the stack of each coroutine that ends, or run fewer coroutines. "
+                  "To find the calls of mmap, record with --maps.");
+        return;
+    }
+    advise(v, ended
+                  ? "Call pthread_join for each thread that ends, or pthread_detach: until then, "
+                    "its stack stays mapped. Unmap or reuse the stack of each coroutine that ends."
+                  : "Run fewer threads (a pool), or end idle ones: the pages that a stack once "
+                    "used stay resident until its thread ends and is joined or detached. Move "
+                    "large local arrays to the heap.");
 }
 
 static void say_free(struct verdict *v, const struct verdict_facts *f)

@@ -298,7 +298,7 @@ C
 @test "doctor: stacks of threads that were not joined" {
   cause ended
   is_verdict stacks
-  says "the other threads ended and were neither joined nor detached"
+  says "the other stacks belong to threads that ended and were neither joined nor detached, or to coroutines"
   says "Call pthread_join"
 }
 

@@ -844,12 +844,38 @@ static void test_ended_threads(void **unused)
     (void)unused;
     struct verdict v = find(yes_stacks, end_threads);
     assert_non_null(strstr(
-        v.text, "each on average, but only 1 thread: the other threads ended and were neither "
-                "joined nor detached. They grow linearly, by 50.0 MiB in 5.00 s"));
+        v.text, "each on average, but only 1 thread: the other stacks belong to threads that ended "
+                "and were neither joined nor detached, or to coroutines. They grow linearly, by "
+                "50.0 MiB in 5.00 s"));
     assert_non_null(strstr(v.remedy, "Call pthread_join for each thread that ends"));
     v = find(yes_stacks, end_few_threads);
     assert_null(strstr(v.text, "joined"));
     assert_null(strstr(v.text, "grow"));
+    assert_non_null(strstr(v.remedy, "Run fewer threads"));
+}
+
+static void had_one_thread(struct verdict_facts *f)
+{
+    f->all_threads = 1;
+}
+
+static void had_most_threads(struct verdict_facts *f)
+{
+    f->all_threads = 200;
+}
+
+static void test_coroutines(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_stacks, had_one_thread);
+    assert_int_equal(v.kind, VERDICT_KIND_stacks);
+    assert_non_null(strstr(v.text, "There are 400 stacks, 266.2 KiB each on average, but the "
+                                   "process had only 1 thread: most are stacks of coroutines"));
+    assert_null(strstr(v.text, "Thread stacks"));
+    assert_null(strstr(v.remedy, "threads"));
+    v = find(yes_stacks, had_most_threads);
+    assert_non_null(strstr(v.text, "Thread stacks have"));
+    assert_null(strstr(v.text, "coroutines"));
     assert_non_null(strstr(v.remedy, "Run fewer threads"));
 }
 
@@ -1136,6 +1162,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_rss_growth),
     cmocka_unit_test(test_more_threads),
     cmocka_unit_test(test_ended_threads),
+    cmocka_unit_test(test_coroutines),
     cmocka_unit_test(test_cached),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
