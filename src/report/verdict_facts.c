@@ -17,6 +17,7 @@ enum {
 #define MOST_SHARE   0.8  // share of the growth of RSS
 #define RECENT_NS    1e9
 #define OLD_MAP      1.5  // the last page map is ignored if RSS reaches this multiple of its RSS
+#define ENDED_SHARE  0.1  // min. share of a call site's growth that is in the last third
 #define FREED_SHARE  0.1  // share of freed blocks above which a call site can be a cache
 #define EXIT_SHARE   0.25 // max. time in which a process frees its blocks at exit, as a share
 #define LEFT_SHARE   0.5  // max. share of the live bytes that remains after the exit
@@ -399,9 +400,19 @@ static size_t insert_growth(struct site_growth top[SITES_JSON_TOP], size_t n,
     return n;
 }
 
-// Sets the call paths that grow between two numbers of events, and the bytes by which other call
-// sites shrink. If the process frees its blocks at exit, its total of freed blocks does not
-// describe the time before the exit.
+// Returns the sum of the shrinkage of all call sites between two numbers of events.
+static double shrunk_bytes(const struct by_site *b, uint64_t from, uint64_t to)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < b->n_sites; i++)
+        bytes += fmax(0, -by_site_growth(b, i, from, to));
+    return bytes;
+}
+
+// Sets the call paths that grow between two numbers of events, and the bytes that other call sites
+// lose. If blocks move from one call site to another, as when a program replaces the elements of a
+// table, omits call sites that no longer grow in the last third. If the process frees its blocks at
+// exit, its total of freed blocks does not describe the time before the exit.
 static void set_growing(struct verdict_facts *f, const struct file_stat *s, uint64_t from,
                         uint64_t to)
 {
@@ -411,7 +422,7 @@ static void set_growing(struct verdict_facts *f, const struct file_stat *s, uint
     size_t n = 0;
     from -= from < b->first_event ? from : b->first_event;
     to -= to < b->first_event ? to : b->first_event;
-    f->shrunk_bytes = 0;
+    f->shrunk_bytes = shrunk_bytes(b, from, to);
     for (uint32_t i = 0; i < b->n_sites; i++) {
         const struct by_site_totals *t = &b->sites[i];
         struct site_growth g = {.site = i, .bytes = by_site_growth(b, i, from, to)};
@@ -419,8 +430,10 @@ static void set_growing(struct verdict_facts *f, const struct file_stat *s, uint
                             ? (double)t->freed_blocks / (double)t->calls
                             : NAN;
         g.rank = by_site_growth_rank(g.bytes, g.freed_share > 0);
-        f->shrunk_bytes += fmax(0, -g.bytes);
-        if (g.bytes > 0)
+        if (f->shrunk_bytes > 0 && g.bytes > 0 &&
+            by_site_growth(b, i, to - (to - from) / 3, to) < ENDED_SHARE * g.bytes)
+            f->shrunk_bytes = fmax(0, f->shrunk_bytes - g.bytes);
+        else if (g.bytes > 0)
             n = insert_growth(top, n, &g);
     }
     for (size_t i = 0; i < n; i++) {
@@ -471,13 +484,15 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
         set_growing(f, s, from, to);
 }
 
-static void set_period_growth(struct verdict_facts *f, const struct file_stat_periods *p)
+// The last period may be unfinished.
+static void set_period_growth(struct verdict_facts *f, const struct file_stat *s)
 {
+    const struct file_stat_periods *p = &s->periods;
     struct growth_point points[BY_SITE_BINS];
     for (size_t i = 0; i < p->n; i++)
         points[i] = (struct growth_point){(double)p->period_ns * (double)(i + 1),
                                           (double)p->live_bytes[i], (double)p->live_bytes[i]};
-    f->span_ns = (double)p->period_ns * (double)p->n;
+    f->span_ns = fmin((double)p->period_ns * (double)p->n, (double)s->duration_ns);
     if (p->n)
         growth_find(&f->live, points, p->n);
 }
@@ -528,7 +543,7 @@ void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s)
     if (s->symbols)
         set_sites(&f->growing, s, SITES_JSON_by_growth);
     if (s->kind == FILE_STAT_AGGREGATE)
-        set_period_growth(f, &s->periods);
+        set_period_growth(f, s);
     else if (s->sums)
         set_live_growth(f, s);
     if (s->symbols)

@@ -45,6 +45,9 @@ END
   heaptape stat -v a.hta
   has "$output" "a.hta: aggregate"
   has "$(tr -s ' ' <<<"$output")" "live at end 462 B"
+  # The unfinished period of an hour does not count as an observed hour.
+  heaptape stat a.hta
+  has "$(xargs <<<"$output")" "Growth cannot be judged: 3.70 s were observed"
 }
 
 @test "aggregate: totals and call sites of recordings equal those in the trace" {
