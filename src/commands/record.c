@@ -444,6 +444,15 @@ static void start_reader(const struct pipe_reader *to, struct export_live *live,
     sigprocmask(SIG_UNBLOCK, &usr2, NULL);
 }
 
+// Prints the reason why the process that writes the files failed, and exits. A reason of the
+// operating system begins with the name of the file.
+static void die_of_reader(const char *path, const char *text)
+{
+    size_t n = strlen(path);
+    bool has_name = strncmp(text, path, n) == 0 && text[n] == ':';
+    die(EXIT_RECORD, "%s%s%s", has_name ? "" : path, has_name ? "" : ": ", text);
+}
+
 static int record_to_reader(const struct record_options *o, struct record_settings *s,
                             const struct pipe_reader *to)
 {
@@ -468,7 +477,7 @@ static int record_to_reader(const struct record_options *o, struct record_settin
     if (waits)
         restore_end_signals(before);
     if (lost.text[0] && (rc < 0 || (!r.start_errno && !is_empty(s, &r))))
-        die(EXIT_RECORD, "%s: %s", to->path, lost.text);
+        die_of_reader(to->path, lost.text);
     die_on_error(rc, EXIT_RECORD, &e);
     int code = report_result(o, s, &r, NULL);
     return written < 0 ? EXIT_RECORD : code; // without a message, the reader has printed the reason

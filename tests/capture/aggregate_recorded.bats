@@ -137,6 +137,7 @@ live_is() {
   [ "$status" -ne 77 ] || skip "cannot mount a small file system"
   has "$output" "status 125"
   grep -q 'a.hta.*No space left' err
+  [ "$(grep -c 'a.hta: small/a.hta:' err)" -eq 0 ]
   [ "$(tail -n 2 <<<"$output")" = "a.hta
 fill" ]
   [ -s said ]
