@@ -122,14 +122,44 @@ static bool find_first(const struct findings_input *in, enum sites_json_list lis
     return true;
 }
 
+// Finds the line with the highest figure in a list. Call sites with the same function and line,
+// such as the callers of a function that was inlined twice, count as one. Returns false if the
+// figure is less than SITE_SHARE of `all`.
+static bool find_line(const struct findings_input *in, enum sites_json_list list, double all,
+                      struct first_site *most)
+{
+    const struct file_stat *file = in->file;
+    struct first_site lines[SITES_JSON_TOP];
+    uint32_t top[SITES_JSON_TOP];
+    size_t n = file && file->symbols ? sites_json_list(&file->by_site, list, top) : 0, n_lines = 0;
+    most->value = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct first_site *line = &lines[n_lines];
+        struct symbol shown;
+        size_t at = 0;
+        if (!stack_site(file->symbols, top[i], &shown) || !shown.function[0])
+            continue;
+        *line = (struct first_site){.value = 0};
+        set_frame(line, &shown);
+        while (strcmp(lines[at].frame, line->frame) != 0)
+            at++;
+        n_lines += at == n_lines;
+        lines[at].value += (double)sites_json_weight(&file->by_site, list, top[i]);
+        if (lines[at].value > most->value)
+            *most = lines[at];
+    }
+    return all > 0 && most->value >= SITE_SHARE * all;
+}
+
 bool findings_peak_of_a_site(const struct findings_input *in, struct findings_item *f)
 {
     double peak = FIGURE(in, sites_peak_live_bytes);
     struct first_site site;
-    if (!find_first(in, SITES_JSON_at_peak, peak, SITE_SHARE, &site))
+    if (!find_line(in, SITES_JSON_at_peak, peak, &site))
         return false;
     findings_say(f, "%s of the peak, %s, comes from one call site: %s.",
-                 findings_percent(site.value / peak), human_size((uint64_t)site.value), site.frame);
+                 findings_percent(fmin(1, site.value / peak)), human_size((uint64_t)site.value),
+                 site.frame);
     return true;
 }
 
@@ -175,7 +205,7 @@ static bool find_part(const struct findings_input *in, struct findings_item *f,
                       enum sites_json_list list, double all, const char *blocks)
 {
     struct first_site site;
-    if (!find_first(in, list, all, SITE_SHARE, &site))
+    if (!find_line(in, list, all, &site))
         return false;
     findings_say(f, "%s of %s are allocated in %s.", findings_percent(fmin(1, site.value / all)),
                  blocks, site.frame);

@@ -369,6 +369,24 @@ malloc(3000, 77)'
   has "$output" "25 % of the peak, 2.9 KiB, comes from one call site: 0x4d000."
 }
 
+@test "peak_of_a_site: the calls of one line count as one" {
+  skip_under_sanitizer
+  cat >line.c <<'END'
+#include <stdlib.h>
+void *volatile kept;
+int main(int n, char **v) {
+  for (int i = 0; i < 40; i++) kept = (i & 1) ? malloc(10000) : calloc(1, 10000);
+  return !v[n - 1];
+}
+END
+  cc -O1 -g -fno-builtin -o line line.c
+  "$HEAPTAPE" record -q --stacks -o line.ht ./line
+  "$HEAPTAPE" stat -q --json line.ht >stat.json
+  [ "$(jq '[.call_sites.at_peak[] | select(.live_at_peak_bytes == 200000)] | length' stat.json)" -eq 2 ]
+  said peak_of_a_site
+  has "$output" "100 % of the peak, 390.6 KiB, comes from one call site: main (line.c:4)."
+}
+
 @test "peak_of_a_site: no" {
   workload 'for i in range(90): malloc(100, 1 + i % 9)'
   unsaid peak_of_a_site
