@@ -29,7 +29,7 @@ struct path {
 };
 
 struct paths {
-    struct path items[PATHS];
+    struct path items[MAX_SITES];
     size_t n;
 };
 
@@ -54,8 +54,6 @@ static void add_path(struct paths *to, const struct path *p)
     size_t at = 0;
     while (at < to->n && strcmp(to->items[at].text, p->text) != 0)
         at++;
-    if (at == PATHS)
-        return;
     if (at == to->n) {
         to->items[to->n++] = *p;
         return;
@@ -64,6 +62,16 @@ static void add_path(struct paths *to, const struct path *p)
     to->items[at].live_bytes += p->live_bytes;
 }
 
+static int by_peak(const void *a, const void *b)
+{
+    const struct path *p = a, *q = b;
+    return p->peak_bytes != q->peak_bytes
+               ? (p->peak_bytes < q->peak_bytes ? 1 : -1)
+               : (p->live_bytes < q->live_bytes) - (p->live_bytes > q->live_bytes);
+}
+
+// Finds the paths with the most bytes at the peak. Sums the call sites of a path first: several
+// small call sites may be the largest path.
 static int find_paths(struct paths *to, const struct file_stat *s)
 {
     size_t n = 0;
@@ -86,6 +94,8 @@ static int find_paths(struct paths *to, const struct file_stat *s)
         add_path(to, &p);
     }
     free(order);
+    qsort(to->items, to->n, sizeof *to->items, by_peak);
+    to->n = to->n < PATHS ? to->n : PATHS;
     return 0;
 }
 
