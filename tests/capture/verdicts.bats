@@ -14,9 +14,9 @@ attached() {
   kill "$service"
 }
 
-# started CAUSE: records a service from its start, as started_CAUSE.ht.
+# started CAUSE [SECONDS]: records a service from its start, as started_CAUSE.ht.
 started() {
-  "$HEAPTAPE" record -q -f --stacks -o "started_$1.ht" -- "$HEAPTAPE_PROGRAMS/verdicts" "$1" 5 >/dev/null 3>&-
+  "$HEAPTAPE" record -q -f --stacks -o "started_$1.ht" -- "$HEAPTAPE_PROGRAMS/verdicts" "$1" "${2:-5}" >/dev/null 3>&-
 }
 
 # The recordings take 5 s each, so they run at the same time.
@@ -30,7 +30,7 @@ setup_file() {
     attached "$name" &
     started "$name" &
   done
-  started exits &
+  started exits 9 & # the table is a step, so that only the second half is linear
   "$HEAPTAPE" record -q -f -o two.ht -- sh -c "\"$HEAPTAPE_PROGRAMS/verdicts\" mapping 5 & exec \"$HEAPTAPE_PROGRAMS/verdicts\" reserve 5" >/dev/null 3>&- &
   wait
 }
