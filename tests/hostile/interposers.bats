@@ -176,6 +176,21 @@ seconds() {
   whole
 }
 
+@test "interposers: the name of musl's malloc, which its loader has not called" {
+  command -v musl-gcc >/dev/null || skip "no musl"
+  # The library waits for the plan of je_malloc. Before it sends the plan, the recorder has read the
+  # name of malloc's object.
+  cat >prefixed.c <<'END'
+#include <stdlib.h>
+__attribute__((noipa)) void *je_malloc(size_t n) { char *p = malloc(n + 16); return p ? p + 16 : p; }
+__attribute__((noipa)) void je_free(void *p) { if (p) free((char *)p - 16); }
+int main(void) { for (int i = 0; i < 100; i++) je_free(je_malloc(100)); return 0; }
+END
+  musl-gcc -O1 -fno-builtin -rdynamic -o musl prefixed.c
+  records ./musl
+  [ "$("$HEAPTAPE" stat --json t.ht | grep -c '"library": ".*/ld-musl-')" -eq 1 ]
+}
+
 @test "interposers: the runtime of AddressSanitizer" {
   gcc -fsanitize=address -fno-builtin -pthread -o asan "$BATS_FILE_TMPDIR/prog.c" || skip "no AddressSanitizer"
   ASAN_OPTIONS=verify_asan_link_order=0 records ./asan

@@ -167,6 +167,9 @@ static void start_capture(void)
     int saved_errno = errno;
     if (next_is_loaded("libstdc++.so") || next_is_loaded("libc++"))
         wrap_cxx_resolve();
+    // The recorder reads the path of the allocator only once, soon after producer_start, and the
+    // search for allocators skips the malloc in use. musl's loader has not called malloc before.
+    next_resolve();
     producer_start();
     wrap_own_allocator();
     pthread_atfork(producer_before_fork, NULL, producer_after_fork);
