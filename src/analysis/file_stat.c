@@ -486,6 +486,8 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
 {
     const struct workload_header *h = workload_reader_header(w->reader);
     int rc = add_process(s, h->pid, h->argv, h->argv_bytes, h->exe);
+    if (rc == 0 && h->allocator && !(s->processes[0].facts.allocator = strdup(h->allocator)))
+        rc = -ENOMEM;
     if (rc < 0)
         return err_no_memory(e, s->name);
     struct workload_summary *sum = &s->processes[0].summary;

@@ -28,7 +28,7 @@ struct file_stat_process {
     uint32_t argv_bytes;
     char *exe; // owned, may be NULL
     struct workload_summary summary;
-    struct trace_process facts; // from a trace or aggregate
+    struct trace_process facts; // from a trace or aggregate; of a workload, only the allocator
     struct growth live_growth;  // growth of live bytes over time, in a trace, if `sums` is set
     struct file_stat_counter *counter; // set only while reading; owned
 };

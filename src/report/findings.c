@@ -4,6 +4,7 @@
 #include "analysis/symbols/shorten.h"
 #include "analysis/symbols/stack.h"
 #include "cli/human.h"
+#include "record/processes/software.h"
 #include "report/json/sites_json.h"
 #include "report/text/balance.h"
 #include "report/verdict.h"
@@ -249,25 +250,55 @@ static struct usage_count sum_sizes(const struct findings_input *in, unsigned fr
     return sum;
 }
 
+// Returns the allocator that all processes of the file use, and sets *name to its name. If the
+// allocator is unknown or differs between processes, returns SOFTWARE_UNKNOWN_ALLOCATOR.
+static enum software_allocator find_recorded(const struct findings_input *in, const char **name)
+{
+    enum software_allocator found = SOFTWARE_UNKNOWN_ALLOCATOR;
+    for (size_t i = 0; in->file && i < in->file->n_processes; i++) {
+        const char *path = in->file->processes[i].facts.allocator;
+        const char *own, *before = i ? in->file->processes[i - 1].facts.allocator : path;
+        enum software_allocator a = software_allocator_of(path, &own);
+        if (!path || !path[0] || (i && strcmp(before, path) != 0))
+            return SOFTWARE_UNKNOWN_ALLOCATOR;
+        found = a;
+        *name = own;
+    }
+    return found;
+}
+
 bool findings_large_requests(const struct findings_input *in, struct findings_item *f)
 {
     struct usage_count large = sum_sizes(in, usage_size_class(LARGE_BYTES) + 1, USAGE_CLASSES);
     double part = (double)large.bytes / FIGURE(in, request_bytes);
     if (!(part >= LARGE_SHARE && large.blocks >= LARGE_REQUESTS))
         return false;
+    const char *name;
+    enum software_allocator used = find_recorded(in, &name);
     findings_say(f, "%s requests over 128 KiB account for %s of the requested bytes.",
                  human_number(large.blocks), findings_percent(part));
+    // musl's threshold is fixed.
+    findings_advise(f, "Each may cost an mmap and page faults: %sreuse the buffers.",
+                    used == SOFTWARE_MUSL ? "" : "raise the mmap threshold, or ");
     return true;
 }
 
+// `known` is the allocator with these size classes. If the program used another allocator, the
+// figure only says what the classes would cost.
 static bool find_rounding(const struct findings_input *in, struct findings_item *f, double bytes,
-                          const char *name)
+                          enum software_allocator known, const char *classes)
 {
     double part = bytes / FIGURE(in, request_bytes);
+    const char *name = NULL;
+    enum software_allocator used = find_recorded(in, &name);
     if (!(part >= ROUNDING_SHARE))
         return false;
-    findings_say(f, "Internal fragmentation with %s is %s of the requested bytes.", name,
-                 findings_percent(part));
+    bool is_other = used != known && used != SOFTWARE_UNKNOWN_ALLOCATOR;
+    findings_say(f, "Internal fragmentation with %s %s %s of the requested bytes", classes,
+                 is_other ? "would be" : "is", findings_percent(part));
+    if (is_other)
+        findings_say(f, " (the program used %s)", name);
+    findings_say(f, ".");
     findings_advise(
         f, "Look at the top sizes, and request sizes that are not just above a size class.");
     return true;
@@ -275,12 +306,13 @@ static bool find_rounding(const struct findings_input *in, struct findings_item 
 
 bool findings_rounding_glibc(const struct findings_input *in, struct findings_item *f)
 {
-    return find_rounding(in, f, FIGURE(in, glibc_fragmentation_bytes), "glibc's chunks");
+    return find_rounding(in, f, FIGURE(in, glibc_fragmentation_bytes), SOFTWARE_GLIBC,
+                         "glibc's chunks");
 }
 
 bool findings_rounding_four(const struct findings_input *in, struct findings_item *f)
 {
-    return find_rounding(in, f, FIGURE(in, four_fragmentation_bytes),
+    return find_rounding(in, f, FIGURE(in, four_fragmentation_bytes), SOFTWARE_JEMALLOC,
                          "four size classes per doubling");
 }
 

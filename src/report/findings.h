@@ -36,7 +36,7 @@
     X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes and, in a recording of at least a second, 10 MB per second", "Grow by a factor of 1.5 or 2, or request the final size at once.") \
     X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread, and all blocks were allocated during the recording", "Allocators differ most in remote frees: compare them, and see the table of frees between threads.") \
     X(remote_frees_of_a_site, true, "together with remote_frees, if one call site has at least 20 % of these blocks", NULL) \
-    X(large_requests, true, "at least 1,000 requests are above 128 KiB and have at least half of the requested bytes", "Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.") \
+    X(large_requests, true, "at least 1,000 requests are above 128 KiB and have at least half of the requested bytes", NULL) \
     X(hardly_used, true, "blocks of 16 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of their bytes were not used", "Request less: an allocator that clears or populates these blocks, or huge pages, would make them resident.") \
     X(hardly_used_of_a_site, true, "together with hardly_used, if one call site has at least 20 % of the unused bytes", NULL) \
     X(rounding_glibc, false, "internal fragmentation with glibc's chunks is at least 10 % of the requested bytes", NULL) \

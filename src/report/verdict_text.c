@@ -364,6 +364,8 @@ static const char *const releases[] = {
         "memory",
     [SOFTWARE_MIMALLOC] = "start the program with MIMALLOC_PURGE_DELAY=0 (before version 2.1: "
                           "MIMALLOC_DECOMMIT_DELAY=0), or call mi_collect(true) after a burst",
+    [SOFTWARE_MUSL] = "preload an allocator that returns free memory, because musl has no function "
+                      "that does",
     [SOFTWARE_OTHER_ALLOCATOR] =
         "call the allocator's function that returns free memory after a burst",
 };
@@ -576,6 +578,7 @@ static const char *const statistics[] = {
     [SOFTWARE_TCMALLOC] = "call MallocExtension_GetStats(), or start the program with "
                           "MALLOCSTATS=1",
     [SOFTWARE_MIMALLOC] = "call mi_stats_print(), or start the program with MIMALLOC_SHOW_STATS=1",
+    [SOFTWARE_MUSL] = "record the program from its start, because musl has no statistics",
     [SOFTWARE_OTHER_ALLOCATOR] = "use the statistics of the allocator",
 };
 

@@ -591,6 +591,35 @@ used(1000, 1); used(1000, 1)'
   unsaid rounding_glibc
 }
 
+@test "rounding_glibc: the recorded allocator is named if it is another one" {
+  command -v musl-gcc >/dev/null || skip "no musl"
+  cat >p.c <<'END'
+#include <stdlib.h>
+int main(void) { for (int i = 0; i < 2000; i++) { free(malloc(25)); free(malloc(200000)); } return 0; }
+END
+  musl-gcc -fno-builtin -o musl p.c
+  gcc -fno-builtin -o glibc p.c
+  # words PROGRAM: prints the findings of its trace and of its workload, which must be the same.
+  words() {
+    "$HEAPTAPE" record -q -f -o t.ht "./$1"
+    "$HEAPTAPE" convert -q -f -o w.htw t.ht
+    for file in t.ht w.htw; do
+      "$HEAPTAPE" stat --json "$file" |
+        jq -r '.findings[] | select(.name | test("rounding|large")) | .text, .advice' >"$file.words"
+    done
+    diff t.ht.words w.htw.words && cat t.ht.words
+  }
+  words musl >out
+  output=$(<out)
+  has "$output" "Each may cost an mmap and page faults: reuse the buffers."
+  has "$output" "Internal fragmentation with four size classes per doubling would be"
+  has "$output" "(the program used musl)"
+  words glibc >out
+  output=$(<out)
+  has "$output" "(the program used glibc)"
+  has "$output" "raise the mmap threshold"
+}
+
 @test "rounding_four: yes" {
   workload 'for i in range(100): free(malloc(1040))'
   said rounding_four

@@ -436,6 +436,11 @@ static void use_mimalloc(struct verdict_facts *f)
     f->allocator = SOFTWARE_MIMALLOC;
 }
 
+static void use_musl(struct verdict_facts *f)
+{
+    f->allocator = SOFTWARE_MUSL;
+}
+
 static void use_other(struct verdict_facts *f)
 {
     f->allocator = SOFTWARE_OTHER_ALLOCATOR;
@@ -446,11 +451,11 @@ static void test_remedies_by_allocator(void **unused)
     static void (*const use[])(struct verdict_facts * f) = {
         [SOFTWARE_GLIBC] = use_glibc,           [SOFTWARE_JEMALLOC] = use_jemalloc,
         [SOFTWARE_TCMALLOC] = use_tcmalloc,     [SOFTWARE_MIMALLOC] = use_mimalloc,
-        [SOFTWARE_OTHER_ALLOCATOR] = use_other,
+        [SOFTWARE_MUSL] = use_musl,             [SOFTWARE_OTHER_ALLOCATOR] = use_other,
     };
     static const char *const parts[] = {"malloc_trim(0)", "dirty_decay_ms:1000",
                                         "TCMALLOC_RELEASE_RATE", "MIMALLOC_PURGE_DELAY=0",
-                                        "the allocator's function"};
+                                        "musl has no function", "the allocator's function"};
     (void)unused;
     for (unsigned i = 0; i <= SOFTWARE_OTHER_ALLOCATOR; i++) {
         for (unsigned k = 0; k <= SOFTWARE_OTHER_ALLOCATOR; k++) {
@@ -1031,6 +1036,11 @@ static void test_allocators(void **unused)
     assert_int_equal(software_allocator_of("/lib/x86_64-linux-gnu/libc.so.6", &name),
                      SOFTWARE_GLIBC);
     assert_string_equal(name, "glibc");
+    assert_int_equal(software_allocator_of("/lib/libc-2.31.so", &name), SOFTWARE_GLIBC);
+    assert_int_equal(software_allocator_of("/lib/ld-musl-x86_64.so.1", &name), SOFTWARE_MUSL);
+    assert_int_equal(software_allocator_of("/usr/lib/x86_64-linux-musl/libc.so", &name),
+                     SOFTWARE_MUSL);
+    assert_string_equal(name, "musl");
     assert_int_equal(software_allocator_of("libjemalloc.so.2", &name), SOFTWARE_JEMALLOC);
     assert_int_equal(software_allocator_of("/x/libtcmalloc_minimal.so.4", &name),
                      SOFTWARE_TCMALLOC);

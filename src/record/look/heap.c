@@ -651,7 +651,7 @@ static enum software_allocator find_allocator(struct remote *r)
 {
     uint64_t at = remote_function(r, "malloc");
     if (at && remote_is_libc(r, at))
-        return SOFTWARE_GLIBC;
+        return r->libc == r->loader ? SOFTWARE_MUSL : SOFTWARE_GLIBC;
     for (unsigned i = 0; i < SOFTWARE_ALLOCATORS; i++) {
         for (unsigned k = 0; k < 2; k++) {
             const char *function = software_allocators[i].functions[k];

@@ -4,12 +4,14 @@
 #include <string.h>
 
 const struct software_allocator_info software_allocators[SOFTWARE_ALLOCATORS] = {
-    [SOFTWARE_GLIBC] = {"glibc", {"libc.so", "libc-2."}, {NULL}},
+    [SOFTWARE_GLIBC] = {"glibc", {"libc.so.6", "libc-2."}, {NULL}},
     [SOFTWARE_JEMALLOC] = {"jemalloc", {"libjemalloc"}, {"mallctl", "je_mallctl"}},
     [SOFTWARE_TCMALLOC] = {"tcmalloc",
                            {"libtcmalloc"},
                            {"tc_malloc", "MallocExtension_Internal_GetNumericProperty"}},
     [SOFTWARE_MIMALLOC] = {"mimalloc", {"libmimalloc"}, {"mi_malloc"}},
+    // The loader of musl, which programs call by its first name, is a link to musl's libc.so.
+    [SOFTWARE_MUSL] = {"musl", {"ld-musl-", "libc.so"}, {NULL}},
     [SOFTWARE_OTHER_ALLOCATOR] = {"other", {NULL}, {NULL}},
     [SOFTWARE_UNKNOWN_ALLOCATOR] = {"unknown", {NULL}, {NULL}},
 };

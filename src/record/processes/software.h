@@ -9,8 +9,9 @@ enum software_allocator {
     SOFTWARE_JEMALLOC,
     SOFTWARE_TCMALLOC,
     SOFTWARE_MIMALLOC,
+    SOFTWARE_MUSL,
     SOFTWARE_OTHER_ALLOCATOR,   // defined by the program or another library
-    SOFTWARE_UNKNOWN_ALLOCATOR, // the process cannot be read, is statically linked, or has no glibc
+    SOFTWARE_UNKNOWN_ALLOCATOR, // the process cannot be read, is statically linked, or has an unknown libc
     SOFTWARE_ALLOCATORS
 };
 
